@@ -1,0 +1,23 @@
+"""A researcher's own photos as a closed-set benchmark."""
+
+from __future__ import annotations
+
+from fieldmark.benchmarks.declarations import Benchmark, Task
+from fieldmark.benchmarks.measures import macro_f1, top
+from fieldmark.runs.ranked import Ranked
+from fieldmark.splits import Official, Seeded
+
+FOLDER = Benchmark(
+    name="folder",
+    version="1",
+    dataset="folder",
+    split=Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.25, seed=0)),
+    task=Task(
+        item="photo",
+        labels="label",
+        unit="observation_id",
+        inputs=("photo", "date", "place", "habitat", "substrate"),
+        run=Ranked(at_most=10, separator="|"),  # names of class folders may contain spaces
+        metrics=(macro_f1(over="all"), macro_f1(over="present"), macro_f1(over="union"), top(1), top(3)),
+    ),
+)

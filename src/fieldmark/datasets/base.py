@@ -1,0 +1,66 @@
+"""What every dataset shows, whatever its files look like."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+from fieldmark.release import Release
+from fieldmark.tables import MEDIA, OBSERVATIONS, TAXA
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One release as tables.
+
+    Args:
+        name: The name of the dataset, which a world in its layout bears as well.
+        release: Where the files are.
+        taxa: One row per label (`tables.Taxon`, and the ranks that are known).
+        observations: One row per observation (`tables.Observation`, and what else is known about it).
+        media: One row per file (`tables.Medium`).
+        remarks: What a reader of the numbers should know about this release, one sentence each.
+    """
+
+    name: str
+    release: Release
+    taxa: pl.DataFrame
+    observations: pl.DataFrame
+    media: pl.DataFrame
+    remarks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        TAXA.check(self.taxa, f"{self.name}: taxa")
+        OBSERVATIONS.check(self.observations, f"{self.name}: observations")
+        MEDIA.check(self.media, f"{self.name}: media")
+
+    def read_medium(self, media_id: str) -> bytes:
+        """Returns the bytes of one photo or recording."""
+        return self.release.read(self._path_of[media_id])
+
+    def where(self, media_id: str) -> str:
+        """The place of one photo or recording as a person would look for it."""
+        return self.release.where(self._path_of[media_id])
+
+    @cached_property
+    def simulated(self) -> bool:
+        return self.release.world is not None
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of the tables: the same observations, labels and files in the same parts."""
+        hasher = hashlib.blake2b(digest_size=16)
+        for table in (self.taxa, self.observations, self.media):
+            hasher.update(table.sort(table.columns[0]).write_json().encode())
+        return hasher.hexdigest()
+
+    @cached_property
+    def _path_of(self) -> dict[str, str]:
+        return dict(zip(self.media["media_id"], self.media["path"], strict=True))
+
+
+DatasetType = Callable[[Release], Dataset]

@@ -1,0 +1,177 @@
+"""A researcher's own photos, one folder per class.
+
+```
+ROOT/
+  train/<class>/*.jpg        either the parts are folders (val and test may be missing) ...
+  val/<class>/*.jpg
+  test/<class>/*.jpg
+  <class>/*.jpg              ... or there are only classes, and the parts are drawn with a seed
+  observations.csv           optional: file[,observation,date,latitude,longitude,...]
+  taxa.csv                   optional: label[,kingdom,...,genus,species,poisonous]
+```
+
+Quirks:
+
+- A photo is any `.jpg`, `.jpeg`, `.png` or `.webp`, in any case. Hidden files and other files are passed over.
+- `file` in `observations.csv` is the path below ROOT. A photo without a row, and any photo where there is no table, is
+  an observation of its own. Columns beyond the named ones (habitat, substrate, ...) become columns of the observation.
+- `label` in `taxa.csv` is the name of the class folder. Without a table, a class called like a binomial
+  ("Amanita muscaria" or "Amanita_muscaria") tells its genus.
+- The id of a photo is its file name, without the class folder, which would give the answer away. Where two photos
+  share a file name, a few digits that stand for the folder are put in front.
+- The label set is every class of every part, so that a class that cannot be learned still counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import date as Date
+from pathlib import PurePosixPath
+
+import polars as pl
+
+from fieldmark.datasets.base import Dataset
+from fieldmark.errors import InputError
+from fieldmark.release import Release
+from fieldmark.tables import RANKS, missing_column, parse_column, read_csv
+
+PARTS = ("train", "val", "test")
+SUFFIXES = {".jpg", ".jpeg", ".png", ".webp"}
+OBSERVATIONS_FILE, TAXA_FILE = "observations.csv", "taxa.csv"
+RENAMED = {"observation": "observation_id", "latitude": "lat", "longitude": "lon"}
+BINOMIAL = re.compile(r"^([A-Z][a-z]+)[ _]([a-z][a-z-]+)$")
+
+
+def open_folder(release: Release) -> Dataset:
+    """Opens a folder of photos as a dataset."""
+    photos, remarks = _list_photos(release)
+    observations, photos = _observations(release, photos)
+    media = photos.select("media_id", "observation_id", "path", "part")
+    return Dataset("folder", release, _taxa(release, photos), observations, media, remarks)
+
+
+def _list_photos(release: Release) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """One row per photo with `path`, `part`, `label` and `media_id`."""
+    parts = [part for part in PARTS if part in release.folders()]
+    if parts and "train" not in parts:
+        raise InputError(release.root, found=f"{' and '.join(parts)} but no train", expected="a folder train/<class>/")
+    rows: list[tuple[str, str | None, str]] = []
+    empty: list[str] = []
+    for part in parts or [None]:
+        before = len(rows)
+        for label in release.folders(part or ""):
+            folder = f"{part}/{label}" if part else label
+            found = [name for name in release.files(folder) if PurePosixPath(name).suffix.lower() in SUFFIXES]
+            rows += [(f"{folder}/{name}", part, label) for name in found]
+            empty += [] if found else [folder]
+        if len(rows) == before:
+            place = release.where(part) if part else release.root
+            layout = f"photos in {part}/<class>/" if part else "photos in <class>/ or train/<class>/"
+            hint = "Put photos there, or remove the folder." if part else "One folder per class, photos directly in it."
+            raise InputError(place, found="no photos", expected=layout, hint=hint)
+    photos = pl.DataFrame(rows, schema={"path": pl.String, "part": pl.String, "label": pl.String}, orient="row")
+    return photos.with_columns(media_id=_media_ids(photos["path"])), _remarks(photos, empty)
+
+
+def _media_ids(paths: pl.Series) -> pl.Series:
+    names = pl.Series([PurePosixPath(path).name for path in paths])
+    shared = names.is_duplicated()
+    return pl.Series(
+        "media_id",
+        [
+            f"{hashlib.blake2b(path.encode(), digest_size=4).hexdigest()}-{name}" if twice else name
+            for path, name, twice in zip(paths, names, shared, strict=True)
+        ],
+    )
+
+
+def _remarks(photos: pl.DataFrame, empty: list[str]) -> tuple[str, ...]:
+    remarks = []
+    if empty:
+        remarks.append(f"{len(empty)} class folder(s) hold no photos and are passed over: {', '.join(empty[:3])}.")
+    unlearned = sorted(
+        set(photos["label"]) - set(photos.filter(pl.col("part").is_null() | (pl.col("part") == "train"))["label"])
+    )
+    if unlearned:
+        remarks.append(f"{len(unlearned)} class(es) have no training photos and count all the same: {unlearned[0]}.")
+    return tuple(remarks)
+
+
+def _observations(release: Release, photos: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The observations, and the photos with the observation each belongs to."""
+    if not release.exists(OBSERVATIONS_FILE):
+        photos = photos.with_columns(observation_id="media_id")
+        return photos.select("observation_id", "label", *_nulls()), photos
+    where = release.where(OBSERVATIONS_FILE)
+    with release.open(OBSERVATIONS_FILE) as file:
+        rows = read_csv(file, where, required=("file",))
+    rows = rows.rename({old: new for old, new in RENAMED.items() if old in rows.columns})
+    for name, kind in (("date", Date), ("lat", float), ("lon", float)):
+        rows = parse_column(rows, name, kind, where)
+    _check_files(rows, photos, where)
+    if "observation_id" not in rows.columns:
+        rows = rows.with_columns(observation_id=pl.lit(None, dtype=pl.String))
+    photos = photos.join(rows, left_on="path", right_on="file", how="left", maintain_order="left")
+    photos = photos.with_columns(pl.coalesce("observation_id", "media_id").alias("observation_id"))
+    _check_one_label_each(photos, where)
+    context = [name for name in rows.columns if name not in ("file", "observation_id", "label", "part")]
+    observations = photos.group_by("observation_id", maintain_order=True).agg(pl.col("label", *context).first())
+    return observations, photos
+
+
+def _nulls() -> list[pl.Expr]:
+    kinds = {"date": pl.Date, "lat": pl.Float64, "lon": pl.Float64}
+    return [pl.lit(None, dtype=kind).alias(name) for name, kind in kinds.items()]
+
+
+def _check_files(rows: pl.DataFrame, photos: pl.DataFrame, where: str) -> None:
+    twice = rows["file"].is_duplicated().arg_true()
+    if len(twice) > 1:
+        line = int(twice[1]) + 2
+        raise InputError(where, line=line, found=f"{rows['file'][line - 2]!r} again", expected="one line per photo")
+    absent = (~rows["file"].is_in(photos["path"].implode())).fill_null(True).arg_true()
+    if len(absent):
+        line = int(absent[0]) + 2
+        more = f" ({len(absent) - 1} more such lines.)" if len(absent) > 1 else ""
+        raise InputError(
+            where,
+            line=line,
+            found=f"{rows['file'][line - 2]!r}, which is not there",
+            expected="the path of a photo below the folder",
+            hint=f"Restore the photo, or remove the line.{more}",
+        )
+
+
+def _check_one_label_each(photos: pl.DataFrame, where: str) -> None:
+    mixed = photos.group_by("observation_id").agg(
+        pl.col("label").n_unique().alias("labels"), pl.col("part").n_unique().alias("parts")
+    )
+    for column, what in (("labels", "classes"), ("parts", "parts (train, val, test)")):
+        wrong = mixed.filter(pl.col(column) > 1).sort("observation_id")
+        if len(wrong):
+            name = wrong["observation_id"][0]
+            raise InputError(
+                where,
+                found=f"observation {name!r} with photos in {wrong[column][0]} {what}",
+                expected="all photos of an observation in one",
+                hint="Photos of one specimen on both sides of a split inflate the score.",
+            )
+
+
+def _taxa(release: Release, photos: pl.DataFrame) -> pl.DataFrame:
+    labels = photos.select(pl.col("label").unique().sort())
+    if release.exists(TAXA_FILE):
+        where = release.where(TAXA_FILE)
+        with release.open(TAXA_FILE) as file:
+            rows = read_csv(file, where)
+        if "label" not in rows.columns:
+            raise missing_column(where, "label", rows.columns)
+        rows = parse_column(rows, "poisonous", bool, where)
+        known = [rank for rank in RANKS if rank in rows.columns]
+        return labels.join(rows.select("label", *known, "poisonous"), on="label", how="left", maintain_order="left")
+    matches = [BINOMIAL.match(label) for label in labels["label"]]
+    genus = [match.group(1) if match else None for match in matches]
+    return labels.with_columns(
+        genus=pl.Series(genus, dtype=pl.String), poisonous=pl.lit(None, dtype=pl.Boolean)
+    )

@@ -1,0 +1,69 @@
+"""The ways in which Fieldmark refuses to go on, each with a sentence that helps.
+
+`InputError` is for what a person handed over (a file, a table, a release) and ends a command with exit code 1;
+`MisuseError` is for what was asked (an unknown name, a setting that does not exist) and ends it with exit code 2.
+Anything else that escapes is a bug of ours and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class FieldmarkError(Exception):
+    """Base of all errors that carry a sentence for the person at the keyboard."""
+
+    exit_code = 1
+
+
+class InputError(FieldmarkError):
+    """The input is at fault.
+
+    The sentence is put together from the parts a reader needs: where it is, what was found, what was expected and
+    what to do about it.
+
+    >>> print(InputError("run.csv", line=3, found="2 columns", expected="3 columns", hint="Was a comma lost?"))
+    run.csv, line 3: found 2 columns, expected 3 columns. Was a comma lost?
+    """
+
+    def __init__(
+        self,
+        where: object,
+        *,
+        line: int | None = None,
+        found: str,
+        expected: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.where, self.line, self.found, self.expected, self.hint = str(where), line, found, expected, hint
+        place = self.where if line is None else f"{self.where}, line {line}"
+        wanted = f", expected {expected}" if expected else ""
+        advice = f" {hint}" if hint else ""
+        super().__init__(f"{place}: found {found}{wanted}.{advice}")
+
+
+class MisuseError(FieldmarkError):
+    """What was asked for does not exist or does not go together."""
+
+    exit_code = 2
+
+
+class MissingExtraError(MisuseError):
+    """An optional dependency is not installed; the sentence says which extra brings it."""
+
+    def __init__(self, extra: str, module: str, purpose: str) -> None:
+        self.extra = extra
+        super().__init__(f"{purpose} needs {module}, which is not installed: pip install 'fieldmark[{extra}]'.")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Returns the sentence that points from a misspelt name to the nearest known ones.
+
+    >>> did_you_mean("linaer", ["linear", "knn"])
+    'Did you mean linear? Known: knn, linear.'
+    """
+    names = sorted(known)
+    near = get_close_matches(name, names, n=3, cutoff=0.6)
+    question = f"Did you mean {' or '.join(near)}? " if near else ""
+    return f"{question}Known: {', '.join(names)}."

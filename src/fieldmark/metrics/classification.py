@@ -1,0 +1,123 @@
+"""Metrics of single-label classification: macro-averaged F1 in its three conventions, and accuracy within the top k.
+
+Labels are int32 codes from 0 to `n_classes` - 1; -1 stands for "no answer" or "unknown" and is never a class here.
+`unit` numbers the independent units (0 to U - 1, each at least once), usually observations.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int32]
+Values = NDArray[np.float64]
+Over = Literal["all", "present", "union"]
+
+
+def macro_f1(truth: Codes, predicted: Codes, *, n_classes: int, over: Over) -> float:
+    """Macro-averaged F1: the mean over classes of F_c = 2 TP_c / (2 TP_c + FP_c + FN_c).
+
+    A class without a true positive has F_c = 0. Which classes are averaged is a convention that papers rarely state:
+
+    Args:
+        truth: The true class of each item.
+        predicted: The first answer for each item.
+        n_classes: The number of classes of the benchmark.
+        over: "all" classes of the benchmark (those absent from truth and answers count 0), classes "present" in the
+            truth, or the "union" of truth and answers (scikit-learn's default).
+
+    >>> truth, predicted = np.array([0, 0, 1]), np.array([0, 2, 1])
+    >>> [round(macro_f1(truth, predicted, n_classes=4, over=over), 3) for over in ("all", "present", "union")]
+    [0.417, 0.833, 0.556]
+    """
+    hits, true, answered = _counts(truth, predicted, n_classes)
+    averaged = _averaged(true, answered, over)
+    return float(_f1(hits, true, answered).sum() / max(averaged.sum(), 1))
+
+
+def macro_f1_without_each_unit(
+    truth: Codes, predicted: Codes, unit: Codes, *, n_classes: int, over: Over
+) -> Values:
+    """Macro-averaged F1 with each unit left out in turn, in one pass.
+
+    Leaving out a unit changes F only for the classes that its items have or were given, and for "present" and "union"
+    it also takes out of the mean the classes that no other unit mentions.
+    """
+    hits, true, answered = _counts(truth, predicted, n_classes)
+    f1 = _f1(hits, true, answered)
+    averaged = _averaged(true, answered, over)
+
+    # One row per (unit, class) that the unit touches, with what the unit contributes to the three counts.
+    n_units = int(unit.max()) + 1
+    keep = predicted >= 0
+    keys = np.concatenate(
+        [unit.astype(np.int64) * n_classes + truth, unit[keep].astype(np.int64) * n_classes + predicted[keep]]
+    )
+    touched, position = np.unique(keys, return_inverse=True)
+    of_truth, of_answer = position[: len(truth)], position[len(truth) :]
+    own_true = np.bincount(of_truth, minlength=len(touched))
+    own_answered = np.bincount(of_answer, minlength=len(touched))
+    own_hits = np.bincount(of_truth[truth == predicted], minlength=len(touched))
+
+    touching, cls = np.divmod(touched, n_classes)
+    true_left, answered_left = true[cls] - own_true, answered[cls] - own_answered
+    change = _f1(hits[cls] - own_hits, true_left, answered_left) - f1[cls]
+    lost = averaged[cls] & ~_averaged(true_left, answered_left, over)
+
+    total = f1.sum() + np.bincount(touching, weights=change, minlength=n_units)
+    classes = averaged.sum() - np.bincount(touching[lost], minlength=n_units)
+    return np.asarray(total / np.maximum(classes, 1), dtype=np.float64)
+
+
+def top_k(truth: Codes, ranked: Codes, *, k: int) -> float:
+    """Accuracy within the top k: the share of items whose true class is among their first k answers.
+
+    Args:
+        truth: The true class of each item.
+        ranked: The answers of each item, best first, one row per item; -1 fills rows with fewer answers.
+        k: How many answers count.
+
+    >>> round(top_k(np.array([0, 1, 2]), np.array([[0, 1], [0, 1], [0, 1]]), k=2), 3)
+    0.667
+    """
+    return float(_hits(truth, ranked, k).mean())
+
+
+def top_k_without_each_unit(truth: Codes, ranked: Codes, unit: Codes, *, k: int) -> Values:
+    """Accuracy within the top k with each unit left out in turn."""
+    return mean_without_each_unit(_hits(truth, ranked, k).astype(np.float64), unit)
+
+
+def mean_without_each_unit(values: Values, unit: Codes) -> Values:
+    """The mean of `values` with each unit left out in turn; NaN where nothing is left.
+
+    >>> mean_without_each_unit(np.array([1.0, 0.0, 0.0]), np.array([0, 1, 1]))
+    array([0., 1.])
+    """
+    left = len(values) - np.bincount(unit)
+    total = values.sum() - np.bincount(unit, weights=values)
+    return np.divide(total, left, out=np.full(len(left), np.nan), where=left > 0)
+
+
+def _hits(truth: Codes, ranked: Codes, k: int) -> NDArray[np.bool_]:
+    return np.asarray((ranked[:, :k] == truth[:, None]).any(axis=1))
+
+
+def _counts(truth: Codes, predicted: Codes, n_classes: int) -> tuple[NDArray[np.int64], ...]:
+    hits = np.bincount(truth[truth == predicted], minlength=n_classes)
+    true = np.bincount(truth, minlength=n_classes)
+    answered = np.bincount(predicted[predicted >= 0], minlength=n_classes)
+    return hits, true, answered
+
+
+def _f1(hits: NDArray[np.int64], true: NDArray[np.int64], answered: NDArray[np.int64]) -> Values:
+    # 2 TP + FP + FN is the number of items of the class plus the number of answers naming it.
+    return 2.0 * hits / np.maximum(true + answered, 1)
+
+
+def _averaged(true: NDArray[np.int64], answered: NDArray[np.int64], over: Over) -> NDArray[np.bool_]:
+    if over == "all":
+        return np.ones(len(true), dtype=bool)
+    return np.asarray(true > 0 if over == "present" else (true > 0) | (answered > 0))

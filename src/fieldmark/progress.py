@@ -1,0 +1,61 @@
+"""Progress of long work: a bar on a terminal, plain lines elsewhere, always on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Tick = Callable[[int], None]
+
+# Without a terminal a line is written at most this often, so that logs stay readable.
+SECONDS_BETWEEN_LINES = 5.0
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Tick]:
+    """Shows how far a long step has come.
+
+    Args:
+        what: The step, as a person would say it ("reading photos").
+        total: How many units of work there are; nothing is shown for 0.
+
+    Yields:
+        A function to call with the number of units done since the last call.
+    """
+    if total <= 0:
+        yield lambda done: None
+    elif sys.stderr.isatty():
+        with _bar(what, total) as tick:
+            yield tick
+    else:
+        yield _plain_lines(what, total)
+
+
+@contextmanager
+def _bar(what: str, total: int) -> Iterator[Tick]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.advance(task, done)
+
+
+def _plain_lines(what: str, total: int) -> Tick:
+    start = last = time.monotonic()
+    seen = 0
+
+    def tick(done: int) -> None:
+        nonlocal seen, last
+        seen += done
+        now = time.monotonic()
+        finished = seen >= total
+        if finished or now - last >= SECONDS_BETWEEN_LINES:
+            left = "" if finished else f", about {(now - start) / seen * (total - seen):.0f} s left"
+            print(f"{what}: {seen}/{total}{left}", file=sys.stderr, flush=True)
+            last = now
+
+    return tick

@@ -1,0 +1,69 @@
+"""Registries by name that import late: listing what exists loads none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Generic, TypeVar, cast
+
+from fieldmark.errors import MisuseError, MissingExtraError, did_you_mean
+
+T = TypeVar("T")
+
+# Third-party modules that belong to an extra, so that a failed import can name what to install.
+EXTRA_OF_MODULE = {
+    "torch": "vision",
+    "torchvision": "vision",
+    "timm": "vision",
+    "jinja2": "report",
+    "matplotlib": "report",
+    "soundfile": "audio",
+    "soxr": "audio",
+    "rasterio": "geo",
+    "fastapi": "server",
+    "sqlalchemy": "server",
+}
+
+
+def require(module: str, purpose: str) -> object:
+    """Imports an optional module, or raises the sentence that names the extra to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        root = (error.name or module).partition(".")[0]
+        if root not in EXTRA_OF_MODULE:
+            raise
+        raise MissingExtraError(EXTRA_OF_MODULE[root], root, purpose) from error
+
+
+class Registry(Generic[T]):
+    """Names, each with the place where the object lives and one line about it.
+
+    Args:
+        kind: What the names stand for, as used in messages ("method").
+        entries: `name -> ("package.module:attribute", "what it is in one line")`.
+    """
+
+    def __init__(self, kind: str, entries: Mapping[str, tuple[str, str]]) -> None:
+        self.kind = kind
+        self._entries = dict(entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def about(self, name: str) -> str:
+        """Returns the line that describes an entry, without importing it."""
+        self._check(name)
+        return self._entries[name][1]
+
+    def __getitem__(self, name: str) -> T:
+        self._check(name)
+        module, _, attribute = self._entries[name][0].partition(":")
+        return cast(T, getattr(require(module, f"The {self.kind} {name!r}"), attribute))
+
+    def _check(self, name: str) -> None:
+        if name not in self._entries:
+            raise MisuseError(f"There is no {self.kind} called {name!r}. {did_you_mean(name, self._entries)}")

@@ -1,0 +1,78 @@
+"""A release on disk, or anywhere fsspec reaches; files are opened by their path inside the release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, cast
+
+from fsspec.core import url_to_fs
+
+from fieldmark.errors import InputError
+
+WORLD_FILE = "WORLD.json"
+
+
+class Release:
+    """The files of one release.
+
+    Args:
+        root: A local folder, or any address fsspec understands.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = str(root)
+        self._fs, self._base = url_to_fs(self.root)
+        self._base = self._base.rstrip("/")
+        if not self._fs.isdir(self._base):
+            kind = "a file" if self._fs.exists(self._base) else "nothing"
+            raise InputError(self.root, found=kind, expected="the folder of a release")
+
+    def open(self, path: str) -> IO[bytes]:
+        """Opens a file of the release for reading.
+
+        Raises:
+            InputError: When there is no such file.
+        """
+        try:
+            return cast(IO[bytes], self._fs.open(f"{self._base}/{path}", "rb"))
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+            raise InputError(self.where(path), found="no such file", expected="a file of the release") from error
+
+    def read(self, path: str) -> bytes:
+        """Returns the bytes of a file of the release."""
+        with self.open(path) as file:
+            return file.read()
+
+    def exists(self, path: str) -> bool:
+        return bool(self._fs.exists(f"{self._base}/{path}"))
+
+    def folders(self, path: str = "") -> list[str]:
+        """Names of the folders directly below `path`, sorted, hidden ones left out."""
+        return sorted(self._names(path, "directory"))
+
+    def files(self, path: str = "") -> list[str]:
+        """Names of the files directly below `path`, sorted, hidden ones left out."""
+        return sorted(self._names(path, "file"))
+
+    def where(self, path: str) -> str:
+        """The place of a file as a person would look for it."""
+        return f"{self.root.rstrip('/')}/{path}"
+
+    @cached_property
+    def world(self) -> dict[str, Any] | None:
+        """The mark of a simulated release, or None for a real one."""
+        return cast(dict[str, Any], json.loads(self.read(WORLD_FILE))) if self.exists(WORLD_FILE) else None
+
+    def _names(self, path: str, kind: str) -> Iterator[str]:
+        folder = f"{self._base}/{path}".rstrip("/")
+        for entry in self._fs.ls(folder, detail=True) if self._fs.isdir(folder) else ():
+            name = entry["name"].rstrip("/").rpartition("/")[2]
+            followed = "directory" if entry["type"] == "directory" or self._is_linked_folder(entry) else "file"
+            if followed == kind and not name.startswith("."):
+                yield name
+
+    def _is_linked_folder(self, entry: dict[str, Any]) -> bool:
+        return bool(entry.get("islink")) and bool(self._fs.isdir(entry["name"]))

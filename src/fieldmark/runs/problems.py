@@ -1,0 +1,40 @@
+"""Collects what is wrong with a run file, so that a person sees all of it at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fieldmark.errors import InputError
+
+SHOWN = 20
+
+
+class RunError(InputError):
+    """A run file that is refused; the message lists the first problems and counts the rest."""
+
+    def __init__(self, path: Path, problems: list[tuple[int | None, str]], total: int) -> None:
+        self.problems, self.total = problems, total
+        super().__init__(path, found=f"{total} problem{'s' if total != 1 else ''}")
+        lines = [f"{path}, line {line}: {text}." if line else f"{path}: {text}." for line, text in problems]
+        if total > len(problems):
+            lines.append(f"{path}: and {total - len(problems)} more problems.")
+        self.args = ("\n".join(lines),)
+
+
+class Problems:
+    """The problems of one run file, in the order in which they were met."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.total = path, 0
+        self._first: list[tuple[int | None, str]] = []
+
+    def add(self, line: int | None, found: str, expected: str) -> None:
+        """Notes one problem: what was found at a line, and what was expected there."""
+        self.total += 1
+        if len(self._first) < SHOWN:
+            self._first.append((line, f"found {found}, expected {expected}"))
+
+    def raise_any(self) -> None:
+        """Raises one error for all problems, if there are any."""
+        if self.total:
+            raise RunError(self.path, self._first, self.total)

@@ -1,0 +1,75 @@
+"""Where a run came from: everything needed to say what a number means, and to make it again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fieldmark.errors import InputError
+from fieldmark.files import write_json
+from fieldmark.version import __version__
+
+RUN_FILE = "run.json"
+
+
+@dataclass(frozen=True)
+class Run:
+    """The provenance of one run.
+
+    Args:
+        benchmark, version: What was answered.
+        method, options: What answered it, with every setting, chosen ones included.
+        sees: What the method was shown at prediction time (one item, the past, the whole test set).
+        features: The backbone behind the features and its digest, if features were used.
+        steps: The fitted steps, as data.
+        trained_on: The parts whose labels the final model saw.
+        seed: The seed of everything random.
+        data: Where the release lies on this machine.
+        data_digest: A fingerprint of the release's tables.
+        world: The mark of a simulated release, None for a real one.
+        remarks: What a reader of the numbers should know.
+        seconds: How long each phase took.
+        code_version, created: Which Fieldmark made the run, and when (UTC).
+    """
+
+    benchmark: str
+    version: str
+    method: str
+    options: dict[str, Any]
+    sees: str
+    features: dict[str, Any] | None
+    steps: list[dict[str, Any]]
+    trained_on: list[str]
+    seed: int
+    data: str
+    data_digest: str
+    world: dict[str, Any] | None
+    remarks: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    code_version: str = __version__
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    @property
+    def simulated(self) -> bool:
+        return self.world is not None
+
+    def write(self, folder: Path) -> None:
+        """Writes `run.json` into a run's folder."""
+        write_json(folder / RUN_FILE, {**asdict(self), "simulated": self.simulated})
+
+    @classmethod
+    def read(cls, folder: Path) -> Run:
+        """Reads `run.json` from a run's folder."""
+        path = folder / RUN_FILE
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            data.pop("simulated")
+            return cls(**data)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            hint = "Make one with `fieldmark fit`."
+            raise InputError(folder, found="no run.json", expected="the folder of a run", hint=hint) from error
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise InputError(path, found=f"something else ({error})", expected="the provenance of a run") from error

@@ -1,0 +1,3 @@
+"""The version of the code, written into every run."""
+
+__version__ = "0.1.0"

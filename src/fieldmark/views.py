@@ -1,0 +1,167 @@
+"""What a method may see of a benchmark, and the truth that is kept from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.benchmarks.declarations import COLUMNS_OF_INPUT, Benchmark
+from fieldmark.datasets import Dataset
+from fieldmark.errors import InputError
+from fieldmark.labels import Labels
+from fieldmark.splits import cut
+from fieldmark.tables import ITEMS, TRUTH
+from fieldmark.taxonomy import Taxonomy
+
+# Columns of an item that describe the question itself and never the answer.
+ALWAYS_VISIBLE = ("item_id", "observation_id", "media_ids", "start_s", "end_s", "domain")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Items with the inputs a method may read.
+
+    Args:
+        items: One row per item, only the allowed columns.
+        truth: The label code of each item, or None where a method may not see it.
+        features: One row per item, for methods that need features.
+        read_medium: Opens a photo or recording by its id, for methods that need pixels or audio.
+    """
+
+    items: pl.DataFrame
+    truth: NDArray[np.int32] | None
+    features: NDArray[np.float32] | None = None
+    read_medium: Callable[[str], bytes] | None = None
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def item_ids(self) -> tuple[str, ...]:
+        return tuple(self.items["item_id"])
+
+
+@dataclass(frozen=True)
+class View:
+    """The parts of a benchmark as a method gets them.
+
+    `test` is None for a method that answers item by item: what is not there cannot be peeked at.
+    `val` is None where the final model is trained on train and val together.
+    """
+
+    labels: Labels
+    taxonomy: Taxonomy
+    train: Part
+    val: Part | None
+    unlabeled: Part | None
+    test: Part | None
+
+    def with_val_in_train(self) -> View:
+        """Train and val together as train, and no val."""
+        if self.val is None or self.train.truth is None or self.val.truth is None:
+            return self
+        features = None
+        if self.train.features is not None and self.val.features is not None:
+            features = np.concatenate([self.train.features, self.val.features])
+        together = replace(
+            self.train,
+            items=pl.concat([self.train.items, self.val.items]),
+            truth=np.concatenate([self.train.truth, self.val.truth]),
+            features=features,
+        )
+        return replace(self, train=together, val=None)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The true labels of some items, and what is independent among them.
+
+    Args:
+        rows: The long table (`tables.TrueLabel`).
+        items: The items to be answered, those without any label included.
+        units: For each item the independent unit it belongs to.
+    """
+
+    rows: pl.DataFrame
+    items: tuple[str, ...]
+    units: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A benchmark opened on a release: what methods see, the truth, and everything a report may show."""
+
+    benchmark: Benchmark
+    dataset: Dataset
+    view: View
+    truth: dict[str, Truth]
+    items: dict[str, pl.DataFrame]
+    val_is_drawn: bool
+
+
+def open_benchmark(benchmark: Benchmark, dataset: Dataset) -> Opened:
+    """Cuts a dataset into the parts of a benchmark.
+
+    Raises:
+        InputError: When train or val would be empty.
+    """
+    media = dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
+    parts = cut(benchmark.split, media)
+    items = _photo_items(media.with_columns(parts.part))
+    labels = Labels(tuple(dataset.taxa["label"].sort()))
+    tables = {part: items.filter(pl.col("part") == part) for part in ("train", "val", "unlabeled", "test")}
+    for part in ("train", "val"):
+        if tables[part].is_empty():
+            raise InputError(
+                dataset.release.root,
+                found=f"no items for {part}",
+                expected="at least one",
+                hint="Classes with a single observation all go to train: add observations, or a folder for val.",
+            )
+
+    def make_part(name: str, *, labeled: bool) -> Part | None:
+        table = tables[name]
+        if table.is_empty():
+            return None
+        truth = labels.encode(table["label"]) if labeled else None
+        return Part(_visible(table, benchmark), truth, read_medium=dataset.read_medium)
+
+    train = make_part("train", labeled=True)
+    assert train is not None  # checked above
+    view = View(
+        labels=labels,
+        taxonomy=Taxonomy.of(labels, dataset.taxa),
+        train=train,
+        val=make_part("val", labeled=True),
+        unlabeled=make_part("unlabeled", labeled=False),
+        test=make_part("test", labeled=False),
+    )
+    truth = {
+        part: _truth(table, benchmark.task.unit)
+        for part, table in tables.items()
+        if part in ("val", "test") and len(table) and table["label"].is_not_null().all()
+    }
+    return Opened(benchmark, dataset, view, truth, tables, parts.val_is_drawn)
+
+
+def _photo_items(media: pl.DataFrame) -> pl.DataFrame:
+    """One item per photo."""
+    items = media.with_columns(
+        item_id=pl.col("media_id"),
+        media_ids=pl.concat_list("media_id"),
+    ).drop("media_id", "path")
+    return ITEMS.check(items, "items")
+
+
+def _visible(items: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:
+    allowed = {column for name in benchmark.task.inputs for column in COLUMNS_OF_INPUT[name]}
+    return items.select([name for name in items.columns if name in ALWAYS_VISIBLE or name in allowed])
+
+
+def _truth(items: pl.DataFrame, unit: str) -> Truth:
+    rows = TRUTH.check(items.select("item_id", "label"), "truth")
+    return Truth(rows, tuple(items["item_id"]), tuple(items[unit]))

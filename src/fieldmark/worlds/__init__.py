@@ -1,0 +1,20 @@
+"""One simulated nature, and the small releases that are written from it.
+
+A world is not nature: every release written here carries `WORLD.json` at its root, which says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fieldmark.registry import Registry
+
+WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
+    "world",
+    {
+        "folder": (
+            "fieldmark.worlds.folder:write",
+            "photos of invented fungi in folders by species, as a researcher's own photos are kept",
+        ),
+    },
+)
