@@ -1,0 +1,42 @@
+"""Fieldmark: biodiversity-recognition benchmarks as one system.
+
+The library mirrors the verbs of the command line: `fit`, `predict`, `score`, `report`, `load_model`, `dataset`,
+`benchmark`, `world`. Nothing heavy is loaded before it is needed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fieldmark.version import __version__
+
+if TYPE_CHECKING:
+    from fieldmark.api import benchmark, dataset, world
+    from fieldmark.fitting import fit, predict
+    from fieldmark.models import load_model
+    from fieldmark.reports import report
+    from fieldmark.scoring import score
+
+_HOME = {
+    "benchmark": "fieldmark.api",
+    "dataset": "fieldmark.api",
+    "world": "fieldmark.api",
+    "fit": "fieldmark.fitting",
+    "predict": "fieldmark.fitting",
+    "load_model": "fieldmark.models",
+    "report": "fieldmark.reports",
+    "score": "fieldmark.scoring",
+}
+
+__all__ = ["__version__", "benchmark", "dataset", "fit", "load_model", "predict", "report", "score", "world"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fieldmark' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

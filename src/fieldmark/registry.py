@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Generic, TypeVar, cast
 
-from fieldmark.errors import MisuseError, MissingExtraError, did_you_mean
+from fieldmark.errors import MissingExtraError, MisuseError, did_you_mean
 
 T = TypeVar("T")
 

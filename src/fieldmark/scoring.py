@@ -146,6 +146,7 @@ def score(
     truth: Path | str | pl.DataFrame | Mapping[str, Any] | None = None,
     classes: Path | str | pl.DataFrame | Mapping[str, Any] | None = None,
     split: str = "test",
+    seed: int | None = None,
 ) -> Scorecard:
     """Scores a run.
 
@@ -156,6 +157,7 @@ def score(
         truth: A table (or CSV file) with `id`, `label` and, where rows are not independent, `unit`.
         classes: A table (or CSV file) with `label`: the classes of the benchmark. Without it, those of the truth.
         split: The part of the release that is scored.
+        seed: The seed of drawn parts; without it, the one in the run's folder, or 0.
 
     Raises:
         InputError: When the run or the truth is at fault.
@@ -163,20 +165,22 @@ def score(
     benchmark = BENCHMARKS[name]
     if (data is None) == (truth is None):
         raise MisuseError("A score needs the truth from one place: either --data ROOT or --truth FILE.")
+    provenance = None
+    if not isinstance(run, Predictions):
+        folder = Path(run) if Path(run).is_dir() else Path(run).parent
+        run = folder / RUN_CSV if Path(run).is_dir() else Path(run)
+        if run.name == RUN_CSV and (folder / RUN_FILE).exists():
+            provenance = Run.read(folder)
+            seed = provenance.seed if seed is None else seed
     if data is not None:
-        opened = open_benchmark(benchmark, open_dataset(benchmark.dataset, data))
+        opened = open_benchmark(benchmark, open_dataset(benchmark.dataset, data), seed=seed or 0)
         if split not in opened.truth:
             raise InputError(data, found=f"no labels for {split}", expected="a release that holds them")
         known, labels = opened.truth[split], opened.view.labels
     else:
         known, labels = _given_truth(truth, classes)
-    provenance = None
     if not isinstance(run, Predictions):
-        path = Path(run)
-        if path.is_dir():
-            provenance = Run.read(path) if (path / RUN_FILE).exists() else None
-            path = path / RUN_CSV
-        run = benchmark.task.run.read(path, known.items, labels)
+        run = benchmark.task.run.read(run, known.items, labels)
     return score_predictions(benchmark, run, known, split=split, run=provenance)
 
 

@@ -20,7 +20,6 @@ class Seeded:
 
     val: float
     test: float
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,13 @@ class Cut:
     val_is_drawn: bool
 
 
-def cut(split: Official, media: pl.DataFrame) -> Cut:
+def cut(split: Official, media: pl.DataFrame, *, seed: int = 0) -> Cut:
     """Assigns each medium to train, val, unlabeled, test or no part.
 
     Args:
         split: The rule.
         media: One row per medium with `part`, `observation_id` and `label`.
+        seed: The seed of what is drawn.
     """
     names = {split.train: "train", split.val: "val", split.test: "test", split.unlabeled: "unlabeled"}
     part = media["part"].replace_strict({k: v for k, v in names.items() if k is not None}, default=None)
@@ -63,7 +63,7 @@ def cut(split: Official, media: pl.DataFrame) -> Cut:
         return Cut(part, val_is_drawn=False)
     pool = part.is_null() if part.is_null().all() else (part == "train").fill_null(False)
     test = 0.0 if (part == "test").any() else rule.test
-    drawn = _draw(media.filter(pool), val=rule.val, test=test, seed=rule.seed)
+    drawn = _draw(media.filter(pool), val=rule.val, test=test, seed=seed)
     where = pl.DataFrame({"observation_id": media["observation_id"], "pool": pool, "part": part})
     joined = where.join(drawn, on="observation_id", how="left", maintain_order="left")
     return Cut(joined.select(pl.when("pool").then("drawn").otherwise("part").alias("part")).to_series(), True)

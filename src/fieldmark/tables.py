@@ -7,11 +7,13 @@ through unchecked.
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import date as Date
+from datetime import date as Date  # noqa: N812  (fields are called date)
 from typing import IO, Any, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import polars as pl
@@ -109,7 +111,9 @@ class Schema(Generic[Row]):
         for name in self.required:
             empty = checked[name].is_null().arg_true()
             if len(empty):
-                raise InputError(where, line=int(empty[0]) + 2, found=f"no value for {name}", expected="one in each row")
+                raise InputError(
+                    where, line=int(empty[0]) + 2, found=f"no value for {name}", expected="one in each row"
+                )
         if self.key is not None:
             twice = checked[self.key].is_duplicated().arg_true()
             if len(twice):
@@ -120,6 +124,27 @@ class Schema(Generic[Row]):
     def empty(self) -> pl.DataFrame:
         """Returns the table without rows."""
         return pl.DataFrame(schema=self.types)
+
+
+_POLARS_TYPES: dict[type, Any] = {
+    str: pl.String,
+    float: pl.Float64,
+    int: pl.Int64,
+    bool: pl.Boolean,
+    Date: pl.Date,
+}
+
+
+def _may_be_missing(hint: Any) -> bool:
+    return get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint)
+
+
+def _column_type(hint: Any) -> Any:
+    if _may_be_missing(hint):
+        hint = next(part for part in get_args(hint) if part is not type(None))
+    if get_origin(hint) is list:
+        return pl.List(_POLARS_TYPES[get_args(hint)[0]])
+    return _POLARS_TYPES[hint]
 
 
 TAXA = Schema(Taxon, key="label")
@@ -135,17 +160,33 @@ def read_csv(file: IO[bytes], where: object, *, required: Iterable[str] = (), se
     Raises:
         InputError: When the file is not a table of UTF-8 text, or lacks a required column.
     """
+    data = file.read()
     try:
-        frame = pl.read_csv(file.read(), separator=separator, infer_schema=False, missing_utf8_is_empty_string=False)
-    except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        hint = f"The reader said: {reason.rstrip('.')}."
-        raise InputError(where, found="something else", expected="a CSV table in UTF-8", hint=hint) from error
+        data.decode("utf-8")
+        frame = pl.read_csv(data, separator=separator, infer_schema=False)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(where, line=line, found="bytes that are not UTF-8", expected="a CSV table in UTF-8") from error
+    except pl.exceptions.NoDataError as error:
+        raise InputError(where, found="an empty file", expected="a CSV table") from error
+    except pl.exceptions.PolarsError as error:
+        raise _ragged(data.decode("utf-8-sig"), where, separator) from error
     frame = frame.rename({name: name.strip().removeprefix("\ufeff") for name in frame.columns})
     for name in required:
         if name not in frame.columns:
             raise missing_column(where, name, frame.columns)
     return frame
+
+
+def _ragged(text: str, where: object, separator: str) -> InputError:
+    """The error for a table whose lines do not have the same number of fields, or whose quotes do not close."""
+    reader = csv.reader(io.StringIO(text), delimiter=separator)
+    columns = len(next(reader))
+    for fields in reader:
+        if fields and len(fields) != columns:
+            found = f"{len(fields)} fields"
+            return InputError(where, line=reader.line_num, found=found, expected=f"{columns}, as in the header")
+    return InputError(where, line=reader.line_num, found="a quote that does not close", expected="a CSV table")
 
 
 def parse_column(frame: pl.DataFrame, name: str, kind: type, where: object) -> pl.DataFrame:
@@ -176,14 +217,6 @@ def missing_column(where: object, name: str, found: Iterable[str]) -> InputError
     )
 
 
-_POLARS_TYPES: dict[type, Any] = {
-    str: pl.String,
-    float: pl.Float64,
-    int: pl.Int64,
-    bool: pl.Boolean,
-    Date: pl.Date,
-}
-
 _TRUE, _FALSE = ["true", "1", "yes"], ["false", "0", "no"]
 
 
@@ -198,15 +231,3 @@ _PARSERS: dict[type, tuple[Callable[[pl.Expr], pl.Expr], str]] = {
     int: (lambda text: text.cast(pl.Int64, strict=False), "a whole number"),
     bool: (_parse_bool, "true or false"),
 }
-
-
-def _may_be_missing(hint: Any) -> bool:
-    return get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint)
-
-
-def _column_type(hint: Any) -> Any:
-    if _may_be_missing(hint):
-        hint = next(part for part in get_args(hint) if part is not type(None))
-    if get_origin(hint) is list:
-        return pl.List(_POLARS_TYPES[get_args(hint)[0]])
-    return _POLARS_TYPES[hint]

@@ -103,14 +103,19 @@ class Opened:
     val_is_drawn: bool
 
 
-def open_benchmark(benchmark: Benchmark, dataset: Dataset) -> Opened:
+def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> Opened:
     """Cuts a dataset into the parts of a benchmark.
+
+    Args:
+        benchmark: The declaration.
+        dataset: The release.
+        seed: The seed of parts that are drawn, where the release does not have them.
 
     Raises:
         InputError: When train or val would be empty.
     """
     media = dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
-    parts = cut(benchmark.split, media)
+    parts = cut(benchmark.split, media, seed=seed)
     items = _photo_items(media.with_columns(parts.part))
     labels = Labels(tuple(dataset.taxa["label"].sort()))
     tables = {part: items.filter(pl.col("part") == part) for part in ("train", "val", "unlabeled", "test")}

@@ -65,7 +65,9 @@ class LocalExecutor:
 
 def all_cores(kind: Literal["process", "thread"] = "process") -> LocalExecutor:
     """Returns an executor that uses every core this process may run on."""
-    return LocalExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, kind)
+    return LocalExecutor(
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, kind
+    )
 
 
 def map_blocks(fn: Callable[[B], R], blocks: Iterable[B], executor: Executor | None = None) -> Iterator[R]:

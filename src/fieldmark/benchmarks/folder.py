@@ -11,7 +11,7 @@ FOLDER = Benchmark(
     name="folder",
     version="1",
     dataset="folder",
-    split=Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.25, seed=0)),
+    split=Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.25)),
     task=Task(
         item="photo",
         labels="label",

@@ -24,9 +24,9 @@ Quirks:
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import re
-from datetime import date as Date
 from pathlib import PurePosixPath
 
 import polars as pl
@@ -58,7 +58,8 @@ def _list_photos(release: Release) -> tuple[pl.DataFrame, tuple[str, ...]]:
         raise InputError(release.root, found=f"{' and '.join(parts)} but no train", expected="a folder train/<class>/")
     rows: list[tuple[str, str | None, str]] = []
     empty: list[str] = []
-    for part in parts or [None]:
+    where_to_look: list[str | None] = [*parts] or [None]
+    for part in where_to_look:
         before = len(rows)
         for label in release.folders(part or ""):
             folder = f"{part}/{label}" if part else label
@@ -107,7 +108,7 @@ def _observations(release: Release, photos: pl.DataFrame) -> tuple[pl.DataFrame,
     with release.open(OBSERVATIONS_FILE) as file:
         rows = read_csv(file, where, required=("file",))
     rows = rows.rename({old: new for old, new in RENAMED.items() if old in rows.columns})
-    for name, kind in (("date", Date), ("lat", float), ("lon", float)):
+    for name, kind in (("date", datetime.date), ("lat", float), ("lon", float)):
         rows = parse_column(rows, name, kind, where)
     _check_files(rows, photos, where)
     if "observation_id" not in rows.columns:
@@ -172,6 +173,4 @@ def _taxa(release: Release, photos: pl.DataFrame) -> pl.DataFrame:
         return labels.join(rows.select("label", *known, "poisonous"), on="label", how="left", maintain_order="left")
     matches = [BINOMIAL.match(label) for label in labels["label"]]
     genus = [match.group(1) if match else None for match in matches]
-    return labels.with_columns(
-        genus=pl.Series(genus, dtype=pl.String), poisonous=pl.lit(None, dtype=pl.Boolean)
-    )
+    return labels.with_columns(genus=pl.Series(genus, dtype=pl.String), poisonous=pl.lit(None, dtype=pl.Boolean))

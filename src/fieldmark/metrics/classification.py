@@ -37,9 +37,7 @@ def macro_f1(truth: Codes, predicted: Codes, *, n_classes: int, over: Over) -> f
     return float(_f1(hits, true, answered).sum() / max(averaged.sum(), 1))
 
 
-def macro_f1_without_each_unit(
-    truth: Codes, predicted: Codes, unit: Codes, *, n_classes: int, over: Over
-) -> Values:
+def macro_f1_without_each_unit(truth: Codes, predicted: Codes, unit: Codes, *, n_classes: int, over: Over) -> Values:
     """Macro-averaged F1 with each unit left out in turn, in one pass.
 
     Leaving out a unit changes F only for the classes that its items have or were given, and for "present" and "union"
@@ -98,7 +96,7 @@ def mean_without_each_unit(values: Values, unit: Codes) -> Values:
     """
     left = len(values) - np.bincount(unit)
     total = values.sum() - np.bincount(unit, weights=values)
-    return np.divide(total, left, out=np.full(len(left), np.nan), where=left > 0)
+    return np.asarray(np.divide(total, left, out=np.full(len(left), np.nan), where=left > 0))
 
 
 def _hits(truth: Codes, ranked: Codes, k: int) -> NDArray[np.bool_]:
@@ -114,7 +112,7 @@ def _counts(truth: Codes, predicted: Codes, n_classes: int) -> tuple[NDArray[np.
 
 def _f1(hits: NDArray[np.int64], true: NDArray[np.int64], answered: NDArray[np.int64]) -> Values:
     # 2 TP + FP + FN is the number of items of the class plus the number of answers naming it.
-    return 2.0 * hits / np.maximum(true + answered, 1)
+    return np.asarray(2.0 * hits / np.maximum(true + answered, 1))
 
 
 def _averaged(true: NDArray[np.int64], answered: NDArray[np.int64], over: Over) -> NDArray[np.bool_]:

@@ -1,0 +1,49 @@
+# Two commands for a newcomer: `make demo` and `make test`. Each makes .venv and installs pinned versions first.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
+
+.PHONY: demo test lint evidence perf constraints clean
+
+demo: .venv/.user
+	$(BIN)/fieldmark demo --out demo
+
+test: lint
+	$(BIN)/pytest -n 2 --dist loadfile
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+# Every claim that needs minutes; the results are committed under docs/results.
+evidence: .venv/.dev
+	$(BIN)/python -m evidence
+
+# Speed and memory, as ratios to a peer or a limit in the same run; committed under docs/results as well.
+perf: .venv/.dev
+	$(BIN)/python -m perf
+
+constraints: .venv/bin/uv
+	$(BIN)/uv pip compile pyproject.toml --extra all --extra dev --upgrade \
+		--no-header --no-annotate --no-emit-index-url --output-file constraints.txt
+
+.venv/bin/uv:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Fieldmark needs Python 3.11 or newer, found " + sys.version.split()[0] + "; set PYTHON=...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
+
+.venv/.user: .venv/bin/uv pyproject.toml constraints.txt
+	@echo "installing Fieldmark into .venv (a few GB with torch; a minute or two the first time)"
+	$(INSTALL) --editable ".[vision,report]"
+	@touch $@
+
+.venv/.dev: .venv/bin/uv pyproject.toml constraints.txt
+	@echo "installing Fieldmark and its development tools into .venv"
+	$(INSTALL) --editable ".[dev]"
+	@touch $@
+
+clean:
+	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,55 @@
+"""`fieldmark fit`: a method on a benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("fit", epilog="Example: `fieldmark fit folder --data my-photos --method linear --set size=160`")(fit)
+
+
+def fit(
+    benchmark: Annotated[str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).")],
+    data: Annotated[Path, typer.Option(help="The root of the release, or of your photos.")],
+    method: Annotated[str, typer.Option(help="The method (`fieldmark list methods`).")],
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for the run; runs/BENCHMARK-METHOD if not given.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method or its features.")
+    ] = None,
+    steps: Annotated[
+        list[str] | None, typer.Option("--step", help="A step after the method; temperature if none is given.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of parts that are drawn, where the release has none.")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
+) -> None:
+    """Fit a method, score it on val and test, and write the folder of the run."""
+    from fieldmark.cli.printing import print_json, print_scorecards
+    from fieldmark.fitting import DEFAULT_STEPS
+    from fieldmark.fitting import fit as fit_method
+    from fieldmark.settings import parse_pairs
+
+    folder = out or Path("runs", f"{benchmark.replace('/', '-')}-{method}")
+    result = fit_method(
+        benchmark,
+        data,
+        method,
+        folder,
+        settings=parse_pairs(settings or []),
+        steps=steps or DEFAULT_STEPS,
+        seed=seed,
+        overwrite=overwrite,
+    )
+    if as_json:
+        print_json(result.scorecard.to_json())
+        return
+    for remark in result.run.remarks:
+        print(f"note: {remark}")
+    print_scorecards({method: result.scorecard})
+    print(f"run in {folder}; a page about it: fieldmark report {folder}")

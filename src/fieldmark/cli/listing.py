@@ -1,0 +1,61 @@
+"""`fieldmark list`: what there is."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    BENCHMARKS = "benchmarks"
+    DATASETS = "datasets"
+    WORLDS = "worlds"
+    METHODS = "methods"
+    STEPS = "steps"
+    BACKBONES = "backbones"
+    METRICS = "metrics"
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("list", epilog="Example: `fieldmark list methods`")(list_kind)
+
+
+def list_kind(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List benchmarks, datasets, worlds, methods, steps, backbones or metrics."""
+    from fieldmark.cli.printing import print_json, print_table
+
+    entries = _entries(kind)
+    if as_json:
+        print_json(entries)
+    else:
+        print_table([kind.value, "about"], [[name, about] for name, about in entries.items()])
+
+
+def _entries(kind: Kind) -> dict[str, str]:
+    from fieldmark.benchmarks import BENCHMARKS
+    from fieldmark.datasets import DATASETS
+    from fieldmark.features.settings import PACKAGED
+    from fieldmark.methods import METHODS
+    from fieldmark.steps import STEPS
+    from fieldmark.worlds import WORLDS
+
+    registries: dict[Kind, Any] = {
+        Kind.BENCHMARKS: BENCHMARKS,
+        Kind.DATASETS: DATASETS,
+        Kind.WORLDS: WORLDS,
+        Kind.METHODS: METHODS,
+        Kind.STEPS: STEPS,
+    }
+    if kind is Kind.BACKBONES:
+        packaged = {name: f"ImageNet weights in the package {package}" for name, (package, _) in PACKAGED.items()}
+        return packaged | {"<any timm name>": "weights from the hub, or from a file with --set weights=FILE"}
+    if kind is Kind.METRICS:
+        return {metric.name: metric.about for name in BENCHMARKS for metric in BENCHMARKS[name].task.metrics}
+    return {name: registries[kind].about(name) for name in registries[kind]}

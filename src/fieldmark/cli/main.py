@@ -1,0 +1,50 @@
+"""The entry point: gathers the verbs and turns errors into sentences and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from fieldmark.cli import demo, fit, listing, predict, report, score, world
+from fieldmark.errors import FieldmarkError
+from fieldmark.version import __version__
+
+app = typer.Typer(
+    name="fieldmark",
+    help="Biodiversity-recognition benchmarks: fit a baseline, score it exactly, say how sure the score is.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+for verb in (listing, world, fit, predict, score, report, demo):
+    verb.add_to(app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command line. Exit code 0: done; 1: the input is at fault; 2: misuse."""
+    try:
+        app()
+    except FieldmarkError as error:
+        print(f"fieldmark: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("fieldmark: interrupted; the same command goes on from what was stored.", file=sys.stderr)
+        sys.exit(130)

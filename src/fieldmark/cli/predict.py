@@ -1,0 +1,66 @@
+"""`fieldmark predict`: a fitted model on photos, or on a part of a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from fieldmark.runs.predictions import Predictions
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("predict", epilog="Example: `fieldmark predict runs/linear photo.jpg more-photos/`")(predict)
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="The folder of a model, or of the run that made it.")],
+    photos: Annotated[list[Path] | None, typer.Argument(help="Photos, or folders of photos.")] = None,
+    data: Annotated[Path | None, typer.Option(help="A release, in place of photos.")] = None,
+    split: Annotated[str, typer.Option(help="With --data: the part to answer.")] = "test",
+    out: Annotated[Path | None, typer.Option(help="Write the answers as a run file.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many answers to print for each photo.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answers as JSON.")] = False,
+) -> None:
+    """Answer photos, or a part of a release, with a fitted model."""
+    from fieldmark.benchmarks import BENCHMARKS
+    from fieldmark.cli.printing import print_json, print_table
+    from fieldmark.errors import MisuseError
+    from fieldmark.fitting import predict as predict_part
+    from fieldmark.models import find_photos, load_model
+
+    if bool(photos) == (data is not None):
+        raise MisuseError("predict needs either photos or --data ROOT.")
+    loaded = load_model(model)
+    if photos:
+        predictions = loaded.predict_photos(find_photos(photos))
+    else:
+        assert data is not None  # one of the two is given
+        predictions = predict_part(loaded, data, split=split)
+    if out is not None:
+        BENCHMARKS[loaded.trained["benchmark"]].task.run.write(out, predictions)
+    answers = _answers(predictions, min(top, len(loaded.labels)))
+    if as_json:
+        print_json({"simulated": loaded.simulated, "answers": answers})
+    elif out is None:
+        print_table(
+            ["photo", *(f"{place}." for place in range(1, top + 1))],
+            [[item, *(f"{a['label']} {100 * a['probability']:.0f} %" for a in row)] for item, row in answers.items()],
+        )
+        if loaded.simulated:
+            print("The model was trained on simulated data.")
+    else:
+        print(f"{len(predictions.items)} answers in {out}")
+
+
+def _answers(predictions: Predictions, top: int) -> dict[str, list[dict[str, Any]]]:
+    best, probabilities = predictions.top(top), predictions.probabilities()
+    return {
+        item: [
+            {"label": predictions.labels.names[code], "probability": round(float(probabilities[row, code]), 6)}
+            for code in best[row]
+        ]
+        for row, item in enumerate(predictions.items)
+    }

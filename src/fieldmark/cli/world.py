@@ -1,0 +1,43 @@
+"""`fieldmark world`: a simulated release."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Size(StrEnum):
+    """How large a world is."""
+
+    TINY = "tiny"
+    SMALL = "small"
+    MEDIUM = "medium"
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("world", epilog="Example: `fieldmark world folder my-world --size tiny`")(world)
+
+
+def world(
+    name: Annotated[str, typer.Argument(help="The dataset whose layout the world has (`fieldmark list worlds`).")],
+    out: Annotated[Path, typer.Argument(help="The folder to write.")],
+    size: Annotated[Size, typer.Option(help="About 300, 3,000 or 20,000 photos.")] = Size.TINY,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same world.")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
+) -> None:
+    """Make a small simulated release in the layout of a real one."""
+    from fieldmark.api import world as make_world
+    from fieldmark.cli.printing import print_json, print_table
+
+    mark = make_world(name, out, size=size.value, seed=seed, overwrite=overwrite)
+    if as_json:
+        print_json(mark)
+        return
+    columns = ["observations", "photos", "classes"]
+    rows = [[part, *(f"{counts[column]:,}" for column in columns)] for part, counts in mark["counts"].items()]
+    print_table(["", *columns], rows)
+    print(f"simulated release in {out}")

@@ -1,0 +1,91 @@
+"""Features of many photos: read, look up, decode and compute only what the store does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.errors import InputError
+from fieldmark.features.photos import PhotoError, Preprocessing, decode_square
+from fieldmark.features.store import FeatureStore, Key, content_key
+from fieldmark.progress import progress
+from fieldmark.work import all_cores, blocks_of, map_blocks
+
+BLOCK_PHOTOS = 64
+
+
+class Extractor(Protocol):
+    """Turns squares of pixels into named arrays; `features.backbones.Backbone` is one."""
+
+    preprocessing: Preprocessing
+
+    def __call__(self, squares: Sequence[NDArray[np.uint8]]) -> dict[str, NDArray[np.generic]]: ...
+
+
+class _Read(NamedTuple):
+    """One photo as the reading threads hand it over: pixels only where the store has nothing yet."""
+
+    media_id: str
+    key: Key
+    pixels: NDArray[np.uint8] | None
+    problem: str | None
+
+
+def extract(
+    media_ids: Sequence[str],
+    read_medium: Callable[[str], bytes],
+    extractor: Extractor,
+    store: FeatureStore,
+    *,
+    where: Callable[[str], str] = str,
+) -> NDArray[np.float32]:
+    """Returns the features of photos, one row per id.
+
+    Reading and decoding run in threads ahead of the network. What is computed is stored block by block, so that an
+    interrupted extraction goes on where it stopped.
+
+    Args:
+        media_ids: The photos.
+        read_medium: Returns the bytes of a photo.
+        extractor: The network.
+        store: Where its outputs are kept.
+        where: The place of a photo as a person would look for it, for messages.
+
+    Raises:
+        InputError: When photos cannot be decoded; all of them have been tried, and the good ones are stored.
+    """
+    keys: list[Key] = []
+    problems: list[tuple[str, str]] = []
+
+    def read_block(block: Sequence[str]) -> list[_Read]:
+        return [_read(media_id, read_medium(media_id), extractor.preprocessing, store) for media_id in block]
+
+    blocks = map_blocks(read_block, blocks_of(media_ids, BLOCK_PHOTOS), all_cores("thread"))
+    with progress("reading photos", len(media_ids)) as tick:
+        for photos in blocks:
+            keys += [photo.key for photo in photos]
+            problems += [(photo.media_id, photo.problem) for photo in photos if photo.problem]
+            new = {photo.key: photo.pixels for photo in photos if photo.pixels is not None}
+            new = {key: pixels for key, pixels in new.items() if key not in store}
+            if new:
+                store.add(list(new), extractor([pixels for pixels in new.values() if pixels is not None]))
+            tick(len(photos))
+    if problems:
+        media_id, problem = problems[0]
+        more = f" {len(problems) - 1} more photos cannot be read either." if len(problems) > 1 else ""
+        hint = f"Replace the file or remove it (and its line in any table).{more}"
+        raise InputError(where(media_id), found=problem, expected="a photo that can be read to its end", hint=hint)
+    return store.get(keys).astype(np.float32)
+
+
+def _read(media_id: str, data: bytes, how: Preprocessing, store: FeatureStore) -> _Read:
+    key = content_key(data)
+    if key in store:
+        return _Read(media_id, key, None, None)
+    try:
+        return _Read(media_id, key, decode_square(data, how), None)
+    except PhotoError as error:
+        return _Read(media_id, key, None, str(error))

@@ -1,0 +1,261 @@
+"""The harness: opens a benchmark, fits a method, applies steps, scores, and writes the folder of a run.
+
+```
+OUT/
+  run.csv                  the answers on test, in the benchmark's own format (on val, where there is no test)
+  run.json                 where they came from
+  scorecard.json           the score on test (on val, where there is no truth for test), with .units.parquet beside it
+  scorecard-val.json       the score on val
+  predictions/val.parquet  every score of every label, steps applied
+  predictions/test.parquet
+  model/                   see `fieldmark.models`
+```
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.benchmarks.declarations import Task
+from fieldmark.datasets import open_dataset
+from fieldmark.errors import MisuseError
+from fieldmark.features.settings import FeatureSettings
+from fieldmark.files import appearing_folder
+from fieldmark.methods import METHODS, Fitted, Method
+from fieldmark.methods.base import truth_of
+from fieldmark.models import MODEL_FOLDER, FeatureSource, Model, load_model
+from fieldmark.runs.predictions import Predictions, write_predictions
+from fieldmark.runs.provenance import Run
+from fieldmark.scoring import RUN_CSV, SCORECARD_FILE, Scorecard, score_predictions
+from fieldmark.settings import configure
+from fieldmark.steps import STEPS, Step, step_to_data
+from fieldmark.views import Opened, Part, View, open_benchmark
+
+DEFAULT_STEPS = ("temperature",)
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What `fit` made: the folder of the run and what stands in it."""
+
+    folder: Path
+    run: Run
+    model: Model
+    scorecards: dict[str, Scorecard]
+
+    @property
+    def scorecard(self) -> Scorecard:
+        """The score on test, or on val where there is no truth for test."""
+        return self.scorecards.get("test") or self.scorecards["val"]
+
+
+def fit(
+    benchmark: str,
+    data: str | Path,
+    method: str,
+    out: str | Path,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    steps: Sequence[str] = DEFAULT_STEPS,
+    seed: int = 0,
+    overwrite: bool = False,
+    store: Path | None = None,
+) -> FitResult:
+    """Fits a method to a benchmark and writes the folder of the run.
+
+    Val serves for every choice: settings left open, steps, temperatures. Where val was drawn from train by us, the
+    final model is fitted to train and val together with those choices; where the release has its own val, it is not.
+
+    Args:
+        benchmark: The name of the benchmark.
+        data: The root of the release.
+        method: The name of the method.
+        out: The folder to write.
+        settings: Settings of the method and of its features.
+        steps: The names of the steps, in order.
+        seed: The seed of everything random: parts that are drawn, and methods that draw.
+        overwrite: Whether an existing folder is replaced.
+        store: Where features are kept, if not in the user's cache.
+
+    Raises:
+        InputError: When the release is at fault.
+        MisuseError: When names or settings are, or when the task does not allow what the method sees.
+    """
+    seconds: dict[str, float] = {}
+    declared = BENCHMARKS[benchmark]
+    configured, features = _configure(method, settings or {})
+    _check_allowed(method, configured, declared.task)
+    unfitted = [STEPS[name]() for name in steps]
+    with appearing_folder(Path(out), overwrite=overwrite) as folder:
+        with _timed(seconds, "open"):
+            opened = open_benchmark(declared, open_dataset(declared.dataset, data), seed=seed)
+        source = FeatureSource(features, store) if features else None
+        with _timed(seconds, "features"):
+            view = _supply(opened, source)
+        with _timed(seconds, "fit"):
+            fitted, fitted_steps, val_predictions = _fit(configured, unfitted, view)
+            final, trained_on = _final(fitted, view, opened.val_is_drawn)
+        model = _model(method, final, fitted_steps, opened, features, trained_on, seed)
+        run = Run(
+            benchmark=declared.name,
+            version=declared.version,
+            method=method,
+            options=asdict(final.method),  # type: ignore[call-overload]
+            sees=configured.sees,
+            features=source.backbone.about if source else None,
+            steps=[step_to_data(step) for step in fitted_steps],
+            trained_on=trained_on,
+            seed=seed,
+            data=str(Path(data).resolve()) if Path(data).exists() else str(data),
+            data_digest=opened.dataset.digest,
+            world=opened.dataset.release.world,
+            remarks=list(opened.dataset.remarks),
+            seconds=seconds,
+        )
+        predictions = {"val": val_predictions}
+        with _timed(seconds, "predict"):
+            if view.test is not None:
+                predictions["test"] = model.predict(view.test)
+        with _timed(seconds, "score"):
+            scorecards = {
+                part: score_predictions(declared, predictions[part], truth, split=part, run=run)
+                for part, truth in opened.truth.items()
+            }
+        _write(folder, declared.task, run, model, predictions, scorecards)
+    return FitResult(Path(out), run, model, scorecards)
+
+
+def predict(
+    model: str | Path | Model,
+    data: str | Path,
+    *,
+    split: str = "test",
+    out: Path | None = None,
+    benchmark: str | None = None,
+) -> Predictions:
+    """Answers one part of a release with a fitted model, and writes the run file if `out` is given.
+
+    Args:
+        model: A model, or the folder of one or of the run that made it.
+        data: The root of the release.
+        split: Which part.
+        out: The run file to write, in the benchmark's format.
+        benchmark: The benchmark whose parts and format are meant, if not the one the model was trained on.
+    """
+    loaded = model if isinstance(model, Model) else load_model(model)
+    declared = BENCHMARKS[benchmark or loaded.trained["benchmark"]]
+    opened = open_benchmark(declared, open_dataset(declared.dataset, data), seed=loaded.trained["seed"])
+    part = {"train": opened.view.train, "val": opened.view.val, "test": opened.view.test}.get(split)
+    if part is None:
+        raise MisuseError(f"{data} has no part called {split!r} that could be predicted (train, val, test).")
+    predictions = loaded.predict(replace(part, truth=None))
+    if out is not None:
+        declared.task.run.write(out, predictions)
+    return predictions
+
+
+def _configure(method: str, settings: Mapping[str, Any]) -> tuple[Method, FeatureSettings | None]:
+    cls = METHODS[method]
+    if "features" in cls.needs:
+        configured, features = configure(settings, cls, FeatureSettings)
+        return configured, features
+    return configure(settings, cls)[0], None
+
+
+def _check_allowed(name: str, method: Method, task: Task) -> None:
+    if method.sees not in task.sees:
+        allowed = " or ".join(task.sees)
+        raise MisuseError(f"The method {name!r} is shown {method.sees} at prediction time; the task allows {allowed}.")
+
+
+def _supply(opened: Opened, source: FeatureSource | None) -> View:
+    """The view with the features a method needs."""
+    view = opened.view
+    if source is None:
+        return view
+
+    def supplied(part: Part | None) -> Part | None:
+        return source.supply(part, where=opened.dataset.where) if part is not None else None
+
+    return replace(
+        view,
+        train=source.supply(view.train, where=opened.dataset.where),
+        val=supplied(view.val),
+        unlabeled=supplied(view.unlabeled),
+        test=supplied(view.test),
+    )
+
+
+def _fit(method: Method, steps: Sequence[Step], view: View) -> tuple[Fitted, tuple[Step, ...], Predictions]:
+    """Fits the method on train and the steps on val; returns the predictions on val with all steps applied."""
+    # A method that answers item by item is not given the test set: what is not there cannot be peeked at.
+    shown = view if method.sees == "test set" else replace(view, test=None)
+    fitted = method.fit(shown)
+    assert view.val is not None  # open_benchmark refuses an empty val
+    predictions = fitted.predict(view.val, view.labels)
+    fitted_steps: list[Step] = []
+    for step in steps:
+        fitted_steps.append(step.fit(predictions, truth_of(view.val), view.val.items))
+        predictions = fitted_steps[-1].apply(predictions, view.val.items)
+    return fitted, tuple(fitted_steps), predictions
+
+
+def _final(fitted: Fitted, view: View, val_is_drawn: bool) -> tuple[Fitted, list[str]]:
+    """The model that answers test: fitted once more, to train and val, where val was ours to draw."""
+    if not val_is_drawn:
+        return fitted, ["train"]
+    return fitted.method.fit(replace(view.with_val_in_train(), test=None)), ["train", "val"]
+
+
+def _model(
+    name: str,
+    fitted: Fitted,
+    steps: tuple[Step, ...],
+    opened: Opened,
+    features: FeatureSettings | None,
+    trained_on: list[str],
+    seed: int,
+) -> Model:
+    trained = {
+        "benchmark": opened.benchmark.name,
+        "version": opened.benchmark.version,
+        "parts": trained_on,
+        "seed": seed,
+        "data_digest": opened.dataset.digest,
+        "world": opened.dataset.release.world,
+    }
+    return Model(name, fitted, steps, opened.view.labels, opened.dataset.taxa, features, trained)
+
+
+def _write(
+    folder: Path,
+    task: Task,
+    run: Run,
+    model: Model,
+    predictions: Mapping[str, Predictions],
+    scorecards: Mapping[str, Scorecard],
+) -> None:
+    for part, predicted in predictions.items():
+        write_predictions(folder / "predictions" / f"{part}.parquet", predicted.blocks())
+    task.run.write(folder / RUN_CSV, predictions.get("test", predictions["val"]))
+    main = scorecards.get("test") or scorecards["val"]
+    main.write(folder / SCORECARD_FILE)
+    scorecards["val"].write(folder / "scorecard-val.json")
+    model.save(folder / MODEL_FOLDER)
+    run.write(folder)
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    seconds[phase] = round(time.perf_counter() - start, 3)
+
+
+__all__ = ["FitResult", "fit", "predict"]

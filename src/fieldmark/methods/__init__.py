@@ -1,0 +1,18 @@
+"""Methods: one module per idea, named after the idea, with no knowledge of files or screens."""
+
+from __future__ import annotations
+
+from fieldmark.methods.base import Fitted, Method
+from fieldmark.registry import Registry
+
+METHODS: Registry[type[Method]] = Registry(
+    "method",
+    {
+        "frequent": ("fieldmark.methods.frequent:Frequent", "the training frequencies, whatever the photo shows"),
+        "centroid": ("fieldmark.methods.centroid:Centroid", "the nearest class mean by cosine"),
+        "knn": ("fieldmark.methods.knn:NearestNeighbors", "a weighted vote of the nearest training photos"),
+        "linear": ("fieldmark.methods.linear:Linear", "multinomial logistic regression, regularizer from val"),
+    },
+)
+
+__all__ = ["METHODS", "Fitted", "Method"]

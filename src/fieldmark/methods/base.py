@@ -1,0 +1,72 @@
+"""What a method is: settings, what it needs and sees, and two functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.benchmarks.declarations import Sees
+from fieldmark.labels import Labels
+from fieldmark.runs.predictions import Predictions, Scale
+from fieldmark.views import Part, View
+
+Need = Literal["features", "pixels", "audio", "patches", "table"]
+Arrays = dict[str, NDArray[Any]]
+
+
+class Method(Protocol):
+    """An idea with its settings. Settings are dataclass fields; what was learned is a dictionary of arrays.
+
+    Attributes:
+        needs: What the harness must supply with each part.
+        sees: What the method is shown at prediction time; the harness refuses what the task does not allow.
+        scale: What its scores are.
+    """
+
+    needs: ClassVar[tuple[Need, ...]]
+    sees: ClassVar[Sees]
+    scale: ClassVar[Scale]
+
+    def fit(self, view: View) -> Fitted:
+        """Learns from train; chooses what its settings leave open on val, if the view has one."""
+        ...
+
+    def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        """Scores every label for every item of a part, from what was learned."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A method with all its choices made, and what it learned."""
+
+    method: Method
+    arrays: Arrays
+
+    def predict(self, part: Part, labels: Labels) -> Predictions:
+        """Scores the items of a part."""
+        scores = self.method.scores(self.arrays, part).astype(np.float32, copy=False)
+        return Predictions(part.item_ids, labels, scores, self.method.scale)
+
+
+def features_of(part: Part) -> NDArray[np.float32]:
+    """The features of a part, which the harness supplies to methods that need them."""
+    if part.features is None:
+        raise ValueError("this part comes without features")
+    return part.features
+
+
+def truth_of(part: Part) -> NDArray[np.int32]:
+    """The labels of a part that a method may learn from."""
+    if part.truth is None:
+        raise ValueError("this part comes without labels")
+    return part.truth
+
+
+def unit_rows(features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows scaled to length one; rows of zeros stay zero."""
+    lengths = np.linalg.norm(features, axis=1, keepdims=True)
+    return np.asarray(features / np.maximum(lengths, np.finfo(np.float32).tiny), dtype=np.float32)

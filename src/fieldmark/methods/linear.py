@@ -1,0 +1,123 @@
+"""Multinomial logistic regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.benchmarks.declarations import Sees
+from fieldmark.errors import MisuseError
+from fieldmark.methods.base import Arrays, Fitted, Need, features_of, truth_of
+from fieldmark.progress import progress
+from fieldmark.runs.predictions import Scale, log_softmax
+from fieldmark.views import Part, View
+
+Weights = NDArray[np.float32]  # one row per feature and a last one for the bias, one column per label
+
+STRENGTHS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Minimizes mean cross-entropy + l2 / 2 * |W|^2 over standardized features; the bias is not penalized.
+
+    Args:
+        l2: The strength of the penalty. 0 tries several, from strong to weak, and takes the one of lowest log loss on
+            val; the search ends when two weaker ones in a row are no better.
+        iterations: The most steps of L-BFGS for each strength.
+    """
+
+    l2: float = 0.0
+    iterations: int = 100
+
+    needs: ClassVar[tuple[Need, ...]] = ("features",)
+    sees: ClassVar[Sees] = "item"
+    scale: ClassVar[Scale] = "logit"
+
+    def __post_init__(self) -> None:
+        if self.l2 < 0 or self.iterations < 1:
+            raise MisuseError("linear needs l2 of at least 0 and at least one iteration.")
+
+    def fit(self, view: View) -> Fitted:
+        features, truth = features_of(view.train), truth_of(view.train)
+        mean, spread = features.mean(axis=0), features.std(axis=0)
+        spread = np.maximum(spread, 1e-6 * max(float(spread.max()), 1e-12))
+        train = (features - mean) / spread
+        weights = np.zeros((train.shape[1] + 1, len(view.labels)), dtype=np.float32)
+        if self.l2:
+            best, l2 = _minimize(train, truth, weights, self.l2, self.iterations), self.l2
+        elif view.val is None:
+            raise MisuseError("linear chooses l2 on val, and there is none: pass --set l2=VALUE.")
+        else:
+            val = (features_of(view.val) - mean) / spread
+            best, l2 = self._search(train, truth, val, truth_of(view.val), weights)
+        return Fitted(replace(self, l2=l2), {"weights": best, "mean": mean, "spread": spread})
+
+    def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        weights = arrays["weights"]
+        standardized = (features_of(part) - arrays["mean"]) / arrays["spread"]
+        return np.asarray(standardized @ weights[:-1] + weights[-1], dtype=np.float32)
+
+    def _search(
+        self,
+        train: NDArray[np.float32],
+        truth: NDArray[np.int32],
+        val: NDArray[np.float32],
+        val_truth: NDArray[np.int32],
+        weights: Weights,
+    ) -> tuple[Weights, float]:
+        best, best_l2, best_loss, worse = weights, STRENGTHS[0], np.inf, 0
+        with progress("fitting linear", len(STRENGTHS)) as tick:
+            for number, l2 in enumerate(STRENGTHS):
+                weights = _minimize(train, truth, weights, l2, self.iterations)
+                log_probability = log_softmax(val @ weights[:-1] + weights[-1])
+                loss = -float(log_probability[np.arange(len(val_truth)), val_truth].mean())
+                if loss < best_loss:
+                    best, best_l2, best_loss, worse = weights, l2, loss, 0
+                else:
+                    worse += 1
+                done = worse == 2
+                tick(len(STRENGTHS) - number if done else 1)
+                if done:
+                    break
+        return best, best_l2
+
+
+def _minimize(
+    features: NDArray[np.float32], truth: NDArray[np.int32], start: Weights, l2: float, iterations: int
+) -> Weights:
+    """The weights of lowest penalized loss, found by L-BFGS from `start`.
+
+    The minimum lies in the span of the training items, so with fewer items than features the search runs there.
+    """
+    from scipy.optimize import minimize  # takes long to import and is needed here alone
+
+    if len(features) < features.shape[1]:
+        basis = np.linalg.qr(features.T)[0]
+        inside = np.vstack([basis.T @ start[:-1], start[-1:]])
+        found = _minimize(features @ basis, truth, inside, l2, iterations)
+        return np.vstack([basis @ found[:-1], found[-1:]])
+
+    rows = np.arange(len(truth))
+
+    def loss_and_gradient(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        weights = flat.reshape(start.shape).astype(np.float32)
+        log_probability = log_softmax(features @ weights[:-1] + weights[-1])
+        loss = -float(log_probability[rows, truth].mean(dtype=np.float64)) + l2 / 2 * float((weights[:-1] ** 2).sum())
+        residual = np.exp(log_probability)
+        residual[rows, truth] -= 1
+        residual /= len(truth)
+        gradient = np.vstack([features.T @ residual + l2 * weights[:-1], residual.sum(axis=0, keepdims=True)])
+        return loss, gradient.astype(np.float64).ravel()
+
+    found = minimize(
+        loss_and_gradient,
+        start.ravel().astype(np.float64),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": iterations, "ftol": 1e-7, "gtol": 1e-5},
+    )
+    return np.asarray(found.x.reshape(start.shape), dtype=np.float32)

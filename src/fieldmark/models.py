@@ -1,0 +1,186 @@
+"""A fitted model on disk and in memory: what it learned, its steps, its labels and the features it needs.
+
+```
+MODEL/
+  model.json      method with its settings, steps, labels and their taxa, features, where it was trained
+  arrays.npz      what the method learned
+```
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fieldmark.errors import InputError
+from fieldmark.features.settings import FeatureSettings
+from fieldmark.features.store import FeatureStore, default_store
+from fieldmark.files import write_json
+from fieldmark.labels import Labels
+from fieldmark.methods import METHODS, Fitted
+from fieldmark.registry import require
+from fieldmark.runs.predictions import Predictions
+from fieldmark.steps import Step, step_from_data, step_to_data
+from fieldmark.tables import ITEMS, RANKS
+from fieldmark.taxonomy import Taxonomy
+from fieldmark.version import __version__
+from fieldmark.views import Part
+
+MODEL_FOLDER, MODEL_FILE, ARRAYS_FILE = "model", "model.json", "arrays.npz"
+PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+
+
+class FeatureSource:
+    """Supplies parts with features; loads the network at the first use."""
+
+    def __init__(self, settings: FeatureSettings, store: Path | None = None) -> None:
+        self.settings, self._store_root = settings, store or default_store()
+
+    @cached_property
+    def backbone(self) -> Any:
+        module: Any = require("fieldmark.features.backbones", "Reading photos")
+        return module.load_backbone(self.settings)
+
+    def supply(self, part: Part, where: Any = str) -> Part:
+        """The part with features, one row per item."""
+        from fieldmark.features.extraction import extract
+
+        media = part.items["media_ids"]
+        if (media.list.len() != 1).any():
+            raise ValueError("features are taken of items with exactly one photo each")
+        if part.read_medium is None:
+            raise ValueError("this part comes without a way to open its photos")
+        store = FeatureStore(self._store_root, self.backbone.digest)
+        features = extract(list(media.list.first()), part.read_medium, self.backbone, store, where=where)
+        return replace(part, features=features)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted method with its steps, ready to answer.
+
+    Args:
+        name: The name of the method.
+        fitted: The method with its choices made, and what it learned.
+        steps: The fitted steps, in order.
+        labels, taxa: What it can answer, with ranks and flags.
+        features: The features it needs, None for none.
+        trained: Where it was trained (benchmark, data digest, simulated or not).
+    """
+
+    name: str
+    fitted: Fitted
+    steps: tuple[Step, ...]
+    labels: Labels
+    taxa: pl.DataFrame
+    features: FeatureSettings | None
+    trained: dict[str, Any]
+
+    @property
+    def simulated(self) -> bool:
+        return bool(self.trained.get("world"))
+
+    @cached_property
+    def taxonomy(self) -> Taxonomy:
+        return Taxonomy.of(self.labels, self.taxa)
+
+    @cached_property
+    def feature_source(self) -> FeatureSource | None:
+        return FeatureSource(self.features) if self.features else None
+
+    def predict(self, part: Part) -> Predictions:
+        """Predictions for a part, all steps applied. Features are supplied where they are missing."""
+        if self.feature_source is not None and part.features is None:
+            part = self.feature_source.supply(part)
+        predictions = self.fitted.predict(part, self.labels)
+        for step in self.steps:
+            predictions = step.apply(predictions, part.items)
+        return predictions
+
+    def predict_photos(self, photos: Sequence[Path]) -> Predictions:
+        """Predictions for photo files; the id of each is its path."""
+        ids = [str(photo) for photo in photos]
+        items = ITEMS.check(
+            pl.DataFrame({"item_id": ids, "observation_id": ids}).with_columns(media_ids=pl.concat_list("item_id")),
+            "photos",
+        )
+        return self.predict(Part(items, truth=None, read_medium=lambda path: Path(path).read_bytes()))
+
+    def save(self, folder: Path) -> None:
+        """Writes the model into a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez(folder / ARRAYS_FILE, **self.fitted.arrays)  # type: ignore[arg-type]
+        write_json(
+            folder / MODEL_FILE,
+            {
+                "fieldmark_model": 1,
+                "code_version": __version__,
+                "method": self.name,
+                "options": asdict(self.fitted.method),  # type: ignore[call-overload]
+                "features": asdict(self.features) if self.features else None,
+                "steps": [step_to_data(step) for step in self.steps],
+                "trained": self.trained,
+                "labels": list(self.labels.names),
+                "taxa": self.taxa.to_dicts(),
+            },
+        )
+
+
+def load_model(path: str | Path) -> Model:
+    """Opens a model from its folder, or from the folder of the run that made it.
+
+    Raises:
+        InputError: When there is no model there, or it is of another make.
+    """
+    folder = Path(path)
+    if (folder / MODEL_FOLDER / MODEL_FILE).exists():
+        folder = folder / MODEL_FOLDER
+    file = folder / MODEL_FILE
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        with np.load(folder / ARRAYS_FILE, allow_pickle=False) as stored:
+            arrays = dict(stored)
+        if data["fieldmark_model"] != 1:
+            raise InputError(file, found=f"model format {data['fieldmark_model']}", expected="format 1")
+        method = METHODS[data["method"]](**data["options"])
+        return Model(
+            name=data["method"],
+            fitted=Fitted(method, arrays),
+            steps=tuple(step_from_data(step) for step in data["steps"]),
+            labels=Labels(tuple(data["labels"])),
+            taxa=pl.DataFrame(data["taxa"], schema_overrides=dict.fromkeys(RANKS, pl.String)),
+            features=FeatureSettings(**data["features"]) if data["features"] else None,
+            trained=data["trained"],
+        )
+    except (FileNotFoundError, NotADirectoryError) as error:
+        hint = "Make one with `fieldmark fit`."
+        raise InputError(path, found="no model", expected="the folder of a model or a run", hint=hint) from error
+    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(file, found=f"something else ({error})", expected="a model of Fieldmark") from error
+
+
+def find_photos(places: Iterable[Path]) -> list[Path]:
+    """All photos among files and folders (searched to any depth), sorted within each folder.
+
+    Raises:
+        InputError: For a place that does not exist, or when there is no photo at all.
+    """
+    places = list(places)
+    photos: list[Path] = []
+    for place in places:
+        if place.is_dir():
+            photos += sorted(p for p in place.rglob("*") if p.suffix.lower() in PHOTO_SUFFIXES and p.is_file())
+        elif place.is_file():
+            photos.append(place)
+        else:
+            raise InputError(place, found="no such file or folder", expected="a photo or a folder of photos")
+    if not photos:
+        raise InputError(places[0], found="no photos", expected=f"files ending in {', '.join(PHOTO_SUFFIXES)}")
+    return photos

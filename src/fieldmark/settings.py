@@ -1,0 +1,55 @@
+"""Settings given as `key=value`, turned into the typed fields of whatever they configure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, get_type_hints
+
+from fieldmark.errors import MisuseError, did_you_mean
+
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def parse_pairs(pairs: Sequence[str]) -> dict[str, str]:
+    """Splits `key=value` texts.
+
+    >>> parse_pairs(["k=5", "weights=random"])
+    {'k': '5', 'weights': 'random'}
+    """
+    parsed = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise MisuseError(f"--set {pair}: found no key=value, expected for example --set size=160.")
+        parsed[key.strip()] = value.strip()
+    return parsed
+
+
+def configure(values: Mapping[str, Any], *classes: type) -> list[Any]:
+    """Makes an instance of each dataclass from the values that are its fields.
+
+    Raises:
+        MisuseError: For a key that no class has, or a value of the wrong type.
+    """
+    fields: list[dict[str, Any]] = [
+        {field.name: get_type_hints(cls)[field.name] for field in dataclasses.fields(cls)} for cls in classes
+    ]
+    known = sorted({name for owner in fields for name in owner})
+    for key in values:
+        if key not in known:
+            hint = did_you_mean(key, known) if known else "There is nothing to set."
+            raise MisuseError(f"There is no setting called {key!r} here. {hint}")
+    return [
+        cls(**{key: _convert(key, value, owner[key]) for key, value in values.items() if key in owner})
+        for cls, owner in zip(classes, fields, strict=True)
+    ]
+
+
+def _convert(key: str, value: Any, kind: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return _TRUTH[value.lower()] if kind is bool else kind(value)
+    except (KeyError, ValueError) as error:
+        raise MisuseError(f"--set {key}={value}: found {value!r}, expected {kind.__name__}.") from error

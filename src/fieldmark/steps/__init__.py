@@ -1,0 +1,33 @@
+"""Steps: what happens to predictions after a method made them. Fitted on val, saved with the model as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.registry import Registry
+from fieldmark.steps.base import Step
+
+STEPS: Registry[type[Step]] = Registry(
+    "step",
+    {"temperature": ("fieldmark.steps.temperature:Temperature", "one temperature for all logits, from val")},
+)
+
+
+def step_to_data(step: Step) -> dict[str, Any]:
+    """A fitted step as plain data."""
+    return {"step": step.name, **asdict(step)}  # type: ignore[call-overload]
+
+
+def step_from_data(data: Mapping[str, Any]) -> Step:
+    """A fitted step from plain data."""
+    values = dict(data)
+    name = values.pop("step", "")
+    if name not in STEPS:
+        raise MisuseError(f"The model has a step called {name!r}, which is not known. {did_you_mean(name, STEPS)}")
+    return STEPS[name](**values)
+
+
+__all__ = ["STEPS", "Step", "step_from_data", "step_to_data"]

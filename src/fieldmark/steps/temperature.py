@@ -1,0 +1,50 @@
+"""Temperature scaling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.runs.predictions import Predictions, log_softmax
+
+# 1 / temperature is sought between these; beyond them the scores carry no information worth sharpening.
+SMALLEST, LARGEST = 1e-3, 1e4
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """Divides logits by one number so that confidence on val is neither too high nor too low.
+
+    Guo et al., "On calibration of modern neural networks" (2017). The temperature minimizes the log loss on val, which
+    is convex in 1 / temperature, so bisection of its slope finds the minimum. The ranking of labels stays as it is.
+    """
+
+    temperature: float = 1.0
+    name: ClassVar[str] = "temperature"
+
+    def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
+        if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
+            return self  # scores that only rank, or that say nothing, have no temperature
+        # Centered on the true label, the slope of the loss in b = 1 / temperature is the mean over items of
+        # sum_c softmax(b z)_c z_c, which grows with b.
+        rows = np.arange(len(truth))
+        centered = val.scores.astype(np.float64) - val.scores[rows, truth].astype(np.float64)[:, None]
+        low, high = np.log(SMALLEST), np.log(LARGEST)
+        for _ in range(60):
+            middle = (low + high) / 2
+            weight = np.exp(log_softmax(np.exp(middle) * centered))
+            if (weight * np.where(weight > 0, centered, 0.0)).sum() > 0:
+                high = middle
+            else:
+                low = middle
+        return replace(self, temperature=float(np.exp(-(low + high) / 2)))
+
+    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+        if predictions.scale == "score":
+            return predictions
+        scores = log_softmax(predictions.scores.astype(np.float64) / self.temperature)
+        return predictions.with_scores(scores.astype(np.float32), "log_probability")
