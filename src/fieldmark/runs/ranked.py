@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,25 +88,21 @@ class Ranked:
         return Predictions(tuple(items), labels, scores, "score", codes=codes)
 
     def _lines(self, path: Path, problems: Problems) -> Iterator[tuple[int, str, list[str]]]:
+        """The id and the labels of each line after the header."""
         reader = csv.reader(_open_text(path), skipinitialspace=True)
-        header = [field.strip() for field in next(reader, [])]
-        if header != list(self.columns):
-            raise InputError(
-                path,
-                line=1,
-                found=f"the header {','.join(header)!r}" if header else "an empty file",
-                expected=f"the header {','.join(self.columns)!r}",
-            )
         try:
+            header = [field.strip() for field in next(reader, [])]
+            if header != list(self.columns):
+                found = f"the header {','.join(header)!r}" if header else "an empty file"
+                raise InputError(path, line=1, found=found, expected=f"the header {','.join(self.columns)!r}")
             for fields in reader:
                 if len(fields) == 2:
                     yield reader.line_num, fields[0].strip(), self._split(fields[1])
                 elif fields:
-                    problems.add(reader.line_num, f"{len(fields)} fields", "2 fields (id,predicted)")
-        except (UnicodeDecodeError, csv.Error, EOFError, gzip.BadGzipFile) as error:
-            problems.add(reader.line_num + 1, "bytes that are not text", "CSV in UTF-8")
-            problems.raise_any()
-            raise AssertionError("unreachable") from error
+                    problems.add(reader.line_num, f"{len(fields)} fields", f"2 fields ({','.join(self.columns)})")
+        except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
+            line = reader.line_num + 1
+            raise InputError(path, line=line, found=f"something unreadable ({error})", expected="CSV text") from error
 
     def _split(self, field: str) -> list[str]:
         names = field.split() if self.separator == " " else [name.strip() for name in field.split(self.separator)]
@@ -133,4 +130,6 @@ def _open_text(path: Path) -> io.TextIOWrapper:
             zipped = file.read(2) == b"\x1f\x8b"
     except (FileNotFoundError, IsADirectoryError) as error:
         raise InputError(path, found="no such file", expected="a run file") from error
-    return io.TextIOWrapper(gzip.open(path) if zipped else path.open("rb"), encoding="utf-8-sig", newline="")
+    # Bytes that are not UTF-8 become a replacement character, which no label and no id of a benchmark contains.
+    file = gzip.open(path) if zipped else path.open("rb")
+    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")

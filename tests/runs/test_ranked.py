@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fieldmark.errors import InputError
+from fieldmark.labels import Labels
+from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.problems import RunError
+from fieldmark.runs.ranked import Ranked
+
+LABELS = Labels(("0", "1", "2"))
+FORMAT = Ranked(at_most=2)
+
+
+def read(tmp_path, content: str | bytes, items=("a", "b")):
+    path = tmp_path / "run.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return FORMAT.read(path, items, LABELS)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "id,predicted\na,1 2\nb,0\n",
+        "\ufeffid,predicted\r\na,1 2\r\nb,0\r\n",
+        'id,predicted\n"a","1 2"\nb, 0\n',
+        "id, predicted\nb,0\na,1  2\n\n",
+        gzip.compress(b"id,predicted\na,1 2\nb,0\n"),
+    ],
+)
+def test_what_cannot_be_misunderstood_is_accepted(tmp_path, content):
+    run = read(tmp_path, content)
+    assert run.items == ("a", "b")
+    assert run.top(2).tolist() == [[1, 2], [0, -1]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("id,label\na,1\n", "line 1: found the header 'id,label', expected the header 'id,predicted'"),
+        ("id;predicted\na;1\n", "line 1: found the header 'id;predicted'"),
+        ("", "line 1: found an empty file"),
+        ("id,predicted\na,1\n", r"found no line for 1 of 2 ids \(b\)"),
+        ("id,predicted\na,1\nb,1\nc,1\n", "line 4: found the id 'c', expected an id of the benchmark"),
+        ("id,predicted\na,1\nb,1\na,2\n", r"line 4: found the id 'a' again \(first in line 2\)"),
+        ("id,predicted\na,9\nb,1\n", "line 2: found the label '9', expected a label of the benchmark"),
+        ("id,predicted\na,0 1 2\nb,1\n", "line 2: found 3 labels, expected at most 2"),
+        ("id,predicted\na,1 1\nb,1\n", "line 2: found a label twice"),
+        ("id,predicted\na,\nb,1\n", "line 2: found no label"),
+        ("id,predicted\na,1,2\nb,1\n", "line 2: found 3 fields"),
+        (b"id,predicted\na,\xff\nb,1\n", "line 2: found the label '\ufffd'"),
+        (gzip.compress(b"id,predicted\na,1\nb,1\n")[:-9], "something unreadable"),
+    ],
+)
+def test_everything_else_is_refused_with_line_found_and_expected(tmp_path, content, message):
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, content)
+
+
+def test_all_problems_are_counted_and_the_first_twenty_shown(tmp_path):
+    with pytest.raises(RunError) as caught:
+        read(tmp_path, "id,predicted\n" + "".join(f"x{n},1\n" for n in range(50)))
+    assert caught.value.total == 51
+    assert len(str(caught.value).splitlines()) == 21
+    assert "and 31 more problems" in str(caught.value)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=30)
+def test_what_is_written_reads_back_to_the_same_ranking(seed, tmp_path_factory):
+    rng = np.random.default_rng(seed)
+    labels = Labels(("Amanita muscaria", 'quoted "name"', "comma, name"))
+    scores = rng.integers(0, 3, (5, 3)).astype(np.float32)  # with ties
+    made = Predictions(tuple("abcde"), labels, scores, "logit")
+    path = tmp_path_factory.mktemp("run") / "run.csv"
+    piped = Ranked(at_most=3, separator="|")
+    piped.write(path, made)
+    assert (piped.read(path, made.items, labels).top(3) == made.top(3)).all()

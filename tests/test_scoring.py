@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.metrics import f1_score
+
+import fieldmark
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.scoring import Scorecard
+
+TRUTH = {"id": ["1", "2", "3", "4"], "label": ["a", "a", "b", "c"], "unit": ["o1", "o1", "o2", "o3"]}
+RUN = "id,predicted\n1,a|b|c\n2,b|a|c\n3,b|c|a\n4,a|b|d\n"
+
+
+@pytest.fixture
+def run_file(tmp_path):
+    (tmp_path / "run.csv").write_text(RUN)
+    return tmp_path / "run.csv"
+
+
+def test_the_scorecard_equals_scikit_learn_on_a_case_typed_by_hand(run_file):
+    card = fieldmark.score("folder", run_file, truth=TRUTH, classes={"label": list("abcd")})
+    truth, first = list("aabc"), list("abba")
+    assert card.metrics["macro_f1_all"].value == pytest.approx(
+        f1_score(truth, first, labels=list("abcd"), average="macro", zero_division=0)
+    )
+    assert card.metrics["macro_f1_union"].value == pytest.approx(f1_score(truth, first, average="macro"))
+    assert card.metrics["top_1"].value == 0.5 and card.metrics["top_3"].value == 0.75
+    assert (card.items, card.units, card.classes) == (4, 3, 4)
+
+
+def test_frames_dictionaries_and_files_give_the_same_score(run_file, tmp_path):
+    (tmp_path / "truth.csv").write_text("id,label,unit\n1,a,o1\n2,a,o1\n3,b,o2\n4,c,o3\n")
+    (tmp_path / "classes.csv").write_text("label\na\nb\nc\nd\n")
+    from_files = fieldmark.score(
+        "folder", run_file, truth=tmp_path / "truth.csv", classes=tmp_path / "classes.csv"
+    )
+    from_frame = fieldmark.score("folder", run_file, truth=pl.DataFrame(TRUTH), classes={"label": list("abcd")})
+    assert from_files == from_frame
+
+
+def test_the_json_holds_what_is_promised_and_reads_back(run_file, tmp_path):
+    card = fieldmark.score("folder", run_file, truth=TRUTH, classes={"label": list("abcd")})
+    card.write(tmp_path / "card.json")
+    data = json.loads((tmp_path / "card.json").read_text())
+    assert {"benchmark", "version", "items", "units", "metrics", "conventions"} <= set(data)
+    assert {"value", "low", "high"} <= set(data["metrics"]["macro_f1_all"])
+    assert list(data["metrics"])[0] == "macro_f1_all"
+    back = Scorecard.read(tmp_path / "card.json")
+    assert back == card
+    assert back.pseudo["top_1"].tolist() == card.pseudo["top_1"].tolist() and back.unit_ids == card.unit_ids
+
+
+def test_pseudo_values_of_a_share_average_to_the_score_when_units_have_one_item(tmp_path):
+    ids = [str(n) for n in range(50)]
+    rng = np.random.default_rng(0)
+    labels = [str(label) for label in rng.integers(0, 3, 50)]
+    (tmp_path / "run.csv").write_text("id,predicted\n" + "".join(f"{i},{rng.integers(0, 3)}\n" for i in ids))
+    card = fieldmark.score("folder", tmp_path / "run.csv", truth={"id": ids, "label": labels})
+    assert card.pseudo["top_1"].mean() == pytest.approx(card.metrics["top_1"].value)
+
+
+@pytest.mark.parametrize(
+    ("truth", "message"),
+    [
+        ("id,label\n1,a\n1,b\n", "line 3: found the id '1' again"),
+        ("id,species\n1,a\n", "expected a column 'label'"),
+        ("id,label\n1,z\n", "found the label 'z', expected a label listed in"),
+    ],
+)
+def test_a_wrong_truth_is_refused(run_file, tmp_path, truth, message):
+    (tmp_path / "truth.csv").write_text(truth)
+    with pytest.raises(InputError, match=message):
+        fieldmark.score("folder", run_file, truth=tmp_path / "truth.csv", classes={"label": ["a", "b"]})
+
+
+def test_the_truth_comes_from_exactly_one_place(run_file):
+    with pytest.raises(MisuseError, match="either --data ROOT or --truth FILE"):
+        fieldmark.score("folder", run_file)
