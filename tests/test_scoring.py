@@ -35,9 +35,7 @@ def test_the_scorecard_equals_scikit_learn_on_a_case_typed_by_hand(run_file):
 def test_frames_dictionaries_and_files_give_the_same_score(run_file, tmp_path):
     (tmp_path / "truth.csv").write_text("id,label,unit\n1,a,o1\n2,a,o1\n3,b,o2\n4,c,o3\n")
     (tmp_path / "classes.csv").write_text("label\na\nb\nc\nd\n")
-    from_files = fieldmark.score(
-        "folder", run_file, truth=tmp_path / "truth.csv", classes=tmp_path / "classes.csv"
-    )
+    from_files = fieldmark.score("folder", run_file, truth=tmp_path / "truth.csv", classes=tmp_path / "classes.csv")
     from_frame = fieldmark.score("folder", run_file, truth=pl.DataFrame(TRUTH), classes={"label": list("abcd")})
     assert from_files == from_frame
 
@@ -48,7 +46,7 @@ def test_the_json_holds_what_is_promised_and_reads_back(run_file, tmp_path):
     data = json.loads((tmp_path / "card.json").read_text())
     assert {"benchmark", "version", "items", "units", "metrics", "conventions"} <= set(data)
     assert {"value", "low", "high"} <= set(data["metrics"]["macro_f1_all"])
-    assert list(data["metrics"])[0] == "macro_f1_all"
+    assert next(iter(data["metrics"])) == "macro_f1_all"
     back = Scorecard.read(tmp_path / "card.json")
     assert back == card
     assert back.pseudo["top_1"].tolist() == card.pseudo["top_1"].tolist() and back.unit_ids == card.unit_ids

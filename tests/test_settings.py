@@ -26,7 +26,11 @@ def test_values_take_the_type_of_the_field_they_set():
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"kk": "7"}, "Did you mean k"), ({"k": "seven"}, "found 'seven', expected int"), ({"fast": "7"}, "expected bool")],
+    [
+        ({"kk": "7"}, "Did you mean k"),
+        ({"k": "seven"}, "found 'seven', expected int"),
+        ({"fast": "7"}, "expected bool"),
+    ],
 )
 def test_a_wrong_setting_is_refused_with_what_would_be_right(settings, message):
     with pytest.raises(MisuseError, match=message):

@@ -48,8 +48,16 @@ def test_units_that_all_say_the_same_give_no_interval_for_a_macro_average():
 
 
 def test_the_interval_stays_within_the_bounds_of_the_score():
-    found = interval(0.98, np.random.default_rng(0).normal(0.98, 0.5, 10))
-    assert 0.0 <= found.low and found.high == 1.0
+    for value in (0.001, 0.02, 0.5, 0.98, 0.999):
+        for spread in (0.01, 0.5, 5.0):
+            found = interval(value, np.random.default_rng(0).normal(value, spread, 10))
+            assert 0.0 <= found.low <= value <= found.high <= 1.0
+
+
+def test_a_macro_average_that_rests_on_few_errors_gets_an_asymmetric_interval():
+    pseudo = np.append(np.ones(98), [0.0, 0.0])
+    found = interval(0.98, pseudo)
+    assert found.method == "jeffreys" and 0.98 - found.low > 2 * (found.high - 0.98)
 
 
 @pytest.mark.parametrize(("share", "units", "photos"), [(0.9, 40, 3), (0.5, 15, 1), (0.99, 100, 2)])

@@ -44,6 +44,14 @@ def test_the_ranking_stays_and_probabilities_sum_to_one():
     assert scaled.probabilities().sum(axis=1) == pytest.approx(np.ones(50), abs=1e-5)
 
 
+def test_a_val_without_errors_does_not_ask_for_infinite_confidence():
+    scores = np.where(np.eye(5, dtype=bool), 3.0, 0.0).astype(np.float32).repeat(20, axis=0)
+    predictions = Predictions(tuple(map(str, range(100))), LABELS, scores, "logit")
+    truth = np.arange(5, dtype=np.int32).repeat(20)
+    confidence = Temperature().fit(predictions, truth, ITEMS).apply(predictions, ITEMS).probabilities().max(axis=1)
+    assert confidence == pytest.approx(np.full(100, 1 - 1 / 101 * 4 / 5), abs=1e-4)
+
+
 def test_scores_that_say_nothing_are_left_alone():
     flat = Predictions(("x",), LABELS, np.zeros((1, 5), dtype=np.float32), "logit")
     assert Temperature().fit(flat, np.array([0], dtype=np.int32), ITEMS).temperature == 1.0

@@ -47,19 +47,21 @@ def macro_f1_without_each_unit(truth: Codes, predicted: Codes, unit: Codes, *, n
     f1 = _f1(hits, true, answered)
     averaged = _averaged(true, answered, over)
 
-    # One row per (unit, class) that the unit touches, with what the unit contributes to the three counts.
+    # What each item does to a (unit, class) pair, packed so that one sort of plain numbers brings the pairs together.
     n_units = int(unit.max()) + 1
-    keep = predicted >= 0
-    keys = np.concatenate(
-        [unit.astype(np.int64) * n_classes + truth, unit[keep].astype(np.int64) * n_classes + predicted[keep]]
+    pair_of_unit = unit.astype(np.int64) * n_classes
+    hit, answer = truth == predicted, (truth != predicted) & (predicted >= 0)
+    packed = np.concatenate(
+        [(pair_of_unit + truth) * 4 + np.where(hit, 2, 0), (pair_of_unit[answer] + predicted[answer]) * 4 + 1]
     )
-    touched, position = np.unique(keys, return_inverse=True)
-    of_truth, of_answer = position[: len(truth)], position[len(truth) :]
-    own_true = np.bincount(of_truth, minlength=len(touched))
-    own_answered = np.bincount(of_answer, minlength=len(touched))
-    own_hits = np.bincount(of_truth[truth == predicted], minlength=len(touched))
+    packed.sort()
+    pair, kind = packed >> 2, packed & 3
+    starts = np.flatnonzero(np.diff(pair, prepend=-1))
+    own_hits = np.add.reduceat(kind == 2, starts, dtype=np.int64)
+    own_answered = np.add.reduceat(kind == 1, starts, dtype=np.int64) + own_hits
+    own_true = np.diff(starts, append=len(pair)) - own_answered + own_hits
 
-    touching, cls = np.divmod(touched, n_classes)
+    touching, cls = np.divmod(pair[starts], n_classes)
     true_left, answered_left = true[cls] - own_true, answered[cls] - own_answered
     change = _f1(hits[cls] - own_hits, true_left, answered_left) - f1[cls]
     lost = averaged[cls] & ~_averaged(true_left, answered_left, over)

@@ -15,7 +15,7 @@ from scipy.special import betaincinv, stdtrit
 
 Values = NDArray[np.float64]
 
-# Below this many (effective) successes or failures the t interval of a proportion covers too rarely.
+# Below this many (effective) successes or failures the t interval covers too rarely.
 FEW_EVENTS = 10.0
 
 
@@ -49,12 +49,15 @@ def interval(
 ) -> Interval:
     """The interval around a value from the pseudo-values of its units.
 
+    A score between 0 and 1 that rests on few (effective) successes or failures would be covered too rarely by a
+    symmetric interval. A share of items then gets the exact binomial interval for its effective number of items (Korn
+    and Graubard, 1998), any other score Jeffreys' interval for that number.
+
     Args:
-        value: The score on all units; the center of the interval.
+        value: The score on all units; the center of the t interval.
         pseudo: One pseudo-value per unit.
         level: The nominal coverage.
-        proportion: Whether the score is a share of items. Shares near 0 or 1 get an exact binomial interval with the
-            effective number of items (Korn and Graubard, 1998) in place of the t interval.
+        proportion: Whether the score is a share of items, so that units which all agree still tell something.
         bounds: Where the score must lie; the interval is cut there.
 
     Returns:
@@ -66,12 +69,15 @@ def interval(
     if not np.isfinite(pseudo).all():
         return Interval(None, None, "none", "the score is undefined when one of the units is left out")
     variance = float(pseudo.var(ddof=1)) / n_units
-    if proportion:
-        effective = value * (1 - value) / variance if variance > 0 else float(n_units)
-        if min(value, 1 - value) * effective < FEW_EVENTS:
-            return _exact(value, min(effective, float(n_units)), n_units, level)
     if variance == 0:
+        if proportion:
+            return _exact(value, float(n_units), n_units, level)
         return Interval(None, None, "none", "every unit gives the same value")
+    if bounds == (0.0, 1.0) and 0 < value < 1:
+        effective = value * (1 - value) / variance
+        if min(value, 1 - value) * effective < FEW_EVENTS:
+            effective = min(effective, float(n_units))
+            return _exact(value, effective, n_units, level) if proportion else _jeffreys(value, effective, level)
     half_width = float(stdtrit(n_units - 1, 0.5 + level / 2)) * variance**0.5
     return Interval(max(value - half_width, bounds[0]), min(value + half_width, bounds[1]), "jackknife-t")
 
@@ -86,3 +92,10 @@ def _exact(value: float, effective: float, n_units: int, level: float) -> Interv
     low = float(betaincinv(hits, effective - hits + 1, tail)) if hits > 0 else 0.0
     high = float(betaincinv(hits + 1, effective - hits, 1 - tail)) if hits < effective else 1.0
     return Interval(low, high, "korn-graubard")
+
+
+def _jeffreys(value: float, effective: float, level: float) -> Interval:
+    """The central posterior interval of a binomial share under Jeffreys' prior, stretched to hold the value."""
+    hits, tail = value * effective, (1 - level) / 2
+    low, high = (float(betaincinv(hits + 0.5, effective - hits + 0.5, share)) for share in (tail, 1 - tail))
+    return Interval(min(low, value), max(high, value), "jeffreys")

@@ -21,6 +21,9 @@ class Temperature:
 
     Guo et al., "On calibration of modern neural networks" (2017). The temperature minimizes the log loss on val, which
     is convex in 1 / temperature, so bisection of its slope finds the minimum. The ranking of labels stays as it is.
+
+    To the n items of val one is added that could be anything: the share 1 / (n + 1) of each target is spread over all
+    labels. Without it, a val without a single error would ask for infinite confidence.
     """
 
     temperature: float = 1.0
@@ -29,15 +32,16 @@ class Temperature:
     def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
         if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
             return self  # scores that only rank, or that say nothing, have no temperature
-        # Centered on the true label, the slope of the loss in b = 1 / temperature is the mean over items of
-        # sum_c softmax(b z)_c z_c, which grows with b.
+        # With logits z centered on the true label, the slope of the loss in b = 1 / temperature is the mean over items
+        # of sum_c (softmax(b z)_c - spread) z_c, which grows with b.
         rows = np.arange(len(truth))
         centered = val.scores.astype(np.float64) - val.scores[rows, truth].astype(np.float64)[:, None]
+        spread = 1 / (len(truth) + 1) / len(val.labels)
         low, high = np.log(SMALLEST), np.log(LARGEST)
         for _ in range(60):
             middle = (low + high) / 2
             weight = np.exp(log_softmax(np.exp(middle) * centered))
-            if (weight * np.where(weight > 0, centered, 0.0)).sum() > 0:
+            if ((weight - spread) * centered).sum() > 0:
                 high = middle
             else:
                 low = middle

@@ -73,7 +73,7 @@ class Kingdom:
     @property
     def trait_names(self) -> tuple[str, ...]:
         """Names of all traits, continuous ones first."""
-        return tuple(trait.name for trait in (*self.continuous, *self.categorical))
+        return (*(trait.name for trait in self.continuous), *(trait.name for trait in self.categorical))
 
 
 @dataclass(frozen=True)

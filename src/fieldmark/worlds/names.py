@@ -13,9 +13,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+
+def _words(line: str) -> tuple[str, ...]:
+    return tuple(line.split())
+
+
 # Real genera that the syllables below could spell. An invented species must never be taken for one of these.
 REAL_GENERA = frozenset(
-    """
+    _words("""
     Agaricus Agrocybe Albatrellus Amanita Armillaria Auricularia Bolbitius Boletus Bovista Calocera Calocybe Calvatia
     Cantharellus Chlorociboria Clavaria Clavulina Clitocybe Collybia Conocybe Coprinus Cortinarius Craterellus
     Crepidotus Cyathus Cystoderma Daedalea Entoloma Exidia Fistulina Flammulina Fomes Galerina Ganoderma Geastrum
@@ -24,14 +29,16 @@ REAL_GENERA = frozenset(
     Meripilus Morchella Mycena Omphalina Panaeolus Paxillus Peziza Phallus Pholiota Pleurotus Pluteus Polyporus
     Psathyrella Psilocybe Ramaria Rhodocybe Russula Sarcoscypha Schizophyllum Sparassis Stereum Strobilurus Stropharia
     Suillus Trametes Tremella Tricholoma Tuber Tubaria Tylopilus Volvariella Xerocomus Xylaria
-    """.split()
+    """)
 )
 
-_ONSETS = "b br c cl cr d dr f fl g gl gr h l m n p ph pl pr r rh s sc sp st t th tr v x".split()
-_VOWELS = "a a e e i i o o u ae y".split()
-_MIDDLES = "b c d g l ll m n nd nn p r rr s ss st t th v x nt lm rc".split()
-_GENUS_ENDINGS = "ella ina aria opsis ia ula ites odon illus yce omyces oma ora istra anthus olepis".split()
-_EPITHET_ENDINGS = "atus ata osus osa ensis inus ina ulus ula escens ifer oides icola arius aria alis ellus ella".split()
+_ONSETS = _words("b br c cl cr d dr f fl g gl gr h l m n p ph pl pr r rh s sc sp st t th tr v x")
+_VOWELS = _words("a a e e i i o o u ae y")
+_MIDDLES = _words("b c d g l ll m n nd nn p r rr s ss st t th v x nt lm rc")
+_GENUS_ENDINGS = _words("ella ina aria opsis ia ula ites odon illus yce omyces oma ora istra anthus olepis")
+_EPITHET_ENDINGS = _words(
+    "atus ata osus osa ensis inus ina ulus ula escens ifer oides icola arius aria alis ellus ella"
+)
 _MOST_TRIES = 10_000
 
 
@@ -74,7 +81,7 @@ class Namer:
                 return name
         raise RuntimeError(f"no unused name was found in {_MOST_TRIES} tries: far too many taxa were asked for")
 
-    def _word(self, endings: list[str], *, most_syllables: int) -> str:
+    def _word(self, endings: tuple[str, ...], *, most_syllables: int) -> str:
         rng = self._rng
         word = _pick(rng, _ONSETS) + _pick(rng, _VOWELS)
         for _ in range(int(rng.integers(0, most_syllables))):
@@ -82,7 +89,7 @@ class Namer:
         return word + _pick(rng, _MIDDLES) + _pick(rng, endings)
 
 
-def _pick(rng: np.random.Generator, choices: list[str]) -> str:
+def _pick(rng: np.random.Generator, choices: tuple[str, ...]) -> str:
     return choices[int(rng.integers(len(choices)))]
 
 

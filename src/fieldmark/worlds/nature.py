@@ -47,7 +47,9 @@ class NatureSettings:
         if not 1 <= self.genera <= self.species:
             raise MisuseError(f"{self.species} species cannot fall into {self.genera} genera.")
         if self.newcomers_from not in self.years[1:]:
-            raise MisuseError(f"Newcomers from {self.newcomers_from} need that year and an earlier one in {self.years}.")
+            raise MisuseError(
+                f"Newcomers from {self.newcomers_from} need that year and an earlier one in {self.years}."
+            )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""An invented country, in the open Atlantic so that no simulated find is ever taken for a real one, and its observers."""
+"""An invented country and its observers.
+
+It lies in the open Atlantic, so that no simulated find is ever taken for a real one.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +102,7 @@ def gather_observers(rng: np.random.Generator, country: Country, count: int) -> 
         travel=travel,
         blur_px=rng.gamma(2.0, 0.18, count),
         noise=rng.uniform(0.004, 0.02, count),
-        warmth=rng.normal(0, 0.04, count),
+        warmth=rng.normal(0, 0.03, count),
         exposure=rng.lognormal(0, 0.08, count),
     )
 

@@ -37,18 +37,15 @@ def log_context(nature: Nature, observations: Observations) -> Floats:
     habitat = _codes(table["habitat"], kingdom.habitats)
     substrate = _codes(table["substrate"], kingdom.substrates)
     cell, observer = table["cell"].to_numpy(), observations.observer_codes
-    with np.errstate(divide="ignore"):  # a season far away underflows to 0, and minus infinity is then right
-        result = np.log(nature.day_probabilities).T[day]
+    result: Floats = np.log(nature.day_probabilities).T[day]
     result += np.log(nature.habitat_probabilities).T[habitat] + np.log(nature.substrate_probabilities).T[substrate]
     reachable = nature.observers.travel @ nature.cell_affinity.T  # (observers, S): normalizes places per observer
     result += np.log(nature.cell_affinity).T[cell] - np.log(reachable)[observer]
-    travel: Floats = np.log(nature.observers.travel[observer, cell])
-    return result + travel[:, None]
+    result += np.log(nature.observers.travel[observer, cell])[:, None]
+    return result
 
 
-def log_posterior(
-    nature: Nature, traits: Traits, *, prior: Floats, context: Observations | None = None
-) -> Floats:
+def log_posterior(nature: Nature, traits: Traits, *, prior: Floats, context: Observations | None = None) -> Floats:
     """Returns (n, S): log P(species | traits), or log P(species | traits, context) where a context is given.
 
     Args:
@@ -58,7 +55,7 @@ def log_posterior(
             and a species left out has 0.
         context: The observations of the same specimens, in the same order.
     """
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # a species that cannot occur is ruled out
         log_prior = np.log(prior)
     joint = log_likelihood(nature, traits) + log_prior
     if context is not None:

@@ -14,12 +14,15 @@ import polars as pl
 from fieldmark.worlds.kingdom import RANKS, Codes, Floats, Kingdom
 from fieldmark.worlds.names import Namer
 
-# Latent standard deviations. Individuals of a species differ by about WITHIN_SPECIES; the step at the rank of species
-# is smaller, so that species of a genus overlap in every single trait and are told apart only by many together.
-STEP = {"phylum": 0.25, "class": 0.3, "order": 0.4, "family": 0.5, "genus": 0.55, "species": 0.25}
-WITHIN_SPECIES = 0.34
+# Latent standard deviations: how far a taxon departs from its parent, and how far individuals of a species differ.
+STEP = {"phylum": 0.3, "class": 0.4, "order": 0.5, "family": 0.8, "genus": 1.0, "species": 0.8}
+WITHIN_SPECIES = 0.22
+# Some species have a double: a sibling so like it that even the exact posterior confuses the two now and then. Without
+# such pairs a nature that is learnable from a few photos would hold no species that is hard to tell from the traits.
+LOOKALIKE_SHARE = 0.45
+LOOKALIKE_STEP = 0.04
 # Options of categorical traits (gills or pores) are mostly settled high in the tree.
-LOGIT_STEP = {"phylum": 0.8, "class": 1.2, "order": 1.8, "family": 1.8, "genus": 1.6, "species": 0.6}
+LOGIT_STEP = {"phylum": 0.8, "class": 1.2, "order": 1.8, "family": 1.8, "genus": 1.8, "species": 1.4}
 # Even a species that always has gills is sometimes seen otherwise; it also keeps every likelihood finite.
 LEAST_OPTION_PROBABILITY = 0.005
 
@@ -84,7 +87,22 @@ def _drift(rng: np.random.Generator, kingdom: Kingdom, parents: dict[str, Codes]
         means = means + STEP[rank] * spread * rng.standard_normal(means.shape)
         logits = [block[parent_of] for block in logits]
         logits = [block + LOGIT_STEP[rank] * rng.standard_normal(block.shape) for block in logits]
-    return means, logits
+    return _make_lookalikes(rng, parents["species"], means, logits)
+
+
+def _make_lookalikes(
+    rng: np.random.Generator, genus_of: Codes, means: Floats, logits: list[Floats]
+) -> tuple[Floats, list[Floats]]:
+    """Lets some species resemble the one before them in their genus."""
+    original = np.arange(len(genus_of))
+    double = (rng.random(len(genus_of)) < LOOKALIKE_SHARE) & (genus_of == np.roll(genus_of, 1)) & (original > 0)
+    for species in np.flatnonzero(double):
+        # A pair only: whoever is a double has none of its own.
+        if original[species - 1] == species - 1:
+            original[species] = species - 1
+    step = np.where(original == np.arange(len(genus_of)), 0.0, LOOKALIKE_STEP)[:, None]
+    means = means[original] + step * rng.standard_normal(means.shape)
+    return means, [block[original] + 2 * step * rng.standard_normal(block.shape) for block in logits]
 
 
 def _softmax_with_floor(logits: Floats) -> Floats:

@@ -1,0 +1,127 @@
+"""`docs/results.md`, made from the JSON files beside it; nothing in it is typed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evidence.results import RESULTS, read_result
+from fieldmark.stats.intervals import interval
+
+PAGE = RESULTS.parent / "results.md"
+
+
+def write_tables() -> Path:
+    """Renews the page from whatever results there are."""
+    sections = {
+        "coverage": _coverage,
+        "birds": _birds,
+        "fungi": _fungi,
+        "baselines": _baselines,
+        "perf-scoring": _perf,
+        "perf-photos": _perf,
+        "perf-store": _perf,
+    }
+    parts = ["# Results\n\nMade by `make evidence` and `make perf` from `docs/results/*.json`; do not edit.\n"]
+    for name, render in sections.items():
+        result = read_result(name)
+        if result is not None:
+            parts.append(render(name, result) + f"\nAgain: `{result['command']}`\n")
+    PAGE.write_text("\n".join(parts), encoding="utf-8")
+    return PAGE.relative_to(RESULTS.parents[1])
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [" | ".join(columns), " | ".join(["---"] + ["---:"] * (len(columns) - 1))]
+    lines += [" | ".join(row) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines) + "\n"
+
+
+def _percent(triple: Sequence[float | None]) -> str:
+    value, low, high = triple
+    assert value is not None
+    bounds = "no interval" if low is None or high is None else f"{100 * low:.1f}, {100 * high:.1f}"
+    return f"{100 * value:.1f} [{bounds}]"
+
+
+def _coverage(name: str, result: dict[str, Any]) -> str:
+    rows = [
+        [
+            row["population"],
+            row["metric"],
+            f"{100 * row['coverage']:.1f}",
+            f"{row['relative_width']:.2f}",
+            f"{100 * row['bootstrap_units_coverage']:.1f}",
+            f"{100 * row['bootstrap_items_coverage']:.1f}",
+        ]
+        for row in result["rows"]
+    ]
+    columns = ["population (simulated)", "metric", "coverage", "width", "bootstrap, units", "bootstrap, items"]
+    return (
+        "## Do the intervals cover?\n\n"
+        f"Share of {result['draws']:,} simulated test sets whose 95 % interval holds the expected score, in percent; "
+        "mean width relative to the true sampling distribution; for comparison the coverage of percentile bootstraps "
+        f"over units and over items ({result['bootstrapped_draws']} test sets).\n\n" + _table(columns, rows)
+    )
+
+
+def _birds(name: str, result: dict[str, Any]) -> str:
+    metrics = list(next(iter(result["rows"].values()))["metrics"])
+    rows = [[run, *(_percent(row["metrics"][metric]) for metric in metrics)] for run, row in result["rows"].items()]
+    return (
+        "## Baselines on real birds\n\n"
+        f"`birds_cub_odd`, official test photos ({result['items']:,} photos, {result['classes']} species), frozen "
+        "EfficientNet features; percent with 95 % intervals. Val is drawn from train for all choices; the final model "
+        "is fitted to both.\n\n" + _table(["", *metrics], rows)
+    )
+
+
+def _fungi(name: str, result: dict[str, Any]) -> str:
+    def over_seeds(cards: list[dict[str, list[float]]], metric: str) -> str:
+        values = [card[metric][0] for card in cards]
+        return f"{100 * np.mean(values):.1f} ({100 * min(values):.1f} to {100 * max(values):.1f})"
+
+    metrics = ("macro_f1_all", "top_1", "top_3")
+    rows = [[run, *(over_seeds(cards, metric) for metric in metrics)] for run, cards in result["rows"].items()]
+    return (
+        "## Baselines on real fungi\n\n"
+        f"`fungi_genera`, nine genera; mean over {len(result['seeds'])} drawn splits (lowest to highest), percent.\n\n"
+        + _table(["", *metrics], rows)
+    )
+
+
+def _baselines(name: str, result: dict[str, Any]) -> str:
+    text = "## Baselines on worlds (simulated)\n\n"
+    for size in dict.fromkeys(world["size"] for world in result["worlds"]):
+        worlds = [world for world in result["worlds"] if world["size"] == size]
+        best = np.array([world["best_possible"]["expected_top_1"] for world in worlds])
+        linear = np.array([world["runs"]["linear"]["top_1"][0] for world in worlds])
+        rows = [["exact posterior given the traits", f"{100 * best.mean():.1f}", ""]]
+        for run in worlds[0]["runs"]:
+            values = np.array([world["runs"][run]["top_1"][0] for world in worlds])
+            rows.append([run, f"{100 * values.mean():.1f}", "" if run == "linear" else _difference(linear - values)])
+        text += (
+            f"Size `{size}`, {len(worlds)} seeds: mean top-1 in percent, and the paired difference of `linear` to each "
+            "other baseline with its 95 % interval over seeds.\n\n"
+            + _table(["", "top-1", "linear ahead by"], rows)
+            + "\n"
+        )
+    return text
+
+
+def _difference(values: np.ndarray) -> str:
+    found = interval(float(values.mean()), values, bounds=(-1.0, 1.0))
+    return _percent((float(values.mean()), found.low, found.high))
+
+
+def _perf(name: str, result: dict[str, Any]) -> str:
+    facts = {key: value for key, value in result.items() if key not in ("command", "code_version")}
+    rows = [[key.replace("_", " "), str(value)] for key, value in facts.items()]
+    return f"## Speed: {name.removeprefix('perf-')}\n\n" + _table(["", ""], rows)
+
+
+if __name__ == "__main__":
+    write_tables()

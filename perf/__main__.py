@@ -1,0 +1,31 @@
+"""`python -m perf [job ...]`: measures, and renews the tables made from the results."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+
+from evidence.results import write_result
+from evidence.tables import write_tables
+
+JOBS = {
+    "scoring": "macro-F1 with its interval beside scikit-learn's value alone, and a run file read and scored",
+    "photos": "decoding at the scale that is needed beside decoding in full",
+    "store": "features from the store beside computing them",
+}
+
+
+def main() -> None:
+    """Runs the named jobs, or all."""
+    parser = argparse.ArgumentParser(prog="python -m perf", description=__doc__)
+    parser.add_argument("jobs", nargs="*", choices=[*JOBS, []], help="which jobs; all of them if none is named")
+    for name in parser.parse_args().jobs or JOBS:
+        print(f"== {name}: {JOBS[name]}", flush=True)
+        result = import_module(f"perf.{name}").run()
+        print(result)
+        print("written to", write_result(f"perf-{name}", result))
+    print("written to", write_tables())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""How values become HTML: the templates, and the filters they share."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+EN_DASH = "\N{EN DASH}"
+
+SEES = {
+    "item": "one item at a time",
+    "past": "items of earlier dates",
+    "test set": "the whole test set at once",
+    "hidden labels": "hidden labels",
+}
+
+
+def render(template: str, **values: Any) -> str:
+    """Fills a template of this package; values are escaped unless they are markup already."""
+    return _environment().get_template(template).render(**values)
+
+
+def percent(value: float) -> str:
+    """A share with one decimal.
+
+    >>> percent(0.64177)
+    '64.2%'
+    """
+    return f"{100 * value:.1f}%"
+
+
+def count(number: int) -> str:
+    """A number with thousands set apart.
+
+    >>> count(2888)
+    '2,888'
+    """
+    return f"{number:,}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "photo"), counted(2, "genus")
+    ('1 photo', '2 genera')
+    """
+    return f"{count(number)} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """The plural of the nouns that reports use.
+
+    >>> [plural(noun) for noun in ("photo", "class", "genus", "family", "species")]
+    ['photos', 'classes', 'genera', 'families', 'species']
+    """
+    irregular = {"genus": "genera", "species": "species", "phylum": "phyla"}
+    if noun in irregular:
+        return irregular[noun]
+    if noun.endswith("y"):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith("s") else f"{noun}s"
+
+
+def label(name: str) -> str:
+    """A label as a reader would write it.
+
+    >>> label("Amanita_muscaria")
+    'Amanita muscaria'
+    """
+    return name.replace("_", " ")
+
+
+def metric(name: str) -> str:
+    """The title of a metric, from its name on scorecards.
+
+    >>> metric("macro_f1_all"), metric("top_3"), metric("mean_rank")
+    ('Macro-F1, all classes', 'Top 3', 'Mean rank')
+    """
+    if name.startswith("macro_f1_"):
+        over = name.removeprefix("macro_f1_")
+        return f"Macro-F1, {over}{' classes' if over == 'all' else ''}"
+    title = name.replace("_", " ")
+    return title[:1].upper() + title[1:]
+
+
+def seconds(duration: float) -> str:
+    """A duration as a person would say it.
+
+    >>> seconds(0.026), seconds(57.8), seconds(3700)
+    ('0.03 s', '58 s', '1 h 2 min')
+    """
+    if duration < 10:
+        return f"{duration:.2f} s"
+    if duration < 120:
+        return f"{duration:.0f} s"
+    minutes = round(duration / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("fieldmark.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for filter_ in (percent, count, counted, plural, label, metric, seconds):
+        environment.filters[filter_.__name__] = filter_
+    environment.globals["SEES"] = SEES
+    return environment

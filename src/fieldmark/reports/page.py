@@ -1,0 +1,57 @@
+"""The page: a header with the number that counts, then the sections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path, PurePath
+
+from markupsafe import Markup
+
+from fieldmark.files import appearing_file
+from fieldmark.reports.loading import load_context
+from fieldmark.reports.markup import render
+from fieldmark.reports.section import Context
+from fieldmark.reports.sections import SECTIONS
+from fieldmark.version import __version__
+
+
+def write_page(runs: Sequence[str | Path], out: str | Path, *, data: str | Path | None = None) -> Path:
+    """Writes the page about some runs; see `fieldmark.reports.report`."""
+    html = render_page(load_context(runs, data=data))
+    path = Path(out)
+    with appearing_file(path) as partial:
+        partial.write_text(html, encoding="utf-8")
+    return path
+
+
+def render_page(context: Context) -> str:
+    """The whole page as text."""
+    sections = [SECTIONS[name] for name in SECTIONS]
+    rendered = [
+        {"name": section.name, "title": section.title, "html": Markup(section.render(context))}
+        for section in sections
+        if section.applies(context)
+    ]
+    card = context.first.scorecard
+    primary = context.task.metrics[0].name
+    return render(
+        "page.html.j2",
+        context=context,
+        title=page_title(context),
+        release=PurePath(context.first.run.data).name,
+        style=Markup(
+            resources.files("fieldmark.reports").joinpath("templates", "page.css").read_text(encoding="utf-8")
+        ),
+        sections=rendered,
+        card=card,
+        primary=primary,
+        others=[name for name in card.metrics if name != primary],
+        version=__version__,
+    )
+
+
+def page_title(context: Context) -> str:
+    """Benchmark and method, and whether the data are simulated."""
+    mark = " (simulated data)" if context.simulated else ""
+    return f"{context.opened.benchmark.name}: {context.first.title}{mark}"

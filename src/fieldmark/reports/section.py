@@ -1,0 +1,157 @@
+"""What a section of a report is, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.benchmarks.declarations import Task
+from fieldmark.labels import UNKNOWN, Labels
+from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.provenance import Run
+from fieldmark.scoring import Scorecard
+from fieldmark.taxonomy import Taxonomy
+from fieldmark.views import Opened
+
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class ScoredRun:
+    """A run and its score, under the name it has on the page."""
+
+    title: str
+    run: Run
+    scorecard: Scorecard
+
+
+@dataclass(frozen=True)
+class Context:
+    """Everything a section may show, read once. Arrays have one row per item of the scored part, in its order.
+
+    Args:
+        opened: The benchmark on its release.
+        runs: All runs of the page; the sections are about the first.
+        part: The part that was scored: test, or val where there is no truth for test.
+        predictions: What the first run said about that part, steps applied.
+        truth: The true label code of each item.
+        unit: The independent unit of each item, numbered from 0.
+        thumbnail: A small picture of an item as a data URI; None where there is none to show.
+    """
+
+    opened: Opened
+    runs: tuple[ScoredRun, ...]
+    part: str
+    predictions: Predictions
+    truth: Codes
+    unit: Codes
+    thumbnail: Callable[[str], str | None]
+
+    @property
+    def first(self) -> ScoredRun:
+        return self.runs[0]
+
+    @property
+    def simulated(self) -> bool:
+        return any(scored.run.simulated for scored in self.runs) or self.opened.dataset.simulated
+
+    @property
+    def task(self) -> Task:
+        return self.opened.benchmark.task
+
+    @property
+    def item_noun(self) -> str:
+        """What one answer is about, as a reader would say it."""
+        return self.task.item
+
+    @property
+    def unit_noun(self) -> str:
+        """What the intervals leave out."""
+        return self.task.unit.removesuffix("_id")
+
+    @property
+    def labels(self) -> Labels:
+        return self.predictions.labels
+
+    @property
+    def taxonomy(self) -> Taxonomy:
+        return self.opened.view.taxonomy
+
+    @property
+    def items(self) -> pl.DataFrame:
+        """The items of the scored part with everything the release knows about them."""
+        return self.opened.items[self.part]
+
+    @cached_property
+    def predicted(self) -> Codes:
+        """The first answer for each item; -1 where there is none."""
+        return np.asarray(self.predictions.top(1)[:, 0], dtype=np.int32)
+
+    @cached_property
+    def correct(self) -> NDArray[np.bool_]:
+        return np.asarray(self.predicted == self.truth)
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float32] | None:
+        """Probabilities over all labels, or None where the scores only rank."""
+        if self.predictions.scale == "score" or not self.predictions.dense:
+            return None
+        return self.predictions.probabilities()
+
+    @cached_property
+    def confidence(self) -> NDArray[np.float64] | None:
+        """The probability of each first answer, or None where the scores only rank."""
+        return None if self.probabilities is None else self.probabilities.max(axis=1).astype(np.float64)
+
+    @property
+    def trained_parts(self) -> tuple[str, ...]:
+        """The parts whose labels the model behind these answers had seen.
+
+        A final model may have been fitted to val as well; the answers on val come from the one before it.
+        """
+        trained = tuple(part for part in self.first.run.trained_on if part != self.part)
+        return trained or ("train",)
+
+    @cached_property
+    def training_items(self) -> pl.DataFrame:
+        """The items the model learned from."""
+        return pl.concat([self.opened.items[part] for part in self.trained_parts])
+
+    @cached_property
+    def train_counts(self) -> NDArray[np.int64]:
+        """How many training items each label has."""
+        return self.counts(*self.trained_parts)
+
+    def counts(self, *parts: str) -> NDArray[np.int64]:
+        """How many items of the given parts each label has; items without a label count nowhere."""
+        total = np.zeros(len(self.labels), dtype=np.int64)
+        for part in parts:
+            codes = self.labels.encode(self.opened.items[part]["label"])
+            total += np.bincount(codes[codes != UNKNOWN], minlength=len(self.labels))
+        return total
+
+
+class Section(Protocol):
+    """One part of the page.
+
+    Attributes:
+        name: The anchor of the section, unique on the page.
+        title: Its heading.
+    """
+
+    name: str
+    title: str
+
+    def applies(self, context: Context) -> bool:
+        """Whether there is something to show for this run and release."""
+        ...
+
+    def render(self, context: Context) -> str:
+        """The section as an HTML fragment, without its heading."""
+        ...

@@ -1,0 +1,25 @@
+"""The sections of a report, one module each, in the order of the page. A new one takes a module and a line here."""
+
+from __future__ import annotations
+
+from fieldmark.registry import Registry
+from fieldmark.reports.section import Section
+
+SECTIONS: Registry[Section] = Registry(
+    "section",
+    {
+        "scores": ("fieldmark.reports.sections.scores:SECTION", "every run with every metric and its interval"),
+        "look": ("fieldmark.reports.sections.look:SECTION", "a few photos drawn at random, with the answers"),
+        "long-tail": ("fieldmark.reports.sections.long_tail:SECTION", "scores of rare and of common classes"),
+        "confusions": ("fieldmark.reports.sections.confusions:SECTION", "classes taken for each other, with photos"),
+        "ranks": (
+            "fieldmark.reports.sections.ranks:SECTION",
+            "scores by genus, or the lowest rank that groups classes",
+        ),
+        "reliability": ("fieldmark.reports.sections.reliability:SECTION", "whether stated confidence can be believed"),
+        "season": ("fieldmark.reports.sections.season:SECTION", "errors by month"),
+        "origin": ("fieldmark.reports.sections.origin:SECTION", "how the runs were made"),
+    },
+)
+
+__all__ = ["SECTIONS"]

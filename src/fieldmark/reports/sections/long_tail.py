@@ -1,0 +1,206 @@
+"""Scores of rare and of common classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from numpy.typing import NDArray
+
+from fieldmark.reports.estimates import Share, share
+from fieldmark.reports.markup import EN_DASH, count, label, render
+from fieldmark.reports.plots import GREEN, MUTED, ORANGE, TINT, draw, percent_axis, stacked
+from fieldmark.reports.section import Context
+
+# The lower ends of the bins of training items per class.
+BIN_STARTS = (0, 1, 5, 10, 20, 50, 100, 500)
+# More columns than this cannot be told apart; beyond it neighbors in frequency share one.
+MOST_COLUMNS = 200
+# With no more classes than this their names fit below the plot.
+MOST_NAMES = 30
+NAME_LENGTH = 24
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Classes with a similar number of training items, and how many of their items were answered right."""
+
+    title: str
+    classes: int
+    recall: Share | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One class (or a few neighbors) by training frequency.
+
+    Args:
+        name: The class; empty where several share the column.
+        training: Training items per class.
+        scored: Scored items per class.
+        recall: The mean recall of the classes that have scored items, NaN where none has.
+    """
+
+    name: str
+    training: float
+    scored: float
+    recall: float
+
+
+class LongTail:
+    """How much a class gains from being common."""
+
+    name = "long-tail"
+    title = "The long tail"
+
+    def applies(self, context: Context) -> bool:
+        return True
+
+    def render(self, context: Context) -> str:
+        columns, found = frequency_columns(context), bins(context)
+        scored = context.counts(context.part)
+        return render(
+            "sections/long_tail.html.j2",
+            context=context,
+            tail=_draw_tail(context, columns),
+            by_frequency=_draw_bins(context, found) if len(found) > 1 else None,
+            bins=found,
+            grouped=len(columns) < len(context.labels),
+            without_items=int((scored == 0).sum()),
+            trained=" + ".join(context.trained_parts),
+        )
+
+
+def recall_by_class(context: Context) -> NDArray[np.float64]:
+    """The share of each class's items that were answered right; NaN for classes without items."""
+    size = len(context.labels)
+    items = np.bincount(context.truth, minlength=size)
+    hits = np.bincount(context.truth[context.correct], minlength=size)
+    return np.asarray(np.divide(hits, items, out=np.full(size, np.nan), where=items > 0), dtype=np.float64)
+
+
+def frequency_columns(context: Context) -> list[Column]:
+    """The classes, most training items first, in at most `MOST_COLUMNS` columns."""
+    training, scored = context.train_counts, context.counts(context.part)
+    recall = recall_by_class(context)
+    order = np.lexsort((np.arange(len(training)), -training))
+    columns = []
+    for classes in np.array_split(order, min(len(order), MOST_COLUMNS)):
+        known = recall[classes][~np.isnan(recall[classes])]
+        columns.append(
+            Column(
+                name=context.labels.names[classes[0]] if len(classes) == 1 else "",
+                training=float(training[classes].mean()),
+                scored=float(scored[classes].mean()),
+                recall=float(known.mean()) if len(known) else float("nan"),
+            )
+        )
+    return columns
+
+
+def bins(context: Context) -> list[Bin]:
+    """Recall by how often a class occurs in training; empty bins are left out."""
+    place_of_class = np.searchsorted(BIN_STARTS, context.train_counts, side="right") - 1
+    place = place_of_class[context.truth]
+    found = []
+    for number in np.unique(place_of_class):
+        inside = place == number
+        recall = share(context.correct[inside], context.unit[inside]) if inside.any() else None
+        found.append(Bin(_bin_title(int(number)), int((place_of_class == number).sum()), recall))
+    return found
+
+
+def _bin_title(number: int) -> str:
+    start = BIN_STARTS[number]
+    if number + 1 == len(BIN_STARTS):
+        return f"{start}+"
+    last = BIN_STARTS[number + 1] - 1
+    return str(start) if last == start else f"{start}{EN_DASH}{last}"
+
+
+def _draw_tail(context: Context, columns: list[Column]) -> Markup:
+    named = len(columns) <= MOST_NAMES
+    return draw(
+        "long-tail-classes",
+        partial(_paint_tail, context=context, columns=columns, named=named),
+        width=1036,
+        height=520 if named else 440,
+        description=(
+            f"Above: {context.item_noun}s per class in training and in {context.part}, most frequent class first. "
+            "Below: the recall of the same classes."
+        ),
+    )
+
+
+def _paint_tail(figure: Figure, *, context: Context, columns: list[Column], named: bool) -> None:
+    above, below = stacked(figure, heights=(1.15, 1))
+    place = np.arange(len(columns))
+    _paint_counts(above, context, columns, place)
+    recall = np.array([column.recall for column in columns])
+    known = ~np.isnan(recall)
+    size = 5.0 if len(columns) <= 60 else 3.2
+    below.vlines(place[known], 0, recall[known], color=GREEN, alpha=0.35, linewidth=size / 2)
+    below.plot(place[known], recall[known], "o", color=GREEN, markersize=size)
+    if (~known).any():
+        below.plot(place[~known], np.zeros((~known).sum()), "x", color=MUTED, markersize=size)
+    percent_axis(below, f"Recall on {context.part}")
+    below.set_xlim(-0.7, len(columns) - 0.3)
+    if named:
+        names = [label(column.name) for column in columns]
+        short = [name if len(name) <= NAME_LENGTH else f"{name[: NAME_LENGTH - 1]}…" for name in names]
+        below.set_xticks(place, short, rotation=45, ha="right", rotation_mode="anchor", fontsize=10.5)
+    else:
+        below.set_xticks([])
+        below.set_xlabel(f"{count(len(context.labels))} classes, most training {context.item_noun}s first")
+
+
+def _paint_counts(axes: Axes, context: Context, columns: list[Column], place: NDArray[np.int64]) -> None:
+    training = np.array([column.training for column in columns])
+    scored = np.array([column.scored for column in columns])
+    axes.bar(place, training, width=0.92, color=TINT, linewidth=0, label=" + ".join(context.trained_parts))
+    shown = scored > 0
+    size = 5.0 if len(columns) <= 60 else 3.2
+    axes.plot(place[shown], scored[shown], "D", color=ORANGE, markersize=size * 0.8, label=context.part)
+    axes.set_yscale("log")
+    positive = np.concatenate([training[training > 0], scored[shown]])
+    axes.set_ylim(min(0.7, float(positive.min()) * 0.7), float(positive.max()) * 1.5)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if positive.max() < 200 else (1,)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_title(f"{context.item_noun.capitalize()}s per class (log scale)")
+    bars, dots = axes.get_legend_handles_labels()[0][::-1]
+    axes.legend(
+        handles=[bars, dots], loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0, handletextpad=0.5
+    )
+
+
+def _draw_bins(context: Context, found: list[Bin]) -> Markup:
+    return draw(
+        "long-tail-bins",
+        partial(_paint_bins, context=context, found=found),
+        width=460,
+        height=300,
+        description=f"Recall on {context.part} by the number of training {context.item_noun}s of a class.",
+    )
+
+
+def _paint_bins(figure: Figure, *, context: Context, found: list[Bin]) -> None:
+    axes = figure.subplots()
+    for place, group in enumerate(found):
+        recall = group.recall
+        if recall is not None and recall.low is not None and recall.high is not None:
+            axes.vlines(place, recall.low, recall.high, color=GREEN, linewidth=2)
+    filled = [(place, group.recall.value) for place, group in enumerate(found) if group.recall]
+    axes.plot(*np.array(filled).T, "o-", color=GREEN, markersize=7)
+    percent_axis(axes, f"Share of {context.part} {context.item_noun}s answered right")
+    axes.set_xlim(-0.5, len(found) - 0.5)
+    axes.set_xticks(range(len(found)), [group.title for group in found])
+    axes.set_xlabel(f"training {context.item_noun}s of the class")
+
+
+SECTION = LongTail()

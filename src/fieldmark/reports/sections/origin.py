@@ -1,0 +1,74 @@
+"""How the runs were made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePath
+from typing import Any
+
+from fieldmark.reports.markup import SEES, render, seconds
+from fieldmark.reports.section import Context, ScoredRun
+from fieldmark.reports.sections.scores import backbone
+
+
+class Origin:
+    """The provenance of each run."""
+
+    name = "origin"
+    title = "How this was made"
+
+    def applies(self, context: Context) -> bool:
+        return True
+
+    def render(self, context: Context) -> str:
+        return render("sections/origin.html.j2", runs=[(scored, facts(scored)) for scored in context.runs])
+
+
+def facts(scored: ScoredRun) -> list[tuple[str, str]]:
+    """What `run.json` says, in the order a reader would ask."""
+    run = scored.run
+    timings = ", ".join(f"{phase} {seconds(spent)}" for phase, spent in run.seconds.items())
+    rows = [
+        ("Benchmark", f"{run.benchmark}, version {run.version}"),
+        ("Method", run.method),
+        ("Options", _listed(run.options)),
+        ("Sees", SEES.get(run.sees, run.sees)),
+        ("Features", backbone(run.features)),
+        ("Digest of the backbone", str((run.features or {}).get("digest", ""))),
+        ("Steps", "; ".join(_step(step) for step in run.steps)),
+        ("Trained on", " + ".join(run.trained_on)),
+        ("Scored on", scored.scorecard.split),
+        ("Seed", str(run.seed)),
+        # The name of the folder, not its path: a page travels, and where it was made is nobody's business.
+        ("Data", PurePath(run.data).name),
+        ("Digest of the data", run.data_digest),
+        ("World", _listed(_plain(run.world)) if run.world else "no, a real release"),
+        ("Phases", timings),
+        ("Code", f"Fieldmark {run.code_version}"),
+        ("Made", run.created),
+        ("Remarks", " ".join(run.remarks)),
+    ]
+    return [(name, value or "none") for name, value in rows]
+
+
+def _step(step: dict[str, Any]) -> str:
+    settings = {name: value for name, value in step.items() if name != "step"}
+    return f"{step.get('step', 'unnamed')} ({_listed(settings)})" if settings else str(step.get("step", "unnamed"))
+
+
+def _listed(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {_short(value)}" for name, value in values.items())
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Leaves out what is nested or long: the mark of a world carries more than a table cell holds."""
+    return {name: value for name, value in values.items() if isinstance(value, (int, float)) or len(str(value)) < 40}
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+SECTION = Origin()

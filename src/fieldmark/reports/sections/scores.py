@@ -1,0 +1,62 @@
+"""Every run with every metric and its interval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fieldmark.reports.estimates import Axis
+from fieldmark.reports.markup import SEES, render
+from fieldmark.reports.section import Context, ScoredRun
+
+
+class Scores:
+    """The table of scores, best first by the primary metric."""
+
+    name = "scores"
+    title = "Scores"
+
+    def applies(self, context: Context) -> bool:
+        return True
+
+    def render(self, context: Context) -> str:
+        primary = context.task.metrics[0]
+        ordered = sorted(
+            context.runs,
+            key=lambda scored: scored.scorecard.metrics[primary.name].value,
+            reverse=primary.higher_is_better,
+        )
+        card = context.first.scorecard
+        return render(
+            "sections/scores.html.j2",
+            context=context,
+            runs=[(scored, setup(scored)) for scored in ordered],
+            primary=primary.name,
+            axis=Axis.around(scored.scorecard.metrics[primary.name] for scored in ordered),
+            card=card,
+        )
+
+
+def setup(scored: ScoredRun) -> dict[str, Any]:
+    """What a reader must know of a run before comparing it: what it learned from, what it sees, its backbone."""
+    run = scored.run
+    return {
+        "trained on": " + ".join(run.trained_on),
+        "sees": SEES.get(run.sees, run.sees),
+        "backbone": backbone(run.features),
+    }
+
+
+def backbone(features: dict[str, Any] | None) -> str:
+    """The backbone behind the features in a few words.
+
+    >>> backbone({"backbone": "efficientnet_lite0", "weights": "pretrained", "size": 160})
+    'efficientnet_lite0 (pretrained, 160 px)'
+    """
+    if not features:
+        return "none"
+    details = [str(features["weights"])] if "weights" in features else []
+    details += [f"{features['size']} px"] if "size" in features else []
+    return str(features.get("backbone", "unnamed")) + (f" ({', '.join(details)})" if details else "")
+
+
+SECTION = Scores()

@@ -1,0 +1,109 @@
+"""The command line as a stranger meets it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+VERBS = ("list", "world", "fit", "predict", "score", "report", "demo")
+
+
+def fieldmark(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from fieldmark.cli.main import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], sentence: str, code: int = 1) -> None:
+    assert done.returncode == code, done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("fieldmark: ") and sentence in last
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_shows_an_example(verb):
+    done = fieldmark(verb, "--help")
+    assert done.returncode == 0 and f"Example: fieldmark {verb}" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("kind", ["benchmarks", "datasets", "worlds", "methods", "steps", "backbones", "metrics"])
+def test_everything_can_be_listed_for_people_and_programs(kind):
+    listed = json.loads(fieldmark("list", kind, "--json").stdout)
+    assert listed and all(name.split(" ")[0] in fieldmark("list", kind).stdout for name in listed)
+
+
+def test_fit_score_and_predict_from_the_shell(make_release, tmp_path):
+    root, run = make_release(), tmp_path / "run"
+    settings = ["--set", "backbone=resnet10t", "--set", "weights=random", "--set", "size=32"]
+    fitted = fieldmark("fit", "folder", "--data", root, "--method", "centroid", "--out", run, *settings, "--json")
+    assert fitted.returncode == 0, fitted.stderr
+    card = json.loads(fitted.stdout)
+    assert card["split"] == "test" and next(iter(card["metrics"])) == "macro_f1_all"
+    scored = json.loads(fieldmark("score", "folder", run, "--data", root, "--json").stdout)
+    assert scored["metrics"] == card["metrics"]
+    answered = fieldmark("predict", run, root / "test", "--json", "--top", "2")
+    answers = json.loads(answered.stdout)["answers"]
+    assert len(answers) == 6 and all(len(row) == 2 for row in answers.values())
+    written = fieldmark("predict", run, "--data", root, "--out", tmp_path / "again.csv")
+    assert written.returncode == 0
+    assert (tmp_path / "again.csv").read_bytes() == (run / "run.csv").read_bytes()
+
+
+def test_progress_goes_to_standard_error_as_plain_lines_without_a_terminal(make_release, tmp_path):
+    settings = ["--set", "backbone=resnet10t", "--set", "weights=random", "--set", "size=32"]
+    done = fieldmark("fit", "folder", "--data", make_release(), "--method", "knn", "--out", tmp_path / "r", *settings)
+    assert "reading photos: 12/12" in done.stderr and "reading photos" not in done.stdout
+    assert "\x1b[" not in done.stderr + done.stdout
+
+
+def test_the_input_at_fault_is_one_sentence_and_exit_code_1(make_release, tmp_path):
+    root = make_release()
+    (root / "observations.csv").write_text("photo\nx\n")
+    done = fieldmark("fit", "folder", "--data", root, "--method", "frequent", "--out", tmp_path / "run")
+    assert_refused(done, "observations.csv, line 1: found the columns photo, expected a column 'file'.")
+    assert not (tmp_path / "run").exists()
+
+
+def test_misuse_is_exit_code_2(make_release, tmp_path):
+    root = make_release()
+    done = fieldmark("fit", "foldr", "--data", root, "--method", "frequent")
+    assert_refused(done, "no benchmark called 'foldr'. Did you mean folder?", code=2)
+    done = fieldmark("fit", "folder", "--data", root, "--method", "linaer")
+    assert_refused(done, "Did you mean linear?", code=2)
+    assert fieldmark("fit", "folder").returncode == 2
+    done = fieldmark("predict", tmp_path)
+    assert_refused(done, "either photos or --data", code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("predict", "no-model", "photo.jpg"), "no-model: found no model, expected the folder of a model or a run."),
+        (("report", "no-run"), "no-run: found no run.json, expected the folder of a run."),
+        (
+            ("score", "folder", "no.csv", "--truth", "t.csv"),
+            "t.csv: found no such file, expected a CSV table",
+        ),
+    ],
+)
+def test_what_does_not_exist_is_named(tmp_path, arguments, sentence):
+    assert_refused(fieldmark(*arguments, cwd=tmp_path), sentence)
+
+
+def test_importing_fieldmark_is_quick_and_loads_neither_torch_nor_a_web_framework():
+    code = (
+        "import sys, time; start = time.perf_counter(); import fieldmark; took = time.perf_counter() - start;"
+        "heavy = {'torch', 'timm', 'polars', 'scipy', 'matplotlib', 'fastapi'} & set(sys.modules);"
+        "print(took, *heavy)"
+    )
+    # The fastest of three: a busy machine may stumble once.
+    outputs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(3)
+    ]
+    assert min(float(words[0]) for words in outputs) < 0.3
+    assert outputs[0][1:] == []
