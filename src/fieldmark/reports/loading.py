@@ -94,7 +94,7 @@ def _open(run: Run, data: str | Path | None) -> Opened:
             expected=f"{run.data_digest}, on which the run was made",
             hint="The release changed since: fit again, or pass the unchanged release with --data.",
         )
-    return open_benchmark(benchmark, dataset)
+    return open_benchmark(benchmark, dataset, seed=run.seed)
 
 
 def _answers(path: Path, opened: Opened, truth: Truth) -> Predictions:

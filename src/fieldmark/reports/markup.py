@@ -31,6 +31,15 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f}%"
 
 
+def sureness(value: float) -> str:
+    """A stated confidence; never a certainty that only rounding made.
+
+    >>> sureness(0.42), sureness(0.9987)
+    ('42%', '>99%')
+    """
+    return ">99%" if value > 0.99 else f"{value:.0%}"
+
+
 def count(number: int) -> str:
     """A number with thousands set apart.
 
@@ -108,7 +117,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for filter_ in (percent, count, counted, plural, label, metric, seconds):
+    for filter_ in (percent, sureness, count, counted, plural, label, metric, seconds):
         environment.filters[filter_.__name__] = filter_
     environment.globals["SEES"] = SEES
     return environment

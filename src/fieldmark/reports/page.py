@@ -40,6 +40,7 @@ def render_page(context: Context) -> str:
         context=context,
         title=page_title(context),
         release=PurePath(context.first.run.data).name,
+        best_possible=((context.first.run.world or {}).get("best_possible") or {}).get("expected_top_1"),
         style=Markup(
             resources.files("fieldmark.reports").joinpath("templates", "page.css").read_text(encoding="utf-8")
         ),

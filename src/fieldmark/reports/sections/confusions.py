@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from fieldmark.labels import UNKNOWN
-from fieldmark.reports.markup import render
+from fieldmark.reports.markup import render, sureness
 from fieldmark.reports.section import Context
 
 PAIRS = 6
@@ -133,7 +133,7 @@ def _photos(context: Context, pair: Pair) -> dict[str, list[Picture]]:
 
 def _confused(context: Context, row: int) -> Picture:
     item = context.predictions.items[row]
-    caption = "" if context.confidence is None else f"{context.confidence[row]:.0%} sure"
+    caption = "" if context.confidence is None else f"{sureness(context.confidence[row])} sure"
     return Picture(item, context.thumbnail(item), caption)
 
 
