@@ -46,6 +46,10 @@ class Linear:
         mean, spread = features.mean(axis=0), features.std(axis=0)
         spread = np.maximum(spread, 1e-6 * max(float(spread.max()), 1e-12))
         train = (features - mean) / spread
+        # The minimum lies in the span of the training items: with fewer items than features the search runs there.
+        basis = np.linalg.qr(train.T)[0] if len(train) < train.shape[1] else None
+        if basis is not None:
+            train = train @ basis
         weights = np.zeros((train.shape[1] + 1, len(view.labels)), dtype=np.float32)
         if self.l2:
             best, l2 = _minimize(train, truth, weights, self.l2, self.iterations), self.l2
@@ -53,7 +57,9 @@ class Linear:
             raise MisuseError("linear chooses l2 on val, and there is none: pass --set l2=VALUE.")
         else:
             val = (features_of(view.val) - mean) / spread
-            best, l2 = self._search(train, truth, val, truth_of(view.val), weights)
+            best, l2 = self._search(train, truth, val if basis is None else val @ basis, truth_of(view.val), weights)
+        if basis is not None:
+            best = np.vstack([basis @ best[:-1], best[-1:]])
         return Fitted(replace(self, l2=l2), {"weights": best, "mean": mean, "spread": spread})
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
@@ -89,17 +95,8 @@ class Linear:
 def _minimize(
     features: NDArray[np.float32], truth: NDArray[np.int32], start: Weights, l2: float, iterations: int
 ) -> Weights:
-    """The weights of lowest penalized loss, found by L-BFGS from `start`.
-
-    The minimum lies in the span of the training items, so with fewer items than features the search runs there.
-    """
+    """The weights of lowest penalized loss, found by L-BFGS from `start`."""
     from scipy.optimize import minimize  # takes long to import and is needed here alone
-
-    if len(features) < features.shape[1]:
-        basis = np.linalg.qr(features.T)[0]
-        inside = np.vstack([basis.T @ start[:-1], start[-1:]])
-        found = _minimize(features @ basis, truth, inside, l2, iterations)
-        return np.vstack([basis @ found[:-1], found[-1:]])
 
     rows = np.arange(len(truth))
 

@@ -103,7 +103,7 @@ def look_of(specimen: Specimen) -> Look:
     cap = gray + (pigment - gray) * np.float32(squash("cap_saturation", 0.25, 1.35))
     cap = _lightened(np.clip(cap, 0.01, 1), squash("cap_lightness", -0.75, 0.75))
     stem = _mix(_linear(_CREAM), cap, squash("stem_tint", 0, 0.85))
-    radius = squash("cap_width", 0.55, 1.35)
+    radius = squash("cap_width", 0.62, 1.35)
     return Look(
         cap_color=cap,
         center_color=_lightened(cap, -squash("cap_center_darkness", -0.1, 0.75)),
@@ -121,7 +121,8 @@ def look_of(specimen: Specimen) -> Look:
         underside=str(specimen["underside"]),
         underside_spacing=squash("underside_spacing", 0, 1),
         stem_length=squash("stem_length", 0.7, 2.9),
-        stem_radius=squash("stem_width", 0.06, 0.4),
+        # Broad stems belong to broad caps: otherwise the extremes of both together look like jars.
+        stem_radius=squash("stem_width", 0.07, 0.38) * (0.35 + 0.65 * radius),
         stem_taper=squash("stem_taper", -0.35, 0.55),
         ring=specimen["ring"] == "present",
         base=str(specimen["base"]),

@@ -148,7 +148,7 @@ def _stem_profile(look: Look, y: NDArray[np.float64], attached: float) -> tuple[
         stem = stem + (0.06 + 0.5 * width) * np.where(y > ring_from, hang**0.7, 0) * np.sqrt(hem)
     foot = 0.5 * width
     if look.base == "bulb":
-        swelling = 0.07 + 0.7 * width
+        swelling = 0.07 + 0.5 * width
         stem = stem + swelling * np.exp(-(((y - 0.8 * swelling) / (1.3 * swelling)) ** 2))
         foot = 0.8 * (width + swelling)
     if look.base == "volva":
