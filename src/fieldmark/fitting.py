@@ -35,7 +35,7 @@ from fieldmark.runs.provenance import Run
 from fieldmark.scoring import RUN_CSV, SCORECARD_FILE, Scorecard, score_predictions
 from fieldmark.settings import configure
 from fieldmark.steps import STEPS, Step, step_to_data
-from fieldmark.views import Opened, Part, View, open_benchmark
+from fieldmark.views import Opened, View, open_benchmark
 
 DEFAULT_STEPS = ("temperature",)
 
@@ -180,16 +180,13 @@ def _supply(opened: Opened, source: FeatureSource | None) -> View:
     if source is None:
         return view
 
-    def supplied(part: Part | None) -> Part | None:
-        return source.supply(part, where=opened.dataset.where) if part is not None else None
-
-    return replace(
-        view,
-        train=source.supply(view.train, where=opened.dataset.where),
-        val=supplied(view.val),
-        unlabeled=supplied(view.unlabeled),
-        test=supplied(view.test),
-    )
+    parts = {"train": view.train, "val": view.val, "unlabeled": view.unlabeled, "test": view.test}
+    supplied: dict[str, Any] = {
+        name: source.supply(part, where=opened.dataset.where, what=f"{name} photos")
+        for name, part in parts.items()
+        if part is not None
+    }
+    return replace(view, **supplied)
 
 
 def _fit(method: Method, steps: Sequence[Step], view: View) -> tuple[Fitted, tuple[Step, ...], Predictions]:

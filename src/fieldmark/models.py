@@ -10,7 +10,7 @@ MODEL/
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -48,7 +48,7 @@ class FeatureSource:
         module: Any = require("fieldmark.features.backbones", "Reading photos")
         return module.load_backbone(self.settings)
 
-    def supply(self, part: Part, where: Any = str) -> Part:
+    def supply(self, part: Part, *, where: Callable[[str], str] = str, what: str = "photos") -> Part:
         """The part with features, one row per item."""
         from fieldmark.features.extraction import extract
 
@@ -58,7 +58,7 @@ class FeatureSource:
         if part.read_medium is None:
             raise ValueError("this part comes without a way to open its photos")
         store = FeatureStore(self._store_root, self.backbone.digest)
-        features = extract(list(media.list.first()), part.read_medium, self.backbone, store, where=where)
+        features = extract(list(media.list.first()), part.read_medium, self.backbone, store, where=where, what=what)
         return replace(part, features=features)
 
 

@@ -230,7 +230,7 @@ def _conventions(benchmark: Benchmark) -> dict[str, str]:
     about = {metric.name: metric.about for metric in benchmark.task.metrics}
     return about | {
         "intervals": f"{LEVEL:.0%}, by leaving out one {benchmark.task.unit.removesuffix('_id')} at a time, "
-        "for the expected score at this test size; t quantiles; binomial intervals for few effective successes or failures"
+        "for the expected score at this test size; t quantiles; binomial intervals where successes or failures are few"
     }
 
 

@@ -27,7 +27,7 @@ class Official:
     """The parts of a release by the names they have there.
 
     Args:
-        train, val, test, unlabeled: Values of the `part` column of the `media` table; None where there is none.
+        train, val, test, unlabeled: Names in the `parts` of the `media` table; None where there is none.
         otherwise: How to cut what the release leaves uncut. Without a val part, val is drawn from train, and so is
             test where that is missing too; without any part at all, both are drawn from everything.
     """
@@ -41,32 +41,34 @@ class Official:
 
 @dataclass(frozen=True)
 class Cut:
-    """Which part each medium goes to, and whether val was drawn by us (and may be trained on in the end)."""
+    """Which media go to each part, and whether val was drawn by us (and may be trained on in the end)."""
 
-    part: pl.Series
+    members: dict[str, pl.Series]
     val_is_drawn: bool
 
 
 def cut(split: Official, media: pl.DataFrame, *, seed: int = 0) -> Cut:
-    """Assigns each medium to train, val, unlabeled, test or no part.
+    """Assigns media to train, val, unlabeled and test.
 
     Args:
         split: The rule.
-        media: One row per medium with `part`, `observation_id` and `label`.
+        media: One row per medium with `parts`, `observation_id` and `label`.
         seed: The seed of what is drawn.
     """
-    names = {split.train: "train", split.val: "val", split.test: "test", split.unlabeled: "unlabeled"}
-    part = media["part"].replace_strict({k: v for k, v in names.items() if k is not None}, default=None)
-    part = part.cast(pl.String).alias("part")
+    names = {"train": split.train, "val": split.val, "unlabeled": split.unlabeled, "test": split.test}
+    members = {part: media["parts"].list.contains(pl.lit(name, pl.String)) for part, name in names.items()}
     rule = split.otherwise
-    if rule is None or (part == "val").any():
-        return Cut(part, val_is_drawn=False)
-    pool = part.is_null() if part.is_null().all() else (part == "train").fill_null(False)
-    test = 0.0 if (part == "test").any() else rule.test
+    if rule is None or members["val"].any():
+        return Cut(members, val_is_drawn=False)
+    flat = not any(member.any() for member in members.values())
+    pool = ~members["train"] if flat else members["train"]
+    test = 0.0 if members["test"].any() else rule.test
     drawn = _draw(media.filter(pool), val=rule.val, test=test, seed=seed)
-    where = pl.DataFrame({"observation_id": media["observation_id"], "pool": pool, "part": part})
-    joined = where.join(drawn, on="observation_id", how="left", maintain_order="left")
-    return Cut(joined.select(pl.when("pool").then("drawn").otherwise("part").alias("part")).to_series(), True)
+    part = media.select("observation_id").join(drawn, on="observation_id", how="left", maintain_order="left")["drawn"]
+    fresh = {name: pool & (part == name).fill_null(False) for name in ("train", "val", "test")}
+    if not test:
+        fresh["test"] = members["test"]
+    return Cut({**members, **fresh}, val_is_drawn=True)
 
 
 def _draw(media: pl.DataFrame, *, val: float, test: float, seed: int) -> pl.DataFrame:

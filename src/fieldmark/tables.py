@@ -44,12 +44,12 @@ class Observation:
 
 @dataclass(frozen=True)
 class Medium:
-    """One file of a release (a photo, a recording) and the part of the release it lies in."""
+    """One file of a release (a photo, a recording) and the parts of the release it belongs to, if there are any."""
 
     media_id: str
     observation_id: str
     path: str
-    part: str | None
+    parts: list[str]
 
 
 @dataclass(frozen=True)

@@ -116,9 +116,9 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> 
     """
     media = dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
     parts = cut(benchmark.split, media, seed=seed)
-    items = _photo_items(media.with_columns(parts.part))
-    labels = Labels(tuple(dataset.taxa["label"].sort()))
-    tables = {part: items.filter(pl.col("part") == part) for part in ("train", "val", "unlabeled", "test")}
+    items = _photo_items(media)
+    labels = Labels(tuple(dataset.taxa["label"]))
+    tables = {part: items.filter(members) for part, members in parts.members.items()}
     for part in ("train", "val"):
         if tables[part].is_empty():
             raise InputError(
@@ -158,7 +158,7 @@ def _photo_items(media: pl.DataFrame) -> pl.DataFrame:
     items = media.with_columns(
         item_id=pl.col("media_id"),
         media_ids=pl.concat_list("media_id"),
-    ).drop("media_id", "path")
+    ).drop("media_id", "path", "parts")
     return ITEMS.check(items, "items")
 
 

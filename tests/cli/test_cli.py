@@ -56,7 +56,7 @@ def test_fit_score_and_predict_from_the_shell(make_release, tmp_path):
 def test_progress_goes_to_standard_error_as_plain_lines_without_a_terminal(make_release, tmp_path):
     settings = ["--set", "backbone=resnet10t", "--set", "weights=random", "--set", "size=32"]
     done = fieldmark("fit", "folder", "--data", make_release(), "--method", "knn", "--out", tmp_path / "r", *settings)
-    assert "reading photos: 12/12" in done.stderr and "reading photos" not in done.stdout
+    assert "reading train photos: 12/12" in done.stderr and "reading" not in done.stdout
     assert "\x1b[" not in done.stderr + done.stdout
 
 

@@ -12,14 +12,15 @@ from fieldmark.views import open_benchmark
 
 def test_parts_that_are_folders_are_the_parts(make_release):
     dataset = open_dataset("folder", make_release())
-    assert dataset.media["part"].value_counts().sort("part").rows() == [("test", 6), ("train", 12), ("val", 6)]
+    parts = dataset.media["parts"].list.first()
+    assert parts.value_counts().sort("parts").rows() == [("test", 6), ("train", 12), ("val", 6)]
     assert dataset.taxa["genus"].to_list() == ["Alba", "Alba", "Rubra"]
     assert not dataset.simulated
 
 
 def test_flat_classes_have_no_parts_until_they_are_drawn(make_release):
     dataset = open_dataset("folder", make_release(flat=True))
-    assert dataset.media["part"].is_null().all()
+    assert (dataset.media["parts"].list.len() == 0).all()
     opened = open_benchmark(BENCHMARKS["folder"], dataset)
     assert opened.val_is_drawn and all(len(opened.items[part]) for part in ("train", "val", "test"))
 

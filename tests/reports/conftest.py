@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.reports.by_hand import FUNGI, FUNGI_TAXA, MakeRelease, MakeRun, write_release, write_run
 
 

@@ -10,13 +10,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.reports.by_hand import FUNGI, FUNGI_TAXA, MakeRelease, MakeRun, noisy, perfect, soft, write_release, write_run
 
 import fieldmark
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.fitting import fit
 from fieldmark.reports import report
 from fieldmark.scoring import SCORECARD_FILE, Scorecard
+from tests.reports.by_hand import (
+    FUNGI,
+    FUNGI_TAXA,
+    MakeRelease,
+    MakeRun,
+    noisy,
+    perfect,
+    soft,
+    write_release,
+    write_run,
+)
 
 VOID = {"meta", "link", "img", "br", "line", "circle", "path", "use", "rect"}
 

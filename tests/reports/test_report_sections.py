@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.reports.by_hand import FUNGI, FUNGI_TAXA, MakeRelease, MakeRun, noisy, perfect, soft
 
 from fieldmark.reports.estimates import Axis, share
 from fieldmark.reports.loading import load_context
 from fieldmark.reports.markup import EN_DASH
 from fieldmark.reports.section import Context
 from fieldmark.reports.sections import SECTIONS, confusions, long_tail, look, origin, ranks, reliability, season
+from tests.reports.by_hand import FUNGI, FUNGI_TAXA, MakeRelease, MakeRun, noisy, perfect, soft
 
 
 @pytest.fixture

@@ -47,7 +47,8 @@ def open_folder(release: Release) -> Dataset:
     """Opens a folder of photos as a dataset."""
     photos, remarks = _list_photos(release)
     observations, photos = _observations(release, photos)
-    media = photos.select("media_id", "observation_id", "path", "part")
+    parts = pl.when(pl.col("part").is_null()).then(pl.lit([], pl.List(pl.String))).otherwise(pl.concat_list("part"))
+    media = photos.select("media_id", "observation_id", "path", parts.alias("parts"))
     return Dataset("folder", release, _taxa(release, photos), observations, media, remarks)
 
 

@@ -41,6 +41,7 @@ def extract(
     store: FeatureStore,
     *,
     where: Callable[[str], str] = str,
+    what: str = "photos",
 ) -> NDArray[np.float32]:
     """Returns the features of photos, one row per id.
 
@@ -53,6 +54,7 @@ def extract(
         extractor: The network.
         store: Where its outputs are kept.
         where: The place of a photo as a person would look for it, for messages.
+        what: What is being read, for the progress bar.
 
     Raises:
         InputError: When photos cannot be decoded; all of them have been tried, and the good ones are stored.
@@ -64,7 +66,7 @@ def extract(
         return [_read(media_id, read_medium(media_id), extractor.preprocessing, store) for media_id in block]
 
     blocks = map_blocks(read_block, blocks_of(media_ids, BLOCK_PHOTOS), all_cores("thread"))
-    with progress("reading photos", len(media_ids)) as tick:
+    with progress(f"reading {what}", len(media_ids)) as tick:
         for photos in blocks:
             keys += [photo.key for photo in photos]
             problems += [(photo.media_id, photo.problem) for photo in photos if photo.problem]

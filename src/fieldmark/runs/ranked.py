@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -89,7 +90,10 @@ class Ranked:
 
     def _lines(self, path: Path, problems: Problems) -> Iterator[tuple[int, str, list[str]]]:
         """The id and the labels of each line after the header."""
-        reader = csv.reader(_open_text(path), skipinitialspace=True)
+        with _open_text(path) as text:
+            yield from self._fields(path, csv.reader(text, skipinitialspace=True), problems)
+
+    def _fields(self, path: Path, reader: Any, problems: Problems) -> Iterator[tuple[int, str, list[str]]]:
         try:
             header = [field.strip() for field in next(reader, [])]
             if header != list(self.columns):
@@ -131,5 +135,5 @@ def _open_text(path: Path) -> io.TextIOWrapper:
     except (FileNotFoundError, IsADirectoryError) as error:
         raise InputError(path, found="no such file", expected="a run file") from error
     # Bytes that are not UTF-8 become a replacement character, which no label and no id of a benchmark contains.
-    file = gzip.open(path) if zipped else path.open("rb")
+    file = gzip.open(path) if zipped else path.open("rb")  # noqa: SIM115  (closed with the wrapper)
     return io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
