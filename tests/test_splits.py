@@ -70,7 +70,7 @@ def test_the_draw_depends_on_the_seed_and_not_on_the_order_of_rows():
 
 
 def test_a_photo_may_belong_to_several_parts_of_a_release():
-    table = media(["train", "test"]).with_columns(parts=pl.col("parts").list.concat(["dna"]))
+    table = media(["train", "test"]).with_columns(parts=pl.concat_list("parts", pl.lit("dna")))
     rule = Official(train="train", test="dna")
     assert cut(rule, table).members["test"].all()
     assert cut(rule, table).members["train"].sum() == 6

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -135,5 +135,5 @@ def _open_text(path: Path) -> io.TextIOWrapper:
     except (FileNotFoundError, IsADirectoryError) as error:
         raise InputError(path, found="no such file", expected="a run file") from error
     # Bytes that are not UTF-8 become a replacement character, which no label and no id of a benchmark contains.
-    file = gzip.open(path) if zipped else path.open("rb")  # noqa: SIM115  (closed with the wrapper)
-    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
+    opened = cast(IO[bytes], gzip.open(path) if zipped else path.open("rb"))  # noqa: SIM115  (closed with the wrapper)
+    return io.TextIOWrapper(opened, encoding="utf-8-sig", errors="replace", newline="")
