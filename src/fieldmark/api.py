@@ -10,9 +10,9 @@ from fieldmark.datasets import Dataset, open_dataset
 from fieldmark.worlds import WORLDS
 
 
-def dataset(name: str, root: str | Path) -> Dataset:
+def dataset(name: str, root: str | Path, subset: str = "all") -> Dataset:
     """Opens a release, or a world in its layout."""
-    return open_dataset(name, root)
+    return open_dataset(name, root, subset)
 
 
 def benchmark(name: str) -> Benchmark:

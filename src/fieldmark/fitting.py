@@ -94,7 +94,7 @@ def fit(
     unfitted = [STEPS[name]() for name in steps]
     with appearing_folder(Path(out), overwrite=overwrite) as folder:
         with _timed(seconds, "open"):
-            opened = open_benchmark(declared, open_dataset(declared.dataset, data), seed=seed)
+            opened = open_benchmark(declared, open_dataset(declared.dataset, data, declared.subset), seed=seed)
         source = FeatureSource(features, store) if features else None
         with _timed(seconds, "features"):
             view = _supply(opened, source)
@@ -150,7 +150,9 @@ def predict(
     """
     loaded = model if isinstance(model, Model) else load_model(model)
     declared = BENCHMARKS[benchmark or loaded.trained["benchmark"]]
-    opened = open_benchmark(declared, open_dataset(declared.dataset, data), seed=loaded.trained["seed"])
+    opened = open_benchmark(
+        declared, open_dataset(declared.dataset, data, declared.subset), seed=loaded.trained["seed"]
+    )
     part = {"train": opened.view.train, "val": opened.view.val, "test": opened.view.test}.get(split)
     if part is None:
         raise MisuseError(f"{data} has no part called {split!r} that could be predicted (train, val, test).")

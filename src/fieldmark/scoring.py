@@ -173,7 +173,7 @@ def score(
             provenance = Run.read(folder)
             seed = provenance.seed if seed is None else seed
     if data is not None:
-        opened = open_benchmark(benchmark, open_dataset(benchmark.dataset, data), seed=seed or 0)
+        opened = open_benchmark(benchmark, open_dataset(benchmark.dataset, data, benchmark.subset), seed=seed or 0)
         if split not in opened.truth:
             raise InputError(data, found=f"no labels for {split}", expected="a release that holds them")
         known, labels = opened.truth[split], opened.view.labels

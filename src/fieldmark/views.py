@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -30,12 +31,14 @@ class Part:
         truth: The label code of each item, or None where a method may not see it.
         features: One row per item, for methods that need features.
         read_medium: Opens a photo or recording by its id, for methods that need pixels or audio.
+        layers: The allowed layers (captions, climate, ...), functions of a media id or an observation id.
     """
 
     items: pl.DataFrame
     truth: NDArray[np.int32] | None
     features: NDArray[np.float32] | None = None
     read_medium: Callable[[str], bytes] | None = None
+    layers: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -128,12 +131,15 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> 
                 hint="Classes with a single observation all go to train: add observations, or a folder for val.",
             )
 
+    allowed = benchmark.task.inputs
+    layers = {name: layer for name, layer in dataset.layers.items() if name.partition("_")[0] in allowed}
+
     def make_part(name: str, *, labeled: bool) -> Part | None:
         table = tables[name]
         if table.is_empty():
             return None
         truth = labels.encode(table["label"]) if labeled else None
-        return Part(_visible(table, benchmark), truth, read_medium=dataset.read_medium)
+        return Part(_visible(table, benchmark), truth, read_medium=dataset.read_medium, layers=layers)
 
     train = make_part("train", labeled=True)
     assert train is not None  # checked above

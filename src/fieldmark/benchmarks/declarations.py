@@ -19,8 +19,16 @@ COLUMNS_OF_INPUT: Mapping[str, tuple[str, ...]] = {
     "date": ("date",),
     "place": ("lat", "lon"),
     "habitat": ("habitat",),
-    "substrate": ("substrate",),
+    "substrate": ("substrate", "meta_substrate"),
     "observer": ("observer",),
+    "elevation": ("elevation_m",),
+    "landcover": ("landcover",),
+    "region": ("country", "region", "district", "biogeographical_region"),
+    # Layers: opened by media id or observation id, so that no column of the items stands for them.
+    "caption": (),
+    "climate": (),
+    "satellite": (),
+    "masks": (),
 }
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fieldmark.datasets.base import Dataset, DatasetType
+from fieldmark.datasets.base import Dataset, DatasetOpener
 from fieldmark.registry import Registry
 from fieldmark.release import Release
 
-DATASETS: Registry[DatasetType] = Registry(
+DATASETS: Registry[DatasetOpener] = Registry(
     "dataset",
-    {"folder": ("fieldmark.datasets.folder:open_folder", "your own photos, one folder per class")},
+    {
+        "folder": ("fieldmark.datasets.folder:open_folder", "your own photos, one folder per class"),
+        "fungitastic": ("fieldmark.datasets.fungitastic:open_fungitastic", "FungiTastic: full, Mini and FewShot"),
+    },
 )
 
 
-def open_dataset(name: str, root: str | Path) -> Dataset:
+def open_dataset(name: str, root: str | Path, subset: str = "all") -> Dataset:
     """Opens a release (or a world in its layout) by the name of its dataset."""
-    return DATASETS[name](Release(root))
+    return DATASETS[name](Release(root), subset)
 
 
 __all__ = ["DATASETS", "Dataset", "open_dataset"]

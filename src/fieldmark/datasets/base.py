@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -24,6 +25,8 @@ class Dataset:
         observations: One row per observation (`tables.Observation`, and what else is known about it).
         media: One row per file (`tables.Medium`).
         remarks: What a reader of the numbers should know about this release, one sentence each.
+        layers: What else there is (masks, captions, climate, ...): functions of a media id or an observation id that
+            return None where there is nothing.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Dataset:
     observations: pl.DataFrame
     media: pl.DataFrame
     remarks: tuple[str, ...] = ()
+    layers: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         TAXA.check(self.taxa, f"{self.name}: taxa")
@@ -63,4 +67,7 @@ class Dataset:
         return dict(zip(self.media["media_id"], self.media["path"], strict=True))
 
 
-DatasetType = Callable[[Release], Dataset]
+class DatasetOpener(Protocol):
+    """Opens one subset of a release."""
+
+    def __call__(self, release: Release, subset: str = "all") -> Dataset: ...

@@ -32,7 +32,7 @@ from pathlib import PurePosixPath
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.errors import InputError
+from fieldmark.errors import InputError, MisuseError
 from fieldmark.release import Release
 from fieldmark.tables import RANKS, missing_column, parse_column, read_csv
 
@@ -43,8 +43,10 @@ RENAMED = {"observation": "observation_id", "latitude": "lat", "longitude": "lon
 BINOMIAL = re.compile(r"^([A-Z][a-z]+)[ _]([a-z][a-z-]+)$")
 
 
-def open_folder(release: Release) -> Dataset:
-    """Opens a folder of photos as a dataset."""
+def open_folder(release: Release, subset: str = "all") -> Dataset:
+    """Opens a folder of photos as a dataset; there are no subsets."""
+    if subset != "all":
+        raise MisuseError(f"A folder of photos has no subset called {subset!r}.")
     photos, remarks = _list_photos(release)
     observations, photos = _observations(release, photos)
     parts = pl.when(pl.col("part").is_null()).then(pl.lit([], pl.List(pl.String))).otherwise(pl.concat_list("part"))

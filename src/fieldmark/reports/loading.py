@@ -86,7 +86,7 @@ def _open(run: Run, data: str | Path | None) -> Opened:
     except InputError as error:
         hint = "If the folder moved, pass its new place with --data." if data is None else "Check --data."
         raise InputError(root, found=error.found, expected="the release that the run was made on", hint=hint) from error
-    dataset = open_dataset(benchmark.dataset, root)
+    dataset = open_dataset(benchmark.dataset, root, benchmark.subset)
     if dataset.digest != run.data_digest:
         raise InputError(
             root,

@@ -12,7 +12,17 @@ from fieldmark.steps.base import Step
 
 STEPS: Registry[type[Step]] = Registry(
     "step",
-    {"temperature": ("fieldmark.steps.temperature:Temperature", "one temperature for all logits, from val")},
+    {
+        "temperature": ("fieldmark.steps.temperature:Temperature", "one temperature for all logits, from val"),
+        "observation-mean": (
+            "fieldmark.steps.observation:ObservationMean",
+            "photos of an observation share the mean of their log-probabilities",
+        ),
+        "observation-max": (
+            "fieldmark.steps.observation:ObservationMax",
+            "photos of an observation share the highest score of each label",
+        ),
+    },
 )
 
 

@@ -1,0 +1,65 @@
+"""`fieldmark check`: a release against what is published about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from fieldmark.datasets.checking import CheckReport, Count
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("check", epilog="Example: `fieldmark check fungitastic data/FungiTastic`")(check)
+
+
+def check(
+    name: Annotated[str, typer.Argument(help="The dataset (`fieldmark list datasets`).")],
+    root: Annotated[Path, typer.Argument(help="The root of the release.")],
+    photos: Annotated[bool, typer.Option("--photos", help="Also open every photo.")] = False,
+    near_duplicates: Annotated[
+        bool, typer.Option("--near-duplicates", help="Also look for photos in two splits that look the same.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Count what a release holds beside what is published, and list what is missing, broken or leaking.
+
+    Exit code 1 where something is broken or leaking.
+    """
+    from fieldmark.cli.printing import print_json
+    from fieldmark.datasets.checking import CHECKS
+    from fieldmark.release import Release
+
+    report = CHECKS[name](Release(root), photos=photos, near_duplicates=near_duplicates)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        _print(report)
+    if not report.sound:
+        raise typer.Exit(1)
+
+
+def _print(report: CheckReport) -> None:
+    from fieldmark.cli.printing import print_table
+
+    rows = []
+    for part in report.counts:
+        rows.append([part.part, *_numbers(part.found)])
+        if not report.simulated:
+            rows += [[f"  {source}", *_numbers(count)] for source, count in part.published.items()]
+    print_table(["part", "observations", "photos", "classes", "unknown classes"], rows)
+    if report.simulated:
+        print("simulated release: the published counts are not shown beside it")
+    for problem in report.problems:
+        print(f"{problem.severity}: {problem.what} ({problem.times:,})")
+        for place in problem.places:
+            print(f"    {place}")
+    if not report.problems:
+        print("nothing is missing, broken or leaking")
+
+
+def _numbers(count: Count) -> list[str]:
+    values = (count.observations, count.photos, count.classes, count.unknown_classes)
+    return ["" if value is None else f"{value:,}" for value in values]

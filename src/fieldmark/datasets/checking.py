@@ -1,0 +1,94 @@
+"""What a check of a release reports: counts beside the published ones, and what is missing, broken or leaking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol
+
+from fieldmark.registry import Registry
+from fieldmark.release import Release
+
+Severity = Literal["error", "warning", "note"]
+SHOWN_PLACES = 3
+
+
+@dataclass(frozen=True)
+class Count:
+    """How much one part holds. None: cannot be told (labels are not published)."""
+
+    observations: int | None = None
+    photos: int | None = None
+    classes: int | None = None
+    unknown_classes: int | None = None
+
+
+@dataclass(frozen=True)
+class PartCount:
+    """The count of one part, beside what is published about it, by source."""
+
+    part: str
+    found: Count
+    published: dict[str, Count] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One kind of problem: how often it occurs, and the first places (file and line, where there is one)."""
+
+    severity: Severity
+    what: str
+    times: int
+    places: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The outcome of a check."""
+
+    dataset: str
+    root: str
+    simulated: bool
+    counts: tuple[PartCount, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def sound(self) -> bool:
+        return not any(problem.severity == "error" for problem in self.problems)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {**asdict(self), "sound": self.sound}
+
+
+class Checker(Protocol):
+    """Checks a release. `photos` also opens every photo, `near_duplicates` also compares them across parts."""
+
+    def __call__(self, release: Release, *, photos: bool = False, near_duplicates: bool = False) -> CheckReport: ...
+
+
+CHECKS: Registry[Checker] = Registry(
+    "check",
+    {"fungitastic": ("fieldmark.datasets.fungitastic_check:check_fungitastic", "FungiTastic: counts, files, leaks")},
+)
+
+
+class Problems:
+    """Problems as they are met, by kind."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Severity, str], list[str]] = {}
+
+    def add(self, severity: Severity, what: str, places: Sequence[str] | Callable[[], Sequence[str]] = ()) -> None:
+        """Notes a kind of problem with all its places; without any, it is a problem of the release as a whole."""
+        listed = list(places() if callable(places) else places)
+        self._found.setdefault((severity, what), []).extend(listed or [""])
+
+    def listed(self) -> tuple[Problem, ...]:
+        """All problems, errors first."""
+        order = {"error": 0, "warning": 1, "note": 2}
+        problems = [
+            Problem(severity, what, len(places), tuple(place for place in places if place)[:SHOWN_PLACES])
+            for (severity, what), places in self._found.items()
+        ]
+        return tuple(sorted(problems, key=lambda problem: order[problem.severity]))

@@ -1,0 +1,54 @@
+"""Photos that look the same: a perceptual hash, and pairs that differ in few of its bits."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+HASH_SIDE = 8
+BITS = HASH_SIDE * HASH_SIDE
+BANDS = 4
+
+
+def perceptual_hash(data: bytes) -> int:
+    """A 64-bit difference hash: whether each of 8 x 8 cells is darker than its right neighbor.
+
+    It survives resizing, recompression and small changes of light; mirrored or cropped copies are not found.
+    """
+    with Image.open(io.BytesIO(data)) as photo:
+        photo.draft("L", (4 * HASH_SIDE, 4 * HASH_SIDE))
+        small = photo.convert("L").resize((HASH_SIDE + 1, HASH_SIDE), Image.Resampling.BOX)
+    gray = np.asarray(small, dtype=np.int16)
+    return int.from_bytes(np.packbits(gray[:, :-1] < gray[:, 1:]).tobytes(), "big")
+
+
+def near_pairs(
+    hashes: NDArray[np.uint64], group: NDArray[np.integer], *, most_bits: int = 3
+) -> Iterator[tuple[int, int]]:
+    """Pairs of rows of different groups whose hashes differ in at most `most_bits` bits, each pair once.
+
+    Hashes that differ in at most three bits agree in at least one of four bands of 16 bits, so only rows that share a
+    band are compared.
+    """
+    if most_bits >= BANDS:
+        raise ValueError(f"at most {BANDS - 1} bits can be told apart with {BANDS} bands")
+    seen: set[tuple[int, int]] = set()
+    width = BITS // BANDS
+    for band in range(BANDS):
+        key = (hashes >> np.uint64(band * width)) & np.uint64(2**width - 1)
+        order = np.argsort(key, kind="stable")
+        starts = np.flatnonzero(np.diff(key[order].astype(np.int64), prepend=-1))
+        for start, end in zip(starts, np.append(starts[1:], len(order)), strict=True):
+            rows = np.sort(order[start:end])
+            for place, first in enumerate(rows[:-1]):
+                others = rows[place + 1 :]
+                differing = np.bitwise_count(hashes[others] ^ hashes[first])
+                for second in others[(differing <= most_bits) & (group[others] != group[first])]:
+                    pair = (int(first), int(second))
+                    if pair not in seen:
+                        seen.add(pair)
+                        yield pair

@@ -1,0 +1,228 @@
+"""What FungiTastic has besides photos and tables: masks, captions, climate, satellite images.
+
+```
+ROOT/
+  masks/FungiTastic-Mini-{Train,Validation,Test}Masks.parquet    (also found directly in ROOT)
+  captions/{train,val,test}/<filename>.json
+  climaticData/FungiTastic-Climatic-Timeseries.csv
+  satellite_RGB/<observationID>.png, satellite_NIR/<observationID>.png
+```
+
+Quirks:
+
+- Masks: one row per part (`file_name, label, width, height, rle`). `rle` holds run lengths that alternate from
+  background, row by row over height x width, and then four more numbers, the box, which are no runs. Older files hold
+  the list as text. The size is that of the full photo. `label` may be `microscopic`: the photo shows spores.
+- Captions: one bare JSON string per photo. Sixteen are known to be broken, and some are empty.
+- Climate: one row per observation. The names of the monthly columns are not documented; anything that holds a
+  variable, a four-digit year and a month is read, in either order (`tas_2000_01`, `CHELSA_tas_01_2000`).
+- Satellite: how the files inside the archives are called is not documented; they are looked up by observation id.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from PIL import Image
+
+from fieldmark.errors import InputError
+from fieldmark.release import Release
+
+Mask = NDArray[np.bool_]
+
+MASK_FILES = ("TrainMasks", "ValidationMasks", "TestMasks")
+BOX_NUMBERS = 4
+MICROSCOPIC = "microscopic"
+
+# Named by the organizers' own code as missing or corrupt.
+BROKEN_CAPTIONS = frozenset(
+    (
+        "1-3861325341.JPG",
+        "2-4100092812.JPG",
+        "0-2238480458.JPG",
+        "0-2238152962.JPG",
+        "1-2238552443.JPG",
+        "0-2597564674.JPG",
+        "1-2238554704.JPG",
+        "1-2238483885.JPG",
+        "1-2238523717.JPG",
+        "1-2237914372.JPG",
+        "0-2238496151.JPG",
+        "0-2238127565.JPG",
+        "0-2238365191.JPG",
+        "1-4169763613.JPG",
+        "0-4465865676.JPG",
+        "0-4465900600.JPG",
+    )
+)
+
+# Reflectance as it is measured, and the picture the organizers made of it.
+REFLECTANCE_LIMIT, GAMMA = 10_000, 2.5
+
+MONTHLY = re.compile(r"(?P<variable>tasmin|tasmax|tas|pr)\D*(?P<first>\d{1,4})\D+(?P<second>\d{1,4})")
+ANNUAL = re.compile(r"bio_?0*(?P<number>\d{1,2})$", re.IGNORECASE)
+CLIMATE_FILE = "climaticData/FungiTastic-Climatic-Timeseries.csv"
+
+
+def layers(release: Release, subset: str) -> dict[str, Callable[[str], Any]]:
+    """The layers that a release holds, each a function of a media id or an observation id that may return None."""
+    found: dict[str, Callable[[str], Any]] = {}
+    if subset == "Mini" and mask_files(release):
+        found["masks"] = _masks_by_photo(release)
+    if release.exists("captions"):
+        found["caption"] = lambda media_id: read_caption(release, media_id)
+    if release.exists(CLIMATE_FILE):
+        found["climate"] = _climate_by_observation(release)
+    for band in ("RGB", "NIR"):
+        if release.exists(f"satellite_{band}"):
+            found[f"satellite_{band.lower()}"] = _satellite(release, band)
+    return found
+
+
+def decode_rle(runs: Sequence[int], height: int, width: int) -> Mask:
+    """The mask behind run lengths that end with the four numbers of the box.
+
+    >>> decode_rle([1, 2, 3, 1, 0, 2, 1], height=2, width=3).astype(int)
+    array([[0, 1, 1],
+           [0, 0, 0]])
+
+    Raises:
+        ValueError: When the runs do not fill the picture.
+    """
+    lengths = np.asarray(runs[:-BOX_NUMBERS], dtype=np.int64)
+    if lengths.sum() > height * width or (lengths < 0).any():
+        raise ValueError(f"runs of {lengths.sum()} pixels for a picture of {height * width}")
+    flat = np.repeat(np.arange(len(lengths)) % 2 == 1, lengths)
+    whole = np.zeros(height * width, dtype=bool)
+    whole[: len(flat)] = flat
+    return whole.reshape(height, width)
+
+
+def mask_files(release: Release) -> list[str]:
+    """The mask files that are there, in `masks/` or in the root."""
+    names = [f"{folder}FungiTastic-Mini-{name}.parquet" for name in MASK_FILES for folder in ("masks/", "")]
+    return [name for name in names if release.exists(name)]
+
+
+def read_masks(release: Release, path: str) -> pl.DataFrame:
+    """One row per part of a photo: `file_name, label, width, height, rle` with the runs as a list."""
+    with release.open(path) as file:
+        try:
+            rows = pl.read_parquet(file.read())
+        except pl.exceptions.PolarsError as error:
+            raise InputError(release.where(path), found="something else", expected="a Parquet file of masks") from error
+    missing = [name for name in ("file_name", "label", "width", "height", "rle") if name not in rows.columns]
+    if missing:
+        found = f"the columns {', '.join(rows.columns)}"
+        raise InputError(release.where(path), found=found, expected=f"a column {missing[0]!r}")
+    if rows["rle"].dtype == pl.String:
+        runs = pl.Series("rle", [ast.literal_eval(text) for text in rows["rle"]], dtype=pl.List(pl.Int64))
+        rows = rows.with_columns(runs)
+    return rows
+
+
+def read_caption(release: Release, media_id: str) -> str | None:
+    """The caption of a photo; None where there is none, or where it is known to be broken or empty."""
+    if media_id in BROKEN_CAPTIONS:
+        return None
+    for split in ("train", "val", "test"):
+        path = f"captions/{split}/{media_id}.json"
+        if release.exists(path):
+            try:
+                text = json.loads(release.read(path))
+            except (json.JSONDecodeError, UnicodeDecodeError):
+                return None
+            return text.strip() or None if isinstance(text, str) else None
+    return None
+
+
+def satellite_picture(reflectance: NDArray[Any]) -> NDArray[np.uint8]:
+    """The organizers' picture of raw reflectance: clipped at 10,000, scaled to [0, 1], gamma 1 / 2.5, scaled to 255.
+
+    >>> satellite_picture(np.array([0, 10_000, 20_000]))
+    array([  0, 255, 255], dtype=uint8)
+    """
+    share = np.clip(reflectance, 0, REFLECTANCE_LIMIT) / REFLECTANCE_LIMIT
+    return np.asarray(np.round(share ** (1 / GAMMA) * 255), dtype=np.uint8)
+
+
+def climate_columns(names: Sequence[str]) -> tuple[dict[tuple[str, int, int], str], dict[int, str]]:
+    """The monthly columns by variable, year and month, and the annual ones by number.
+
+    >>> climate_columns(["observationID", "tas_2000_01", "CHELSA_pr_12_2019", "bio7"])
+    ({('tas', 2000, 1): 'tas_2000_01', ('pr', 2019, 12): 'CHELSA_pr_12_2019'}, {7: 'bio7'})
+    """
+    monthly, annual = {}, {}
+    for name in names:
+        if match := ANNUAL.search(name):
+            annual[int(match["number"])] = name
+        elif match := MONTHLY.search(name):
+            year, month = sorted((int(match["first"]), int(match["second"])), reverse=True)
+            if 1 <= month <= 12 and year > 1900:
+                monthly[match["variable"], year, month] = name
+    return monthly, annual
+
+
+def _masks_by_photo(release: Release) -> Callable[[str], dict[str, Mask] | None]:
+    @cache
+    def table() -> Mapping[str, list[dict[str, Any]]]:
+        rows = pl.concat([read_masks(release, path) for path in mask_files(release)], how="vertical_relaxed")
+        by_photo: dict[str, list[dict[str, Any]]] = {}
+        for row in rows.iter_rows(named=True):
+            by_photo.setdefault(row["file_name"], []).append(row)
+        return by_photo
+
+    def masks(media_id: str) -> dict[str, Mask] | None:
+        parts: dict[str, Mask] = {}
+        for row in table().get(media_id, []):
+            mask = decode_rle(row["rle"], row["height"], row["width"])
+            # Parts may be drawn in several pieces, and may overlap.
+            parts[row["label"]] = parts[row["label"]] | mask if row["label"] in parts else mask
+        return parts or None
+
+    return masks
+
+
+def _climate_by_observation(release: Release) -> Callable[[str], dict[str, Any] | None]:
+    @cache
+    def table() -> tuple[pl.DataFrame, dict[str, int], Any, Any]:
+        with release.open(CLIMATE_FILE) as file:
+            rows = pl.read_csv(file.read(), schema_overrides={"observationID": pl.String}, infer_schema_length=None)
+        monthly, annual = climate_columns(rows.columns)
+        row_of = {name.removesuffix(".0"): row for row, name in enumerate(rows["observationID"])}
+        return rows, row_of, monthly, annual
+
+    def climate(observation_id: str) -> dict[str, Any] | None:
+        rows, row_of, monthly, annual = table()
+        if observation_id not in row_of:
+            return None
+        row = rows.row(row_of[observation_id], named=True)
+        series: dict[str, dict[tuple[int, int], float]] = {}
+        for (variable, year, month), name in monthly.items():
+            series.setdefault(variable, {})[year, month] = row[name]
+        return {"monthly": series, "annual": {number: row[name] for number, name in annual.items()}}
+
+    return climate
+
+
+def _satellite(release: Release, band: str) -> Callable[[str], NDArray[np.uint8] | None]:
+    @cache
+    def file_of() -> dict[str, str]:
+        return {name.partition(".")[0]: name for name in release.files(f"satellite_{band}")}
+
+    def picture(observation_id: str) -> NDArray[np.uint8] | None:
+        name = file_of().get(observation_id)
+        if name is None:
+            return None
+        return np.asarray(Image.open(io.BytesIO(release.read(f"satellite_{band}/{name}"))))
+
+    return picture

@@ -1,0 +1,241 @@
+"""Golden files typed from the description of the release, not written by the world."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.datasets import open_dataset
+from fieldmark.datasets.fungitastic import LABEL_COLUMNS, OPEN_COLUMNS, open_fungitastic
+from fieldmark.datasets.fungitastic_layers import decode_rle, satellite_picture
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.release import Release
+from fieldmark.views import open_benchmark
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.fixture(params=["2024", "2025"])
+def year(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def root(year) -> Path:
+    return GOLDEN / f"fungitastic-{year}"
+
+
+@pytest.fixture
+def copy(tmp_path) -> Path:
+    return Path(shutil.copytree(GOLDEN / "fungitastic-2025", tmp_path / "fungitastic"))
+
+
+def parts(dataset) -> dict[str, int]:
+    return dict(dataset.media.explode("parts")["parts"].value_counts().iter_rows())
+
+
+def test_there_are_31_columns_of_which_19_tell_nothing_about_the_label():
+    assert len(OPEN_COLUMNS) == 19 and len(OPEN_COLUMNS) + len(LABEL_COLUMNS) == 31
+    assert not set(OPEN_COLUMNS) & set(LABEL_COLUMNS)
+
+
+def test_the_full_set_opens_in_both_releases(root):
+    dataset = open_dataset("fungitastic", root)
+    assert parts(dataset) == {
+        "Train": 4,
+        "ClosedSet-Val": 2,
+        "OpenSet-Val": 3,
+        "ClosedSet-Test": 2,
+        "OpenSet-Test": 2,
+        "DNA-Test": 1,
+    }
+    assert dataset.media["media_id"].is_unique().all()
+
+
+def test_both_namings_of_mini_open_and_give_the_same_parts(root):
+    found = parts(open_dataset("fungitastic", root, "Mini"))
+    assert {name: found[name] for name in ("Train", "ClosedSet-Val", "ClosedSet-Test")} == {
+        "Train": 3,
+        "ClosedSet-Val": 1,
+        "ClosedSet-Test": 1,
+    }
+
+
+def test_few_shot_opens_under_the_names_of_the_full_set():
+    dataset = open_dataset("fungitastic", GOLDEN / "fungitastic-2024", "FewShot")
+    assert parts(dataset) == {"Train": 1, "ClosedSet-Val": 1, "ClosedSet-Test": 1}
+
+
+def test_the_class_is_the_scientific_name_even_where_two_share_a_species(root):
+    taxa = open_dataset("fungitastic", root).taxa
+    assert taxa["label"].to_list() == ["0", "1", "2"]
+    assert taxa["scientific_name"][1] == "Amanita muscaria var. formosa Pers."
+    assert taxa["species"].to_list()[:2] == ["Amanita muscaria"] * 2
+    assert taxa["poisonous"].to_list() == [True, True, False]
+
+
+def test_floats_empty_cells_and_danish_soil_are_understood(root):
+    rows = {row["observation_id"]: row for row in open_dataset("fungitastic", root).observations.iter_rows(named=True)}
+    fly_agaric, variety = rows["2238000001"], rows["2238000002"]
+    assert (fly_agaric["year"], fly_agaric["month"], fly_agaric["day"]) == (2019, 9, 14)
+    assert fly_agaric["date"] == datetime.date(2019, 9, 14) and fly_agaric["landcover"] == 5
+    assert fly_agaric["meta_substrate"] == "soil"
+    assert variety["habitat"] is None and variety["landcover"] is None and variety["elevation_m"] is None
+    assert rows["3900000001"]["year"] == 2022
+
+
+def test_an_unknown_species_is_minus_one_and_no_class(root):
+    dataset = open_dataset("fungitastic", root)
+    unknown = dataset.observations.filter(pl.col("label") == "-1")
+    assert unknown["scientific_name"].to_list() == ["Mycena nova Invent."]
+    assert "-1" not in dataset.taxa["label"]
+
+
+def test_without_published_labels_test_has_no_truth_and_with_them_it_has():
+    truth = {
+        year: open_benchmark(
+            BENCHMARKS["fungitastic/closed"], open_dataset("fungitastic", GOLDEN / f"fungitastic-{year}")
+        ).truth
+        for year in ("2024", "2025")
+    }
+    assert set(truth["2024"]) == {"val"} and set(truth["2025"]) == {"val", "test"}
+    assert truth["2025"]["test"].rows["label"].to_list() == ["0", "2"]
+
+
+def test_dna_labels_are_published_even_where_those_of_test_are_not(root):
+    opened = open_benchmark(BENCHMARKS["fungitastic/dna"], open_dataset("fungitastic", root))
+    assert opened.truth["test"].rows["label"].to_list() == ["0"]
+
+
+def test_private_labels_are_used_where_they_lie_beside_the_test_file(tmp_path):
+    root = Path(shutil.copytree(GOLDEN / "fungitastic-2024", tmp_path / "f"))
+    (root / "metadata/FungiTastic/FungiTastic-test-DEV.csv").write_text(
+        "filename,observationID,category_id\n0-4200000001.JPG,4200000001,0\n0-4200000002.JPG,4200000002,2\n"
+    )
+    opened = open_benchmark(BENCHMARKS["fungitastic/closed"], open_dataset("fungitastic", root))
+    assert opened.truth["test"].rows["label"].to_list() == ["0", "2"]
+
+
+def test_a_method_never_sees_taxonomy_or_poison(root):
+    view = open_benchmark(BENCHMARKS["fungitastic/closed"], open_dataset("fungitastic", root)).view
+    assert not {"scientific_name", "genus", "species", "poisonous", "label"} & set(view.train.items.columns)
+    assert {"habitat", "meta_substrate", "lat", "elevation_m", "biogeographical_region"} <= set(
+        view.train.items.columns
+    )
+
+
+@pytest.mark.parametrize(("size", "expected"), [(None, "300p"), ("fullsize", "fullsize")])
+def test_photos_are_read_at_the_smallest_size_that_is_there_or_as_asked(copy, size, expected):
+    for folder in ("500p", "300p", "fullsize"):
+        (copy / "FungiTastic" / "train" / folder).mkdir(parents=True)
+    dataset = open_fungitastic(Release(copy), photos=size)
+    path = dataset.media.filter(pl.col("media_id") == "0-2238000001.JPG")["path"][0]
+    assert path == f"FungiTastic/train/{expected}/0-2238000001.JPG"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("2238000002,Midtjylland", ",Midtjylland", r"Train.csv, line 4: found no filename or no observationID"),
+        ("56.249168", "north", r"Train.csv, line 4: found 'north' as latitude, expected a number"),
+        ("JPG,1,jord", "JPG,1.5,jord", r"Train.csv, line 4: found 1.5 as category_id, expected a whole number"),
+        ("filename", "file", r"Train.csv, line 1: found the columns .* expected a column 'filename'"),
+    ],
+)
+def test_a_broken_file_is_refused_with_its_line(copy, old, new, message):
+    path = copy / "metadata/FungiTastic/FungiTastic-Train.csv"
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(InputError, match=message):
+        open_dataset("fungitastic", copy)
+
+
+def test_a_folder_that_is_no_release_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"found no training file, expected FungiTastic-Train.csv"):
+        open_dataset("fungitastic", tmp_path)
+    with pytest.raises(MisuseError, match="Did you mean Mini"):
+        open_dataset("fungitastic", tmp_path, "Mni")
+
+
+def test_run_lengths_decode_to_the_picture_they_describe():
+    # An L: column 1 of rows 0 to 2 and row 2 up to column 3, in a picture of 4 x 5; the box comes last.
+    runs = [1, 1, 4, 1, 4, 3, 6, 1, 0, 3, 3]
+    expected = ["01000", "01000", "01110", "00000"]
+    assert ["".join(str(int(pixel)) for pixel in row) for row in decode_rle(runs, 4, 5)] == expected
+    with pytest.raises(ValueError, match="runs of 21 pixels for a picture of 20"):
+        decode_rle([21, 0, 0, 0, 0], 4, 5)
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_masks_of_a_photo_come_by_part_and_pieces_are_joined(copy, as_text):
+    runs = [[0, 1, 3, 0, 0, 1, 1], [3, 1, 1, 1, 1, 1], [0, 4, 0, 0, 2, 2]]
+    rle = [str(run) for run in runs] if as_text else runs
+    (copy / "masks").mkdir()
+    pl.DataFrame(
+        {
+            "file_name": ["0-2238000001.JPG"] * 3,
+            "label": ["cap", "cap", "fruiting_body"],
+            "width": [2] * 3,
+            "height": [2] * 3,
+            "rle": rle,
+        }
+    ).write_parquet(copy / "masks/FungiTastic-Mini-TrainMasks.parquet")
+    masks = open_dataset("fungitastic", copy, "Mini").layers["masks"]
+    assert masks("0-2238000001.JPG")["cap"].tolist() == [[True, False], [False, True]]
+    assert masks("0-2238000001.JPG")["fruiting_body"].all()
+    assert masks("3-2238000001.JPG") is None
+
+
+def test_captions_are_read_and_broken_ones_passed_over(copy):
+    folder = copy / "captions" / "train"
+    folder.mkdir(parents=True)
+    for name, text in {
+        "0-2238000001.JPG": json.dumps('A red cap with "white" spots.'),
+        "3-2238000001.JPG": '""',
+        "0-2238000002.JPG": "{broken",
+        "1-3861325341.JPG": json.dumps("known to be broken"),
+    }.items():
+        (folder / f"{name}.json").write_text(text)
+    caption = open_dataset("fungitastic", copy).layers["caption"]
+    assert caption("0-2238000001.JPG") == 'A red cap with "white" spots.'
+    assert [caption(n) for n in ("3-2238000001.JPG", "0-2238000002.JPG", "1-3861325341.JPG", "none.JPG")] == [None] * 4
+
+
+def test_climate_comes_by_observation_whatever_the_order_of_year_and_month(copy):
+    (copy / "climaticData").mkdir()
+    (copy / "climaticData/FungiTastic-Climatic-Timeseries.csv").write_text(
+        "observationID,tas_2000_01,CHELSA_pr_02_2001,tasmax_2019_12,bio1,bio19\n2238000001,1.5,40,,8.1,200\n"
+    )
+    climate = open_dataset("fungitastic", copy).layers["climate"]
+    found = climate("2238000001")
+    assert found["monthly"] == {"tas": {(2000, 1): 1.5}, "pr": {(2001, 2): 40}, "tasmax": {(2019, 12): None}}
+    assert found["annual"] == {1: 8.1, 19: 200}
+    assert climate("1") is None
+
+
+def test_satellite_pictures_come_by_observation(copy):
+    (copy / "satellite_RGB").mkdir()
+    Image.new("RGB", (128, 128), (10, 20, 30)).save(copy / "satellite_RGB/2238000001.png")
+    picture = open_dataset("fungitastic", copy).layers["satellite_rgb"]
+    assert picture("2238000001").shape == (128, 128, 3) and picture("1") is None
+
+
+def test_the_organizers_gamma_is_applied_to_clipped_reflectance():
+    raw = np.array([[-5, 0, 2500, 10_000, 65_535]])
+    assert satellite_picture(raw).tolist() == [[0, 0, round(0.25 ** (1 / 2.5) * 255), 255, 255]]
+
+
+def test_reported_results_name_their_tables_and_both_where_they_disagree():
+    reported = [r for r in BENCHMARKS["fungitastic/closed"].reported if r.what == "ConvNeXt-Base, 384 px"]
+    assert {r.source: r.values["macro_f1_all"] for r in reported} == {
+        "FungiTastic, table 4": 0.400,
+        "FungiTastic, table 8": 0.396,
+    }
+    assert len(BENCHMARKS["fungitastic-mini/closed"].reported) == 24
