@@ -25,6 +25,10 @@ def world(
     name: Annotated[str, typer.Argument(help="The dataset whose layout the world has (`fieldmark list worlds`).")],
     out: Annotated[Path, typer.Argument(help="The folder to write.")],
     size: Annotated[Size, typer.Option(help="About 300, 3,000 or 20,000 photos.")] = Size.TINY,
+    release: Annotated[
+        str | None,
+        typer.Option(help="Which edition of the release, where there are several (fungitastic: 2024, 2025)."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same world.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
@@ -33,11 +37,13 @@ def world(
     from fieldmark.api import world as make_world
     from fieldmark.cli.printing import print_json, print_table
 
-    mark = make_world(name, out, size=size.value, seed=seed, overwrite=overwrite)
+    mark = make_world(
+        name, out, size=size.value, seed=seed, overwrite=overwrite, **({"release": release} if release else {})
+    )
     if as_json:
         print_json(mark)
         return
-    columns = ["observations", "photos", "classes"]
-    rows = [[part, *(f"{counts[column]:,}" for column in columns)] for part, counts in mark["counts"].items()]
-    print_table(["", *columns], rows)
+    columns = list(dict.fromkeys(column for counts in mark["counts"].values() for column in counts))
+    rows = [[part, *(f"{counts.get(column, 0):,}" for column in columns)] for part, counts in mark["counts"].items()]
+    print_table(["", *(column.replace("_", " ") for column in columns)], rows)
     print(f"simulated release in {out}")

@@ -17,6 +17,8 @@ from fieldmark.views import Part, View
 
 Weights = NDArray[np.float32]  # one row per feature and a last one for the bias, one column per label
 
+# Logits of this many items are held at once, so that memory does not grow with items x labels.
+BLOCK_ITEMS = 16_384
 STRENGTHS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 
@@ -98,16 +100,20 @@ def _minimize(
     """The weights of lowest penalized loss, found by L-BFGS from `start`."""
     from scipy.optimize import minimize  # takes long to import and is needed here alone
 
-    rows = np.arange(len(truth))
-
     def loss_and_gradient(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         weights = flat.reshape(start.shape).astype(np.float32)
-        log_probability = log_softmax(features @ weights[:-1] + weights[-1])
-        loss = -float(log_probability[rows, truth].mean(dtype=np.float64)) + l2 / 2 * float((weights[:-1] ** 2).sum())
-        residual = np.exp(log_probability)
-        residual[rows, truth] -= 1
-        residual /= len(truth)
-        gradient = np.vstack([features.T @ residual + l2 * weights[:-1], residual.sum(axis=0, keepdims=True)])
+        loss = l2 / 2 * float((weights[:-1] ** 2).sum())
+        gradient = np.vstack([l2 * weights[:-1], np.zeros_like(weights[-1:])])
+        for first in range(0, len(truth), BLOCK_ITEMS):
+            block, labels = features[first : first + BLOCK_ITEMS], truth[first : first + BLOCK_ITEMS]
+            rows = np.arange(len(labels))
+            log_probability = log_softmax(block @ weights[:-1] + weights[-1])
+            loss -= float(log_probability[rows, labels].sum(dtype=np.float64)) / len(truth)
+            residual = np.exp(log_probability)
+            residual[rows, labels] -= 1
+            residual /= len(truth)
+            gradient[:-1] += block.T @ residual
+            gradient[-1] += residual.sum(axis=0)
         return loss, gradient.astype(np.float64).ravel()
 
     found = minimize(
