@@ -49,10 +49,10 @@ def test_what_cannot_be_misunderstood_is_accepted(tmp_path, content):
         ("id,predicted\na,1\nb,1\nc,1\n", "line 4: found the id 'c', expected an id of the benchmark"),
         ("id,predicted\na,1\nb,1\na,2\n", r"line 4: found the id 'a' again \(first in line 2\)"),
         ("id,predicted\na,9\nb,1\n", "line 2: found the label '9', expected a label of the benchmark"),
-        ("id,predicted\na,0 1 2\nb,1\n", "line 2: found 3 labels, expected at most 2"),
+        ("id,predicted\na,0 1 2\nb,1\n", "line 2: found 3 labels, expected between 1 and 2"),
         ("id,predicted\na,1 1\nb,1\n", "line 2: found a label twice"),
         ("id,predicted\na,\nb,1\n", "line 2: found no label"),
-        ("id,predicted\na,1,2\nb,1\n", "line 2: found 3 fields"),
+        ("id,predicted\na,1,2\nb,1\n", "line 2: found 3 fields, expected 2"),
         (b"id,predicted\na,\xff\nb,1\n", "line 2: found the label '\ufffd'"),
         (gzip.compress(b"id,predicted\na,1\nb,1\n")[:-9], "something unreadable"),
     ],
@@ -81,3 +81,30 @@ def test_what_is_written_reads_back_to_the_same_ranking(seed, tmp_path_factory):
     piped = Ranked(at_most=3, separator="|")
     piped.write(path, made)
     assert (piped.read(path, made.items, labels).top(3) == made.top(3)).all()
+
+
+def test_a_column_may_go_by_several_names(tmp_path):
+    fungiclef = Ranked(at_most=1, columns=(("observationID", "observation_id"), "class_id"))
+    for name in ("observationID", "observation_id"):
+        (tmp_path / "run.csv").write_text(f"{name},class_id\na,1\nb,-1\n")
+        read_back = fungiclef.read(tmp_path / "run.csv", ("a", "b"), Labels(("0", "1", "-1")))
+        assert read_back.top(1)[:, 0].tolist() == [1, 2]
+
+
+def test_too_few_labels_are_refused_where_a_challenge_wants_more(tmp_path):
+    (tmp_path / "run.csv").write_text("id,predicted\na,1\nb,1 0 2\n")
+    with pytest.raises(RunError, match="line 2: found 1 label, expected exactly 3"):
+        Ranked(at_most=3, at_least=3).read(tmp_path / "run.csv", ("a", "b"), LABELS)
+
+
+def test_strangeness_is_read_and_written_and_must_be_a_finite_number(tmp_path):
+    open_set, path = Ranked(at_most=2, unknown_score=True), tmp_path / "run.csv"
+    path.write_text("id,predicted,unknown_score\na,1 2,0.25\nb,0,-3e2\n")
+    run = open_set.read(path, ("a", "b"), LABELS)
+    assert run.unknown.tolist() == [0.25, -300]
+    open_set.write(tmp_path / "again.csv", run)
+    assert open_set.read(tmp_path / "again.csv", ("a", "b"), LABELS).unknown.tolist() == [0.25, -300]
+    for wrong in ("nan", "inf", "x", ""):
+        path.write_text(f"id,predicted,unknown_score\na,1 2,0.25\nb,0,{wrong}\n")
+        with pytest.raises(RunError, match=r"line 3: found .* expected a finite number"):
+            open_set.read(path, ("a", "b"), LABELS)

@@ -73,6 +73,11 @@ class Predictions:
         padding = np.full((len(self.items), k - best.shape[1]), UNKNOWN, dtype=np.int32)
         return np.hstack([best.astype(np.int32), padding])
 
+    def scores_by_code(self, row: int) -> dict[int, float]:
+        """The scores of one item by label code, for writing them out."""
+        codes = range(len(self.labels)) if self.codes is None else self.codes[row].tolist()
+        return dict(zip(codes, self.scores[row].tolist(), strict=True))
+
     def probabilities(self) -> Scores:
         """Probabilities over the labels of each item. Only for dense logits and log-probabilities."""
         if self.scale == "score" or not self.dense:

@@ -5,28 +5,26 @@ id,predicted
 0-3032614317.JPG,119 27 4
 ```
 
-Read leniently where nothing can be misunderstood (byte-order mark, CRLF, quotes, spaces around fields, gzip) and
-strictly everywhere else.
+Open sets know one label more, -1 for "none of the others", and may add a column `unknown_score`, higher for stranger.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
-import io
-import zlib
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
 
 import numpy as np
 
-from fieldmark.errors import InputError
 from fieldmark.files import appearing_file
 from fieldmark.labels import Labels
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.lines import read_lines
+from fieldmark.runs.predictions import Codes, Predictions
 from fieldmark.runs.problems import Problems
+
+UNKNOWN_SCORE = "unknown_score"
 
 
 @dataclass(frozen=True)
@@ -35,23 +33,32 @@ class Ranked:
 
     Args:
         at_most: How many labels a line may list.
-        columns: The names of the two columns.
+        columns: The names of the two columns; several for one that goes by several names, the first to be written.
         separator: What stands between two labels.
+        at_least: How many labels a line must list.
+        unknown_score: Whether there is a third column that says how strange an item is.
     """
 
     at_most: int
-    columns: tuple[str, str] = ("id", "predicted")
+    columns: tuple[str | tuple[str, ...], str | tuple[str, ...]] = ("id", "predicted")
     separator: str = " "
+    at_least: int = 1
+    unknown_score: bool = False
 
     def write(self, path: Path, predictions: Predictions) -> None:
         """Writes the first `at_most` labels of each item."""
         best = predictions.top(min(self.at_most, len(predictions.labels)))
+        names = [column if isinstance(column, str) else column[0] for column in self._columns()]
         with appearing_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(self.columns)
-            for item, codes in zip(predictions.items, best, strict=True):
-                names = predictions.labels.decode(codes[codes >= 0])
-                writer.writerow([item, self.separator.join(names)])
+            writer.writerow(names)
+            for row, (item, codes) in enumerate(zip(predictions.items, best, strict=True)):
+                fields = [item, self.separator.join(predictions.labels.decode(codes[codes >= 0]))]
+                if self.unknown_score:
+                    if predictions.unknown is None:
+                        raise ValueError("these predictions do not say how strange an item is")
+                    fields.append(f"{predictions.unknown[row]:.7g}")
+                writer.writerow(fields)
 
     def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
         """Reads and checks a run file.
@@ -70,53 +77,37 @@ class Ranked:
         problems = Problems(path)
         row_of = {item: row for row, item in enumerate(items)}
         codes = np.full((len(items), self.at_most), -1, dtype=np.int32)
+        unknown = np.zeros(len(items), dtype=np.float32) if self.unknown_score else None
         seen: dict[str, int] = {}
-        for line, item, names in self._lines(path, problems):
+        for line, (item, listed, *score) in read_lines(path, problems, columns=self._columns()):
             if item not in row_of:
                 problems.add(line, f"the id {item!r}", "an id of the benchmark")
             elif item in seen:
                 problems.add(line, f"the id {item!r} again (first in line {seen[item]})", "each id once")
             else:
                 seen[item] = line
-                self._fill(codes[row_of[item]], names, labels, line, problems)
-        missing = [item for item in items if item not in seen]
-        if missing:
-            listed = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
-            problems.add(None, f"no line for {len(missing)} of {len(items)} ids ({listed})", "a line for each")
+                self._fill(codes[row_of[item]], self._split(listed), labels, line, problems)
+                if unknown is not None:
+                    unknown[row_of[item]] = read_number(score[0], line, problems)
+        report_missing(items, seen, problems)
         problems.raise_any()
         ranks = np.arange(self.at_most, dtype=np.float32)
         scores = np.where(codes >= 0, 1 - ranks / self.at_most, -np.inf).astype(np.float32)
-        return Predictions(tuple(items), labels, scores, "score", codes=codes)
+        return Predictions(tuple(items), labels, scores, "score", codes=codes, unknown=unknown)
 
-    def _lines(self, path: Path, problems: Problems) -> Iterator[tuple[int, str, list[str]]]:
-        """The id and the labels of each line after the header."""
-        with _open_text(path) as text:
-            yield from self._fields(path, csv.reader(text, skipinitialspace=True), problems)
-
-    def _fields(self, path: Path, reader: Any, problems: Problems) -> Iterator[tuple[int, str, list[str]]]:
-        try:
-            header = [field.strip() for field in next(reader, [])]
-            if header != list(self.columns):
-                found = f"the header {','.join(header)!r}" if header else "an empty file"
-                raise InputError(path, line=1, found=found, expected=f"the header {','.join(self.columns)!r}")
-            for fields in reader:
-                if len(fields) == 2:
-                    yield reader.line_num, fields[0].strip(), self._split(fields[1])
-                elif fields:
-                    problems.add(reader.line_num, f"{len(fields)} fields", f"2 fields ({','.join(self.columns)})")
-        except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
-            line = reader.line_num + 1
-            raise InputError(path, line=line, found=f"something unreadable ({error})", expected="CSV text") from error
+    def _columns(self) -> tuple[str | tuple[str, ...], ...]:
+        return (*self.columns, UNKNOWN_SCORE) if self.unknown_score else self.columns
 
     def _split(self, field: str) -> list[str]:
         names = field.split() if self.separator == " " else [name.strip() for name in field.split(self.separator)]
         return [name for name in names if name]
 
-    def _fill(self, row: np.ndarray, names: list[str], labels: Labels, line: int, problems: Problems) -> None:
-        if not names:
-            problems.add(line, "no label", f"between 1 and {self.at_most} labels")
-        elif len(names) > self.at_most:
-            problems.add(line, f"{len(names)} labels", f"at most {self.at_most}")
+    def _fill(self, row: Codes, names: list[str], labels: Labels, line: int, problems: Problems) -> None:
+        if not self.at_least <= len(names) <= self.at_most:
+            few = "between 1 and" if self.at_least == 1 else f"between {self.at_least} and"
+            expected = f"{few} {self.at_most}" if self.at_least < self.at_most else f"exactly {self.at_most}"
+            found = f"{len(names)} labels" if len(names) > 1 else "1 label" if names else "no label"
+            problems.add(line, found, expected)
         elif len(set(names)) < len(names):
             problems.add(line, "a label twice", "each label once")
         else:
@@ -128,12 +119,22 @@ class Ranked:
                     row[place] = code
 
 
-def _open_text(path: Path) -> io.TextIOWrapper:
+def read_number(text: str, line: int, problems: Problems, *, low: float = -math.inf, high: float = math.inf) -> float:
+    """A finite number within bounds; anything else is noted as a problem and becomes 0."""
     try:
-        with path.open("rb") as file:
-            zipped = file.read(2) == b"\x1f\x8b"
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise InputError(path, found="no such file", expected="a run file") from error
-    # Bytes that are not UTF-8 become a replacement character, which no label and no id of a benchmark contains.
-    opened = cast(IO[bytes], gzip.open(path) if zipped else path.open("rb"))  # noqa: SIM115  (closed with the wrapper)
-    return io.TextIOWrapper(opened, encoding="utf-8-sig", errors="replace", newline="")
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or not low <= value <= high:
+        bounded = "a finite number" if (low, high) == (-math.inf, math.inf) else f"a number from {low:g} to {high:g}"
+        problems.add(line, repr(text), bounded)
+        return 0.0
+    return value
+
+
+def report_missing(items: Sequence[str], seen: dict[str, int], problems: Problems) -> None:
+    """Notes the items that no line answers, in one problem."""
+    missing = [item for item in items if item not in seen]
+    if missing:
+        listed = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        problems.add(None, f"no line for {len(missing)} of {len(items)} ids ({listed})", "a line for each")

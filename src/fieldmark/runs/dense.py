@@ -1,0 +1,93 @@
+"""Run files with one column per class.
+
+```
+hashed_id,agkistrodon-contortrix,agkistrodon-piscivorus,...
+a1b2,0.7,0.1,...
+```
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fieldmark.errors import InputError
+from fieldmark.files import appearing_file
+from fieldmark.labels import Labels
+from fieldmark.runs.lines import open_text, read_lines
+from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.problems import Problems
+from fieldmark.runs.ranked import read_number, report_missing
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A score for every label of every item.
+
+    Args:
+        item: The name of the first column.
+        low, high: Between which bounds a score must lie.
+    """
+
+    item: str = "id"
+    low: float = 0.0
+    high: float = 1.0
+
+    def write(self, path: Path, predictions: Predictions) -> None:
+        """Writes probabilities where the predictions have them, else their scores."""
+        scores = predictions.scores if predictions.scale == "score" else predictions.probabilities()
+        with appearing_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([self.item, *predictions.labels.names])
+            for item, row in zip(predictions.items, scores, strict=True):
+                writer.writerow([item, *(f"{value:.7g}" for value in row)])
+
+    def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
+        """Reads and checks a run file; columns may come in any order.
+
+        Raises:
+            RunError: Lists what is wrong, with line numbers.
+        """
+        problems = Problems(path)
+        with open_text(path) as text:
+            header = [field.strip() for field in next(csv.reader(text), [])]
+        order = self._order(path, header, labels)
+        row_of = {item: row for row, item in enumerate(items)}
+        scores = np.zeros((len(items), len(labels)), dtype=np.float32)
+        seen: dict[str, int] = {}
+        for line, (item, *values) in read_lines(path, problems, columns=header):
+            if item not in row_of:
+                problems.add(line, f"the id {item!r}", "an id of the benchmark")
+            elif item in seen:
+                problems.add(line, f"the id {item!r} again (first in line {seen[item]})", "each id once")
+            else:
+                seen[item] = line
+                scores[row_of[item], order] = self._numbers(values, line, problems)
+        report_missing(items, seen, problems)
+        problems.raise_any()
+        return Predictions(tuple(items), labels, scores, "score")
+
+    def _order(self, path: Path, header: Sequence[str], labels: Labels) -> list[int]:
+        """The code of the label behind each column."""
+        expected = f"{self.item} and the {len(labels)} labels of the benchmark"
+        if not header or header[0] != self.item:
+            raise InputError(path, line=1, found=f"{header[0] if header else ''!r} first", expected=expected)
+        strange = [name for name in header[1:] if name not in labels.code_of]
+        missing = [name for name in labels.names if name not in set(header)]
+        if strange or missing or len(header) != len(labels) + 1:
+            found = f"the column {strange[0]!r}" if strange else f"no column {missing[0]!r}" if missing else "one twice"
+            raise InputError(path, line=1, found=found, expected=expected)
+        return [labels.code_of[name] for name in header[1:]]
+
+    def _numbers(self, values: Sequence[str], line: int, problems: Problems) -> np.ndarray:
+        try:
+            numbers = np.array(values, dtype=np.float64)
+        except ValueError:
+            numbers = np.full(len(values), np.nan)
+        if np.isfinite(numbers).all() and (numbers >= self.low).all() and (numbers <= self.high).all():
+            return numbers
+        return np.array([read_number(value, line, problems, low=self.low, high=self.high) for value in values])

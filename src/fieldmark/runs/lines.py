@@ -1,0 +1,77 @@
+"""Lines of run files: lenient where nothing can be misunderstood, strict everywhere else.
+
+A byte-order mark, CRLF, quotes, spaces around fields, empty lines and gzip are accepted.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, cast
+
+from fieldmark.errors import InputError
+from fieldmark.runs.problems import Problems
+
+
+def read_lines(
+    path: Path,
+    problems: Problems,
+    *,
+    columns: Sequence[str | Sequence[str]],
+    separator: str = ",",
+    header: bool = True,
+) -> Iterator[tuple[int, list[str]]]:
+    """Yields the number and the fields of each line after the header.
+
+    Args:
+        path: The file.
+        problems: Where lines with another number of fields are noted; they are not yielded.
+        columns: The columns, each by its name, or by all the names it goes by.
+        separator: What stands between two fields.
+        header: Whether the first line names the columns.
+
+    Raises:
+        InputError: When there is no such file, the header is another one, or the file breaks off.
+    """
+    names = [[column] if isinstance(column, str) else list(column) for column in columns]
+    with open_text(path) as text:
+        reader = csv.reader(text, delimiter=separator, skipinitialspace=True)
+        try:
+            if header:
+                _check_header(path, next(reader, []), names, separator)
+            for fields in reader:
+                if len(fields) == len(names):
+                    yield reader.line_num, [field.strip() for field in fields]
+                elif fields:
+                    expected = f"{len(names)} ({separator.join(name[0] for name in names)})"
+                    problems.add(reader.line_num, f"{len(fields)} field{'s' if len(fields) != 1 else ''}", expected)
+        except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
+            line = reader.line_num + 1
+            raise InputError(path, line=line, found=f"something unreadable ({error})", expected="CSV text") from error
+
+
+def open_text(path: Path) -> io.TextIOWrapper:
+    """Opens a file, plain or gzip, as text.
+
+    Bytes that are not UTF-8 become a replacement character, which no label and no id of a benchmark contains.
+    """
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == b"\x1f\x8b"
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise InputError(path, found="no such file", expected="a run file") from error
+    opened = cast(IO[bytes], gzip.open(path) if zipped else path.open("rb"))  # noqa: SIM115  (closed with the wrapper)
+    return io.TextIOWrapper(opened, encoding="utf-8-sig", errors="replace", newline="")
+
+
+def _check_header(path: Path, fields: Sequence[str], names: Sequence[Sequence[str]], separator: str) -> None:
+    found = [field.strip() for field in fields]
+    right = len(found) == len(names) and all(field in known for field, known in zip(found, names, strict=False))
+    if not right:
+        expected = separator.join(name[0] for name in names)
+        shown = f"the header {separator.join(found)!r}" if found else "an empty file"
+        raise InputError(path, line=1, found=shown, expected=f"the header {expected!r}")

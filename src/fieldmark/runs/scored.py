@@ -1,0 +1,109 @@
+"""Run files with one line per item and label: a score, and in some challenges a rank that decides ties.
+
+```
+ObservationId;ClassId;Probability;Rank
+12345;4711;0.25;1
+```
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fieldmark.files import appearing_file
+from fieldmark.labels import Labels
+from fieldmark.runs.lines import read_lines
+from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.problems import Problems
+from fieldmark.runs.ranked import read_number, report_missing
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores of listed labels; labels that are not listed have none.
+
+    Args:
+        columns: The names of item, label and score, and of the rank where there is one.
+        header: Whether the first line names the columns.
+        separator: What stands between two fields.
+        low, high: Between which bounds a score must lie.
+        at_most: How many labels an item may list, None for any number.
+        silent_items: Whether an item without any line is accepted (it has no answer) or refused.
+    """
+
+    columns: tuple[str, ...]
+    header: bool = True
+    separator: str = ";"
+    low: float = -math.inf
+    high: float = math.inf
+    at_most: int | None = None
+    silent_items: bool = True
+
+    @property
+    def has_rank(self) -> bool:
+        return len(self.columns) == 4
+
+    def write(self, path: Path, predictions: Predictions) -> None:
+        """Writes the listed labels of each item (or the best of dense ones), best first."""
+        best = predictions.top(min(self.at_most or 100, len(predictions.labels)))
+        with appearing_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, delimiter=self.separator, lineterminator="\n")
+            if self.header:
+                writer.writerow(self.columns)
+            for row, item in enumerate(predictions.items):
+                score_of = predictions.scores_by_code(row)
+                for place, code in enumerate(best[row][best[row] >= 0]):
+                    fields = [item, predictions.labels.names[code], f"{score_of[int(code)]:.7g}"]
+                    writer.writerow([*fields, place + 1] if self.has_rank else fields)
+
+    def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
+        """Reads and checks a run file.
+
+        Returns:
+            Sparse predictions in the order of `items`, each row ordered by falling score, ties by rank (or by line).
+
+        Raises:
+            RunError: Lists what is wrong, with line numbers.
+        """
+        problems = Problems(path)
+        row_of = {item: row for row, item in enumerate(items)}
+        listed: list[list[tuple[float, float, int]]] = [[] for _ in items]
+        line_of: dict[tuple[str, str], int] = {}
+        columns = read_lines(path, problems, columns=self.columns, separator=self.separator, header=self.header)
+        for line, (item, name, score, *rank) in columns:
+            if item not in row_of:
+                problems.add(line, f"the id {item!r}", "an id of the benchmark")
+            elif name not in labels.code_of:
+                problems.add(line, f"the label {name!r}", "a label of the benchmark")
+            elif (item, name) in line_of:
+                first = line_of[item, name]
+                problems.add(line, f"the label {name!r} for {item!r} again (first in line {first})", "each once")
+            else:
+                line_of[item, name] = line
+                value = read_number(score, line, problems, low=self.low, high=self.high)
+                place = read_number(rank[0], line, problems) if rank else float(line)
+                listed[row_of[item]].append((-value, place, labels.code_of[name]))
+                if self.at_most is not None and len(listed[row_of[item]]) == self.at_most + 1:
+                    problems.add(line, f"more than {self.at_most} labels for {item!r}", f"at most {self.at_most}")
+        if not self.silent_items:
+            report_missing(items, dict.fromkeys((item for item, _ in line_of), 0), problems)
+        problems.raise_any()
+        return sparse(items, labels, listed)
+
+
+def sparse(items: Sequence[str], labels: Labels, listed: list[list[tuple[float, float, int]]]) -> Predictions:
+    """Sparse predictions from (negative score, tie-breaker, code) of each item."""
+    width = max((len(row) for row in listed), default=0) or 1
+    codes = np.full((len(items), width), -1, dtype=np.int32)
+    scores = np.full((len(items), width), -np.inf, dtype=np.float32)
+    for place, row in enumerate(listed):
+        row.sort()
+        codes[place, : len(row)] = [code for _, _, code in row]
+        scores[place, : len(row)] = [-negative for negative, _, _ in row]
+    return Predictions(tuple(items), labels, scores, "score", codes=codes)

@@ -1,0 +1,131 @@
+"""Run files of soundscapes: which classes are heard in each five-second segment of a recording.
+
+```
+PER54_20190116;00:00:05-00:00:10;blujay;0.87
+```
+
+No header. Items are segments, called `<MediaId>/<start in seconds>`.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fieldmark.files import appearing_file
+from fieldmark.labels import Labels
+from fieldmark.runs.lines import read_lines
+from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.problems import Problems
+from fieldmark.runs.ranked import read_number
+from fieldmark.runs.scored import sparse
+
+CLOCK = re.compile(r"(\d+):([0-5]\d):([0-5]\d)-(\d+):([0-5]\d):([0-5]\d)")
+
+
+def segment_name(media_id: str, start_s: int) -> str:
+    """The id of a segment."""
+    return f"{media_id}/{start_s}"
+
+
+def clock(seconds: int) -> str:
+    """Seconds as hours, minutes and seconds.
+
+    >>> clock(3725)
+    '01:02:05'
+    """
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def parse_interval(text: str) -> tuple[int, int] | None:
+    """Start and end of `hh:mm:ss-hh:mm:ss` in seconds, None for anything else.
+
+    >>> parse_interval("00:00:05-00:00:10")
+    (5, 10)
+    """
+    match = CLOCK.fullmatch(text)
+    if match is None:
+        return None
+    h1, m1, s1, h2, m2, s2 = (int(number) for number in match.groups())
+    return 3600 * h1 + 60 * m1 + s1, 3600 * h2 + 60 * m2 + s2
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Scores of classes in the segments of recordings.
+
+    Args:
+        seconds: The length of a segment.
+        at_most: How many classes a segment may list.
+        low, high: Between which bounds a score must lie.
+    """
+
+    seconds: int = 5
+    at_most: int = 10
+    low: float = 0.0
+    high: float = 1.0
+
+    def write(self, path: Path, predictions: Predictions) -> None:
+        """Writes the best classes of each segment that has any score above 0."""
+        best = predictions.top(min(self.at_most, len(predictions.labels)))
+        with appearing_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, delimiter=";", lineterminator="\n")
+            for row, item in enumerate(predictions.items):
+                media_id, _, start = item.rpartition("/")
+                interval = f"{clock(int(start))}-{clock(int(start) + self.seconds)}"
+                score_of = predictions.scores_by_code(row)
+                for code in best[row][best[row] >= 0]:
+                    if score_of[int(code)] > self.low:
+                        name = predictions.labels.names[code]
+                        writer.writerow([media_id, interval, name, f"{score_of[int(code)]:.7g}"])
+
+    def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
+        """Reads and checks a run file; segments that are not listed have no answers.
+
+        Raises:
+            RunError: Lists what is wrong, with line numbers.
+        """
+        problems = Problems(path)
+        row_of = {item: row for row, item in enumerate(items)}
+        recordings = {item.rpartition("/")[0] for item in items}
+        listed: list[list[tuple[float, float, int]]] = [[] for _ in items]
+        line_of: dict[tuple[int, str], int] = {}
+        columns = ("MediaId", "TC1-TC2", "ClassId", "Probability")
+        for line, fields in read_lines(path, problems, columns=columns, separator=";", header=False):
+            row = self._segment(fields, row_of, recordings, line, problems)
+            name = fields[2]
+            if row is None:
+                continue
+            if name not in labels.code_of:
+                problems.add(line, f"the class {name!r}", "a class of the benchmark")
+            elif (row, name) in line_of:
+                found = f"the class {name!r} again for that segment (first in line {line_of[row, name]})"
+                problems.add(line, found, "each class once")
+            else:
+                line_of[row, name] = line
+                value = read_number(fields[3], line, problems, low=self.low, high=self.high)
+                listed[row].append((-value, float(line), labels.code_of[name]))
+                if len(listed[row]) == self.at_most + 1:
+                    problems.add(line, f"more than {self.at_most} classes in a segment", f"at most {self.at_most}")
+        problems.raise_any()
+        return sparse(items, labels, listed)
+
+    def _segment(
+        self, fields: Sequence[str], row_of: Mapping[str, int], recordings: set[str], line: int, problems: Problems
+    ) -> int | None:
+        """The row of the segment that a line is about, None (with the problem noted) where there is none."""
+        if fields[0] not in recordings:
+            problems.add(line, f"the recording {fields[0]!r}", "a recording of the benchmark")
+            return None
+        interval = parse_interval(fields[1])
+        if interval is None or interval[0] % self.seconds or interval[1] - interval[0] != self.seconds:
+            expected = f"hh:mm:ss-hh:mm:ss, {self.seconds} seconds long, starting at a multiple of {self.seconds}"
+            problems.add(line, f"the interval {fields[1]!r}", expected)
+            return None
+        row = row_of.get(segment_name(fields[0], interval[0]))
+        if row is None:
+            problems.add(line, f"the interval {fields[1]!r}", "one within the recording")
+        return row
