@@ -208,6 +208,14 @@ def test_captions_are_read_and_broken_ones_passed_over(copy):
     assert [caption(n) for n in ("3-2238000001.JPG", "0-2238000002.JPG", "1-3861325341.JPG", "none.JPG")] == [None] * 4
 
 
+def test_captions_may_also_stand_in_the_metadata(copy):
+    path = copy / "metadata/FungiTastic/FungiTastic-Train.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([f"{lines[0]},captions", f"{lines[1]},A red cap.", *(f"{line}," for line in lines[2:])]))
+    caption = open_dataset("fungitastic", copy).layers["caption"]
+    assert caption("0-2238000001.JPG") == "A red cap." and caption("3-2238000001.JPG") is None
+
+
 def test_climate_comes_by_observation_whatever_the_order_of_year_and_month(copy):
     (copy / "climaticData").mkdir()
     (copy / "climaticData/FungiTastic-Climatic-Timeseries.csv").write_text(

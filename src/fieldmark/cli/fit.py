@@ -23,7 +23,7 @@ def fit(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method or its features.")
     ] = None,
     steps: Annotated[
-        list[str] | None, typer.Option("--step", help="A step after the method; temperature if none is given.")
+        list[str] | None, typer.Option("--step", help="A step after the method, in order; a default if none is given.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed of parts that are drawn, where the release has none.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
@@ -31,7 +31,6 @@ def fit(
 ) -> None:
     """Fit a method, score it on val and test, and write the folder of the run."""
     from fieldmark.cli.printing import print_json, print_scorecards
-    from fieldmark.fitting import DEFAULT_STEPS
     from fieldmark.fitting import fit as fit_method
     from fieldmark.settings import parse_pairs
 
@@ -42,7 +41,7 @@ def fit(
         method,
         folder,
         settings=parse_pairs(settings or []),
-        steps=steps or DEFAULT_STEPS,
+        steps=steps or None,
         seed=seed,
         overwrite=overwrite,
     )

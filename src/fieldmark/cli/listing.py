@@ -35,7 +35,7 @@ def list_kind(
     if as_json:
         print_json(entries)
     else:
-        print_table([kind.value, "about"], [[name, about] for name, about in entries.items()])
+        print_table([kind.value, "about"], [[name, about] for name, about in entries.items()], numbers=False)
 
 
 def _entries(kind: Kind) -> dict[str, str]:

@@ -9,7 +9,9 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.scoring import Score, Scorecard
 
 
@@ -18,39 +20,44 @@ def print_json(data: Any) -> None:
     sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
-    """Writes a table; without a terminal it is as wide as it needs to be."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for number, name in enumerate(columns):
-        table.add_column(name, justify="left" if number == 0 else "right", no_wrap=number == 0)
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True) -> None:
+    """Writes a table, numbers to the right; without a terminal it is as wide as it needs to be."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for place, name in enumerate(columns):
+        table.add_column(name, justify="right" if place and numbers else "left", no_wrap=place == 0)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(cell) for cell in row))  # as text: brackets are not markup
     console = Console()
     if not console.is_terminal:
         console = Console(width=200)
     console.print(table)
 
 
-def score_text(score: Score) -> str:
-    """A score in percent with its interval.
+def score_text(score: Score, *, percent: bool = True) -> str:
+    """A score with its interval, in percent or as it is.
 
-    >>> score_text(Score(0.5, 0.4, 0.6, "jackknife-t"))
-    '50.0 [40.0, 60.0]'
+    >>> score_text(Score(0.5, 0.4, 0.6, "jackknife-t")), score_text(Score(3.25, 1, 5, "jackknife-t"), percent=False)
+    ('50.0 [40.0, 60.0]', '3.250 [1.000, 5.000]')
     """
+    scale, digits = (100, 1) if percent else (1, 3)
+    value = f"{scale * score.value:.{digits}f}"
     if score.low is None or score.high is None:
-        return f"{100 * score.value:.1f} [no interval]"
-    return f"{100 * score.value:.1f} [{100 * score.low:.1f}, {100 * score.high:.1f}]"
+        return f"{value} [no interval]"
+    return f"{value} [{scale * score.low:.{digits}f}, {scale * score.high:.{digits}f}]"
 
 
 def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
     """Writes a table with one row per scorecard and one column per metric, and a line on what it rests on."""
     first = next(iter(scorecards.values()))
+    shares = {metric.name for metric in BENCHMARKS[first.benchmark].task.metrics if metric.is_share}
     rows = [
-        [name, *(score_text(card.metrics[metric]) for metric in first.metrics)] for name, card in scorecards.items()
+        [name, *(score_text(card.metrics[metric], percent=metric in shares) for metric in first.metrics)]
+        for name, card in scorecards.items()
     ]
     simulated = ", simulated data" if first.provenance.get("simulated") else ""
     print_table(["", *first.metrics], rows)
+    unit = "percent [95 % interval]" if shares >= set(first.metrics) else "[95 % interval], shares in percent,"
     print(
-        f"percent [95 % interval] on {first.split}: {first.items} items, {first.units} independent units, "
+        f"{unit} on {first.split}: {first.items} items, {first.units} independent units, "
         f"{first.classes} classes{simulated}"
     )

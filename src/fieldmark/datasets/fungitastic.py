@@ -144,7 +144,13 @@ def open_fungitastic(release: Release, subset: str = "all", *, photos: str | Non
     )  # fmt: skip
     remarks = () if rows["label"].is_not_null().all() else (_unlabeled(rows),)
     return Dataset(
-        "fungitastic", release, _taxa(parts["Train"]), observations, media, remarks, layers=layers(release, subset)
+        "fungitastic",
+        release,
+        _taxa(parts["Train"]),
+        observations,
+        media,
+        remarks,
+        layers=layers(release, subset, _captions(rows)),
     )
 
 
@@ -241,6 +247,12 @@ def _taxa(train: pl.DataFrame) -> pl.DataFrame:
     first = pl.col("scientific_name", *RANKS, "poisonous").drop_nulls().first()
     taxa = train.drop_nulls("label").group_by("label").agg(first)
     return taxa.sort(pl.col("label").cast(pl.Int64)).with_columns(pl.col("poisonous").cast(pl.Boolean))
+
+
+def _captions(rows: pl.DataFrame) -> dict[str, str]:
+    if "captions" not in rows.columns:
+        return {}
+    return dict(rows.select("media_id", "captions").drop_nulls().iter_rows())
 
 
 def _unlabeled(rows: pl.DataFrame) -> str:

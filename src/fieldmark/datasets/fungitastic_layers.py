@@ -13,7 +13,8 @@ Quirks:
 - Masks: one row per part (`file_name, label, width, height, rle`). `rle` holds run lengths that alternate from
   background, row by row over height x width, and then four more numbers, the box, which are no runs. Older files hold
   the list as text. The size is that of the full photo. `label` may be `microscopic`: the photo shows spores.
-- Captions: one bare JSON string per photo. Sixteen are known to be broken, and some are empty.
+- Captions: one bare JSON string per photo. Sixteen are known to be broken, and some are empty. Newer metadata files
+  carry them in a column `captions` instead.
 - Climate: one row per observation. The names of the monthly columns are not documented; anything that holds a
   variable, a four-digit year and a month is read, in either order (`tas_2000_01`, `CHELSA_tas_01_2000`).
 - Satellite: how the files inside the archives are called is not documented; they are looked up by observation id.
@@ -73,13 +74,19 @@ ANNUAL = re.compile(r"bio_?0*(?P<number>\d{1,2})$", re.IGNORECASE)
 CLIMATE_FILE = "climaticData/FungiTastic-Climatic-Timeseries.csv"
 
 
-def layers(release: Release, subset: str) -> dict[str, Callable[[str], Any]]:
-    """The layers that a release holds, each a function of a media id or an observation id that may return None."""
+def layers(release: Release, subset: str, captions: Mapping[str, str]) -> dict[str, Callable[[str], Any]]:
+    """The layers that a release holds, each a function of a media id or an observation id that may return None.
+
+    Args:
+        release: The root.
+        subset: Which subset.
+        captions: Captions that stand in the metadata, by photo.
+    """
     found: dict[str, Callable[[str], Any]] = {}
     if subset == "Mini" and mask_files(release):
         found["masks"] = _masks_by_photo(release)
-    if release.exists("captions"):
-        found["caption"] = lambda media_id: read_caption(release, media_id)
+    if captions or release.exists("captions"):
+        found["caption"] = lambda media_id: captions.get(media_id) or read_caption(release, media_id)
     if release.exists(CLIMATE_FILE):
         found["climate"] = _climate_by_observation(release)
     for band in ("RGB", "NIR"):
