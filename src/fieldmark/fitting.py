@@ -38,6 +38,7 @@ from fieldmark.steps import STEPS, Step, step_to_data
 from fieldmark.views import Opened, View, open_benchmark
 
 DEFAULT_STEPS = ("temperature",)
+OPEN_SET_STEPS = ("temperature", "max-softmax")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def fit(
     out: str | Path,
     *,
     settings: Mapping[str, Any] | None = None,
-    steps: Sequence[str] = DEFAULT_STEPS,
+    steps: Sequence[str] | None = None,
     seed: int = 0,
     overwrite: bool = False,
     store: Path | None = None,
@@ -78,7 +79,7 @@ def fit(
         method: The name of the method.
         out: The folder to write.
         settings: Settings of the method and of its features.
-        steps: The names of the steps, in order.
+        steps: The names of the steps, in order; temperature if not given, and max-softmax in an open set.
         seed: The seed of everything random: parts that are drawn, and methods that draw.
         overwrite: Whether an existing folder is replaced.
         store: Where features are kept, if not in the user's cache.
@@ -91,7 +92,8 @@ def fit(
     declared = BENCHMARKS[benchmark]
     configured, features = _configure(method, settings or {})
     _check_allowed(method, configured, declared.task)
-    unfitted = [STEPS[name]() for name in steps]
+    default = OPEN_SET_STEPS if declared.task.unknown else DEFAULT_STEPS
+    unfitted = [STEPS[name]() for name in (default if steps is None else steps)]
     with appearing_folder(Path(out), overwrite=overwrite) as folder:
         with _timed(seconds, "open"):
             opened = open_benchmark(declared, open_dataset(declared.dataset, data, declared.subset), seed=seed)
@@ -124,7 +126,9 @@ def fit(
                 predictions["test"] = model.predict(view.test)
         with _timed(seconds, "score"):
             scorecards = {
-                part: score_predictions(declared, predictions[part], truth, split=part, run=run)
+                part: score_predictions(
+                    declared, predictions[part], truth, split=part, run=run, classes=opened.dataset.taxa
+                )
                 for part, truth in opened.truth.items()
             }
         _write(folder, declared.task, run, model, predictions, scorecards)
@@ -195,12 +199,13 @@ def _fit(method: Method, steps: Sequence[Step], view: View) -> tuple[Fitted, tup
     """Fits the method on train and the steps on val; returns the predictions on val with all steps applied."""
     # A method that answers item by item is not given the test set: what is not there cannot be peeked at.
     shown = view if method.sees == "test set" else replace(view, test=None)
-    fitted = method.fit(shown)
     assert view.val is not None  # open_benchmark refuses an empty val
+    known = view.val.of_known_labels()
+    fitted = method.fit(replace(shown, val=known))
     predictions = fitted.predict(view.val, view.labels)
     fitted_steps: list[Step] = []
     for step in steps:
-        fitted_steps.append(step.fit(predictions, truth_of(view.val), view.val.items))
+        fitted_steps.append(step.fit(predictions.select(known.item_ids), truth_of(known), known.items))
         predictions = fitted_steps[-1].apply(predictions, view.val.items)
     return fitted, tuple(fitted_steps), predictions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +12,25 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fieldmark.answers import UNKNOWN_NAME, Answers, answer_labels
 from fieldmark.benchmarks import BENCHMARKS, Benchmark
+from fieldmark.benchmarks.declarations import Metric, Task
 from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.files import write_json
-from fieldmark.labels import UNKNOWN, Labels
+from fieldmark.labels import Labels
 from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.provenance import RUN_FILE, Run
-from fieldmark.stats.intervals import interval, pseudo_values
-from fieldmark.tables import read_csv
+from fieldmark.stats.bootstrap import bootstrap_interval, replicated
+from fieldmark.stats.intervals import Interval, interval, pseudo_values
+from fieldmark.tables import parse_column, read_csv
 from fieldmark.version import __version__
 from fieldmark.views import Truth, open_benchmark
 
 SCORECARD_FILE = "scorecard.json"
 RUN_CSV = "run.csv"
 LEVEL = 0.95
+BOOTSTRAP_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Scorecard:
         items, units, classes: How many answers, how many independent units behind them, how many classes.
         metrics: The values with their intervals, the primary metric first.
         conventions: In words, for each metric and for the intervals.
+        groups: The same metrics by month, site or whatever the task names, for each value.
         provenance: Method, what it saw, and whether the data are simulated (None where not known).
         pseudo: One pseudo-value per unit and metric, for comparisons; kept out of the JSON.
         unit_ids: The units behind the pseudo-values.
@@ -62,6 +67,7 @@ class Scorecard:
     classes: int
     metrics: dict[str, Score]
     conventions: dict[str, str]
+    groups: dict[str, dict[str, dict[str, Score]]] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     pseudo: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
     unit_ids: tuple[str, ...] = field(default=(), repr=False, compare=False)
@@ -70,9 +76,12 @@ class Scorecard:
         """The scorecard as plain data, without the pseudo-values."""
         data = asdict(self)
         del data["pseudo"], data["unit_ids"]
-        for score in data["metrics"].values():
-            if score["reason"] is None:
-                del score["reason"]
+        by_group = [scores for by_value in data["groups"].values() for scores in by_value.values()]
+        for scores in (data["metrics"], *by_group):
+            for score in scores.values():
+                score["value"] = None if np.isnan(score["value"]) else score["value"]
+                if score["reason"] is None:
+                    del score["reason"]
         return data
 
     def write(self, path: Path) -> None:
@@ -85,7 +94,11 @@ class Scorecard:
         """Reads a scorecard and its pseudo-values."""
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            data["metrics"] = {name: Score(**score) for name, score in data["metrics"].items()}
+            data["metrics"] = _scores(data["metrics"])
+            data["groups"] = {
+                column: {value: _scores(scores) for value, scores in by_value.items()}
+                for column, by_value in data["groups"].items()
+            }
             units = pl.read_parquet(path.with_suffix(".units.parquet"))
         except FileNotFoundError as error:
             hint = "Make one with `fieldmark fit` or `fieldmark score`."
@@ -94,8 +107,21 @@ class Scorecard:
         return cls(**data, pseudo=pseudo, unit_ids=tuple(units["unit"]))
 
 
+def _scores(data: Mapping[str, Any]) -> dict[str, Score]:
+    return {
+        name: Score(**{**score, "value": float("nan") if score["value"] is None else score["value"]})
+        for name, score in data.items()
+    }
+
+
 def score_predictions(
-    benchmark: Benchmark, predictions: Predictions, truth: Truth, *, split: str = "test", run: Run | None = None
+    benchmark: Benchmark,
+    predictions: Predictions,
+    truth: Truth,
+    *,
+    split: str = "test",
+    run: Run | None = None,
+    classes: pl.DataFrame | None = None,
 ) -> Scorecard:
     """Scores predictions against the truth.
 
@@ -105,37 +131,85 @@ def score_predictions(
         truth: The true labels and the independent units.
         split: The part that is scored.
         run: Where the predictions came from, if known.
+        classes: What is known about the labels (`poisonous`, `rare`), for metrics that ask for it.
     """
-    unit_ids, unit = np.unique(np.array(truth.units, dtype=str), return_inverse=True)
-    depth = max([int(metric.options.get("k", 1)) for metric in benchmark.task.metrics])
-    ranked = predictions.select(truth.items).top(depth)
-    fields = {
-        "truth": _codes(truth, predictions.labels),
-        "ranked": ranked,
-        "predicted": ranked[:, 0],
-        "n_classes": len(predictions.labels),
-    }
-    scores: dict[str, Score] = {}
-    pseudo: dict[str, NDArray[np.float64]] = {}
-    for metric in benchmark.task.metrics:
-        arguments = {name: fields[name] for name in metric.reads} | dict(metric.options)
-        value = metric.value(**arguments)
-        pseudo[metric.name] = pseudo_values(value, metric.without_each_unit(**arguments, unit=unit.astype(np.int32)))
-        bounds = interval(value, pseudo[metric.name], level=LEVEL, proportion=metric.proportion)
-        scores[metric.name] = Score(value, bounds.low, bounds.high, bounds.method, bounds.reason)
+    if benchmark.task.unknown and UNKNOWN_NAME not in predictions.labels.code_of:
+        predictions = predictions.with_label(UNKNOWN_NAME)
+    known = Labels(tuple(name for name in predictions.labels.names if name != UNKNOWN_NAME))
+    answers = Answers(predictions, truth, known, pl.DataFrame() if classes is None else classes, _depth(benchmark))
+    unit_ids, scores, pseudo = _measure(benchmark, answers)
     return Scorecard(
         benchmark=benchmark.name,
         version=benchmark.version,
         split=split,
         items=len(truth.items),
         units=len(unit_ids),
-        classes=len(predictions.labels),
+        classes=len(known),
         metrics=scores,
+        groups=_by_group(benchmark, answers),
         conventions=_conventions(benchmark),
         provenance=_provenance(run),
         pseudo=pseudo,
-        unit_ids=tuple(unit_ids),
+        unit_ids=unit_ids,
     )
+
+
+def _depth(benchmark: Benchmark) -> int:
+    return max(int(metric.options.get("k", 1)) for metric in benchmark.task.metrics)
+
+
+def _measure(
+    benchmark: Benchmark, answers: Answers
+) -> tuple[tuple[str, ...], dict[str, Score], dict[str, NDArray[np.float64]]]:
+    """Every metric with its interval, and the pseudo-values per unit of those that have them."""
+    unit_ids, units = np.unique(np.array(answers.truths.units, dtype=str), return_inverse=True)
+    unit = units.astype(np.int32)
+    scores: dict[str, Score] = {}
+    pseudo: dict[str, NDArray[np.float64]] = {}
+    for metric in benchmark.task.metrics:
+        try:
+            arguments = _arguments(metric, answers)
+        except InputError:
+            if metric.optional:
+                continue
+            raise
+        value = metric.value(**arguments)
+        if metric.without_each_unit is not None:
+            left_out = metric.without_each_unit(**arguments, unit=unit)
+            pseudo[metric.name] = pseudo_values(value, left_out)
+            bounds = interval(
+                value, pseudo[metric.name], level=LEVEL, proportion=metric.proportion, bounds=metric.bounds
+            )
+        else:
+            bounds = _bootstrap(metric, arguments, value, unit, len(unit_ids))
+        scores[metric.name] = Score(value, bounds.low, bounds.high, bounds.method, bounds.reason)
+    return tuple(unit_ids), scores, pseudo
+
+
+def _arguments(metric: Metric, answers: Answers) -> dict[str, Any]:
+    pairs = [read.split("=") if "=" in read else (read, read) for read in metric.reads]
+    return {keyword: getattr(answers, name) for keyword, name in pairs} | dict(metric.options)
+
+
+def _bootstrap(
+    metric: Metric, arguments: dict[str, Any], value: float, unit: NDArray[np.int32], n_units: int
+) -> Interval:
+    resampled = metric.resampled
+    assert resampled is not None  # a metric has one or the other
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    replicates = replicated(lambda times: resampled(**arguments, unit=unit, times=times), n_units, rng=rng)
+    return bootstrap_interval(value, replicates, n_units=n_units, level=LEVEL, bounds=metric.bounds)
+
+
+def _by_group(benchmark: Benchmark, answers: Answers) -> dict[str, dict[str, dict[str, Score]]]:
+    """The metrics for each value of each column the task shows them by."""
+    found: dict[str, dict[str, dict[str, Score]]] = {}
+    for column in answers.truths.groups.columns:
+        values = answers.truths.groups[column]
+        for value in sorted(values.drop_nulls().unique()):
+            part = replace(answers, truths=answers.truths.take((values == value).fill_null(False).to_numpy()))
+            found.setdefault(column, {})[str(value)] = _measure(benchmark, part)[1]
+    return found
 
 
 def score(
@@ -176,30 +250,37 @@ def score(
         opened = open_benchmark(benchmark, open_dataset(benchmark.dataset, data, benchmark.subset), seed=seed or 0)
         if split not in opened.truth:
             raise InputError(data, found=f"no labels for {split}", expected="a release that holds them")
-        known, labels = opened.truth[split], opened.view.labels
+        known, labels, table = opened.truth[split], opened.view.labels, opened.dataset.taxa
     else:
-        known, labels = _given_truth(truth, classes)
+        known, labels, table = _given_truth(truth, classes, benchmark.task)
     if not isinstance(run, Predictions):
-        run = benchmark.task.run.read(run, known.items, labels)
-    return score_predictions(benchmark, run, known, split=split, run=provenance)
+        run = benchmark.task.run.read(run, known.items, answer_labels(labels, unknown=benchmark.task.unknown))
+    return score_predictions(benchmark, run, known, split=split, run=provenance, classes=table)
 
 
-def _given_truth(truth: Any, classes: Any) -> tuple[Truth, Labels]:
+def _given_truth(truth: Any, classes: Any, task: Task) -> tuple[Truth, Labels, pl.DataFrame]:
     rows, where = _frame(truth, "truth", ("id", "label"))
     twice = rows["id"].is_duplicated().arg_true()
     if len(twice) > 1:
         line = int(twice[1]) + 2
         raise InputError(where, line=line, found=f"the id {rows['id'][line - 2]!r} again", expected="each id once")
+    if "month" in task.by and "month" not in rows.columns and "date" in rows.columns:
+        rows = rows.with_columns(pl.col("date").str.slice(5, 2).alias("month"))
     units = rows["unit"] if "unit" in rows.columns else rows["id"]
-    labels = Labels.of(rows["label"])
+    known = rows.filter(pl.col("label") != UNKNOWN_NAME)["label"] if task.unknown else rows["label"]
+    labels, table = Labels.of(known), pl.DataFrame({"label": []}, schema={"label": pl.String})
     if classes is not None:
-        listed, classes_where = _frame(classes, "classes", ("label",))
-        labels = Labels(tuple(listed["label"].unique(maintain_order=True)))
-        strange = [name for name in rows["label"] if name not in labels.code_of]
+        table, classes_where = _frame(classes, "classes", ("label",))
+        for flag in ("poisonous", "rare"):
+            if flag in table.columns:
+                table = parse_column(table, flag, bool, classes_where)
+        labels = Labels(tuple(name for name in table["label"].unique(maintain_order=True) if name != UNKNOWN_NAME))
+        strange = [name for name in known if name not in labels.code_of]
         if strange:
             raise InputError(where, found=f"the label {strange[0]!r}", expected=f"a label listed in {classes_where}")
-    table = rows.select(pl.col("id").alias("item_id"), "label")
-    return Truth(table, tuple(rows["id"]), tuple(units)), labels
+    groups = rows.select([name for name in (*task.by, "split") if name in rows.columns])
+    truths = Truth(rows.select(pl.col("id").alias("item_id"), "label"), tuple(rows["id"]), tuple(units), groups)
+    return truths, labels, table
 
 
 def _frame(source: Any, what: str, required: tuple[str, ...]) -> tuple[pl.DataFrame, str]:
@@ -215,15 +296,6 @@ def _frame(source: Any, what: str, required: tuple[str, ...]) -> tuple[pl.DataFr
         if name not in frame.columns:
             raise InputError(what, found=f"the columns {', '.join(frame.columns)}", expected=f"a column {name!r}")
     return frame.with_columns(pl.all().cast(pl.String)), what
-
-
-def _codes(truth: Truth, labels: Labels) -> NDArray[np.int32]:
-    label_of = dict(zip(truth.rows["item_id"], truth.rows["label"], strict=True))
-    codes = labels.encode([label_of.get(item) for item in truth.items])
-    if (codes == UNKNOWN).any():
-        item = truth.items[int((codes == UNKNOWN).argmax())]
-        raise MisuseError(f"Item {item!r} has the label {label_of.get(item)!r}, which the predictions do not know.")
-    return codes
 
 
 def _conventions(benchmark: Benchmark) -> dict[str, str]:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import COLUMNS_OF_INPUT, Benchmark
+from fieldmark.benchmarks.declarations import COLUMNS_OF_INPUT, Benchmark, Task
 from fieldmark.datasets import Dataset
 from fieldmark.errors import InputError
 from fieldmark.labels import Labels
@@ -46,6 +46,14 @@ class Part:
     @property
     def item_ids(self) -> tuple[str, ...]:
         return tuple(self.items["item_id"])
+
+    def of_known_labels(self) -> Part:
+        """The items whose label is known to the benchmark; unknown ones (-1) teach nothing about the classes."""
+        if self.truth is None or (self.truth >= 0).all():
+            return self
+        known = self.truth >= 0
+        features = None if self.features is None else self.features[known]
+        return replace(self, items=self.items.filter(pl.Series(known)), truth=self.truth[known], features=features)
 
 
 @dataclass(frozen=True)
@@ -87,11 +95,19 @@ class Truth:
         rows: The long table (`tables.TrueLabel`).
         items: The items to be answered, those without any label included.
         units: For each item the independent unit it belongs to.
+        groups: For each item what it is shown by (month, site, split), one column each.
     """
 
     rows: pl.DataFrame
     items: tuple[str, ...]
     units: tuple[str, ...]
+    groups: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    def take(self, rows: NDArray[np.bool_]) -> Truth:
+        """The truth of some of the items."""
+        kept = [item for item, keep in zip(self.items, rows, strict=True) if keep]
+        units = tuple(unit for unit, keep in zip(self.units, rows, strict=True) if keep)
+        return Truth(self.rows.filter(pl.col("item_id").is_in(kept)), tuple(kept), units)
 
 
 @dataclass(frozen=True)
@@ -152,7 +168,7 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> 
         test=make_part("test", labeled=False),
     )
     truth = {
-        part: _truth(table, benchmark.task.unit)
+        part: _truth(table, benchmark.task)
         for part, table in tables.items()
         if part in ("val", "test") and len(table) and table["label"].is_not_null().all()
     }
@@ -173,6 +189,7 @@ def _visible(items: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:
     return items.select([name for name in items.columns if name in ALWAYS_VISIBLE or name in allowed])
 
 
-def _truth(items: pl.DataFrame, unit: str) -> Truth:
+def _truth(items: pl.DataFrame, task: Task) -> Truth:
     rows = TRUTH.check(items.select("item_id", "label"), "truth")
-    return Truth(rows, tuple(items["item_id"]), tuple(items[unit]))
+    by = [pl.col("date").dt.strftime("%m").alias("month") if name == "month" else pl.col(name) for name in task.by]
+    return Truth(rows, tuple(items["item_id"]), tuple(items[task.unit]), items.select(by))

@@ -11,11 +11,30 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         "folder": ("fieldmark.benchmarks.folder:FOLDER", "your own photos, closed set"),
         "fungitastic/closed": ("fieldmark.benchmarks.fungitastic:CLOSED", "FungiTastic, closed set"),
         "fungitastic/dna": ("fieldmark.benchmarks.fungitastic:DNA", "FungiTastic, DNA-sequenced test photos"),
+        "fungitastic/open": ("fieldmark.benchmarks.fungitastic:OPEN", "FungiTastic, open set"),
+        "fungitastic/temporal": ("fieldmark.benchmarks.fungitastic:TEMPORAL", "FungiTastic, open set in time order"),
+        "fungitastic/cost-poison": (
+            "fieldmark.benchmarks.fungitastic:COST_POISON",
+            "FungiTastic, poisonous for edible costs 100",
+        ),
+        "fungitastic/cost-unknown": (
+            "fieldmark.benchmarks.fungitastic:COST_UNKNOWN",
+            "FungiTastic, a missed unknown costs 10",
+        ),
+        "fungitastic-fewshot": ("fieldmark.benchmarks.fungitastic:FEW_SHOT", "FungiTastic, few shots"),
+        "fungitastic-mini/open": ("fieldmark.benchmarks.fungitastic:MINI_OPEN", "FungiTastic-Mini, open set"),
         "fungitastic-mini/closed": ("fieldmark.benchmarks.fungitastic:MINI_CLOSED", "FungiTastic-Mini, closed set"),
         "fungitastic-mini/dna": (
             "fieldmark.benchmarks.fungitastic:MINI_DNA",
             "FungiTastic-Mini, DNA-sequenced test photos",
         ),
+        "fungiclef-2023": ("fieldmark.benchmarks.fungiclef:FUNGICLEF_2023", "FungiCLEF 2023 and 2024, four tracks"),
+        "fungiclef-2025": ("fieldmark.benchmarks.fungiclef:FUNGICLEF_2025", "FungiCLEF 2025, recall at 5"),
+        "fgvcx-fungi-2018": ("fieldmark.benchmarks.fgvcx:FUNGI_2018", "FGVCx Fungi 2018"),
+        "plantclef-2020": ("fieldmark.benchmarks.plantclef:PLANTCLEF_2020", "PlantCLEF 2020, across domains"),
+        "snakeclef-2020": ("fieldmark.benchmarks.snakeclef:SNAKECLEF_2020", "SnakeCLEF 2020, with geography"),
+        "semi-inat-2021": ("fieldmark.benchmarks.semi:SEMI_INAT_2021", "Semi-iNat 2021"),
+        "semi-aves-2020": ("fieldmark.benchmarks.semi:SEMI_AVES_2020", "Semi-Aves 2020"),
     },
 )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
-from fieldmark.runs.ranked import Ranked
+from fieldmark.labels import Labels
+from fieldmark.runs.predictions import Predictions
 from fieldmark.splits import Official
 
 ItemKind = Literal["photo", "observation", "segment", "place"]
@@ -39,22 +41,43 @@ class Metric:
     Args:
         name: As it appears on scorecards.
         value: The function that computes it.
-        without_each_unit: The function that computes it with each unit left out in turn.
-        reads: Which fields of the answers both functions take, by keyword.
+        reads: Which fields of the answers (`fieldmark.answers`) the functions take, by keyword; "keyword=field" where
+            the two are called differently.
         options: The conventions, by keyword as well.
         about: The conventions in words.
+        without_each_unit: The function that computes it with each unit left out in turn.
+        resampled: In its place, for metrics that rest on a quantile: the function that computes it for samples of the
+            units (`times`).
         proportion: Whether it is a share of items, so that shares near 0 and 1 get exact intervals.
         higher_is_better: Which way is up.
+        bounds: Between which numbers it lies.
+        optional: Whether it is left off the scorecard where what it reads is not given (a list of rare species).
     """
 
     name: str
     value: Callable[..., float]
-    without_each_unit: Callable[..., Any]
     reads: tuple[str, ...]
     options: Mapping[str, Any]
     about: str
+    without_each_unit: Callable[..., Any] | None = None
+    resampled: Callable[..., Any] | None = None
     proportion: bool = False
     higher_is_better: bool = True
+    bounds: tuple[float, float] = (0.0, 1.0)
+    optional: bool = False
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it lies between 0 and 1, so that it reads well in percent."""
+        return self.bounds == (0.0, 1.0)
+
+
+class RunFormat(Protocol):
+    """How a run is written down."""
+
+    def write(self, path: Path, predictions: Predictions) -> None: ...
+
+    def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions: ...
 
 
 @dataclass(frozen=True)
@@ -70,16 +93,20 @@ class Task:
         metrics: What is measured, the primary metric first.
         delivery: Whether a method gets the test set at once or as a stream in time order.
         sees: What a method may be shown at prediction time.
+        unknown: Whether items may be of none of the known labels; truth and answers then say -1.
+        by: Columns of the truth by whose values the metrics are shown as well (month, site, split).
     """
 
     item: ItemKind
     labels: str
     unit: str
     inputs: tuple[str, ...]
-    run: Ranked
+    run: RunFormat
     metrics: tuple[Metric, ...]
     delivery: Delivery = "all at once"
     sees: tuple[Sees, ...] = ("item", "test set")
+    unknown: bool = False
+    by: tuple[str, ...] = ()
 
 
 class Reported:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 from fieldmark.benchmarks.declarations import Metric
-from fieldmark.metrics import classification
+from fieldmark.metrics import classification, costs, openset, probabilistic, ranking
 from fieldmark.metrics.classification import Over
+from fieldmark.metrics.costs import Track
+from fieldmark.metrics.openset import Threshold
+from fieldmark.metrics.probabilistic import Renormalize
 
 _MACRO_CLASSES = {
     "all": "every class of the benchmark; a class absent from truth and answers counts 0",
     "present": "classes that occur in the truth",
     "union": "classes that occur in the truth or in the answers",
 }
+_ANY_COST = (0.0, math.inf)
 
 
 def macro_f1(*, over: Over) -> Metric:
@@ -35,4 +41,201 @@ def top(k: int) -> Metric:
         options={"k": k},
         about=f"share of items whose label is among the first {k} answers; equal scores are ranked by label code",
         proportion=True,
+    )
+
+
+def top_error(k: int) -> Metric:
+    """Share of items whose label is not among the first `k` answers."""
+    return Metric(
+        name=f"top_{k}_error",
+        value=ranking.top_k_error,
+        without_each_unit=ranking.top_k_error_without_each_unit,
+        reads=("truth", "ranked"),
+        options={"k": k},
+        about=f"share of items whose label is not among the first {k} answers",
+        proportion=True,
+        higher_is_better=False,
+    )
+
+
+def recall_at(k: int) -> Metric:
+    """Share of items whose label is among the first `k` that the run lists."""
+    return Metric(
+        name=f"recall_at_{k}",
+        value=ranking.recall_at_k,
+        without_each_unit=ranking.recall_at_k_without_each_unit,
+        reads=("rank_of_truth",),
+        options={"k": k},
+        about=f"share of observations whose label is among the first {k} answers",
+        proportion=True,
+    )
+
+
+def mrr(*, rare: bool = False) -> Metric:
+    """Mean reciprocal rank, over all items or over those of rare classes."""
+    return Metric(
+        name="mrr_rare" if rare else "mrr",
+        value=ranking.mean_reciprocal_rank,
+        without_each_unit=ranking.mean_reciprocal_rank_without_each_unit,
+        reads=("rank_of_truth", "among=is_rare") if rare else ("rank_of_truth",),
+        options={},
+        about=f"mean of 1 / rank of the true label over {'items of rare classes' if rare else 'all items'}; "
+        "sorted by score, ties by the rank the run states; not listed counts 0",
+        optional=rare,
+    )
+
+
+def roc_auc() -> Metric:
+    """How well the unknown score tells known from unknown."""
+    return Metric(
+        name="roc_auc",
+        value=openset.known_roc_auc,
+        without_each_unit=openset.known_roc_auc_without_each_unit,
+        reads=("unknown_score", "is_known"),
+        options={},
+        about="area under the ROC curve of known against unknown by unknown_score; equal scores count one half",
+    )
+
+
+def tnr_at_tpr(*, threshold: Threshold = "first") -> Metric:
+    """Share of unknown items rejected when 95 % of known ones are accepted."""
+    rule = {
+        "first": "the first threshold with at least 95 %",
+        "nearest": "the threshold nearest to 95 %, as in the organizers' code",
+    }[threshold]
+    return Metric(
+        name="tnr_at_95_tpr" if threshold == "first" else f"tnr_at_95_tpr_{threshold}",
+        value=openset.tnr_at_tpr,
+        resampled=openset.tnr_at_tpr_resampled,
+        reads=("unknown_score", "is_known"),
+        options={"tpr": 0.95, "threshold": threshold},
+        about=f"share of unknown items rejected when 95 % of the known are accepted; {rule}",
+    )
+
+
+def open_macro_f1(*, over: Over) -> Metric:
+    """Macro-averaged F1 with unknown as one more class."""
+    return Metric(
+        name=f"macro_f1_{over}",
+        value=openset.open_macro_f1,
+        without_each_unit=openset.open_macro_f1_without_each_unit,
+        reads=("truth", "predicted", "n_classes"),
+        options={"over": over, "unknown": "averaged"},
+        about=f"mean F1 over {_MACRO_CLASSES[over]}; unknown (-1) is one class more",
+    )
+
+
+def f1_known() -> Metric:
+    """Macro-averaged F1 over the known classes alone."""
+    return Metric(
+        name="f1_known",
+        value=openset.open_macro_f1,
+        without_each_unit=openset.open_macro_f1_without_each_unit,
+        reads=("truth", "predicted", "n_classes"),
+        options={"over": "all", "unknown": "left out"},
+        about="mean F1 over every known class; unknown items answered with a known class count against it",
+    )
+
+
+def f1_unknown() -> Metric:
+    """F1 of the unknown class."""
+    return Metric(
+        name="f1_unknown",
+        value=openset.f1_of_class,
+        without_each_unit=openset.f1_of_class_without_each_unit,
+        reads=("truth", "predicted"),
+        options={"cls": -1},
+        about="F1 of unknown (-1)",
+    )
+
+
+def cost_poison() -> Metric:
+    """What confusing poisonous and edible species costs."""
+    return Metric(
+        name="cost_poison",
+        value=costs.poison_cost,
+        without_each_unit=costs.poison_cost_without_each_unit,
+        reads=("truth", "predicted", "dangerous"),
+        options={"c_p": 100.0, "c_e": 1.0},
+        about="mean of 100 for poisonous taken for harmless, 1 for harmless taken for poisonous; -1 counts as harmless",
+        higher_is_better=False,
+        bounds=_ANY_COST,
+    )
+
+
+def cost_unknown() -> Metric:
+    """What missing the unknown costs."""
+    return Metric(
+        name="cost_unknown",
+        value=costs.unknown_cost,
+        without_each_unit=costs.unknown_cost_without_each_unit,
+        reads=("truth", "predicted"),
+        options={"c_u": 10.0, "c_k": 1.0},
+        about="mean of 10 for an unknown item answered with a known class, 1 for any other mistake",
+        higher_is_better=False,
+        bounds=_ANY_COST,
+    )
+
+
+def fungiclef_track(track: Track) -> Metric:
+    """A track of FungiCLEF 2023 and 2024 as their evaluator has it, unrounded."""
+    about = {
+        1: "classification error; unknown is a class",
+        2: "cost of confusing poisonous and edible: 100 and 1",
+        3: "track 1 plus track 2",
+        4: "error with 10 for a missed unknown, 0.1 for a known taken for unknown, 1 otherwise",
+    }[track]
+    return Metric(
+        name=f"track_{track}",
+        value=costs.fungiclef_track,
+        without_each_unit=costs.fungiclef_track_without_each_unit,
+        reads=("truth", "predicted", "dangerous"),
+        options={"track": track},
+        about=f"{about}; the organizers round to four digits",
+        proportion=track == 1,
+        higher_is_better=False,
+        bounds=(0.0, 1.0) if track == 1 else _ANY_COST,
+    )
+
+
+def log_loss(*, eps: float, renormalize: Renormalize) -> Metric:
+    """Logarithmic loss of stated probabilities."""
+    return Metric(
+        name="log_loss",
+        value=probabilistic.log_loss,
+        without_each_unit=probabilistic.log_loss_without_each_unit,
+        reads=("truth", "probability=probabilities"),
+        options={"eps": eps, "renormalize": renormalize},
+        about=f"mean of -ln p(true label); rows renormalized: {renormalize}; clipped to [{eps:g}, 1 - {eps:g}]",
+        higher_is_better=False,
+        bounds=_ANY_COST,
+    )
+
+
+def venom_cost() -> Metric:
+    """Track 2 of SnakeCLEF 2023: the sum of what mistakes cost."""
+    return Metric(
+        name="venom_cost",
+        value=costs.venom_cost,
+        without_each_unit=costs.venom_cost_without_each_unit,
+        reads=("truth", "predicted", "venomous=dangerous"),
+        options={},
+        about="sum over mistakes: harmless for harmless 1, for venomous 2; venomous for harmless 5, for venomous 2",
+        higher_is_better=False,
+        bounds=_ANY_COST,
+        optional=True,
+    )
+
+
+def venom_score() -> Metric:
+    """Track 1 of SnakeCLEF 2023: a weighted mean of macro-F1 and the shares of harmless mistakes, in percent."""
+    return Metric(
+        name="venom_score",
+        value=costs.venom_score,
+        without_each_unit=costs.venom_score_without_each_unit,
+        reads=("truth", "predicted", "venomous=dangerous"),
+        options={},
+        about="track 1 of SnakeCLEF 2023, from 0 to 100, unrounded",
+        bounds=(0.0, 100.0),
+        optional=True,
     )

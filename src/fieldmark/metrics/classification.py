@@ -1,6 +1,7 @@
 """Metrics of single-label classification: macro-averaged F1 in its three conventions, and accuracy within the top k.
 
-Labels are int32 codes from 0 to `n_classes` - 1; -1 stands for "no answer" or "unknown" and is never a class here.
+Labels are int32 codes from 0 to `n_classes` - 1; -1 stands for "no answer" or "unknown" and is never a class here:
+where unknown is to count as a class, `unknown_as_class` gives it a code of its own.
 `unit` numbers the independent units (0 to U - 1, each at least once), usually observations.
 """
 
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 
 Codes = NDArray[np.int32]
 Values = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 Over = Literal["all", "present", "union"]
 
 
-def macro_f1(truth: Codes, predicted: Codes, *, n_classes: int, over: Over) -> float:
+def macro_f1(truth: Codes, predicted: Codes, *, n_classes: int, over: Over, among: Mask | None = None) -> float:
     """Macro-averaged F1: the mean over classes of F_c = 2 TP_c / (2 TP_c + FP_c + FN_c).
 
     A class without a true positive has F_c = 0. Which classes are averaged is a convention that papers rarely state:
@@ -27,25 +29,29 @@ def macro_f1(truth: Codes, predicted: Codes, *, n_classes: int, over: Over) -> f
         n_classes: The number of classes of the benchmark.
         over: "all" classes of the benchmark (those absent from truth and answers count 0), classes "present" in the
             truth, or the "union" of truth and answers (scikit-learn's default).
+        among: One flag per class; only flagged classes are averaged (rare ones, known ones). The others still count
+            against them where they are mistaken for each other. None stands for every class.
 
     >>> truth, predicted = np.array([0, 0, 1]), np.array([0, 2, 1])
     >>> [round(macro_f1(truth, predicted, n_classes=4, over=over), 3) for over in ("all", "present", "union")]
     [0.417, 0.833, 0.556]
     """
     hits, true, answered = _counts(truth, predicted, n_classes)
-    averaged = _averaged(true, answered, over)
-    return float(_f1(hits, true, answered).sum() / max(averaged.sum(), 1))
+    averaged = _averaged(true, answered, over, among)
+    return float(_f1(hits, true, answered)[averaged].sum() / max(averaged.sum(), 1))
 
 
-def macro_f1_without_each_unit(truth: Codes, predicted: Codes, unit: Codes, *, n_classes: int, over: Over) -> Values:
+def macro_f1_without_each_unit(
+    truth: Codes, predicted: Codes, unit: Codes, *, n_classes: int, over: Over, among: Mask | None = None
+) -> Values:
     """Macro-averaged F1 with each unit left out in turn, in one pass.
 
     Leaving out a unit changes F only for the classes that its items have or were given, and for "present" and "union"
     it also takes out of the mean the classes that no other unit mentions.
     """
     hits, true, answered = _counts(truth, predicted, n_classes)
+    averaged = _averaged(true, answered, over, among)
     f1 = _f1(hits, true, answered)
-    averaged = _averaged(true, answered, over)
 
     # What each item does to a (unit, class) pair, packed so that one sort of plain numbers brings the pairs together.
     n_units = int(unit.max()) + 1
@@ -62,13 +68,26 @@ def macro_f1_without_each_unit(truth: Codes, predicted: Codes, unit: Codes, *, n
     own_true = np.diff(starts, append=len(pair)) - own_answered + own_hits
 
     touching, cls = np.divmod(pair[starts], n_classes)
+    if among is not None:
+        counted = among[cls]
+        touching, cls = touching[counted], cls[counted]
+        own_hits, own_true, own_answered = own_hits[counted], own_true[counted], own_answered[counted]
     true_left, answered_left = true[cls] - own_true, answered[cls] - own_answered
     change = _f1(hits[cls] - own_hits, true_left, answered_left) - f1[cls]
     lost = averaged[cls] & ~_averaged(true_left, answered_left, over)
 
-    total = f1.sum() + np.bincount(touching, weights=change, minlength=n_units)
+    total = f1[averaged].sum() + np.bincount(touching, weights=change, minlength=n_units)
     classes = averaged.sum() - np.bincount(touching[lost], minlength=n_units)
     return np.asarray(total / np.maximum(classes, 1), dtype=np.float64)
+
+
+def unknown_as_class(labels: Codes, *, n_classes: int) -> Codes:
+    """Gives unknown (-1) the code `n_classes`, so that it counts as one more class after the known ones.
+
+    >>> unknown_as_class(np.array([0, -1, 2]), n_classes=3)
+    array([0, 3, 2])
+    """
+    return np.asarray(np.where(labels < 0, n_classes, labels))
 
 
 def top_k(truth: Codes, ranked: Codes, *, k: int) -> float:
@@ -90,18 +109,20 @@ def top_k_without_each_unit(truth: Codes, ranked: Codes, unit: Codes, *, k: int)
     return mean_without_each_unit(_hits(truth, ranked, k).astype(np.float64), unit)
 
 
-def mean_without_each_unit(values: Values, unit: Codes) -> Values:
+def mean_without_each_unit(values: Values, unit: Codes, *, n_units: int = 0) -> Values:
     """The mean of `values` with each unit left out in turn; NaN where nothing is left.
+
+    `n_units` is needed only where the last units have no value at all; leaving those out changes nothing.
 
     >>> mean_without_each_unit(np.array([1.0, 0.0, 0.0]), np.array([0, 1, 1]))
     array([0., 1.])
     """
-    left = len(values) - np.bincount(unit)
-    total = values.sum() - np.bincount(unit, weights=values)
+    left = len(values) - np.bincount(unit, minlength=n_units)
+    total = values.sum() - np.bincount(unit, weights=values, minlength=n_units)
     return np.asarray(np.divide(total, left, out=np.full(len(left), np.nan), where=left > 0))
 
 
-def _hits(truth: Codes, ranked: Codes, k: int) -> NDArray[np.bool_]:
+def _hits(truth: Codes, ranked: Codes, k: int) -> Mask:
     return np.asarray((ranked[:, :k] == truth[:, None]).any(axis=1))
 
 
@@ -117,7 +138,9 @@ def _f1(hits: NDArray[np.int64], true: NDArray[np.int64], answered: NDArray[np.i
     return np.asarray(2.0 * hits / np.maximum(true + answered, 1))
 
 
-def _averaged(true: NDArray[np.int64], answered: NDArray[np.int64], over: Over) -> NDArray[np.bool_]:
+def _averaged(true: NDArray[np.int64], answered: NDArray[np.int64], over: Over, among: Mask | None = None) -> Mask:
     if over == "all":
-        return np.ones(len(true), dtype=bool)
-    return np.asarray(true > 0 if over == "present" else (true > 0) | (answered > 0))
+        averaged = np.ones(len(true), dtype=bool)
+    else:
+        averaged = np.asarray(true > 0 if over == "present" else (true > 0) | (answered > 0))
+    return averaged if among is None else averaged & among

@@ -88,6 +88,13 @@ class Predictions:
         """The same items with other scores."""
         return replace(self, scores=scores.astype(np.float32, copy=False), scale=scale)
 
+    def with_label(self, name: str) -> Predictions:
+        """The same predictions with one label more, which is never the answer."""
+        scores = self.scores
+        if self.codes is None:
+            scores = np.hstack([scores, np.full((len(scores), 1), -np.inf, dtype=np.float32)])
+        return replace(self, labels=Labels((*self.labels.names, name)), scores=scores)
+
     def select(self, items: Iterable[str]) -> Predictions:
         """The predictions of the given items, in their order."""
         row_of = {item: row for row, item in enumerate(self.items)}

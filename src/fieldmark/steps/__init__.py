@@ -14,6 +14,7 @@ STEPS: Registry[type[Step]] = Registry(
     "step",
     {
         "temperature": ("fieldmark.steps.temperature:Temperature", "one temperature for all logits, from val"),
+        "max-softmax": ("fieldmark.steps.max_softmax:MaxSoftmax", "strange is what no class is likely for"),
         "observation-mean": (
             "fieldmark.steps.observation:ObservationMean",
             "photos of an observation share the mean of their log-probabilities",

@@ -1,0 +1,66 @@
+"""FungiCLEF 2023 and 2025: the challenges on the same observations.
+
+2023 (and 2024) take one class per observation, -1 for unknown, and report macro-F1 over the union of truth and answers
+with unknown as a class, and four tracks of error and cost. 2025 takes ranked classes of the few-shot set and reports
+recall at 5.
+"""
+
+from __future__ import annotations
+
+from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
+from fieldmark.benchmarks.measures import fungiclef_track, open_macro_f1, recall_at, top
+from fieldmark.runs.ranked import Ranked
+from fieldmark.splits import Official
+
+OBSERVATION = ("observationID", "observation_id", "observationId")
+
+FUNGICLEF_2023 = Benchmark(
+    name="fungiclef-2023",
+    version="1",
+    dataset="fungiclef-2023",
+    split=Official(train="train", val="val", test="test"),
+    task=Task(
+        item="observation",
+        labels="class_id",
+        unit="observation_id",
+        inputs=("photo", "date", "place", "habitat", "substrate"),
+        run=Ranked(at_most=1, columns=(OBSERVATION, "class_id")),
+        unknown=True,
+        metrics=(
+            open_macro_f1(over="union"),
+            fungiclef_track(1),
+            fungiclef_track(2),
+            fungiclef_track(3),
+            fungiclef_track(4),
+        ),
+    ),
+    reported=(
+        Reported(
+            "Etheredge, public board",
+            source="FungiCLEF 2024, abstract of the working note",
+            macro_f1_union=0.4981,
+            track_1=0.2394,
+            track_2=0.1681,
+            track_3=0.4075,
+        ),
+    ),
+)
+FUNGICLEF_2025 = Benchmark(
+    name="fungiclef-2025",
+    version="1",
+    dataset="fungitastic",
+    subset="FewShot",
+    split=Official(train="Train", val="ClosedSet-Val", test="ClosedSet-Test"),
+    task=Task(
+        item="observation",
+        labels="category_id",
+        unit="observation_id",
+        inputs=("photo", "date", "place", "habitat", "substrate", "caption"),
+        run=Ranked(at_most=10, columns=(("observationId", "observationID", "observation_id"), "predictions")),
+        metrics=(recall_at(5), top(1)),
+    ),
+    reported=tuple(
+        Reported(name, source="FungiTastic documentation, FungiCLEF 2025", recall_at_5=value)
+        for name, value in (("Etheredge", 0.789), ("hard_work", 0.781), ("prototype baseline", 0.267), ("NN", 0.247))
+    ),
+)

@@ -1,0 +1,37 @@
+"""Semi-iNat 2021 and Semi-Aves 2020: few labeled photos, many unlabeled ones."""
+
+from __future__ import annotations
+
+from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
+from fieldmark.benchmarks.measures import top
+from fieldmark.runs.ranked import Ranked
+from fieldmark.splits import Official
+
+TASK = Task(
+    item="photo",
+    labels="class_id",
+    unit="item_id",
+    inputs=("photo",),
+    run=Ranked(at_most=5, columns=("Id", "Category")),
+    metrics=(top(1), top(5)),
+    by=("phylum",),
+)
+SPLIT = Official(train="l_train", val="val", test="test", unlabeled="u_train")
+
+SEMI_INAT_2021 = Benchmark(
+    name="semi-inat-2021",
+    version="1",
+    dataset="semi-inat-2021",
+    split=SPLIT,
+    task=TASK,
+    reported=tuple(
+        Reported(f"ResNet-50 {start}, {labels}", source="Semi-iNat 2021, table 3", top_1=top_1, top_5=top_5)
+        for start, labels, top_1, top_5 in (
+            ("from scratch", "labeled data", 0.192, 0.364),
+            ("from scratch", "all labels (oracle)", 0.933, 0.969),
+            ("from ImageNet", "labeled data", 0.410, 0.637),
+            ("from ImageNet", "all labels (oracle)", 0.943, 0.975),
+        )
+    ),
+)
+SEMI_AVES_2020 = Benchmark(name="semi-aves-2020", version="1", dataset="semi-aves-2020", split=SPLIT, task=TASK)
