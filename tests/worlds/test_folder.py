@@ -15,6 +15,7 @@ from fieldmark.work import LocalExecutor
 from fieldmark.worlds import WORLDS, folder, photos
 from fieldmark.worlds.fungi import FUNGI
 from fieldmark.worlds.painter import Camera, paint
+from fieldmark.worlds.releasing import photo_jobs
 
 Tiny = tuple[Path, dict[str, object]]
 SPLITS = ("train", "val", "test")
@@ -143,7 +144,7 @@ def test_neither_workers_nor_blocks_change_a_byte(tiny: Tiny, tmp_path: Path, mo
     nature = folder.nature_of("tiny", 3)
     splits, _ = folder._observe_splits(nature, folder.EXTENTS["tiny"], 3)
     tables = {split: folder._photo_table(split, seen) for split, seen in splits.items()}
-    jobs = [job for split, seen in splits.items() for job in folder._jobs(nature, seen, tables[split], 3)]
+    jobs = [job for split, seen in splits.items() for job in photo_jobs(nature, seen, tables[split], 3)]
     monkeypatch.setattr(photos, "_PHOTOS_PER_BLOCK", 7)
     photos.paint_photos(tmp_path, jobs[::12], 192, LocalExecutor(1))
     folder._write_tables(tmp_path, nature, splits, tables)

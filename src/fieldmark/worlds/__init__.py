@@ -16,5 +16,9 @@ WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
             "fieldmark.worlds.folder:write",
             "photos of invented fungi in folders by species, as a researcher's own photos are kept",
         ),
+        "fungitastic": (
+            "fieldmark.worlds.fungitastic:write",
+            "invented fungi as FungiTastic is released: full, Mini and few-shot, with every layer",
+        ),
     },
 )

@@ -18,26 +18,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 import polars as pl
 
-from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.files import appearing_folder, write_json
 from fieldmark.work import Executor
-from fieldmark.worlds.kingdom import RANKS, Codes
+from fieldmark.worlds.kingdom import RANKS
 from fieldmark.worlds.nature import Nature, NatureSettings, grow_nature
 from fieldmark.worlds.observing import Observations, observe
-from fieldmark.worlds.painter import Camera
-from fieldmark.worlds.photos import PhotoJob, paint_photos
-from fieldmark.worlds.posterior import log_posterior
+from fieldmark.worlds.photos import paint_photos
+from fieldmark.worlds.releasing import (
+    Size,
+    best_top_1,
+    extent_of,
+    finding_rng,
+    one_row_per_photo,
+    photo_jobs,
+    prior_over,
+    trait_table,
+    within_budget,
+    world_mark,
+)
 
 # Counts up whenever the same size and seed would give other files than before.
 GENERATOR_VERSION = 1
 PHOTO_SIZE_PX = 192
 
-Size = Literal["tiny", "small", "medium"]
 SPLIT_YEARS = {"train": (2018, 2019, 2020), "val": (2021,), "test": (2022,)}
 
 
@@ -74,12 +81,6 @@ EXTENTS: dict[Size, Extent] = {
     ),
 }
 
-_NOTE = (
-    "Simulated. These species do not exist; nothing measured here says how well a method does on real photos. "
-    "best_possible is what the exact posterior given the true traits reaches on the test photos: no classifier of "
-    "pixels can be expected to do better."
-)
-
 
 def write(
     out: Path, *, size: Size = "tiny", seed: int = 0, overwrite: bool = False, executor: Executor | None = None
@@ -100,36 +101,27 @@ def write(
     splits, dropped = _observe_splits(nature, EXTENTS[size], seed)
     photos = {split: _photo_table(split, seen) for split, seen in splits.items()}
     with appearing_folder(Path(out), overwrite=overwrite) as root:
-        jobs = [job for split, seen in splits.items() for job in _jobs(nature, seen, photos[split], seed)]
+        jobs = [job for split, seen in splits.items() for job in photo_jobs(nature, seen, photos[split], seed)]
         paint_photos(root, jobs, PHOTO_SIZE_PX, executor)
         _write_tables(root, nature, splits, photos)
-        world: dict[str, object] = {
-            "fieldmark_world": 1,
-            "simulated": True,
-            "dataset": "folder",
-            "size": size,
-            "seed": seed,
-            "generator_version": GENERATOR_VERSION,
+        about = {
             "counts": {split: _counts(photos[split]) for split in splits},
             "dropped": dropped,
             "best_possible": _best_possible(nature, splits),
-            "note": _NOTE,
         }
+        world = world_mark("folder", size=size, seed=seed, generator_version=GENERATOR_VERSION, about=about)
         write_json(root / "WORLD.json", world)
     return world
 
 
 def nature_of(size: Size, seed: int) -> Nature:
     """Returns the nature that a world of this size and seed is written from."""
-    if size not in EXTENTS:
-        raise MisuseError(f"There is no size called {size!r}. {did_you_mean(size, get_args(Size))}")
-    return grow_nature(EXTENTS[size].nature, seed)
+    return grow_nature(extent_of(EXTENTS, size).nature, seed)
 
 
 def _observe_splits(nature: Nature, extent: Extent, seed: int) -> tuple[dict[str, Observations], dict[str, int]]:
     """Draws the observations of each split and leaves out species that train does not teach."""
-    # A stream of its own, apart from those that the nature grew from.
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1000,)))
+    rng = finding_rng(seed)
     splits: dict[str, Observations] = {}
     first_id, taught = 1, np.zeros(len(nature), dtype=np.bool_)
     dropped = {"species_too_rare": 0, "species_new_after_train": 0}
@@ -139,47 +131,27 @@ def _observe_splits(nature: Nature, extent: Extent, seed: int) -> tuple[dict[str
         seen = observe(nature, years, 2 * most, rng, first_id=first_id)
         first_id += len(seen)
         if split == "train":
-            seen = seen.take(_within_budget(seen, np.ones(len(seen), dtype=np.bool_), most))
+            seen = seen.take(within_budget(seen, np.ones(len(seen), dtype=np.bool_), most))
             photos = np.bincount(seen.species, weights=seen.table["photos"].to_numpy(), minlength=len(nature))
             taught = photos >= extent.least_train_photos
             newcomers = nature.taxa["first_year"].to_numpy() > max(years)
             dropped["species_too_rare"] = int((~taught & ~newcomers).sum())
             dropped["species_new_after_train"] = int((~taught & newcomers).sum())
         wanted = taught[seen.species]
-        kept = _within_budget(seen, wanted, most)
+        kept = within_budget(seen, wanted, most)
         last = len(seen) if split == "train" else int(kept.max(initial=-1)) + 1
         dropped[f"{split}_observations"] = int((~wanted[:last]).sum())
         splits[split] = seen.take(kept)
     return splits, dropped
 
 
-def _within_budget(seen: Observations, wanted: np.ndarray[tuple[int], np.dtype[np.bool_]], most: int) -> Codes:
-    """Returns the rows of the first wanted observations that have at most so many photos together."""
-    rows = np.flatnonzero(wanted)
-    return rows[np.cumsum(seen.table["photos"].to_numpy()[rows]) <= most].astype(np.int64)
-
-
 def _photo_table(split: str, seen: Observations) -> pl.DataFrame:
     """Returns one row per photo: `file`, `row` (of the observation), `photo`, and the columns of the observation."""
-    observations = seen.table.with_row_index("row").with_columns(
+    photos = one_row_per_photo(seen.table).with_columns(
         pl.col("observation_id").cast(pl.String).str.zfill(6).alias("observation")
     )
-    photos = observations.with_columns(pl.int_ranges(1, pl.col("photos") + 1).alias("photo")).explode("photo")
     path = pl.format("{}/{}/{}-{}.jpg", pl.lit(split), "label", "observation", "photo")
     return photos.with_columns(path.alias("file"))
-
-
-def _jobs(nature: Nature, seen: Observations, photos: pl.DataFrame, seed: int) -> list[PhotoJob]:
-    people = nature.observers
-    cameras = [
-        Camera(*(float(values[who]) for values in (people.blur_px, people.noise, people.warmth, people.exposure)))
-        for who in seen.observer_codes
-    ]
-    specimens = [seen.traits.specimen(row) for row in range(len(seen))]
-    return [
-        PhotoJob(file, specimens[row], cameras[row], seed, observation, photo)
-        for file, row, observation, photo in photos.select("file", "row", "observation_id", "photo").iter_rows()
-    ]
 
 
 def _write_tables(
@@ -195,9 +167,7 @@ def _write_tables(
 
 
 def _truth(seen: Observations, photos: pl.DataFrame) -> pl.DataFrame:
-    rows = photos["row"].to_numpy().astype(np.int64)
-    traits = pl.DataFrame([seen.traits.specimen(int(row)) for row in rows])
-    return pl.concat([photos.select("file", "label"), traits], how="horizontal")
+    return pl.concat([photos.select("file", "label"), trait_table(seen, photos)], how="horizontal")
 
 
 def _counts(photos: pl.DataFrame) -> dict[str, int]:
@@ -210,14 +180,6 @@ def _counts(photos: pl.DataFrame) -> dict[str, int]:
 
 def _best_possible(nature: Nature, splits: Mapping[str, Observations]) -> dict[str, float]:
     """Returns what the exact posterior, which knows the traits and the abundances of the test year, gets right."""
-    seen = splits["test"]
-    prior = np.zeros(len(nature))
-    taught = np.unique(splits["train"].species)
-    prior[taught] = nature.prior(SPLIT_YEARS["test"])[taught]
-    posterior = log_posterior(nature, seen.traits, prior=prior)
-    weights = seen.table["photos"].to_numpy()
-    right = posterior.argmax(axis=1) == seen.species
-    return {
-        "test_top_1": round(float(np.average(right, weights=weights)), 4),
-        "expected_top_1": round(float(np.average(np.exp(posterior.max(axis=1)), weights=weights)), 4),
-    }
+    taught = np.isin(np.arange(len(nature)), splits["train"].species)
+    reached, expected = best_top_1(nature, splits["test"], prior_over(nature, SPLIT_YEARS["test"], taught))
+    return {"test_top_1": reached, "expected_top_1": expected}

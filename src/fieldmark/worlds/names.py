@@ -39,6 +39,8 @@ _GENUS_ENDINGS = _words("ella ina aria opsis ia ula ites odon illus yce omyces o
 _EPITHET_ENDINGS = _words(
     "atus ata osus osa ensis inus ina ulus ula escens ifer oides icola arius aria alis ellus ella"
 )
+_SURNAME_ENDINGS = _words("ander berg dahl el ert ik ila in ström ová ér üben ow ska")
+_PLACE_ENDINGS = _words("by borg havn land mark næs ø sund å vig")
 _MOST_TRIES = 10_000
 
 
@@ -60,6 +62,14 @@ class Namer:
     def epithet(self) -> str:
         """Returns a lower-case name such as `nostatus`."""
         return self._new(lambda: self._word(_EPITHET_ENDINGS, most_syllables=3), frozenset())
+
+    def surname(self) -> str:
+        """Returns a person's name such as `Travander`; some are spelled with letters beyond ASCII."""
+        return self._new(lambda: self._word(_SURNAME_ENDINGS, most_syllables=1).capitalize(), frozenset())
+
+    def place(self) -> str:
+        """Returns the name of a place such as `Scalsund`; some are spelled with letters beyond ASCII."""
+        return self._new(lambda: self._word(_PLACE_ENDINGS, most_syllables=2).capitalize(), frozenset())
 
     def above(self, genus: str, suffix: str) -> str:
         """Returns a name for a higher taxon, made from the genus that typifies it.

@@ -50,6 +50,19 @@ class Observations:
         """Returns the observations with these row numbers, in this order."""
         return Observations(self.table[rows], self.observer_codes[rows], self.traits.take(rows))
 
+    @classmethod
+    def together(cls, parts: Sequence[Observations]) -> Observations:
+        """Returns several observations of one nature as one, in this order."""
+        return cls(
+            pl.concat([part.table for part in parts]),
+            np.concatenate([part.observer_codes for part in parts]),
+            Traits(
+                parts[0].traits.kingdom,
+                np.concatenate([part.traits.latents for part in parts]),
+                np.concatenate([part.traits.options for part in parts]),
+            ),
+        )
+
 
 def observe(
     nature: Nature, years: Sequence[int], count: int, rng: np.random.Generator, *, first_id: int = 1

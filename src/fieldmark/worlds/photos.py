@@ -41,9 +41,9 @@ class PhotoJob:
     observation: int
     photo: int
 
-    def rng(self) -> np.random.Generator:
-        """Returns the chance in this photo, which is its own and nobody else's."""
-        return np.random.default_rng(np.random.SeedSequence([self.seed, self.observation, self.photo]))
+    def rng(self, *aspect: int) -> np.random.Generator:
+        """Returns the chance in this photo, or in another aspect of it, which is its own and nobody else's."""
+        return np.random.default_rng(np.random.SeedSequence([self.seed, self.observation, self.photo, *aspect]))
 
 
 def paint_photos(root: Path, jobs: Sequence[PhotoJob], size_px: int, executor: Executor | None = None) -> None:

@@ -1,0 +1,73 @@
+"""The world and the reader, which were written apart, agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import fieldmark
+from fieldmark.datasets.fungitastic_check import check_fungitastic
+from fieldmark.release import Release
+
+
+@pytest.fixture(scope="module", params=["2024", "2025"])
+def world(request, tmp_path_factory) -> tuple[Path, dict]:
+    root = tmp_path_factory.mktemp("world") / "fungitastic"
+    return root, fieldmark.world("fungitastic", root, size="tiny", release=request.param)
+
+
+def test_every_count_of_the_check_is_what_the_world_says_it_made(world):
+    root, mark = world
+    report = check_fungitastic(Release(root), photos=True)
+    assert report.simulated and report.sound, report.problems
+    naming = {"ClosedSet-Val": "Val", "ClosedSet-Test": "Test"}
+    for part in report.counts:
+        subset, _, name = part.part.partition("-Closed")
+        made = mark["counts"].get(part.part) or mark["counts"][f"{subset}-{naming[f'Closed{name}']}"]
+        assert (part.found.observations, part.found.photos) == (made["observations"], made["images"])
+        if part.found.classes is not None:
+            assert (part.found.classes, part.found.unknown_classes) == (made["classes"], made["unknown_classes"])
+    assert len(report.counts) == len(mark["counts"])
+
+
+def test_every_layer_opens(world):
+    dataset = fieldmark.dataset("fungitastic", world[0], "Mini")
+    masks = [dataset.layers["masks"](media_id) for media_id in dataset.media["media_id"]]
+    drawn = [found for found in masks if found]
+    assert drawn and all("fruiting_body" in found or "microscopic" in found for found in drawn)
+    assert any(dataset.layers["caption"](media_id) for media_id in dataset.media["media_id"])
+    observation = dataset.media["observation_id"][0]
+    climate = dataset.layers["climate"](observation)
+    assert set(climate["monthly"]) == {"tas", "tasmin", "tasmax", "pr"} and len(climate["annual"]) == 19
+    assert len(climate["monthly"]["tas"]) == 240
+    assert dataset.layers["satellite_rgb"](observation).shape == (128, 128, 3)
+    assert dataset.layers["satellite_nir"](observation).shape == (128, 128)
+
+
+def test_masks_lie_over_the_mushroom_and_not_over_the_ground(world):
+    """The fruiting body differs in color from what surrounds it, photo by photo more often than not."""
+    dataset = fieldmark.dataset("fungitastic", world[0], "Mini")
+    apart = []
+    for media_id in dataset.media["media_id"]:
+        masks = dataset.layers["masks"](media_id)
+        if masks and "fruiting_body" in masks and 0.02 < masks["fruiting_body"].mean() < 0.9:
+            photo = np.asarray(Image.open(world[0] / dataset.media.filter(media_id=media_id)["path"][0]).convert("RGB"))
+            small = Image.fromarray(masks["fruiting_body"]).resize(photo.shape[1::-1], Image.Resampling.NEAREST)
+            inside = np.asarray(small, dtype=bool)
+            gap = np.linalg.norm(photo[inside].mean(axis=0) - photo[~inside].mean(axis=0))
+            apart.append(gap > photo.std())
+    assert len(apart) > 5 and np.mean(apart) > 0.6
+
+
+@pytest.mark.parametrize(
+    "benchmark", ["fungitastic/closed", "fungitastic-mini/closed", "fungitastic/open", "fungitastic-fewshot"]
+)
+def test_benchmarks_fit_and_score_on_the_world(world, tmp_path, benchmark):
+    result = fieldmark.fit(benchmark, world[0], "frequent", tmp_path / "run")
+    assert result.run.simulated
+    assert result.scorecard.split == ("val" if world[1]["release"] == "2024" else "test")
+    assert (tmp_path / "run" / "predictions" / "test.parquet").exists()
+    assert (tmp_path / "run" / "run.csv").exists()
