@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.labels import UNKNOWN, Labels
+from fieldmark.metrics.geo import AdaptiveSets, adaptive_sets, adaptive_sets_of_lists
 from fieldmark.runs.predictions import Predictions
 from fieldmark.views import Truth
 
 UNKNOWN_NAME = "-1"
+SET_SIZE = 30
 
 
 def answer_labels(known: Labels, *, unknown: bool) -> Labels:
@@ -96,6 +98,58 @@ class Answers:
         if not self.selected.dense:
             raise InputError("the run", found="a list of labels", expected="a score for every label")
         return self.selected.scores if self.selected.scale == "score" else self.selected.probabilities()
+
+    @cached_property
+    def listed(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
+        """The answers as a long table: item, label and score of every pair that is listed."""
+        chosen = self.selected
+        if chosen.codes is None:
+            items, labels = np.divmod(np.arange(chosen.scores.size), chosen.scores.shape[1])
+            return items.astype(np.int32), labels.astype(np.int32), chosen.scores.ravel()
+        rows, columns = np.nonzero(chosen.codes >= 0)
+        return rows.astype(np.int32), chosen.codes[rows, columns], chosen.scores[rows, columns]
+
+    @property
+    def segment(self) -> NDArray[np.int32]:
+        return self.listed[0]
+
+    @property
+    def cls(self) -> NDArray[np.int32]:
+        return self.listed[1]
+
+    @property
+    def score(self) -> NDArray[np.float32]:
+        return self.listed[2]
+
+    @cached_property
+    def true_pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Item and label of every true label, for items with any number of them."""
+        row_of = {item: row for row, item in enumerate(self.truths.items)}
+        rows = self.truths.rows.filter(pl.col("item_id").is_in(list(row_of)))
+        return np.array([row_of[item] for item in rows["item_id"]], dtype=np.int32), self.known.encode(rows["label"])
+
+    @property
+    def true_segment(self) -> NDArray[np.int32]:
+        return self.true_pairs[0]
+
+    @property
+    def true_cls(self) -> NDArray[np.int32]:
+        return self.true_pairs[1]
+
+    @cached_property
+    def sets_of_30(self) -> AdaptiveSets:
+        """The adaptive sets of 30 labels on average; equal scores at the threshold are in."""
+        return self._sets(strict=False)
+
+    @cached_property
+    def strict_sets_of_30(self) -> AdaptiveSets:
+        """The same, equal scores at the threshold left out."""
+        return self._sets(strict=True)
+
+    def _sets(self, *, strict: bool) -> AdaptiveSets:
+        if self.selected.codes is None:
+            return adaptive_sets([self.selected.scores], self.truth, k=SET_SIZE, strict=strict)
+        return adaptive_sets_of_lists(*self.listed, self.truth, k=SET_SIZE, strict=strict)
 
     @cached_property
     def dangerous(self) -> NDArray[np.bool_]:

@@ -14,16 +14,18 @@ from numpy.typing import NDArray
 
 from fieldmark.answers import UNKNOWN_NAME, Answers, answer_labels
 from fieldmark.benchmarks import BENCHMARKS, Benchmark
-from fieldmark.benchmarks.declarations import Metric, Task
+from fieldmark.benchmarks.declarations import Metric
 from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.files import write_json
 from fieldmark.labels import Labels
 from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.provenance import RUN_FILE, Run
+from fieldmark.segmentation import MaskAnswers, compare_masks
 from fieldmark.stats.bootstrap import bootstrap_interval, replicated
+from fieldmark.stats.concentrated import concentrated_interval, cost_interval
 from fieldmark.stats.intervals import Interval, interval, pseudo_values
-from fieldmark.tables import parse_column, read_csv
+from fieldmark.truths import given_truth
 from fieldmark.version import __version__
 from fieldmark.views import Truth, open_benchmark
 
@@ -159,7 +161,7 @@ def _depth(benchmark: Benchmark) -> int:
 
 
 def _measure(
-    benchmark: Benchmark, answers: Answers
+    benchmark: Benchmark, answers: Answers | MaskAnswers
 ) -> tuple[tuple[str, ...], dict[str, Score], dict[str, NDArray[np.float64]]]:
     """Every metric with its interval, and the pseudo-values per unit of those that have them."""
     unit_ids, units = np.unique(np.array(answers.truths.units, dtype=str), return_inverse=True)
@@ -177,16 +179,22 @@ def _measure(
         if metric.without_each_unit is not None:
             left_out = metric.without_each_unit(**arguments, unit=unit)
             pseudo[metric.name] = pseudo_values(value, left_out)
-            bounds = interval(
-                value, pseudo[metric.name], level=LEVEL, proportion=metric.proportion, bounds=metric.bounds
-            )
+            bounds = _interval(metric, value, pseudo[metric.name])
         else:
             bounds = _bootstrap(metric, arguments, value, unit, len(unit_ids))
         scores[metric.name] = Score(value, bounds.low, bounds.high, bounds.method, bounds.reason)
     return tuple(unit_ids), scores, pseudo
 
 
-def _arguments(metric: Metric, answers: Answers) -> dict[str, Any]:
+def _interval(metric: Metric, value: float, pseudo: NDArray[np.float64]) -> Interval:
+    if metric.largest_cost is not None:
+        return cost_interval(value, pseudo, largest=metric.largest_cost, level=LEVEL)
+    if metric.few_units:
+        return concentrated_interval(value, pseudo, level=LEVEL, bounds=metric.bounds)
+    return interval(value, pseudo, level=LEVEL, proportion=metric.proportion, bounds=metric.bounds)
+
+
+def _arguments(metric: Metric, answers: Answers | MaskAnswers) -> dict[str, Any]:
     pairs = [read.split("=") if "=" in read else (read, read) for read in metric.reads]
     return {keyword: getattr(answers, name) for keyword, name in pairs} | dict(metric.options)
 
@@ -219,6 +227,7 @@ def score(
     data: Path | str | None = None,
     truth: Path | str | pl.DataFrame | Mapping[str, Any] | None = None,
     classes: Path | str | pl.DataFrame | Mapping[str, Any] | None = None,
+    media: Path | str | pl.DataFrame | Mapping[str, Any] | None = None,
     split: str = "test",
     seed: int | None = None,
 ) -> Scorecard:
@@ -229,7 +238,9 @@ def score(
         run: A run file, the folder of a run, or predictions.
         data: The release that holds the truth; or:
         truth: A table (or CSV file) with `id`, `label` and, where rows are not independent, `unit`.
-        classes: A table (or CSV file) with `label`: the classes of the benchmark. Without it, those of the truth.
+        classes: A table (or CSV file) with `label`: the classes of the benchmark, and what metrics want to know about
+            them (`poisonous`, `rare`). Without it, those of the truth.
+        media: For soundscapes, a table (or CSV file) with `MediaId`, `seconds` and `site`, so that silence counts.
         split: The part of the release that is scored.
         seed: The seed of drawn parts; without it, the one in the run's folder, or 0.
 
@@ -239,6 +250,8 @@ def score(
     benchmark = BENCHMARKS[name]
     if (data is None) == (truth is None):
         raise MisuseError("A score needs the truth from one place: either --data ROOT or --truth FILE.")
+    if benchmark.task.item == "mask":
+        return _score_masks(benchmark, run, truth)
     provenance = None
     if not isinstance(run, Predictions):
         folder = Path(run) if Path(run).is_dir() else Path(run).parent
@@ -252,50 +265,30 @@ def score(
             raise InputError(data, found=f"no labels for {split}", expected="a release that holds them")
         known, labels, table = opened.truth[split], opened.view.labels, opened.dataset.taxa
     else:
-        known, labels, table = _given_truth(truth, classes, benchmark.task)
+        known, labels, table = given_truth(benchmark.task, truth, classes, media)
     if not isinstance(run, Predictions):
         run = benchmark.task.run.read(run, known.items, answer_labels(labels, unknown=benchmark.task.unknown))
     return score_predictions(benchmark, run, known, split=split, run=provenance, classes=table)
 
 
-def _given_truth(truth: Any, classes: Any, task: Task) -> tuple[Truth, Labels, pl.DataFrame]:
-    rows, where = _frame(truth, "truth", ("id", "label"))
-    twice = rows["id"].is_duplicated().arg_true()
-    if len(twice) > 1:
-        line = int(twice[1]) + 2
-        raise InputError(where, line=line, found=f"the id {rows['id'][line - 2]!r} again", expected="each id once")
-    if "month" in task.by and "month" not in rows.columns and "date" in rows.columns:
-        rows = rows.with_columns(pl.col("date").str.slice(5, 2).alias("month"))
-    units = rows["unit"] if "unit" in rows.columns else rows["id"]
-    known = rows.filter(pl.col("label") != UNKNOWN_NAME)["label"] if task.unknown else rows["label"]
-    labels, table = Labels.of(known), pl.DataFrame({"label": []}, schema={"label": pl.String})
-    if classes is not None:
-        table, classes_where = _frame(classes, "classes", ("label",))
-        for flag in ("poisonous", "rare"):
-            if flag in table.columns:
-                table = parse_column(table, flag, bool, classes_where)
-        labels = Labels(tuple(name for name in table["label"].unique(maintain_order=True) if name != UNKNOWN_NAME))
-        strange = [name for name in known if name not in labels.code_of]
-        if strange:
-            raise InputError(where, found=f"the label {strange[0]!r}", expected=f"a label listed in {classes_where}")
-    groups = rows.select([name for name in (*task.by, "split") if name in rows.columns])
-    truths = Truth(rows.select(pl.col("id").alias("item_id"), "label"), tuple(rows["id"]), tuple(units), groups)
-    return truths, labels, table
-
-
-def _frame(source: Any, what: str, required: tuple[str, ...]) -> tuple[pl.DataFrame, str]:
-    """A table with text columns from a file, a frame or a mapping of columns, and what to call it in messages."""
-    if isinstance(source, (str, Path)):
-        try:
-            with Path(source).open("rb") as file:
-                return read_csv(file, source, required=required), str(source)
-        except FileNotFoundError as error:
-            raise InputError(source, found="no such file", expected=f"a CSV table of {what}") from error
-    frame = pl.DataFrame(source)
-    for name in required:
-        if name not in frame.columns:
-            raise InputError(what, found=f"the columns {', '.join(frame.columns)}", expected=f"a column {name!r}")
-    return frame.with_columns(pl.all().cast(pl.String)), what
+def _score_masks(benchmark: Benchmark, run: Any, truth: Any) -> Scorecard:
+    if not isinstance(run, (str, Path)) or not isinstance(truth, (str, Path)):
+        raise MisuseError("Masks are scored from files: a folder of pictures or Parquet, for the run and for --truth.")
+    answers = compare_masks(Path(run), Path(truth))
+    unit_ids, scores, pseudo = _measure(benchmark, answers)
+    return Scorecard(
+        benchmark=benchmark.name,
+        version=benchmark.version,
+        split="truth",
+        items=len(answers.truths.items),
+        units=len(unit_ids),
+        classes=answers.n_classes,
+        metrics=scores,
+        conventions=_conventions(benchmark),
+        provenance=_provenance(None),
+        pseudo=pseudo,
+        unit_ids=unit_ids,
+    )
 
 
 def _conventions(benchmark: Benchmark) -> dict[str, str]:

@@ -96,3 +96,18 @@ def test_top_k_without_each_unit_equals_computing_without_its_rows():
 
 def test_leaving_out_the_only_unit_leaves_nothing():
     assert np.isnan(mean_without_each_unit(np.array([1.0, 0.0]), np.array([0, 0]))).all()
+
+
+@pytest.mark.parametrize("over", OVERS)
+@given(case=answers(missing=True), seed=st.integers(0, 1000))
+def test_macro_f1_among_some_classes_equals_scikit_learn_over_those(over, case, seed):
+    truth, predicted, unit, n_classes = case
+    among = np.random.default_rng(seed).random(n_classes) < 0.5
+    averaged = [c for c in labels_averaged(truth, predicted, n_classes, over) if c >= 0 and among[c]]
+    expected = f1_score(truth, predicted, labels=averaged, average="macro", zero_division=0) if averaged else 0.0
+    options = {"n_classes": n_classes, "over": over, "among": among}
+    assert macro_f1(truth, predicted, **options) == pytest.approx(expected, abs=1e-12)
+    fast = macro_f1_without_each_unit(truth, predicted, unit, **options)
+    for number in range(unit.max() + 1):
+        kept = unit != number
+        assert fast[number] == pytest.approx(macro_f1(truth[kept], predicted[kept], **options), abs=1e-12)

@@ -23,6 +23,10 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         ),
         "fungitastic-fewshot": ("fieldmark.benchmarks.fungitastic:FEW_SHOT", "FungiTastic, few shots"),
         "fungitastic-mini/open": ("fieldmark.benchmarks.fungitastic:MINI_OPEN", "FungiTastic-Mini, open set"),
+        "fungitastic-mini/segmentation": (
+            "fieldmark.benchmarks.fungitastic:SEGMENTATION",
+            "FungiTastic-Mini, fruiting bodies and their parts",
+        ),
         "fungitastic-mini/closed": ("fieldmark.benchmarks.fungitastic:MINI_CLOSED", "FungiTastic-Mini, closed set"),
         "fungitastic-mini/dna": (
             "fieldmark.benchmarks.fungitastic:MINI_DNA",
@@ -32,6 +36,11 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         "fungiclef-2025": ("fieldmark.benchmarks.fungiclef:FUNGICLEF_2025", "FungiCLEF 2025, recall at 5"),
         "fgvcx-fungi-2018": ("fieldmark.benchmarks.fgvcx:FUNGI_2018", "FGVCx Fungi 2018"),
         "plantclef-2020": ("fieldmark.benchmarks.plantclef:PLANTCLEF_2020", "PlantCLEF 2020, across domains"),
+        "birdclef-2020": ("fieldmark.benchmarks.birdclef:BIRDCLEF_2020", "BirdCLEF 2020, soundscapes"),
+        "geolifeclef-2020": (
+            "fieldmark.benchmarks.geolifeclef:GEOLIFECLEF_2020",
+            "GeoLifeCLEF 2020, species from place",
+        ),
         "snakeclef-2020": ("fieldmark.benchmarks.snakeclef:SNAKECLEF_2020", "SnakeCLEF 2020, with geography"),
         "semi-inat-2021": ("fieldmark.benchmarks.semi:SEMI_INAT_2021", "Semi-iNat 2021"),
         "semi-aves-2020": ("fieldmark.benchmarks.semi:SEMI_AVES_2020", "Semi-Aves 2020"),

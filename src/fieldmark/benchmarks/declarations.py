@@ -11,7 +11,7 @@ from fieldmark.labels import Labels
 from fieldmark.runs.predictions import Predictions
 from fieldmark.splits import Official
 
-ItemKind = Literal["photo", "observation", "segment", "place"]
+ItemKind = Literal["photo", "observation", "segment", "place", "mask"]
 Delivery = Literal["all at once", "stream"]
 Sees = Literal["item", "past", "test set", "hidden labels"]
 
@@ -51,6 +51,9 @@ class Metric:
         proportion: Whether it is a share of items, so that shares near 0 and 1 get exact intervals.
         higher_is_better: Which way is up.
         bounds: Between which numbers it lies.
+        largest_cost: For mean costs, what the dearest mistake costs: rare dear mistakes get an interval of their own.
+        few_units: Whether it may rest on few of its units (a part that few photos show), so that fewer degrees of
+            freedom are counted on.
         optional: Whether it is left off the scorecard where what it reads is not given (a list of rare species).
     """
 
@@ -64,6 +67,8 @@ class Metric:
     proportion: bool = False
     higher_is_better: bool = True
     bounds: tuple[float, float] = (0.0, 1.0)
+    largest_cost: float | None = None
+    few_units: bool = False
     optional: bool = False
 
     @property

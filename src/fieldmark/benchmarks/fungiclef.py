@@ -24,7 +24,7 @@ FUNGICLEF_2023 = Benchmark(
         labels="class_id",
         unit="observation_id",
         inputs=("photo", "date", "place", "habitat", "substrate"),
-        run=Ranked(at_most=1, columns=(OBSERVATION, "class_id")),
+        run=Ranked(at_most=1, columns=(OBSERVATION, "class_id"), more_columns=True),
         unknown=True,
         metrics=(
             open_macro_f1(over="union"),

@@ -18,12 +18,15 @@ from fieldmark.benchmarks.measures import (
     cost_unknown,
     f1_known,
     f1_unknown,
+    iou,
     macro_f1,
+    miou,
     open_macro_f1,
     roc_auc,
     tnr_at_tpr,
     top,
 )
+from fieldmark.runs.masks import MaskFiles
 from fieldmark.runs.ranked import Ranked
 from fieldmark.splits import Official
 
@@ -69,6 +72,14 @@ OPEN_TASK = replace(
 TEMPORAL_TASK = replace(OPEN_TASK, delivery="stream", sees=("item", "past"), by=("month",))
 POISON_TASK = replace(OPEN_TASK, metrics=(cost_poison(), top(1), open_macro_f1(over="all")))
 UNKNOWN_TASK = replace(OPEN_TASK, metrics=(cost_unknown(), top(1), open_macro_f1(over="all"), f1_unknown()))
+SEGMENTATION_TASK = Task(
+    item="mask",
+    labels="label",
+    unit="observation_id",
+    inputs=("photo",),
+    run=MaskFiles(),
+    metrics=(iou(), miou(background=False), miou(background=True)),
+)
 FEW_SHOT_TASK = replace(
     TASK, metrics=(top(1), macro_f1(over="all"), macro_f1(over="present"), macro_f1(over="union"), top(3))
 )
@@ -208,4 +219,13 @@ FEW_SHOT = Benchmark(
     split=CLOSED_SPLIT,
     task=FEW_SHOT_TASK,
     reported=_FEW_SHOT_REPORTED,
+)
+SEGMENTATION = Benchmark(
+    name="fungitastic-mini/segmentation",
+    version="1",
+    dataset="fungitastic",
+    subset="Mini",
+    split=CLOSED_SPLIT,
+    task=SEGMENTATION_TASK,
+    reported=(Reported("GroundingDINO and SAM ViT-H", source="FungiTastic documentation", iou=0.89),),
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from fieldmark.benchmarks.declarations import Metric
-from fieldmark.metrics import classification, costs, openset, probabilistic, ranking
+from fieldmark.metrics import classification, costs, geo, openset, probabilistic, ranking, retrieval, segmentation
 from fieldmark.metrics.classification import Over
 from fieldmark.metrics.costs import Track
 from fieldmark.metrics.openset import Threshold
 from fieldmark.metrics.probabilistic import Renormalize
+from fieldmark.metrics.retrieval import Ties
 
 _MACRO_CLASSES = {
     "all": "every class of the benchmark; a class absent from truth and answers counts 0",
@@ -158,6 +159,7 @@ def cost_poison() -> Metric:
         reads=("truth", "predicted", "dangerous"),
         options={"c_p": 100.0, "c_e": 1.0},
         about="mean of 100 for poisonous taken for harmless, 1 for harmless taken for poisonous; -1 counts as harmless",
+        largest_cost=100.0,
         higher_is_better=False,
         bounds=_ANY_COST,
     )
@@ -172,6 +174,7 @@ def cost_unknown() -> Metric:
         reads=("truth", "predicted"),
         options={"c_u": 10.0, "c_k": 1.0},
         about="mean of 10 for an unknown item answered with a known class, 1 for any other mistake",
+        largest_cost=10.0,
         higher_is_better=False,
         bounds=_ANY_COST,
     )
@@ -192,6 +195,7 @@ def fungiclef_track(track: Track) -> Metric:
         reads=("truth", "predicted", "dangerous"),
         options={"track": track},
         about=f"{about}; the organizers round to four digits",
+        largest_cost={1: None, 2: 100.0, 3: 101.0, 4: 10.0}[track],
         proportion=track == 1,
         higher_is_better=False,
         bounds=(0.0, 1.0) if track == 1 else _ANY_COST,
@@ -237,5 +241,91 @@ def venom_score() -> Metric:
         options={},
         about="track 1 of SnakeCLEF 2023, from 0 to 100, unrounded",
         bounds=(0.0, 100.0),
+        optional=True,
+    )
+
+
+_TIES = {
+    "optimistic": "right ones first among equal scores, as the organizers sort",
+    "expected": "the mean over all orders of equal scores",
+    "grouped": "equal scores stand or fall together",
+}
+_PAIRS = ("segment", "cls", "score", "true_segment", "true_cls")
+
+
+def cmap(*, ties: Ties = "optimistic") -> Metric:
+    """Class-wise mean average precision over segments."""
+    return Metric(
+        name="cmap" if ties == "optimistic" else f"cmap_{ties}",
+        value=retrieval.cmap,
+        without_each_unit=retrieval.cmap_without_each_unit,
+        reads=_PAIRS,
+        options={"ties": ties},
+        about=f"mean over the classes of the truth of average precision; segments not listed are misses; {_TIES[ties]}",
+    )
+
+
+def rmap(*, ties: Ties = "optimistic") -> Metric:
+    """Segment-wise mean average precision over segments with a bird."""
+    return Metric(
+        name="rmap" if ties == "optimistic" else f"rmap_{ties}",
+        value=retrieval.rmap,
+        without_each_unit=retrieval.rmap_without_each_unit,
+        reads=_PAIRS,
+        options={"ties": ties},
+        about=f"mean over segments with at least one true class of average precision; {_TIES[ties]}",
+    )
+
+
+def adaptive_top_30(*, strict: bool = False) -> Metric:
+    """Accuracy of sets of 30 labels on average, cut by one threshold over all scored items."""
+    rule = "above the threshold" if strict else "at or above the threshold"
+    return Metric(
+        name="adaptive_top_30_strict" if strict else "adaptive_top_30",
+        value=geo.adaptive_accuracy,
+        without_each_unit=geo.adaptive_accuracy_without_each_unit,
+        reads=("sets=strict_sets_of_30",) if strict else ("sets=sets_of_30",),
+        options={},
+        about=f"share of items whose label scores {rule} that leaves 30 labels per item on average; not listed: never",
+        proportion=True,
+    )
+
+
+def mean_set_size() -> Metric:
+    """How many labels the adaptive sets really hold."""
+    return Metric(
+        name="mean_set_size",
+        value=geo.mean_set_size,
+        without_each_unit=geo.mean_set_size_without_each_unit,
+        reads=("sets=sets_of_30",),
+        options={},
+        about="mean number of labels in the sets of adaptive_top_30; above 30 where scores tie at the threshold",
+        bounds=_ANY_COST,
+    )
+
+
+def iou() -> Metric:
+    """Binary intersection over union, each photo with the same weight."""
+    return Metric(
+        name="iou",
+        value=segmentation.mean_iou,
+        without_each_unit=segmentation.mean_iou_without_each_unit,
+        reads=("intersection", "union"),
+        options={},
+        about="mean over photos of intersection over union of the fruiting body; empty against empty counts 1",
+    )
+
+
+def miou(*, background: bool) -> Metric:
+    """Intersection over union of each part, pixels pooled over the set, averaged over parts."""
+    included = "the background is a part" if background else "the background is no part"
+    return Metric(
+        name="miou_with_background" if background else "miou",
+        value=segmentation.pooled_miou,
+        without_each_unit=segmentation.pooled_miou_without_each_unit,
+        reads=("intersection=part_intersection", "union=part_union", "parts"),
+        options={"background": background},
+        about=f"mean over parts of pooled intersection over union; parts that never occur are dropped; {included}",
+        few_units=True,
         optional=True,
     )

@@ -22,6 +22,9 @@ def score(
     classes: Annotated[
         Path | None, typer.Option(help="With --truth: the classes as CSV: label. Else those of the truth.")
     ] = None,
+    media: Annotated[
+        Path | None, typer.Option(help="With --truth of soundscapes: the recordings as CSV: MediaId,seconds,site.")
+    ] = None,
     split: Annotated[str, typer.Option(help="With --data: the part that is scored.")] = "test",
     seed: Annotated[int | None, typer.Option(help="With --data: the seed of drawn parts, if not the run's.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
@@ -30,7 +33,7 @@ def score(
     from fieldmark.cli.printing import print_json, print_scorecards
     from fieldmark.scoring import score as score_run
 
-    card = score_run(benchmark, run, data=data, truth=truth, classes=classes, split=split, seed=seed)
+    card = score_run(benchmark, run, data=data, truth=truth, classes=classes, media=media, split=split, seed=seed)
     if as_json:
         print_json(card.to_json())
     else:

@@ -124,6 +124,16 @@ def adaptive_accuracy_without_each_unit(sets: AdaptiveSets, unit: Codes) -> Valu
     return mean_without_each_unit(sets.hit - sets.gain * (sets.size - sets.mean_size), unit)
 
 
+def mean_set_size(sets: AdaptiveSets) -> float:
+    """The realized mean size of the sets; above K where scores tie at the threshold."""
+    return sets.mean_size
+
+
+def mean_set_size_without_each_unit(sets: AdaptiveSets, unit: Codes) -> Values:
+    """The realized mean size with each unit left out in turn, the threshold staying where it is."""
+    return mean_without_each_unit(sets.size.astype(np.float64), unit)
+
+
 class _Largest:
     """The largest scores seen so far, with their items; those equal to the smallest of them only counted per item."""
 

@@ -24,6 +24,7 @@ def read_lines(
     columns: Sequence[str | Sequence[str]],
     separator: str = ",",
     header: bool = True,
+    more_columns: bool = False,
 ) -> Iterator[tuple[int, list[str]]]:
     """Yields the number and the fields of each line after the header.
 
@@ -33,6 +34,7 @@ def read_lines(
         columns: The columns, each by its name, or by all the names it goes by.
         separator: What stands between two fields.
         header: Whether the first line names the columns.
+        more_columns: Whether there may be others, anywhere; they are passed over.
 
     Raises:
         InputError: When there is no such file, the header is another one, or the file breaks off.
@@ -41,13 +43,18 @@ def read_lines(
     with open_text(path) as text:
         reader = csv.reader(text, delimiter=separator, skipinitialspace=True)
         try:
+            width, places = len(names), list(range(len(names)))
             if header:
-                _check_header(path, next(reader, []), names, separator)
+                found = [field.strip() for field in next(reader, [])]
+                width, places = (
+                    len(found) if more_columns else width,
+                    _places(path, found, names, separator, more_columns),
+                )
             for fields in reader:
-                if len(fields) == len(names):
-                    yield reader.line_num, [field.strip() for field in fields]
+                if len(fields) == width:
+                    yield reader.line_num, [fields[place].strip() for place in places]
                 elif fields:
-                    expected = f"{len(names)} ({separator.join(name[0] for name in names)})"
+                    expected = f"{width} ({separator.join(name[0] for name in names)})"
                     problems.add(reader.line_num, f"{len(fields)} field{'s' if len(fields) != 1 else ''}", expected)
         except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
             line = reader.line_num + 1
@@ -68,10 +75,13 @@ def open_text(path: Path) -> io.TextIOWrapper:
     return io.TextIOWrapper(opened, encoding="utf-8-sig", errors="replace", newline="")
 
 
-def _check_header(path: Path, fields: Sequence[str], names: Sequence[Sequence[str]], separator: str) -> None:
-    found = [field.strip() for field in fields]
-    right = len(found) == len(names) and all(field in known for field, known in zip(found, names, strict=False))
-    if not right:
+def _places(
+    path: Path, found: Sequence[str], names: Sequence[Sequence[str]], separator: str, more_columns: bool
+) -> list[int]:
+    """Where each column stands in the header."""
+    places = [next((place for place, field in enumerate(found) if field in known), -1) for known in names]
+    if -1 in places or (not more_columns and places != list(range(len(found)))):
         expected = separator.join(name[0] for name in names)
-        shown = f"the header {separator.join(found)!r}" if found else "an empty file"
+        shown = f"the header {separator.join(found)!r}" if any(found) else "an empty file"
         raise InputError(path, line=1, found=shown, expected=f"the header {expected!r}")
+    return places

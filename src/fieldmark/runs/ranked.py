@@ -37,6 +37,7 @@ class Ranked:
         separator: What stands between two labels.
         at_least: How many labels a line must list.
         unknown_score: Whether there is a third column that says how strange an item is.
+        more_columns: Whether a file may have other columns, which are passed over.
     """
 
     at_most: int
@@ -44,6 +45,7 @@ class Ranked:
     separator: str = " "
     at_least: int = 1
     unknown_score: bool = False
+    more_columns: bool = False
 
     def write(self, path: Path, predictions: Predictions) -> None:
         """Writes the first `at_most` labels of each item."""
@@ -79,7 +81,8 @@ class Ranked:
         codes = np.full((len(items), self.at_most), -1, dtype=np.int32)
         unknown = np.zeros(len(items), dtype=np.float32) if self.unknown_score else None
         seen: dict[str, int] = {}
-        for line, (item, listed, *score) in read_lines(path, problems, columns=self._columns()):
+        lines = read_lines(path, problems, columns=self._columns(), more_columns=self.more_columns)
+        for line, (item, listed, *score) in lines:
             if item not in row_of:
                 problems.add(line, f"the id {item!r}", "an id of the benchmark")
             elif item in seen:

@@ -1,0 +1,135 @@
+"""The truth as it is given without a release: small tables, in files or in memory."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fieldmark.answers import UNKNOWN_NAME
+from fieldmark.benchmarks.declarations import Task
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.labels import Labels
+from fieldmark.runs.segments import parse_interval, segment_name
+from fieldmark.tables import parse_column, read_csv
+from fieldmark.views import Truth
+
+SEGMENT_S = 5
+
+
+def given_truth(task: Task, truth: Any, classes: Any, media: Any = None) -> tuple[Truth, Labels, pl.DataFrame]:
+    """The truth, the known labels and the table of classes, from files, frames or mappings of columns.
+
+    Args:
+        task: What is asked.
+        truth: `id`, `label` and, where they matter, `unit`, `split`, `date`; for soundscapes events in recordings.
+        classes: `label` and, where they matter, `poisonous`, `rare`; None takes the labels of the truth.
+        media: For soundscapes: `MediaId`, `seconds` and, where it matters, `site`.
+    """
+    if task.item == "segment":
+        return _soundscapes(task, truth, classes, media)
+    rows, where = _frame(truth, "truth", ("id", "label"))
+    twice = rows["id"].is_duplicated().arg_true()
+    if len(twice) > 1:
+        line = int(twice[1]) + 2
+        raise InputError(where, line=line, found=f"the id {rows['id'][line - 2]!r} again", expected="each id once")
+    if "month" in task.by and "month" not in rows.columns and "date" in rows.columns:
+        rows = rows.with_columns(pl.col("date").str.slice(5, 2).alias("month"))
+    units = rows["unit"] if "unit" in rows.columns else rows["id"]
+    known = rows.filter(pl.col("label") != UNKNOWN_NAME)["label"] if task.unknown else rows["label"]
+    labels, table = _classes(classes, known, where)
+    groups = rows.select([name for name in (*task.by, "split") if name in rows.columns])
+    truths = Truth(rows.select(pl.col("id").alias("item_id"), "label"), tuple(rows["id"]), tuple(units), groups)
+    return truths, labels, table
+
+
+def _frame(source: Any, what: str, required: tuple[str, ...]) -> tuple[pl.DataFrame, str]:
+    """A table with text columns from a file, a frame or a mapping of columns, and what to call it in messages."""
+    if isinstance(source, (str, Path)):
+        try:
+            with Path(source).open("rb") as file:
+                return read_csv(file, source, required=required), str(source)
+        except FileNotFoundError as error:
+            raise InputError(source, found="no such file", expected=f"a CSV table of {what}") from error
+    frame = pl.DataFrame(source)
+    for name in required:
+        if name not in frame.columns:
+            raise InputError(what, found=f"the columns {', '.join(frame.columns)}", expected=f"a column {name!r}")
+    return frame.with_columns(pl.all().cast(pl.String)), what
+
+
+def _classes(classes: Any, known: pl.Series, where: str) -> tuple[Labels, pl.DataFrame]:
+    """The known labels and what is known about them; without a table, those that the truth names."""
+    if classes is None:
+        return Labels.of(known), pl.DataFrame({"label": []}, schema={"label": pl.String})
+    table, classes_where = _frame(classes, "classes", ("label",))
+    for flag in ("poisonous", "rare"):
+        if flag in table.columns:
+            table = parse_column(table, flag, bool, classes_where)
+    labels = Labels(tuple(name for name in table["label"].unique(maintain_order=True) if name != UNKNOWN_NAME))
+    strange = [name for name in known if name not in labels.code_of]
+    if strange:
+        raise InputError(where, found=f"the label {strange[0]!r}", expected=f"a label listed in {classes_where}")
+    return labels, table
+
+
+def _soundscapes(task: Task, truth: Any, classes: Any, media: Any) -> tuple[Truth, Labels, pl.DataFrame]:
+    """Events in recordings as labels of five-second segments.
+
+    An event marks every segment it overlaps; one that ends exactly on a boundary does not reach the next.
+    """
+    if media is None:
+        raise MisuseError("Soundscapes need a table of recordings (--media): MediaId, seconds and site.")
+    recordings, media_where = _frame(media, "media", ("MediaId", "seconds"))
+    recordings = parse_column(recordings, "seconds", float, media_where)
+    site = recordings["site"] if "site" in recordings.columns else pl.Series([None] * len(recordings), dtype=pl.String)
+    items: list[str] = []
+    units: list[str] = []
+    sites: list[str | None] = []
+    for name, seconds, place in zip(recordings["MediaId"], recordings["seconds"], site, strict=True):
+        starts = range(0, math.ceil(seconds / SEGMENT_S) * SEGMENT_S, SEGMENT_S)
+        items += [segment_name(name, start) for start in starts]
+        units += [name] * len(starts)
+        sites += [place] * len(starts)
+    events, where = _events(truth)
+    rows = _marked(events, where, set(items))
+    labels, table = _classes(classes, rows["label"], where)
+    return Truth(rows, tuple(items), tuple(units), pl.DataFrame({"site": sites})), labels, table
+
+
+def _events(truth: Any) -> tuple[pl.DataFrame, str]:
+    """Events as `MediaId`, `ClassId` and `interval`; a file has semicolons and no header."""
+    columns = ("MediaId", "ClassId", "interval")
+    if not isinstance(truth, (str, Path)):
+        return _frame(truth, "truth", columns)
+    try:
+        text = Path(truth).read_bytes().decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise InputError(truth, found="no such file", expected="MediaId;ClassId;hh:mm:ss-hh:mm:ss") from error
+    fields = [line.split(";") for line in text.splitlines() if line.strip()]
+    for number, row in enumerate(fields, 1):
+        if len(row) not in (3, 4):
+            found = f"{len(row)} fields"
+            raise InputError(truth, line=number, found=found, expected="MediaId;ClassId;hh:mm:ss-hh:mm:ss")
+    return pl.DataFrame([[field.strip() for field in row[:3]] for row in fields], schema=columns, orient="row"), str(
+        truth
+    )
+
+
+def _marked(events: pl.DataFrame, where: str, items: set[str]) -> pl.DataFrame:
+    """One row per segment and class that an event overlaps."""
+    rows: dict[tuple[str, str], None] = {}
+    for number, (name, label, text) in enumerate(events.select("MediaId", "ClassId", "interval").iter_rows(), 1):
+        interval = parse_interval(text)
+        if interval is None or interval[1] < interval[0]:
+            raise InputError(where, line=number, found=f"the interval {text!r}", expected="hh:mm:ss-hh:mm:ss")
+        first = interval[0] // SEGMENT_S * SEGMENT_S
+        for start in range(first, max(interval[1], first + 1), SEGMENT_S):
+            item = segment_name(name, start)
+            if item not in items:
+                found = f"an event at {start} s of {name!r}"
+                raise InputError(where, line=number, found=found, expected="one within a recording listed in media")
+            rows[item, label] = None
+    return pl.DataFrame(list(rows), schema={"item_id": pl.String, "label": pl.String}, orient="row")

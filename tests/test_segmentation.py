@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+from sklearn.metrics import jaccard_score
+
+import fieldmark
+from fieldmark.errors import InputError
+
+NAME = "fungitastic-mini/segmentation"
+PHOTOS = [f"{n % 2}-{1000 + n // 2}.JPG" for n in range(12)]  # two photos of each of six observations
+
+
+def runs_of(mask: np.ndarray, *, box: bool) -> list[int]:
+    flat = np.concatenate([[False], mask.ravel(), [not mask.ravel()[-1]]])
+    changes = np.flatnonzero(np.diff(flat)).tolist()
+    lengths = np.diff([0, *changes]).tolist()
+    return [*lengths, 0, 0, 1, 1] if box else lengths
+
+
+@pytest.fixture
+def masks() -> dict[str, dict[str, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    made = {}
+    for photo in PHOTOS:
+        cap, stem = rng.random((20, 30)) < 0.3, rng.random((20, 30)) < 0.2
+        made[photo] = {"cap": cap, "stem": stem, "fruiting_body": cap | stem}
+    return made
+
+
+def write_parquet(path, masks, *, box: bool = True) -> None:
+    rows = [
+        {"file_name": photo, "label": part, "width": 30, "height": 20, "rle": runs_of(mask, box=box)}
+        for photo, parts in masks.items()
+        for part, mask in parts.items()
+    ]
+    pl.DataFrame(rows).write_parquet(path)
+
+
+def other(masks, seed: int = 1):
+    rng = np.random.default_rng(seed)
+    return {
+        p: {part: mask ^ (rng.random(mask.shape) < 0.1) for part, mask in parts.items()} for p, parts in masks.items()
+    }
+
+
+@pytest.mark.parametrize("box", [True, False])
+def test_iou_is_the_mean_over_photos_and_miou_is_pooled_over_pixels(tmp_path, masks, box):
+    answered = other(masks)
+    write_parquet(tmp_path / "truth.parquet", masks, box=box)
+    write_parquet(tmp_path / "run.parquet", answered, box=box)
+    card = fieldmark.score(NAME, tmp_path / "run.parquet", truth=tmp_path / "truth.parquet")
+    by_photo = [jaccard_score(masks[p]["fruiting_body"].ravel(), answered[p]["fruiting_body"].ravel()) for p in PHOTOS]
+    assert card.metrics["iou"].value == pytest.approx(np.mean(by_photo))
+    pooled = [
+        jaccard_score(*(np.concatenate([m[p][part].ravel() for p in PHOTOS]) for m in (masks, answered)))
+        for part in ("cap", "stem")
+    ]
+    assert card.metrics["miou"].value == pytest.approx(np.mean(pooled))
+    assert (card.items, card.units, card.classes) == (12, 6, 2)
+    assert card.metrics["iou"].low < card.metrics["iou"].value < card.metrics["iou"].high
+
+
+def test_a_folder_of_pictures_of_another_size_is_scored_like_its_run_lengths(tmp_path, masks):
+    write_parquet(tmp_path / "truth.parquet", masks)
+    (tmp_path / "run").mkdir()
+    for photo, parts in masks.items():
+        large = Image.fromarray(parts["fruiting_body"]).resize((60, 40), Image.Resampling.NEAREST)
+        large.save(tmp_path / "run" / photo.replace(".JPG", ".png"))
+    card = fieldmark.score(NAME, tmp_path / "run", truth=tmp_path / "truth.parquet")
+    assert card.metrics["iou"].value == 1.0
+    assert "miou" not in card.metrics  # the run has no parts
+
+
+def test_parts_may_lie_in_folders(tmp_path, masks):
+    write_parquet(tmp_path / "truth.parquet", masks)
+    for photo, parts in masks.items():
+        for part in ("cap", "stem"):
+            (tmp_path / "run" / part).mkdir(parents=True, exist_ok=True)
+            Image.fromarray(parts[part]).save(tmp_path / "run" / part / f"{photo}.png")
+    card = fieldmark.score(NAME, tmp_path / "run", truth=tmp_path / "truth.parquet")
+    assert card.metrics["miou"].value == 1.0 and card.metrics["iou"].value == 1.0
+
+
+def test_nothing_found_where_nothing_is_counts_one_and_spores_do_not_count(tmp_path):
+    empty, dot = np.zeros((20, 30), dtype=bool), np.eye(20, 30, dtype=bool)
+    truth = {"0-1.JPG": {"fruiting_body": empty}, "0-2.JPG": {"fruiting_body": dot}, "0-3.JPG": {"microscopic": dot}}
+    write_parquet(tmp_path / "truth.parquet", truth)
+    write_parquet(tmp_path / "run.parquet", {p: {"fruiting_body": empty} for p in truth})
+    card = fieldmark.score(NAME, tmp_path / "run.parquet", truth=tmp_path / "truth.parquet")
+    assert (card.items, card.metrics["iou"].value) == (2, 0.5)
+
+
+def test_missing_broken_and_misfitting_masks_are_refused(tmp_path, masks):
+    write_parquet(tmp_path / "truth.parquet", masks)
+    with pytest.raises(InputError, match="found nothing, expected a folder of masks"):
+        fieldmark.score(NAME, tmp_path / "absent", truth=tmp_path / "truth.parquet")
+    (tmp_path / "run").mkdir()
+    with pytest.raises(InputError, match="found no pictures"):
+        fieldmark.score(NAME, tmp_path / "run", truth=tmp_path / "truth.parquet")
+    (tmp_path / "run" / "0-1000.png").write_bytes(b"no picture")
+    with pytest.raises(InputError, match="no mask for 11 of 12 photos"):
+        fieldmark.score(NAME, tmp_path / "run", truth=tmp_path / "truth.parquet")
+    rows = {
+        "file_name": ["0-1.JPG"],
+        "label": ["fruiting_body"],
+        "width": [2],
+        "height": [2],
+        "rle": [[9, 1, 0, 0, 1, 1]],
+    }
+    pl.DataFrame(rows).write_parquet(tmp_path / "bad.parquet")
+    with pytest.raises(InputError, match="runs of 10 pixels in row 0, expected at most 4"):
+        fieldmark.score(NAME, tmp_path / "bad.parquet", truth=tmp_path / "bad.parquet")
