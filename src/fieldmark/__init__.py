@@ -1,7 +1,7 @@
 """Fieldmark: biodiversity-recognition benchmarks as one system.
 
-The library mirrors the verbs of the command line: `fit`, `predict`, `score`, `report`, `load_model`, `dataset`,
-`benchmark`, `world`. Nothing heavy is loaded before it is needed.
+The library mirrors the verbs of the command line: `fit`, `predict`, `score`, `compare`, `report`, `load_model`,
+`dataset`, `benchmark`, `world`. Nothing heavy is loaded before it is needed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from fieldmark.version import __version__
 
 if TYPE_CHECKING:
     from fieldmark.api import benchmark, dataset, world
+    from fieldmark.comparing import compare
     from fieldmark.fitting import fit, predict
     from fieldmark.models import load_model
     from fieldmark.reports import report
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "benchmark": "fieldmark.api",
+    "compare": "fieldmark.comparing",
     "dataset": "fieldmark.api",
     "world": "fieldmark.api",
     "fit": "fieldmark.fitting",
@@ -29,7 +31,7 @@ _HOME = {
     "score": "fieldmark.scoring",
 }
 
-__all__ = ["__version__", "benchmark", "dataset", "fit", "load_model", "predict", "report", "score", "world"]
+__all__ = ["__version__", "benchmark", "compare", "dataset", "fit", "load_model", "predict", "report", "score", "world"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,12 +9,15 @@ from typing import Any
 import polars as pl
 
 from fieldmark.answers import UNKNOWN_NAME
+from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
+from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.files import appearing_folder
 from fieldmark.labels import Labels
 from fieldmark.runs.segments import parse_interval, segment_name
 from fieldmark.tables import parse_column, read_csv
-from fieldmark.views import Truth
+from fieldmark.views import Truth, open_benchmark
 
 SEGMENT_S = 5
 
@@ -58,6 +61,30 @@ def _frame(source: Any, what: str, required: tuple[str, ...]) -> tuple[pl.DataFr
         if name not in frame.columns:
             raise InputError(what, found=f"the columns {', '.join(frame.columns)}", expected=f"a column {name!r}")
     return frame.with_columns(pl.all().cast(pl.String)), what
+
+
+def write_truth(
+    name: str, data: str | Path, out: Path, *, split: str = "test", seed: int = 0, overwrite: bool = False
+) -> int:
+    """Writes the truth of one part of a release as `truth.csv` and `classes.csv`, and returns the number of items.
+
+    Raises:
+        InputError: When the release does not hold the labels of that part.
+    """
+    benchmark = BENCHMARKS[name]
+    opened = open_benchmark(benchmark, open_dataset(benchmark.dataset, data, benchmark.subset), seed=seed)
+    if split not in opened.truth:
+        raise InputError(data, found=f"no labels for {split}", expected="a release that holds them")
+    known = opened.truth[split]
+    units = pl.DataFrame({"item_id": known.items, "unit": known.units})
+    dates = opened.items[split].select("item_id", "date")
+    rows = known.rows.join(units, on="item_id", how="left", maintain_order="left").join(
+        dates, on="item_id", how="left", maintain_order="left"
+    )
+    with appearing_folder(out, overwrite=overwrite) as folder:
+        rows.rename({"item_id": "id"}).write_csv(folder / "truth.csv")
+        opened.dataset.taxa.write_csv(folder / "classes.csv")
+    return len(known.items)
 
 
 def _classes(classes: Any, known: pl.Series, where: str) -> tuple[Labels, pl.DataFrame]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-VERBS = ("list", "world", "fit", "predict", "score", "report", "demo")
+VERBS = ("list", "get", "world", "check", "truth", "fit", "predict", "score", "compare", "report", "demo")
 
 
 def fieldmark(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -107,3 +107,19 @@ def test_importing_fieldmark_is_quick_and_loads_neither_torch_nor_a_web_framewor
     ]
     assert min(float(words[0]) for words in outputs) < 0.3
     assert outputs[0][1:] == []
+
+
+def test_compare_truth_and_check_from_the_shell(make_release, tmp_path):
+    root = make_release()
+    for number in (0, 1):
+        fieldmark("fit", "folder", "--data", root, "--method", "frequent", "--out", tmp_path / f"run{number}")
+    done = fieldmark("compare", tmp_path / "run0", tmp_path / "run1", "--metric", "top_1", "--json")
+    assert json.loads(done.stdout)["differences"][0]["value"] == 0
+    assert fieldmark("truth", "folder", "--data", root, "--out", tmp_path / "truth").returncode == 0
+    truth = ["--truth", tmp_path / "truth" / "truth.csv", "--classes", tmp_path / "truth" / "classes.csv"]
+    from_table = json.loads(fieldmark("score", "folder", tmp_path / "run0", *truth, "--json").stdout)
+    from_release = json.loads(fieldmark("score", "folder", tmp_path / "run0", "--data", root, "--json").stdout)
+    assert from_table["metrics"] == from_release["metrics"]
+    golden = Path(__file__).parents[1] / "golden" / "fungitastic-2025"
+    report = json.loads(fieldmark("check", "fungitastic", golden, "--json").stdout)
+    assert report["sound"] and report["counts"][0]["published"]["FungiTastic, table 9"]["photos"] == 433701
