@@ -33,7 +33,7 @@ class Release:
     taxa: list[dict[str, str]] = field(default_factory=list)
     rows: list[dict[str, str]] = field(default_factory=list)
 
-    def add(self, label: str, counts: Counts, *, dated: bool) -> None:
+    def add(self, label: str, counts: Counts, *, dated: bool, located: bool) -> None:
         rng = np.random.default_rng(len(self.rows))
         for part, count in counts.items():
             folder = self.root / part / label
@@ -49,6 +49,7 @@ class Release:
                         "observation": f"{label}-{part}-{number // 2}",
                         "date": f"2021-{month:02d}-03" if dated else "",
                     }
+                    | (_place(len(self.rows)) if located else {})
                 )
 
     def close(self, *, world: bool) -> Path:
@@ -58,6 +59,10 @@ class Release:
         if world:
             (self.root / "WORLD.json").write_text(json.dumps({"fieldmark_world": 1, "simulated": True}))
         return self.root
+
+
+def _place(number: int) -> dict[str, str]:
+    return {"latitude": f"{50 + number % 7 / 4}", "longitude": f"{8 + number % 5 / 2}", "habitat": "<i>bog</i>"}
 
 
 def _write_table(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
@@ -73,12 +78,13 @@ def write_release(
     *,
     taxa: Mapping[str, Mapping[str, str]] | None = None,
     dated: bool = False,
+    located: bool = False,
     world: bool = False,
 ) -> Path:
     """Writes a release: `{label: {part: photos}}`, and what is known of each label."""
     release = Release(root, [{"label": label, **about} for label, about in (taxa or {}).items()])
     for label, counts in classes.items():
-        release.add(label, counts, dated=dated)
+        release.add(label, counts, dated=dated, located=located)
     return release.close(world=world)
 
 
@@ -88,15 +94,16 @@ def write_run(
     scores: Callable[[Opened, np.ndarray], np.ndarray],
     *,
     scale: Scale = "log_probability",
+    benchmark: str = "folder",
     **about: Any,
 ) -> Path:
     """Writes the folder of a run whose answers are chosen by a function `(opened, truth codes) -> scores`."""
-    benchmark = BENCHMARKS["folder"]
-    opened = open_benchmark(benchmark, open_dataset("folder", root))
+    declared = BENCHMARKS[benchmark]
+    opened = open_benchmark(declared, open_dataset(declared.dataset, root, declared.subset))
     run = Run(
         **{
-            "benchmark": "folder",
-            "version": benchmark.version,
+            "benchmark": benchmark,
+            "version": declared.version,
             "method": "by hand",
             "options": {"pen": "blue"},
             "sees": "item",
@@ -118,7 +125,7 @@ def write_run(
         values = scores(opened, codes).astype(np.float32)
         predictions = Predictions(truth.items, labels, values, scale)
         write_predictions(folder / "predictions" / f"{part}.parquet", predictions.blocks())
-        card = score_predictions(benchmark, predictions, truth, split=part, run=run)
+        card = score_predictions(declared, predictions, truth, split=part, run=run)
         if part == "test" or "test" not in opened.truth:
             card.write(folder / SCORECARD_FILE)
     return folder

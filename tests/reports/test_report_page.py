@@ -74,7 +74,7 @@ def write(runs: list[Path], tmp_path: Path, **options: object) -> tuple[str, Pag
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Page]:
     """The page about one run on the five fungi, for the tests that only read it."""
     folder = tmp_path_factory.mktemp("written")
-    root = write_release(folder / "release", FUNGI, taxa=FUNGI_TAXA, dated=True)
+    root = write_release(folder / "release", FUNGI, taxa=FUNGI_TAXA, dated=True, located=True)
     return write([write_run(folder / "run", root, noisy)], folder)
 
 
@@ -117,7 +117,7 @@ def test_the_title_says_simulated_exactly_for_worlds(
 
 def test_labels_are_escaped_everywhere(written: tuple[str, Page]) -> None:
     html, page = written
-    assert "<b>" not in html
+    assert "<b>" not in html and "<i>bog" not in html
     assert "Boletus <b>&nus" in page.text
 
 
@@ -141,7 +141,10 @@ def test_sections_without_material_are_left_out(make_release: MakeRelease, make_
 def test_every_section_stands_where_there_is_material(written: tuple[str, Page]) -> None:
     _, page = written
     sections = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
-    assert sections == ["scores", "look", "long-tail", "confusions", "ranks", "reliability", "season", "origin"]
+    assert sections == [
+        "scores", "look", "observations", "where-when", "long-tail", "tree",
+        "confusions", "ranks", "reliability", "season", "origin",
+    ]  # fmt: skip
 
 
 def test_a_fitted_run_is_reported_through_the_library(fungi: Path, tmp_path: Path) -> None:

@@ -29,7 +29,12 @@ def render_page(context: Context) -> str:
     """The whole page as text."""
     sections = [SECTIONS[name] for name in SECTIONS]
     rendered = [
-        {"name": section.name, "title": section.title, "html": Markup(section.render(context))}
+        {
+            "name": section.name,
+            "title": section.title,
+            "short": section.title.partition(",")[0],
+            "html": Markup(section.render(context)),
+        }
         for section in sections
         if section.applies(context)
     ]

@@ -17,13 +17,17 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-INK, MUTED, RULE = "#1d2733", "#5c6875", "#dfe4e8"
+INK, MUTED, RULE, WASH = "#1d2733", "#5c6875", "#dfe4e8", "#f5f7f5"
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"
 # Bars are a tint of the blue: solid, so that grid lines do not show through.
 TINT = "#8cbfdd"
+# From little to much: five steps of ColorBrewer's YlGnBu, which stay apart for color-blind eyes and in gray.
+HEAT = ("#ffffcc", "#a1dab4", "#41b6c4", "#2c7fb8", "#253494")
 # The names of these colors as variables in `page.css`.
 VARIABLES = {
-    INK: "ink", MUTED: "muted", RULE: "rule", BLUE: "blue", ORANGE: "orange", GREEN: "green", TINT: "tint",
+    INK: "ink", MUTED: "muted", RULE: "rule", WASH: "wash",
+    BLUE: "blue", ORANGE: "orange", GREEN: "green", TINT: "tint",
+    **{color: f"heat-{step}" for step, color in enumerate(HEAT, start=1)},
 }  # fmt: skip
 
 LOOK = {

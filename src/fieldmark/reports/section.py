@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.labels import UNKNOWN, Labels
+from fieldmark.reports.naming import readable_names
 from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import Scorecard
+from fieldmark.splits import PARTS
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Opened
 
@@ -79,6 +81,14 @@ class Context:
     def labels(self) -> Labels:
         return self.predictions.labels
 
+    @cached_property
+    def _titles(self) -> dict[str, str]:
+        return readable_names(self.opened.dataset.taxa)
+
+    def title(self, label: str) -> str:
+        """A label as a reader would call its class; text that is no label of the release stays as it is."""
+        return self._titles.get(label, label)
+
     @property
     def taxonomy(self) -> Taxonomy:
         return self.opened.view.taxonomy
@@ -117,6 +127,16 @@ class Context:
         """
         trained = tuple(part for part in self.first.run.trained_on if part != self.part)
         return trained or ("train",)
+
+    @property
+    def labeled_parts(self) -> tuple[str, ...]:
+        """The parts whose labels are known, in the order of the benchmark."""
+        items = self.opened.items
+        return tuple(part for part in PARTS if part in items and items[part]["label"].is_not_null().any())
+
+    def observations(self, part: str) -> pl.DataFrame:
+        """The observations behind the items of a part, each once."""
+        return self.opened.items[part].unique("observation_id", keep="first", maintain_order=True)
 
     @cached_property
     def training_items(self) -> pl.DataFrame:

@@ -9,8 +9,15 @@ SECTIONS: Registry[Section] = Registry(
     "section",
     {
         "scores": ("fieldmark.reports.sections.scores:SECTION", "every run with every metric and its interval"),
+        "reported": ("fieldmark.reports.sections.reported:SECTION", "what papers reported, apart from our own results"),
         "look": ("fieldmark.reports.sections.look:SECTION", "a few photos drawn at random, with the answers"),
+        "observations": (
+            "fieldmark.reports.sections.observations:SECTION",
+            "a few observations with everything that is known about them",
+        ),
+        "where-when": ("fieldmark.reports.sections.where_when:SECTION", "a map and a calendar of the observations"),
         "long-tail": ("fieldmark.reports.sections.long_tail:SECTION", "scores of rare and of common classes"),
+        "tree": ("fieldmark.reports.sections.tree:SECTION", "the taxonomy as boxes, colored by recall"),
         "confusions": ("fieldmark.reports.sections.confusions:SECTION", "classes taken for each other, with photos"),
         "ranks": (
             "fieldmark.reports.sections.ranks:SECTION",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,9 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
+from fieldmark.labels import UNKNOWN
 from fieldmark.reports.estimates import Share, share
-from fieldmark.reports.markup import EN_DASH, count, label, render
-from fieldmark.reports.plots import GREEN, MUTED, ORANGE, TINT, draw, percent_axis, stacked
+from fieldmark.reports.markup import EN_DASH, count, render
+from fieldmark.reports.plots import BLUE, GREEN, MUTED, ORANGE, TINT, draw, percent_axis, stacked
+from fieldmark.reports.prior_shift import part_frequencies
 from fieldmark.reports.section import Context
 
 # The lower ends of the bins of training items per class.
@@ -24,6 +27,8 @@ MOST_COLUMNS = 200
 # With no more classes than this their names fit below the plot.
 MOST_NAMES = 30
 NAME_LENGTH = 24
+# Shape and color of the parts that stand as marks on the bars of train.
+MARKERS = {"val": ("o", BLUE), "test": ("D", ORANGE)}
 
 
 @dataclass(frozen=True)
@@ -42,13 +47,13 @@ class Column:
     Args:
         name: The class; empty where several share the column.
         training: Training items per class.
-        scored: Scored items per class.
+        further: Items per class in each part other than train.
         recall: The mean recall of the classes that have scored items, NaN where none has.
     """
 
     name: str
     training: float
-    scored: float
+    further: Mapping[str, float]
     recall: float
 
 
@@ -73,21 +78,23 @@ class LongTail:
             grouped=len(columns) < len(context.labels),
             without_items=int((scored == 0).sum()),
             trained=" + ".join(context.trained_parts),
+            parts=part_frequencies(context),
         )
 
 
 def recall_by_class(context: Context) -> NDArray[np.float64]:
     """The share of each class's items that were answered right; NaN for classes without items."""
     size = len(context.labels)
-    items = np.bincount(context.truth, minlength=size)
-    hits = np.bincount(context.truth[context.correct], minlength=size)
+    known = context.truth != UNKNOWN
+    items = np.bincount(context.truth[known], minlength=size)
+    hits = np.bincount(context.truth[context.correct & known], minlength=size)
     return np.asarray(np.divide(hits, items, out=np.full(size, np.nan), where=items > 0), dtype=np.float64)
 
 
 def frequency_columns(context: Context) -> list[Column]:
     """The classes, most training items first, in at most `MOST_COLUMNS` columns."""
-    training, scored = context.train_counts, context.counts(context.part)
-    recall = recall_by_class(context)
+    training, recall = context.train_counts, recall_by_class(context)
+    further = {part: context.counts(part) for part in context.labeled_parts if part != "train"}
     order = np.lexsort((np.arange(len(training)), -training))
     columns = []
     for classes in np.array_split(order, min(len(order), MOST_COLUMNS)):
@@ -96,7 +103,7 @@ def frequency_columns(context: Context) -> list[Column]:
             Column(
                 name=context.labels.names[classes[0]] if len(classes) == 1 else "",
                 training=float(training[classes].mean()),
-                scored=float(scored[classes].mean()),
+                further={part: float(counts[classes].mean()) for part, counts in further.items()},
                 recall=float(known.mean()) if len(known) else float("nan"),
             )
         )
@@ -106,7 +113,7 @@ def frequency_columns(context: Context) -> list[Column]:
 def bins(context: Context) -> list[Bin]:
     """Recall by how often a class occurs in training; empty bins are left out."""
     place_of_class = np.searchsorted(BIN_STARTS, context.train_counts, side="right") - 1
-    place = place_of_class[context.truth]
+    place = np.where(context.truth == UNKNOWN, UNKNOWN, place_of_class[context.truth])
     found = []
     for number in np.unique(place_of_class):
         inside = place == number
@@ -131,7 +138,7 @@ def _draw_tail(context: Context, columns: list[Column]) -> Markup:
         width=1036,
         height=520 if named else 440,
         description=(
-            f"Above: {context.item_noun}s per class in training and in {context.part}, most frequent class first. "
+            f"Above: {context.item_noun}s per class in each part, most frequent class of training first. "
             "Below: the recall of the same classes."
         ),
     )
@@ -151,7 +158,7 @@ def _paint_tail(figure: Figure, *, context: Context, columns: list[Column], name
     percent_axis(below, f"Recall on {context.part}")
     below.set_xlim(-0.7, len(columns) - 0.3)
     if named:
-        names = [label(column.name) for column in columns]
+        names = [context.title(column.name) for column in columns]
         short = [name if len(name) <= NAME_LENGTH else f"{name[: NAME_LENGTH - 1]}…" for name in names]
         below.set_xticks(place, short, rotation=45, ha="right", rotation_mode="anchor", fontsize=10.5)
     else:
@@ -161,21 +168,25 @@ def _paint_tail(figure: Figure, *, context: Context, columns: list[Column], name
 
 def _paint_counts(axes: Axes, context: Context, columns: list[Column], place: NDArray[np.int64]) -> None:
     training = np.array([column.training for column in columns])
-    scored = np.array([column.scored for column in columns])
     axes.bar(place, training, width=0.92, color=TINT, linewidth=0, label=" + ".join(context.trained_parts))
-    shown = scored > 0
-    size = 5.0 if len(columns) <= 60 else 3.2
-    axes.plot(place[shown], scored[shown], "D", color=ORANGE, markersize=size * 0.8, label=context.part)
+    size = 8.0 if len(columns) <= MOST_NAMES else 5.0 if len(columns) <= 60 else 3.2
+    positive = [training[training > 0]]
+    for part in columns[0].further:
+        counts = np.array([column.further[part] for column in columns])
+        shown = counts > 0
+        shape, color = MARKERS.get(part, ("s", MUTED))
+        axes.plot(place[shown], counts[shown], shape, color=color, markersize=size * 0.8, label=part)
+        positive.append(counts[shown])
+    values = np.concatenate(positive)
     axes.set_yscale("log")
-    positive = np.concatenate([training[training > 0], scored[shown]])
-    axes.set_ylim(min(0.7, float(positive.min()) * 0.7), float(positive.max()) * 1.5)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if positive.max() < 200 else (1,)))
+    axes.set_ylim(min(0.7, float(values.min()) * 0.7), float(values.max()) * 1.5)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if values.max() < 200 else (1,)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_title(f"{context.item_noun.capitalize()}s per class (log scale)")
-    bars, dots = axes.get_legend_handles_labels()[0][::-1]
+    *markers, bars = axes.get_legend_handles_labels()[0]
     axes.legend(
-        handles=[bars, dots], loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0, handletextpad=0.5
+        handles=[bars, *markers], loc="lower right", bbox_to_anchor=(1, 1), ncols=4, borderaxespad=0, handletextpad=0.5
     )
 
 
