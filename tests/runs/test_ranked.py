@@ -30,7 +30,7 @@ def read(tmp_path, content: str | bytes, items=("a", "b")):
         "\ufeffid,predicted\r\na,1 2\r\nb,0\r\n",
         'id,predicted\n"a","1 2"\nb, 0\n',
         "id, predicted\nb,0\na,1  2\n\n",
-        gzip.compress(b"id,predicted\na,1 2\nb,0\n"),
+        gzip.compress(b"id,predicted\na,1 2\nb,0\n", mtime=0),
     ],
 )
 def test_what_cannot_be_misunderstood_is_accepted(tmp_path, content):
@@ -54,7 +54,7 @@ def test_what_cannot_be_misunderstood_is_accepted(tmp_path, content):
         ("id,predicted\na,\nb,1\n", "line 2: found no label"),
         ("id,predicted\na,1,2\nb,1\n", "line 2: found 3 fields, expected 2"),
         (b"id,predicted\na,\xff\nb,1\n", "line 2: found the label '\ufffd'"),
-        (gzip.compress(b"id,predicted\na,1\nb,1\n")[:-9], "something unreadable"),
+        (gzip.compress(b"id,predicted\na,1\nb,1\n", mtime=0)[:-9], "something unreadable"),
     ],
 )
 def test_everything_else_is_refused_with_line_found_and_expected(tmp_path, content, message):
