@@ -10,6 +10,7 @@ from evidence.tables import write_tables
 
 STUDIES = {
     "coverage": "do the 95 % intervals of the closed-set metrics cover?",
+    "challenges": "do the 95 % intervals of the other challenges cover?",
     "baselines": "the baselines on five worlds, beside the best that can be known from the traits (simulated)",
     "birds": "the baselines on birds_cub_odd with its official split (real photos)",
     "fungi": "the baselines on fungi_genera over five drawn splits (real photos)",

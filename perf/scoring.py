@@ -44,7 +44,8 @@ def run() -> dict[str, Any]:
         "classes": CLASSES,
         "sklearn_value_over_our_value": round(times["peer"] / times["value"], 1),
         "sklearn_value_over_our_value_and_interval": round(times["peer"] / times["ours"], 2),
-        "bootstrap_of_1000_over_our_interval": round(1000 * times["value"] / times["ours"], 1),
+        "bootstrap_of_1000_sklearn_values_over_ours": round(1000 * times["peer"] / times["ours"]),
+        "bootstrap_of_1000_of_our_values_over_ours": round(1000 * times["value"] / times["ours"], 1),
         "run_file_seconds_of_1_allowed": round(_run_file(truth, predicted), 2),
     }
 

@@ -63,7 +63,14 @@ def test_masks_lie_over_the_mushroom_and_not_over_the_ground(world):
 
 
 @pytest.mark.parametrize(
-    "benchmark", ["fungitastic/closed", "fungitastic-mini/closed", "fungitastic/open", "fungitastic-fewshot"]
+    "benchmark",
+    [
+        "fungitastic/closed",
+        "fungitastic-mini/closed",
+        "fungitastic/open",
+        "fungitastic/cost-poison",
+        "fungitastic-fewshot",
+    ],
 )
 def test_benchmarks_fit_and_score_on_the_world(world, tmp_path, benchmark):
     result = fieldmark.fit(benchmark, world[0], "frequent", tmp_path / "run")
@@ -71,3 +78,8 @@ def test_benchmarks_fit_and_score_on_the_world(world, tmp_path, benchmark):
     assert result.scorecard.split == ("val" if world[1]["release"] == "2024" else "test")
     assert (tmp_path / "run" / "predictions" / "test.parquet").exists()
     assert (tmp_path / "run" / "run.csv").exists()
+    if world[1]["release"] == "2025":
+        page = fieldmark.report([tmp_path / "run"], tmp_path / "page.html").read_text()
+        assert "(simulated data)" in page and ("an unknown species" in page) == (
+            benchmark in ("fungitastic/open", "fungitastic/cost-poison")
+        )

@@ -45,11 +45,11 @@ def load_context(folders: Sequence[str | Path], *, data: str | Path | None = Non
 
 
 def _named(paths: Sequence[Path], runs: Sequence[Run]) -> tuple[ScoredRun, ...]:
-    """Runs under the name of their method; of their folder too, where two have the same method."""
+    """Runs under the name of their method, or of their folder where two have the same method."""
     methods = [run.method for run in runs]
     return tuple(
         ScoredRun(
-            title=run.method if methods.count(run.method) == 1 else f"{run.method} ({path.resolve().name})",
+            title=run.method if methods.count(run.method) == 1 else path.resolve().name,
             run=run,
             scorecard=Scorecard.read(path / SCORECARD_FILE),
         )

@@ -31,6 +31,18 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f}%"
 
 
+def figure(value: float, share: bool = True, decimals: int | None = None) -> str:
+    """A score as a reader wants it: a share in percent (without the sign), any other as it is.
+
+    >>> figure(0.64177), figure(4.3244, share=False), figure(float("nan"))
+    ('64.2', '4.324', 'undefined')
+    """
+    if value != value:
+        return "undefined"
+    digits = decimals if decimals is not None else 1 if share else 3
+    return f"{100 * value if share else value:.{digits}f}"
+
+
 def sureness(value: float) -> str:
     """A stated confidence; never a certainty that only rounding made.
 
@@ -117,7 +129,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for filter_ in (percent, sureness, count, counted, plural, label, metric, seconds):
+    for filter_ in (percent, figure, sureness, count, counted, plural, label, metric, seconds):
         environment.filters[filter_.__name__] = filter_
     environment.globals["SEES"] = SEES
     return environment

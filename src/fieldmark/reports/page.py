@@ -51,6 +51,7 @@ def render_page(context: Context) -> str:
         ),
         sections=rendered,
         card=card,
+        shares={metric.name for metric in context.task.metrics if metric.is_share},
         primary=primary,
         others=[name for name in card.metrics if name != primary],
         version=__version__,

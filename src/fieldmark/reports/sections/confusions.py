@@ -11,6 +11,7 @@ from fieldmark.labels import UNKNOWN
 from fieldmark.reports.markup import render, sureness
 from fieldmark.reports.section import Context
 
+UNKNOWN_SPECIES = "an unknown species"
 PAIRS = 6
 # Dangerous pairs are shown even where others are more frequent.
 DANGEROUS_PAIRS = 2
@@ -80,7 +81,11 @@ class Confusions:
 def all_pairs(context: Context) -> list[Pair]:
     """Every pair of classes that was confused, most items first, the surest among equals."""
     wrong = np.flatnonzero(~context.correct & (context.predicted != UNKNOWN))
-    totals = np.bincount(context.truth, minlength=len(context.labels))
+    # Unknown species (-1) come last, so that -1 finds them.
+    totals = np.bincount(
+        np.where(context.truth == UNKNOWN, len(context.labels), context.truth), minlength=len(context.labels) + 1
+    )
+    names = (*context.labels.names, UNKNOWN_SPECIES)
     poisonous = _poisonous(context)
     rows_of: dict[tuple[int, int], list[int]] = {}
     for row in wrong:
@@ -92,8 +97,8 @@ def all_pairs(context: Context) -> list[Pair]:
             rows = sorted(rows, key=lambda row: -confidence[row])
         pairs.append(
             Pair(
-                truth=context.labels.names[truth],
-                answer=context.labels.names[answer],
+                truth=names[truth],
+                answer=names[answer],
                 items=len(rows),
                 units=len({int(context.unit[row]) for row in rows}),
                 of=int(totals[truth]),

@@ -86,7 +86,7 @@ def grouping_rank(context: Context) -> str | None:
 def rows_by_taxon(context: Context, rank: str) -> tuple[list[Row], Row]:
     """One row per taxon, most items first, the smaller ones summed; and the total."""
     taxa, taxon_of = context.taxonomy.ranks[rank]
-    true_taxon = taxon_of[context.truth]
+    true_taxon = np.where(context.truth == UNKNOWN, UNKNOWN, taxon_of[context.truth])
     answered = np.where(context.predicted == UNKNOWN, UNKNOWN, taxon_of[context.predicted])
     known = true_taxon != UNKNOWN
     taxon_right = known & (first_taxon(context, rank) == true_taxon)

@@ -33,6 +33,7 @@ class Scores:
             primary=primary.name,
             axis=Axis.around(scored.scorecard.metrics[primary.name] for scored in ordered),
             card=card,
+            shares={metric.name for metric in context.task.metrics if metric.is_share},
         )
 
 
