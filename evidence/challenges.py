@@ -17,7 +17,7 @@ from fieldmark.metrics.geo import adaptive_sets
 from fieldmark.progress import progress
 from fieldmark.scoring import _measure
 
-DRAWS = 300
+DRAWS = 1000
 Draw = Callable[[np.random.Generator], dict[str, Any]]
 
 

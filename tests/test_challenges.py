@@ -229,3 +229,38 @@ def test_the_order_of_lines_and_the_naming_of_classes_change_nothing(run, name):
     )
     for metric, score in first.metrics.items():
         assert renamed.metrics[metric].value == pytest.approx(score.value, nan_ok=True)
+
+
+def test_geolifeclef_also_takes_lists_of_thirty(run):
+    classes, truth = {"label": [str(n) for n in range(40)]}, {"id": ["p", "q"], "label": ["29", "30"]}
+    listed = " ".join(str(n) for n in range(30))
+    card = fieldmark.score(
+        "geolifeclef-2020", run(f"Id,Predicted\np,{listed}\nq,{listed}\n"), truth=truth, classes=classes
+    )
+    assert card.metrics["recall_at_30"].value == 0.5 and card.metrics["mean_set_size"].value == 30
+    with pytest.raises(
+        InputError, match="found the header 'id,species', expected 'observation_id;species_id;score' or"
+    ):
+        fieldmark.score("geolifeclef-2020", run("id,species\n"), truth=truth, classes=classes)
+
+
+def test_dense_scores_in_parquet_are_scored_like_the_run_file(make_release, tmp_path):
+    root = make_release()
+    result = fieldmark.fit("folder", root, "frequent", tmp_path / "run")
+    stored = fieldmark.score("folder", tmp_path / "run" / "predictions" / "test.parquet", data=root)
+    assert stored.metrics == result.scorecard.metrics
+    with pytest.raises(InputError, match="no answer for 6 of 6 ids"):
+        fieldmark.score("folder", tmp_path / "run" / "predictions" / "val.parquet", data=root)
+
+
+def test_observations_are_answered_as_a_whole(tmp_path):
+    root = tmp_path / "world"
+    fieldmark.world("fungitastic", root, size="tiny")
+    settings = {"backbone": "resnet10t", "weights": "random", "size": 32}
+    result = fieldmark.fit("fungiclef-2025", root, "centroid", tmp_path / "run", settings=settings)
+    lines = (tmp_path / "run" / "run.csv").read_text().splitlines()
+    observations = (
+        fieldmark.dataset("fungitastic", root, "FewShot").media.explode("parts").filter(parts="ClosedSet-Test")
+    )
+    assert lines[0] == "observationId,predictions"
+    assert len(lines) - 1 == result.scorecard.items == observations["observation_id"].n_unique()

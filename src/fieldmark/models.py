@@ -52,13 +52,17 @@ class FeatureSource:
         """The part with features, one row per item."""
         from fieldmark.features.extraction import extract
 
-        media = part.items["media_ids"]
-        if (media.list.len() != 1).any():
-            raise ValueError("features are taken of items with exactly one photo each")
+        media, photos = part.items["media_ids"], part.items["media_ids"].list.len().to_numpy().astype(np.int64)
+        if (photos == 0).any():
+            raise ValueError("features are taken of items with at least one photo each")
         if part.read_medium is None:
             raise ValueError("this part comes without a way to open its photos")
         store = FeatureStore(self._store_root, self.backbone.digest)
-        features = extract(list(media.list.first()), part.read_medium, self.backbone, store, where=where, what=what)
+        features = extract(media.explode().to_list(), part.read_medium, self.backbone, store, where=where, what=what)
+        if (photos > 1).any():
+            # An item of several photos has the mean of their features.
+            sums = np.add.reduceat(features, np.cumsum(photos) - photos, axis=0)
+            features = np.asarray(sums / photos[:, None], dtype=np.float32)
         return replace(part, features=features)
 
 

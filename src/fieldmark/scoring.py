@@ -19,7 +19,7 @@ from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.files import write_json
 from fieldmark.labels import Labels
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.predictions import Predictions, read_predictions
 from fieldmark.runs.provenance import RUN_FILE, Run
 from fieldmark.segmentation import MaskAnswers, compare_masks
 from fieldmark.stats.bootstrap import bootstrap_interval, replicated
@@ -267,8 +267,25 @@ def score(
     else:
         known, labels, table = given_truth(benchmark.task, truth, classes, media)
     if not isinstance(run, Predictions):
-        run = benchmark.task.run.read(run, known.items, answer_labels(labels, unknown=benchmark.task.unknown))
+        answers = answer_labels(labels, unknown=benchmark.task.unknown)
+        dense = run.suffix == ".parquet"
+        run = _stored(run, known, answers) if dense else benchmark.task.run.read(run, known.items, answers)
     return score_predictions(benchmark, run, known, split=split, run=provenance, classes=table)
+
+
+def _stored(path: Path, truth: Truth, labels: Labels) -> Predictions:
+    """Predictions from Parquet, checked to answer every item with the labels of the benchmark."""
+    found = read_predictions(path)
+    missing = set(truth.items) - set(found.items)
+    if missing:
+        listed = f"no answer for {len(missing)} of {len(truth.items)} ids ({min(missing)}, ...)"
+        raise InputError(path, found=listed, expected="one for each")
+    strange = [name for name in found.labels.names if name not in labels.code_of]
+    lacking = [name for name in labels.names if name not in found.labels.code_of and name != UNKNOWN_NAME]
+    if strange or lacking:
+        what = f"the label {strange[0]!r}" if strange else f"no label {lacking[0]!r}"
+        raise InputError(path, found=what, expected=f"the {len(labels)} labels of the benchmark")
+    return found
 
 
 def _score_masks(benchmark: Benchmark, run: Any, truth: Any) -> Scorecard:

@@ -135,9 +135,13 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> 
     """
     media = dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
     parts = cut(benchmark.split, media, seed=seed)
-    items = _photo_items(media)
+    items = _observation_items(media) if benchmark.task.item == "observation" else _photo_items(media)
     labels = Labels(tuple(dataset.taxa["label"]))
-    tables = {part: items.filter(members) for part, members in parts.members.items()}
+    answered = media["observation_id" if benchmark.task.item == "observation" else "media_id"]
+    tables = {
+        part: items.filter(pl.col("item_id").is_in(answered.filter(members).implode()))
+        for part, members in parts.members.items()
+    }
     for part in ("train", "val"):
         if tables[part].is_empty():
             raise InputError(
@@ -182,6 +186,15 @@ def _photo_items(media: pl.DataFrame) -> pl.DataFrame:
         media_ids=pl.concat_list("media_id"),
     ).drop("media_id", "path", "parts")
     return ITEMS.check(items, "items")
+
+
+def _observation_items(media: pl.DataFrame) -> pl.DataFrame:
+    """One item per observation, with all its photos."""
+    context = [name for name in media.columns if name not in ("media_id", "path", "parts", "observation_id")]
+    items = media.group_by("observation_id", maintain_order=True).agg(
+        pl.col("media_id").alias("media_ids"), pl.col(context).first()
+    )
+    return ITEMS.check(items.with_columns(item_id="observation_id"), "items")
 
 
 def _visible(items: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:

@@ -1,0 +1,32 @@
+"""Challenges that take runs in more than one format: the first line of a file tells which it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fieldmark.errors import InputError
+from fieldmark.labels import Labels
+from fieldmark.runs.lines import open_text
+from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.ranked import Ranked
+from fieldmark.runs.scored import Scored
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Several formats by the header they begin with; the first is the one that is written."""
+
+    formats: Mapping[str, Ranked | Scored]
+
+    def write(self, path: Path, predictions: Predictions) -> None:
+        next(iter(self.formats.values())).write(path, predictions)
+
+    def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
+        with open_text(path) as text:
+            header = text.readline().strip().replace(" ", "")
+        if header not in self.formats:
+            expected = " or ".join(repr(known) for known in self.formats)
+            raise InputError(path, line=1, found=f"the header {header!r}", expected=expected)
+        return self.formats[header].read(path, items, labels)
