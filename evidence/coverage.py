@@ -1,8 +1,9 @@
 """Do the 95 % intervals of the closed-set metrics cover?
 
 Test sets are drawn again and again from a fixed classifier on a long-tailed, clustered population. The estimand is the
-expected score at that test size, taken as the mean over all draws. Beside the intervals of the scorecard stand a
-percentile bootstrap over units and one over items, which takes photos of one observation for independent.
+expected score at that test size, taken as the mean over all draws. Beside the intervals of the scorecard stand three
+percentile bootstraps: over units, over items (which takes photos of one observation for independent), and over units
+within their true class.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from fieldmark.stats.intervals import interval, pseudo_values
 
 DRAWS, BOOTSTRAPS = 1000, 200
 BOOTSTRAPPED_DRAWS = 200
+OVER = ("units", "items", "units within class")
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def run() -> dict[str, Any]:
 def _study(name: str, population: Population, seed: int, tick: Callable[[int], None]) -> list[dict[str, Any]]:
     metrics = FOLDER.task.metrics
     found: dict[str, list[tuple[float, Any]]] = {metric.name: [] for metric in metrics}
-    boots: dict[str, list[tuple[tuple[float, float], tuple[float, float]]]] = {metric.name: [] for metric in metrics}
+    boots: dict[str, list[list[tuple[float, float]]]] = {metric.name: [] for metric in metrics}
     rng = np.random.default_rng(seed)
     for number in range(DRAWS):
         fields = population.draw(rng, np.random.default_rng(1000 + seed))
@@ -88,9 +90,7 @@ def _study(name: str, population: Population, seed: int, tick: Callable[[int], N
             pseudo = pseudo_values(value, metric.without_each_unit(**arguments, unit=fields["unit"]))
             found[metric.name].append((value, interval(value, pseudo, proportion=metric.proportion)))
             if number < BOOTSTRAPPED_DRAWS:
-                boots[metric.name].append(
-                    (_bootstrap(metric, fields, True, rng), _bootstrap(metric, fields, False, rng))
-                )
+                boots[metric.name].append([_bootstrap(metric, fields, over, rng) for over in OVER])
         tick(1)
     rows = []
     for metric in metrics:
@@ -101,23 +101,27 @@ def _study(name: str, population: Population, seed: int, tick: Callable[[int], N
         row["coverage"] = round(float(np.mean([b.low <= target <= b.high for b in given])), 3)
         row["relative_width"] = round(float(np.mean([b.high - b.low for b in given]) / (2 * 1.96 * spread)), 2)
         row["without_interval"] = round(1 - len(given) / DRAWS, 3)
-        for place, kind in enumerate(("units", "items")):
-            bounds = [pair[place] for pair in boots[metric.name]]
-            row[f"bootstrap_{kind}_coverage"] = round(
-                float(np.mean([low <= target <= high for low, high in bounds])), 3
-            )
+        for place, over in enumerate(OVER):
+            held = [low <= target <= high for low, high in (bounds[place] for bounds in boots[metric.name])]
+            row[f"bootstrap_{over.replace(' ', '_')}_coverage"] = round(float(np.mean(held)), 3)
         rows.append(row)
     return rows
 
 
-def _bootstrap(metric: Any, fields: dict[str, Any], by_unit: bool, rng: np.random.Generator) -> tuple[float, float]:
-    """The percentile interval over resampled units, or over resampled items."""
-    unit = fields["unit"] if by_unit else np.arange(len(fields["unit"]))
+def _bootstrap(metric: Any, fields: dict[str, Any], over: str, rng: np.random.Generator) -> tuple[float, float]:
+    """The percentile interval over resampled units, items, or units within their class."""
+    unit = np.arange(len(fields["unit"])) if over == "items" else fields["unit"]
     order = np.argsort(unit, kind="stable")
     starts = np.append(np.searchsorted(unit[order], np.arange(unit.max() + 1)), len(unit))
+    strata = (
+        fields["truth"][order[starts[:-1]]] if over == "units within class" else np.zeros(unit.max() + 1, dtype=int)
+    )
+    by_stratum = np.argsort(strata, kind="stable")
+    first = np.searchsorted(strata[by_stratum], strata[by_stratum], side="left")
+    size = np.searchsorted(strata[by_stratum], strata[by_stratum], side="right") - first
     values = []
     for _ in range(BOOTSTRAPS):
-        chosen = rng.integers(0, unit.max() + 1, unit.max() + 1)
+        chosen = by_stratum[first + np.floor(rng.random(len(size)) * size).astype(int)]
         sizes = starts[chosen + 1] - starts[chosen]
         offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         rows = order[np.repeat(starts[chosen], sizes) + offsets]

@@ -59,15 +59,17 @@ def _coverage(name: str, result: dict[str, Any]) -> str:
             f"{row['relative_width']:.2f}",
             f"{100 * row['bootstrap_units_coverage']:.1f}",
             f"{100 * row['bootstrap_items_coverage']:.1f}",
+            f"{100 * row['bootstrap_units_within_class_coverage']:.1f}",
         ]
         for row in result["rows"]
     ]
-    columns = ["population (simulated)", "metric", "coverage", "width", "bootstrap, units", "bootstrap, items"]
+    columns = ["population (simulated)", "metric", "coverage", "width", "bootstrap: units", "items", "units in class"]
     return (
         "## Do the intervals cover?\n\n"
         f"Share of {result['draws']:,} simulated test sets whose 95 % interval holds the expected score, in percent; "
         "mean width relative to the true sampling distribution; for comparison the coverage of percentile bootstraps "
-        f"over units and over items ({result['bootstrapped_draws']} test sets).\n\n" + _table(columns, rows)
+        f"over units, over items, and over units within their class ({result['bootstrapped_draws']} test sets).\n\n"
+        + _table(columns, rows)
     )
 
 
