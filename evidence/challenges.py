@@ -15,7 +15,7 @@ import numpy as np
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.metrics.geo import adaptive_sets
 from fieldmark.progress import progress
-from fieldmark.scoring import _measure
+from fieldmark.scoring import measure
 
 DRAWS = 1000
 Draw = Callable[[np.random.Generator], dict[str, Any]]
@@ -168,7 +168,7 @@ def _study(name: str, benchmark: str, draw: Draw, seed: int, tick: Callable[[int
         answers: Any = SimpleNamespace(
             **fields, truths=SimpleNamespace(units=[f"{unit:06d}" for unit in fields["unit"]])
         )
-        for metric, score in _measure(declared, answers)[1].items():
+        for metric, score in measure(declared, answers)[1].items():
             found.setdefault(metric, []).append(score)
         tick(1)
     rows = []

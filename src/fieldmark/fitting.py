@@ -104,22 +104,7 @@ def fit(
             fitted, fitted_steps, val_predictions = _fit(configured, unfitted, view)
             final, trained_on = _final(fitted, view, opened.val_is_drawn)
         model = _model(method, final, fitted_steps, opened, features, trained_on, seed)
-        run = Run(
-            benchmark=declared.name,
-            version=declared.version,
-            method=method,
-            options=asdict(final.method),  # type: ignore[call-overload]
-            sees=configured.sees,
-            features=source.backbone.about if source else None,
-            steps=[step_to_data(step) for step in fitted_steps],
-            trained_on=trained_on,
-            seed=seed,
-            data=str(Path(data).resolve()) if Path(data).exists() else str(data),
-            data_digest=opened.dataset.digest,
-            world=opened.dataset.release.world,
-            remarks=list(opened.dataset.remarks),
-            seconds=seconds,
-        )
+        run = _provenance(model, opened, source, data, seconds)
         predictions = {"val": val_predictions}
         with _timed(seconds, "predict"):
             if view.test is not None:
@@ -175,6 +160,11 @@ def _configure(method: str, settings: Mapping[str, Any]) -> tuple[Method, Featur
 
 
 def _check_allowed(name: str, method: Method, task: Task) -> None:
+    if task.item not in ("photo", "observation"):
+        raise MisuseError(
+            f"The benchmark asks about a {task.item}, which no method here answers yet; "
+            "runs made elsewhere can be scored with `fieldmark score`."
+        )
     if method.sees not in task.sees:
         allowed = " or ".join(task.sees)
         raise MisuseError(f"The method {name!r} is shown {method.sees} at prediction time; the task allows {allowed}.")
@@ -235,6 +225,27 @@ def _model(
         "world": opened.dataset.release.world,
     }
     return Model(name, fitted, steps, opened.view.labels, opened.dataset.taxa, features, trained)
+
+
+def _provenance(
+    model: Model, opened: Opened, source: FeatureSource | None, data: str | Path, seconds: dict[str, float]
+) -> Run:
+    return Run(
+        benchmark=opened.benchmark.name,
+        version=opened.benchmark.version,
+        method=model.name,
+        options=asdict(model.fitted.method),  # type: ignore[call-overload]
+        sees=model.fitted.method.sees,
+        features=source.backbone.about if source else None,
+        steps=[step_to_data(step) for step in model.steps],
+        trained_on=model.trained["parts"],
+        seed=model.trained["seed"],
+        data=str(Path(data).resolve()) if Path(data).exists() else str(data),
+        data_digest=opened.dataset.digest,
+        world=opened.dataset.release.world,
+        remarks=list(opened.dataset.remarks),
+        seconds=seconds,
+    )
 
 
 def _write(

@@ -139,7 +139,7 @@ def score_predictions(
         predictions = predictions.with_label(UNKNOWN_NAME)
     known = Labels(tuple(name for name in predictions.labels.names if name != UNKNOWN_NAME))
     answers = Answers(predictions, truth, known, pl.DataFrame() if classes is None else classes, _depth(benchmark))
-    unit_ids, scores, pseudo = _measure(benchmark, answers)
+    unit_ids, scores, pseudo = measure(benchmark, answers)
     return Scorecard(
         benchmark=benchmark.name,
         version=benchmark.version,
@@ -160,7 +160,7 @@ def _depth(benchmark: Benchmark) -> int:
     return max(int(metric.options.get("k", 1)) for metric in benchmark.task.metrics)
 
 
-def _measure(
+def measure(
     benchmark: Benchmark, answers: Answers | MaskAnswers
 ) -> tuple[tuple[str, ...], dict[str, Score], dict[str, NDArray[np.float64]]]:
     """Every metric with its interval, and the pseudo-values per unit of those that have them."""
@@ -216,7 +216,7 @@ def _by_group(benchmark: Benchmark, answers: Answers) -> dict[str, dict[str, dic
         values = answers.truths.groups[column]
         for value in sorted(values.drop_nulls().unique()):
             part = replace(answers, truths=answers.truths.take((values == value).fill_null(False).to_numpy()))
-            found.setdefault(column, {})[str(value)] = _measure(benchmark, part)[1]
+            found.setdefault(column, {})[str(value)] = measure(benchmark, part)[1]
     return found
 
 
@@ -292,7 +292,7 @@ def _score_masks(benchmark: Benchmark, run: Any, truth: Any) -> Scorecard:
     if not isinstance(run, (str, Path)) or not isinstance(truth, (str, Path)):
         raise MisuseError("Masks are scored from files: a folder of pictures or Parquet, for the run and for --truth.")
     answers = compare_masks(Path(run), Path(truth))
-    unit_ids, scores, pseudo = _measure(benchmark, answers)
+    unit_ids, scores, pseudo = measure(benchmark, answers)
     return Scorecard(
         benchmark=benchmark.name,
         version=benchmark.version,

@@ -37,6 +37,7 @@ from PIL import Image
 
 from fieldmark.errors import InputError
 from fieldmark.release import Release
+from fieldmark.runlengths import decode_runs
 
 Mask = NDArray[np.bool_]
 
@@ -105,13 +106,7 @@ def decode_rle(runs: Sequence[int], height: int, width: int) -> Mask:
     Raises:
         ValueError: When the runs do not fill the picture.
     """
-    lengths = np.asarray(runs[:-BOX_NUMBERS], dtype=np.int64)
-    if lengths.sum() > height * width or (lengths < 0).any():
-        raise ValueError(f"runs of {lengths.sum()} pixels for a picture of {height * width}")
-    flat = np.repeat(np.arange(len(lengths)) % 2 == 1, lengths)
-    whole = np.zeros(height * width, dtype=bool)
-    whole[: len(flat)] = flat
-    return whole.reshape(height, width)
+    return decode_runs(runs[:-BOX_NUMBERS], height, width)
 
 
 def mask_files(release: Release) -> list[str]:

@@ -23,6 +23,7 @@ from PIL import Image, UnidentifiedImageError
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.labels import Labels
+from fieldmark.runlengths import decode_runs
 from fieldmark.runs.predictions import Predictions
 
 Mask = NDArray[np.bool_]
@@ -157,10 +158,8 @@ def _unrolled(runs: list[int], height: int, width: int, path: Path, row: int) ->
     """Run lengths as a mask, with or without the four numbers of a box behind them."""
     size = height * width
     lengths = runs if sum(runs) == size else runs[:-4]
-    if sum(lengths) > size or any(length < 0 for length in lengths):
-        found = f"runs of {sum(lengths)} pixels"
-        raise InputError(path, found=f"{found} in row {row}", expected=f"at most {size} for {height} x {width}")
-    flat = np.zeros(size, dtype=np.bool_)
-    drawn = np.repeat(np.arange(len(lengths)) % 2 == 1, lengths)
-    flat[: len(drawn)] = drawn
-    return flat.reshape(height, width)
+    try:
+        return decode_runs(lengths, height, width)
+    except ValueError as error:
+        expected = f"at most {size} for {height} x {width}"
+        raise InputError(path, found=f"runs of {sum(lengths)} pixels in row {row}", expected=expected) from error
