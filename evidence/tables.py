@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from evidence.fewshot import summary
 from evidence.results import RESULTS, read_result
 from fieldmark.stats.intervals import interval
 
@@ -21,6 +22,7 @@ def write_tables() -> Path:
         "challenges": _challenges,
         "birds": _birds,
         "fungi": _fungi,
+        "fewshot": _few_shot,
         "baselines": _baselines,
         "perf-scoring": _perf,
         "perf-photos": _perf,
@@ -110,6 +112,19 @@ def _fungi(name: str, result: dict[str, Any]) -> str:
         "## Baselines on real fungi\n\n"
         f"`fungi_genera`, nine genera; mean over {len(result['seeds'])} drawn splits (lowest to highest), percent.\n\n"
         + _table(["", *metrics], rows)
+    )
+
+
+def _few_shot(name: str, result: dict[str, Any]) -> str:
+    rows = [
+        [method, *(_percent(summary(by_shots[str(shots)])) for shots in result["shots"])]
+        for method, by_shots in result["rows"].items()
+    ]
+    return (
+        "## Few photos per species (real birds)\n\n"
+        f"`birds_cub_odd`, frozen EfficientNet-Lite0 at 160 px, official test photos: top-1 in percent, mean of "
+        f"{result['draws']} draws with its 95 % interval over draws. Settings come from val.\n\n"
+        + _table(["", *(f"{shots} per species" for shots in result["shots"])], rows)
     )
 
 

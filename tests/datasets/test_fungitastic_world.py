@@ -38,6 +38,8 @@ def test_every_layer_opens(world):
     masks = [dataset.layers["masks"](media_id) for media_id in dataset.media["media_id"]]
     drawn = [found for found in masks if found]
     assert drawn and all("fruiting_body" in found or "microscopic" in found for found in drawn)
+    spores = [bool(dataset.layers["microscopic"](media_id)) for media_id in dataset.media["media_id"]]
+    assert spores == [bool(found) and "microscopic" in found for found in masks]
     assert any(dataset.layers["caption"](media_id) for media_id in dataset.media["media_id"])
     observation = dataset.media["observation_id"][0]
     climate = dataset.layers["climate"](observation)

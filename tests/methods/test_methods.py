@@ -3,7 +3,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.covariance import shrunk_covariance
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import Ridge as SkRidge
 from sklearn.neighbors import KNeighborsClassifier
 
 from fieldmark.errors import MisuseError
@@ -12,7 +15,9 @@ from fieldmark.methods import METHODS
 from fieldmark.methods.centroid import Centroid
 from fieldmark.methods.frequent import Frequent
 from fieldmark.methods.knn import NearestNeighbors
+from fieldmark.methods.lda import Discriminant
 from fieldmark.methods.linear import Linear
+from fieldmark.methods.ridge import Ridge
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part, View
 
@@ -45,7 +50,7 @@ def test_every_method_scores_every_label_of_every_item_and_again_from_its_arrays
     assert (again == predictions.scores).all()
 
 
-@pytest.mark.parametrize("name", ["centroid", "knn", "linear"])
+@pytest.mark.parametrize("name", ["centroid", "knn", "ridge", "lda", "linear"])
 def test_methods_that_look_beat_the_one_that_does_not(name, view):
     def accuracy(method) -> float:
         return float((method.fit(view).predict(view.test, LABELS).top(1)[:, 0] == view.test.truth).mean())
@@ -82,6 +87,56 @@ def test_linear_takes_its_regularizer_from_val_and_keeps_it(view):
     assert fitted.method.fit(view.with_val_in_train()).method.l2 == fitted.method.l2
     with pytest.raises(MisuseError, match="chooses l2 on val"):
         Linear().fit(view.with_val_in_train())
+
+
+def test_ridge_finds_the_weights_that_scikit_learn_finds(view):
+    fitted = Ridge(l2=0.1).fit(view)
+    unit = [p.features / np.linalg.norm(p.features, axis=1, keepdims=True) for p in (view.train, view.test)]
+    reference = SkRidge(alpha=0.1 * len(unit[0])).fit(unit[0], np.eye(4)[view.train.truth])
+    assert fitted.predict(view.test, LABELS).scores == pytest.approx(reference.predict(unit[1]), abs=1e-4)
+
+
+def test_lda_ranks_as_scikit_learn_with_the_same_shrinkage(view):
+    unit = [p.features / np.linalg.norm(p.features, axis=1, keepdims=True) for p in (view.train, view.test)]
+    reference = LinearDiscriminantAnalysis(solver="lsqr", covariance_estimator=Pooled(0.3), priors=np.ones(3) / 3)
+    reference.fit(unit[0].astype(np.float64), view.train.truth)
+    ours = Discriminant(shrinkage=0.3).fit(view).predict(view.test, LABELS).scores[:, :3]
+    theirs = reference.decision_function(unit[1].astype(np.float64))
+    centered = ours - ours.mean(axis=1, keepdims=True), theirs - theirs.mean(axis=1, keepdims=True)
+    # The reference divides each class's scatter by its own size; the pooled covariance differs by a factor near one.
+    correlation = np.corrcoef(centered[0].ravel(), centered[1].ravel())[0, 1]
+    assert correlation > 0.98
+    assert (ours.argmax(axis=1) == theirs.argmax(axis=1)).mean() > 0.9
+
+
+class Pooled:
+    """The covariance estimator that scikit-learn calls once per class: shrunk towards its own average."""
+
+    def __init__(self, shrinkage: float) -> None:
+        self.shrinkage = shrinkage
+
+    def fit(self, values: np.ndarray):
+        self.covariance_ = shrunk_covariance(np.cov(values, rowvar=False, bias=True), self.shrinkage)
+        return self
+
+
+def test_one_photo_per_class_is_enough_for_centroids_ridge_and_lda():
+    features = np.eye(3, 8, dtype=np.float32) + 0.01
+    train = Part(pl.DataFrame({"item_id": ["a", "b", "c"]}), np.arange(3, dtype=np.int32), features=features)
+    taxonomy = Taxonomy.of(LABELS, pl.DataFrame({"label": LABELS.names}))
+    view = View(LABELS, taxonomy, train, train, None, None)
+    for method in (Centroid(), NearestNeighbors(k=1), Ridge(l2=0.1), Discriminant(shrinkage=0.5)):
+        answers = method.fit(view).predict(train, LABELS)
+        assert answers.top(1)[:, 0].tolist() == [0, 1, 2] and np.isfinite(answers.scores).all()
+
+
+def test_identical_features_are_answered_without_an_error():
+    same = np.ones((6, 5), dtype=np.float32)
+    train = Part(pl.DataFrame({"item_id": list("abcdef")}), np.array([0, 0, 1, 1, 2, 2], dtype=np.int32), features=same)
+    taxonomy = Taxonomy.of(LABELS, pl.DataFrame({"label": LABELS.names}))
+    for name in METHODS:
+        answers = METHODS[name]().fit(View(LABELS, taxonomy, train, train, None, None)).predict(train, LABELS)
+        assert np.isfinite(answers.scores).all() and (answers.top(1) != 3).all()
 
 
 def test_knn_votes_for_the_class_scikit_learn_votes_for(view):

@@ -86,6 +86,7 @@ def layers(release: Release, subset: str, captions: Mapping[str, str]) -> dict[s
     found: dict[str, Callable[[str], Any]] = {}
     if subset == "Mini" and mask_files(release):
         found["masks"] = _masks_by_photo(release)
+        found["microscopic"] = _microscopic(release)
     if captions or release.exists("captions"):
         found["caption"] = lambda media_id: captions.get(media_id) or read_caption(release, media_id)
     if release.exists(CLIMATE_FILE):
@@ -192,6 +193,18 @@ def _masks_by_photo(release: Release) -> Callable[[str], dict[str, Mask] | None]
         return parts or None
 
     return masks
+
+
+def _microscopic(release: Release) -> Callable[[str], bool | None]:
+    """Whether a photo shows spores under a microscope; None where it has no mask, so that nobody has said."""
+
+    @cache
+    def flags() -> dict[str, bool]:
+        tables = [pl.read_parquet(release.read(path), columns=["file_name", "label"]) for path in mask_files(release)]
+        rows = pl.concat(tables).group_by("file_name").agg((pl.col("label") == MICROSCOPIC).any())
+        return dict(rows.iter_rows())
+
+    return lambda media_id: flags().get(media_id)
 
 
 def _climate_by_observation(release: Release) -> Callable[[str], dict[str, Any] | None]:

@@ -11,6 +11,11 @@ METHODS: Registry[type[Method]] = Registry(
         "frequent": ("fieldmark.methods.frequent:Frequent", "the training frequencies, whatever the photo shows"),
         "centroid": ("fieldmark.methods.centroid:Centroid", "the nearest class mean by cosine"),
         "knn": ("fieldmark.methods.knn:NearestNeighbors", "a weighted vote of the nearest training photos"),
+        "ridge": ("fieldmark.methods.ridge:Ridge", "least squares, penalty from val; good with few photos"),
+        "lda": (
+            "fieldmark.methods.lda:Discriminant",
+            "Gaussian labels, one shrunk covariance; good with few photos",
+        ),
         "linear": ("fieldmark.methods.linear:Linear", "multinomial logistic regression, regularizer from val"),
     },
 )
