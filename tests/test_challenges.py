@@ -203,6 +203,13 @@ def test_semi_inat(run):
     assert (card.metrics["top_1"].value, card.metrics["top_5"].value) == (0.5, 1.0)
 
 
+def test_confusion_between_phyla_is_counted_where_classes_name_them(run):
+    truth = {"id": list("pqr"), "label": ["3", "0", "1"]}
+    classes = {"label": list("0123"), "group": ["Chordata", "Chordata", "Mollusca", "Mollusca"]}
+    card = fieldmark.score("semi-inat-2021", run("Id,Category\np,2\nq,2\nr,0\n"), truth=truth, classes=classes)
+    assert card.confusion == {"groups": ["Chordata", "Mollusca"], "counts": [[1, 1], [0, 1]]}
+
+
 def test_public_and_private_parts_are_shown_apart(run):
     truth = {"id": ["1", "2"], "label": ["a", "b"], "split": ["public", "private"]}
     card = fieldmark.score("folder", run("id,predicted\n1,a\n2,a\n"), truth=truth)

@@ -78,3 +78,12 @@ def test_a_wrong_truth_is_refused(run_file, tmp_path, truth, message):
 def test_the_truth_comes_from_exactly_one_place(run_file):
     with pytest.raises(MisuseError, match="either --data ROOT or --truth FILE"):
         fieldmark.score("folder", run_file)
+
+
+def test_without_a_list_of_classes_those_of_the_truth_and_of_the_run_count(run_file):
+    card = fieldmark.score("folder", run_file, truth=TRUTH)
+    assert card.classes == 4  # d is named by the run alone
+    listed = fieldmark.score("folder", run_file, truth=TRUTH, classes={"label": list("abcd")})
+    assert card.metrics == listed.metrics
+    with pytest.raises(InputError, match="found the label 'd', expected a label of the benchmark"):
+        fieldmark.score("folder", run_file, truth=TRUTH, classes={"label": list("abc")})

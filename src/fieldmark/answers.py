@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -160,6 +161,25 @@ class Answers:
     def is_rare(self) -> NDArray[np.bool_]:
         """For each item whether its true label is listed as rare."""
         return self._flag("rare")[self.truth]
+
+    def confusion(self) -> dict[str, Any] | None:
+        """How often items of one group of labels are answered with another, where the classes name a `group`.
+
+        Returns:
+            `groups`, and `counts` with one row per true group and one column per answered one; unknown and unanswered
+            items stand in none.
+        """
+        if "group" not in self.classes.columns:
+            return None
+        group_of = dict(self.classes.select("label", "group").drop_nulls().iter_rows())
+        groups = Labels.of(group_of.values())
+        codes = groups.encode([group_of.get(name) for name in self.known.names])
+        seen = (self.truth != UNKNOWN) & (self.predicted != UNKNOWN)
+        true, answered = codes[self.truth[seen]], codes[self.predicted[seen]]
+        both = (true != UNKNOWN) & (answered != UNKNOWN)
+        counts = np.zeros((len(groups), len(groups)), dtype=np.int64)
+        np.add.at(counts, (true[both], answered[both]), 1)
+        return {"groups": list(groups.names), "counts": counts.tolist()}
 
     def _flag(self, name: str) -> NDArray[np.bool_]:
         if name not in self.classes.columns:

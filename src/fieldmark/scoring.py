@@ -56,6 +56,7 @@ class Scorecard:
         metrics: The values with their intervals, the primary metric first.
         conventions: In words, for each metric and for the intervals.
         groups: The same metrics by month, site or whatever the task names, for each value.
+        confusion: Counts of true against answered groups of labels (phyla), where the classes name them.
         provenance: Method, what it saw, and whether the data are simulated (None where not known).
         pseudo: One pseudo-value per unit and metric, for comparisons; kept out of the JSON.
         unit_ids: The units behind the pseudo-values.
@@ -70,6 +71,7 @@ class Scorecard:
     metrics: dict[str, Score]
     conventions: dict[str, str]
     groups: dict[str, dict[str, dict[str, Score]]] = field(default_factory=dict)
+    confusion: dict[str, Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     pseudo: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
     unit_ids: tuple[str, ...] = field(default=(), repr=False, compare=False)
@@ -105,6 +107,9 @@ class Scorecard:
         except FileNotFoundError as error:
             hint = "Make one with `fieldmark fit` or `fieldmark score`."
             raise InputError(path, found="no such file", expected="a scorecard", hint=hint) from error
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            hint = "Score the run again."
+            raise InputError(path, found=f"something else ({error})", expected="a scorecard", hint=hint) from error
         pseudo = {name: units[name].to_numpy() for name in units.columns if name != "unit"}
         return cls(**data, pseudo=pseudo, unit_ids=tuple(units["unit"]))
 
@@ -149,6 +154,7 @@ def score_predictions(
         classes=len(known),
         metrics=scores,
         groups=_by_group(benchmark, answers),
+        confusion=None if benchmark.task.item == "segment" else answers.confusion(),
         conventions=_conventions(benchmark),
         provenance=_provenance(run),
         pseudo=pseudo,
@@ -239,7 +245,7 @@ def score(
         data: The release that holds the truth; or:
         truth: A table (or CSV file) with `id`, `label` and, where rows are not independent, `unit`.
         classes: A table (or CSV file) with `label`: the classes of the benchmark, and what metrics want to know about
-            them (`poisonous`, `rare`). Without it, those of the truth.
+            them (`poisonous`, `rare`). Without it, those of the truth and of the run.
         media: For soundscapes, a table (or CSV file) with `MediaId`, `seconds` and `site`, so that silence counts.
         split: The part of the release that is scored.
         seed: The seed of drawn parts; without it, the one in the run's folder, or 0.
@@ -266,6 +272,9 @@ def score(
         known, labels, table = opened.truth[split], opened.view.labels, opened.dataset.taxa
     else:
         known, labels, table = given_truth(benchmark.task, truth, classes, media)
+        if classes is None and isinstance(run, Path) and run.suffix != ".parquet":
+            # Nobody says which classes there are: those of the truth and those of the run.
+            labels = Labels.of({*labels.names, *benchmark.task.run.labels_in(run)} - {UNKNOWN_NAME})
     if not isinstance(run, Predictions):
         answers = answer_labels(labels, unknown=benchmark.task.unknown)
         dense = run.suffix == ".parquet"

@@ -84,6 +84,8 @@ class RunFormat(Protocol):
 
     def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions: ...
 
+    def labels_in(self, path: Path) -> set[str]: ...
+
 
 @dataclass(frozen=True)
 class Task:

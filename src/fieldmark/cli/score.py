@@ -20,7 +20,7 @@ def score(
     data: Annotated[Path | None, typer.Option(help="The release that holds the truth.")] = None,
     truth: Annotated[Path | None, typer.Option(help="Or the truth as CSV: id,label and optionally unit.")] = None,
     classes: Annotated[
-        Path | None, typer.Option(help="With --truth: the classes as CSV: label. Else those of the truth.")
+        Path | None, typer.Option(help="With --truth: the classes as CSV: label. Else those of truth and run.")
     ] = None,
     media: Annotated[
         Path | None, typer.Option(help="With --truth of soundscapes: the recordings as CSV: MediaId,seconds,site.")

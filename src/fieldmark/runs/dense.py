@@ -71,6 +71,11 @@ class Dense:
         problems.raise_any()
         return Predictions(tuple(items), labels, scores, "score")
 
+    def labels_in(self, path: Path) -> set[str]:
+        """The labels that a run has columns for."""
+        with open_text(path) as text:
+            return {field.strip() for field in next(csv.reader(text), [])[1:]}
+
     def _order(self, path: Path, header: Sequence[str], labels: Labels) -> list[int]:
         """The code of the label behind each column."""
         expected = f"{self.item} and the {len(labels)} labels of the benchmark"

@@ -60,6 +60,9 @@ class MaskFiles:
     def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
         raise MisuseError("Masks are scored against masks: fieldmark score NAME MASKS --truth MASKS.")
 
+    def labels_in(self, path: Path) -> set[str]:
+        return set(read_masks(path).parts)
+
 
 def read_masks(path: Path) -> MaskSet:
     """Opens a folder of pictures or a Parquet file of run lengths.

@@ -24,9 +24,16 @@ class OneOf:
         next(iter(self.formats.values())).write(path, predictions)
 
     def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
+        return self._format(path).read(path, items, labels)
+
+    def labels_in(self, path: Path) -> set[str]:
+        """The labels that a run names."""
+        return self._format(path).labels_in(path)
+
+    def _format(self, path: Path) -> Ranked | Scored:
         with open_text(path) as text:
             header = text.readline().strip().replace(" ", "")
         if header not in self.formats:
             expected = " or ".join(repr(known) for known in self.formats)
             raise InputError(path, line=1, found=f"the header {header!r}", expected=expected)
-        return self.formats[header].read(path, items, labels)
+        return self.formats[header]

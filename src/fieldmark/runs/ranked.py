@@ -98,6 +98,11 @@ class Ranked:
         scores = np.where(codes >= 0, 1 - ranks / self.at_most, -np.inf).astype(np.float32)
         return Predictions(tuple(items), labels, scores, "score", codes=codes, unknown=unknown)
 
+    def labels_in(self, path: Path) -> set[str]:
+        """The labels that a run names, for when no list of classes says which there are."""
+        lines = read_lines(path, Problems(path), columns=self._columns(), more_columns=self.more_columns)
+        return {name for _, (_, listed, *_) in lines for name in self._split(listed)}
+
     def _columns(self) -> tuple[str | tuple[str, ...], ...]:
         return (*self.columns, UNKNOWN_SCORE) if self.unknown_score else self.columns
 

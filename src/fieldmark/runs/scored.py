@@ -96,6 +96,11 @@ class Scored:
         problems.raise_any()
         return sparse(items, labels, listed)
 
+    def labels_in(self, path: Path) -> set[str]:
+        """The labels that a run names."""
+        columns = read_lines(path, Problems(path), columns=self.columns, separator=self.separator, header=self.header)
+        return {fields[1] for _, fields in columns}
+
 
 def sparse(items: Sequence[str], labels: Labels, listed: list[list[tuple[float, float, int]]]) -> Predictions:
     """Sparse predictions from (negative score, tie-breaker, code) of each item."""

@@ -113,6 +113,12 @@ class Segments:
         problems.raise_any()
         return sparse(items, labels, listed)
 
+    def labels_in(self, path: Path) -> set[str]:
+        """The classes that a run names."""
+        columns = ("MediaId", "TC1-TC2", "ClassId", "Probability")
+        lines = read_lines(path, Problems(path), columns=columns, separator=";", header=False)
+        return {fields[2] for _, fields in lines}
+
     def _segment(
         self, fields: Sequence[str], row_of: Mapping[str, int], recordings: set[str], line: int, problems: Problems
     ) -> int | None:
