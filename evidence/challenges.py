@@ -175,11 +175,11 @@ def _study(name: str, benchmark: str, draw: Draw, seed: int, tick: Callable[[int
     for metric, scores in found.items():
         values = np.array([score.value for score in scores])
         target, spread = float(values.mean()), float(values.std(ddof=1))
-        if spread == 0:
-            continue  # the realized size of adaptive sets without ties
         given = [score for score in scores if score.low is not None]
-        covered = np.mean([score.low <= target <= score.high for score in given]) if given else np.nan
-        width = np.mean([score.high - score.low for score in given]) / (2 * 1.96 * spread) if given else np.nan
+        if not given:
+            continue  # it describes the run and has no interval
+        covered = np.mean([score.low <= target <= score.high for score in given])
+        width = np.mean([score.high - score.low for score in given]) / (2 * 1.96 * spread)
         row = {"population": name, "metric": metric, "expected_score": round(target, 4)}
         row |= {"coverage": round(float(covered), 3), "relative_width": round(float(width), 2)}
         rows.append(row | {"without_interval": round(1 - len(given) / DRAWS, 3)})

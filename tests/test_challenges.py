@@ -39,7 +39,8 @@ def test_every_benchmark_declares_what_a_scorer_needs():
         names = [metric.name for metric in benchmark.task.metrics]
         assert len(set(names)) == len(names)
         for metric in benchmark.task.metrics:
-            assert (metric.without_each_unit is None) != (metric.resampled is None) and metric.about
+            assert metric.without_each_unit is None or metric.resampled is None
+            assert metric.about
         for reported in benchmark.reported:
             assert reported.source and set(reported.values) <= set(names), (name, reported.what)
 

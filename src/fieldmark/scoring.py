@@ -186,8 +186,10 @@ def measure(
             left_out = metric.without_each_unit(**arguments, unit=unit)
             pseudo[metric.name] = pseudo_values(value, left_out)
             bounds = _interval(metric, value, pseudo[metric.name])
-        else:
+        elif metric.resampled is not None:
             bounds = _bootstrap(metric, arguments, value, unit, len(unit_ids))
+        else:
+            bounds = Interval(None, None, "none", "it describes the run and is no estimate")
         scores[metric.name] = Score(value, bounds.low, bounds.high, bounds.method, bounds.reason)
     return tuple(unit_ids), scores, pseudo
 

@@ -47,7 +47,7 @@ class Metric:
         about: The conventions in words.
         without_each_unit: The function that computes it with each unit left out in turn.
         resampled: In its place, for metrics that rest on a quantile: the function that computes it for samples of the
-            units (`times`).
+            units (`times`). With neither it describes the run and has no interval.
         proportion: Whether it is a share of items, so that shares near 0 and 1 get exact intervals.
         higher_is_better: Which way is up.
         bounds: Between which numbers it lies.

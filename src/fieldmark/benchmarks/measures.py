@@ -296,7 +296,6 @@ def mean_set_size() -> Metric:
     return Metric(
         name="mean_set_size",
         value=geo.mean_set_size,
-        without_each_unit=geo.mean_set_size_without_each_unit,
         reads=("sets=sets_of_30",),
         options={},
         about="mean number of labels in the sets of adaptive_top_30; above 30 where scores tie at the threshold",

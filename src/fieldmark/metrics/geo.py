@@ -129,11 +129,6 @@ def mean_set_size(sets: AdaptiveSets) -> float:
     return sets.mean_size
 
 
-def mean_set_size_without_each_unit(sets: AdaptiveSets, unit: Codes) -> Values:
-    """The realized mean size with each unit left out in turn, the threshold staying where it is."""
-    return mean_without_each_unit(sets.size.astype(np.float64), unit)
-
-
 class _Largest:
     """The largest scores seen so far, with their items; those equal to the smallest of them only counted per item."""
 
