@@ -130,12 +130,11 @@ class Compared:
             standing = self.outcome.standings[place]
             rank = _range(standing.rank_low, standing.rank_high)
             axes.annotate(f"rank {rank}", (high, place), xytext=(6, 0), textcoords="offset points", va="center", size=8)
-            axes.annotate(
-                name, (low, place), xytext=(-6, 0), textcoords="offset points", va="center", ha="right", size=9
-            )
-        axes.set_yticks([])
+        axes.set_yticks(range(len(self.names)), self.names)
+        axes.tick_params(axis="y", length=0)
         axes.invert_yaxis()
-        axes.margins(x=0.35)
+        axes.set_xmargin(0.15)
+        axes.set_ymargin(0.15)
         axes.spines[["left", "top", "right"]].set_visible(False)
         note = " (simulated data)" if self.simulated else ""
         axes.set_xlabel(f"{self.metric} on {self.split} of {self.benchmark}{note}; green: not separable from the best")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import ceil, floor
+from math import ceil, floor, isfinite, log10
 from typing import Protocol
 
 import numpy as np
@@ -57,15 +57,25 @@ def share(holds: NDArray[np.bool_], unit: NDArray[np.int32]) -> Share:
 
 @dataclass(frozen=True)
 class Axis:
-    """The stretch of [0, 1] that a column of dots and whiskers shows."""
+    """The stretch that a column of dots and whiskers shows."""
 
     low: float
     high: float
 
     @classmethod
     def around(cls, estimates: Iterable[Estimated]) -> Axis:
-        """The shortest stretch in steps of 10 % that holds all values and intervals."""
-        ends = [end for e in estimates for end in (e.value, e.low, e.high) if end is not None]
+        """The shortest stretch that holds all values and intervals: for shares in steps of 10 %, for costs from 0.
+
+        >>> class Cost: value, low, high = 4.3, 0.5, 15.96
+        >>> Axis.around([Cost()])
+        Axis(low=0.0, high=20.0)
+        """
+        ends = [end for e in estimates for end in (e.value, e.low, e.high) if end is not None and isfinite(end)] or [
+            0.0
+        ]
+        if max(ends) > 1:
+            step = 10.0 ** floor(log10(max(ends)))
+            return cls(0.0, ceil(max(ends) / step) * step)
         low, high = floor(min(ends) * 10) / 10, ceil(max(ends) * 10) / 10
         low, high = max(low, 0.0), min(high, 1.0)
         return cls(low, high) if high > low else cls(max(low - 0.1, 0.0), min(high + 0.1, 1.0))

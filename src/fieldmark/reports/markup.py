@@ -9,6 +9,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 EN_DASH = "\N{EN DASH}"
 
+METRIC_TITLES = {
+    "roc_auc": "ROC-AUC",
+    "tnr_at_95_tpr": "TNR at 95% TPR",
+    "tnr_at_95_tpr_nearest": "TNR nearest 95% TPR",
+    "f1_unknown": "F1 of unknown",
+    "f1_known": "Macro-F1, known classes",
+    "cost_poison": "Cost of poison confusions",
+    "cost_unknown": "Cost of missed unknowns",
+}
 SEES = {
     "item": "one item at a time",
     "past": "items of earlier dates",
@@ -96,9 +105,11 @@ def label(name: str) -> str:
 def metric(name: str) -> str:
     """The title of a metric, from its name on scorecards.
 
-    >>> metric("macro_f1_all"), metric("top_3"), metric("mean_rank")
-    ('Macro-F1, all classes', 'Top 3', 'Mean rank')
+    >>> metric("macro_f1_all"), metric("top_3"), metric("tnr_at_95_tpr")
+    ('Macro-F1, all classes', 'Top 3', 'TNR at 95% TPR')
     """
+    if name in METRIC_TITLES:
+        return METRIC_TITLES[name]
     if name.startswith("macro_f1_"):
         over = name.removeprefix("macro_f1_")
         return f"Macro-F1, {over}{' classes' if over == 'all' else ''}"
