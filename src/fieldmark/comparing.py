@@ -119,9 +119,9 @@ class Compared:
     def plot(self, path: Path) -> None:
         """Draws the scores with their intervals and rank ranges; the ending of the file decides the format."""
         module: Any = require("matplotlib.figure", "A plot")
-        figure = module.Figure(figsize=(7, 0.9 + 0.42 * len(self.names)), layout="constrained")
+        figure = module.Figure(figsize=(7, 1.1 + 0.42 * len(self.names)), layout="constrained")
         axes = figure.subplots()
-        for place, (name, score) in enumerate(zip(self.names, self.scores, strict=True)):
+        for place, score in enumerate(self.scores):
             color = "#0b6e4f" if place in self.outcome.best_group else "#6b7280"
             low = score.value if score.low is None else score.low
             high = score.value if score.high is None else score.high
@@ -137,7 +137,7 @@ class Compared:
         axes.set_ymargin(0.15)
         axes.spines[["left", "top", "right"]].set_visible(False)
         note = " (simulated data)" if self.simulated else ""
-        axes.set_xlabel(f"{self.metric} on {self.split} of {self.benchmark}{note}; green: not separable from the best")
+        axes.set_xlabel(f"{self.metric} on {self.split} of {self.benchmark}{note}\ngreen: not separable from the best")
         with appearing_file(path) as partial:
             figure.savefig(partial, format=path.suffix.removeprefix(".") or "png", dpi=150)
 
