@@ -8,6 +8,7 @@ from typing import Any
 
 from fieldmark.errors import MisuseError
 from fieldmark.fitting import FitResult, fit
+from fieldmark.registry import require
 from fieldmark.reports import report
 from fieldmark.worlds import WORLDS
 
@@ -39,6 +40,8 @@ def run_demo(out: Path, *, seed: int = 0) -> Demo:
         out: The folder for everything; what an earlier demo left there is replaced.
         seed: The seed of the world.
     """
+    for module in ("timm", "jinja2", "matplotlib"):
+        require(module, "The demo")  # said before anything is painted
     if out.exists() and any(out.iterdir()) and not (out / "world" / "WORLD.json").exists():
         raise MisuseError(f"{out} holds something other than an earlier demo. Choose another folder.")
     world = out / "world"
