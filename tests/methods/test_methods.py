@@ -3,8 +3,6 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from sklearn.covariance import shrunk_covariance
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model import Ridge as SkRidge
 from sklearn.neighbors import KNeighborsClassifier
@@ -96,28 +94,19 @@ def test_ridge_finds_the_weights_that_scikit_learn_finds(view):
     assert fitted.predict(view.test, LABELS).scores == pytest.approx(reference.predict(unit[1]), abs=1e-4)
 
 
-def test_lda_ranks_as_scikit_learn_with_the_same_shrinkage(view):
+def test_lda_scores_are_those_of_the_formula_with_the_covariance_inverted(view):
+    shrinkage = 0.3
     unit = [p.features / np.linalg.norm(p.features, axis=1, keepdims=True) for p in (view.train, view.test)]
-    reference = LinearDiscriminantAnalysis(solver="lsqr", covariance_estimator=Pooled(0.3), priors=np.ones(3) / 3)
-    reference.fit(unit[0].astype(np.float64), view.train.truth)
-    ours = Discriminant(shrinkage=0.3).fit(view).predict(view.test, LABELS).scores[:, :3]
-    theirs = reference.decision_function(unit[1].astype(np.float64))
-    centered = ours - ours.mean(axis=1, keepdims=True), theirs - theirs.mean(axis=1, keepdims=True)
-    # The reference divides each class's scatter by its own size; the pooled covariance differs by a factor near one.
-    correlation = np.corrcoef(centered[0].ravel(), centered[1].ravel())[0, 1]
-    assert correlation > 0.98
-    assert (ours.argmax(axis=1) == theirs.argmax(axis=1)).mean() > 0.9
-
-
-class Pooled:
-    """The covariance estimator that scikit-learn calls once per class: shrunk towards its own average."""
-
-    def __init__(self, shrinkage: float) -> None:
-        self.shrinkage = shrinkage
-
-    def fit(self, values: np.ndarray):
-        self.covariance_ = shrunk_covariance(np.cov(values, rowvar=False, bias=True), self.shrinkage)
-        return self
+    train, test = (features.astype(np.float64) for features in unit)
+    means = np.stack([train[view.train.truth == code].mean(axis=0) for code in range(3)])
+    deviations = train - means[view.train.truth]
+    within = deviations.T @ deviations / (len(train) - 3)
+    size = len(within)
+    covariance = (1 - shrinkage) * within + shrinkage * np.trace(within) / size * np.eye(size)
+    weights = np.linalg.solve(covariance, means.T)
+    expected = test @ weights - 0.5 * (means.T * weights).sum(axis=0)
+    ours = Discriminant(shrinkage=shrinkage).fit(view).predict(view.test, LABELS).scores[:, :3]
+    assert ours == pytest.approx(expected, rel=1e-3, abs=1e-3 * np.abs(expected).max())
 
 
 def test_one_photo_per_class_is_enough_for_centroids_ridge_and_lda():

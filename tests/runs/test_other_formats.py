@@ -65,7 +65,7 @@ def test_birds_are_read_by_segment_and_silent_segments_have_no_answer(path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("XXX;00:00:05-00:00:10;b;0.5", "line 1: found the recording 'XXX'"),
+        ("QQQ;00:00:05-00:00:10;b;0.5", "line 1: found the recording 'QQQ'"),
         (
             "PER1;00:00:06-00:00:11;b;0.5",
             "line 1: found the interval '00:00:06-00:00:11', expected hh:mm:ss-hh:mm:ss, 5",

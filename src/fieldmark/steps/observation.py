@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.runs.predictions import Predictions, log_softmax
+
+Photos = NDArray[np.floating]  # one row per photo, photos of an observation together
+Pool = Callable[[Photos, NDArray[np.int64]], NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -22,11 +26,7 @@ class ObservationMean:
         return self
 
     def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
-        order, starts, observation = _groups(predictions, items)
-        scores = predictions.scores if predictions.scale == "score" else log_softmax(predictions.scores)
-        sums = np.add.reduceat(scores[order].astype(np.float64), starts, axis=0)
-        counts = np.diff(starts, append=len(order))[:, None]
-        return _shared(predictions, sums / counts, observation)
+        return _pooled(predictions, items, lambda photos, starts: _sums(photos, starts) / _counts(photos, starts))
 
 
 @dataclass(frozen=True)
@@ -39,23 +39,26 @@ class ObservationMax:
         return self
 
     def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
-        order, starts, observation = _groups(predictions, items)
-        scores = predictions.scores if predictions.scale == "score" else log_softmax(predictions.scores)
-        return _shared(predictions, np.maximum.reduceat(scores[order], starts, axis=0), observation)
+        return _pooled(predictions, items, lambda photos, starts: np.maximum.reduceat(photos, starts, axis=0))
 
 
-def _groups(predictions: Predictions, items: pl.DataFrame) -> tuple[NDArray[np.int64], ...]:
-    """The rows sorted by observation, where each observation starts, and the observation of each row."""
+def _pooled(predictions: Predictions, items: pl.DataFrame, pool: Pool) -> Predictions:
+    """Hands every photo the pooled scores of its observation, normalized where they are probabilities."""
     if not predictions.dense:
         raise ValueError("only dense predictions can be pooled")
     names = dict(zip(items["item_id"], items["observation_id"], strict=True))
     observation = np.unique([names[item] for item in predictions.items], return_inverse=True)[1]
     order = np.argsort(observation, kind="stable")
-    return order, np.flatnonzero(np.diff(observation[order], prepend=-1)), observation
-
-
-def _shared(predictions: Predictions, pooled: NDArray[np.floating], observation: NDArray[np.int64]) -> Predictions:
-    """The pooled scores handed to every photo of the observation, normalized where they are probabilities."""
+    starts = np.flatnonzero(np.diff(observation[order], prepend=-1))
     if predictions.scale == "score":
-        return predictions.with_scores(pooled[observation].astype(np.float32), "score")
-    return predictions.with_scores(log_softmax(pooled)[observation].astype(np.float32), "log_probability")
+        return predictions.with_scores(pool(predictions.scores[order], starts)[observation], "score")
+    pooled = log_softmax(pool(log_softmax(predictions.scores)[order], starts))
+    return predictions.with_scores(pooled[observation], "log_probability")
+
+
+def _sums(photos: Photos, starts: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.add.reduceat(photos.astype(np.float64), starts, axis=0)
+
+
+def _counts(photos: Photos, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.diff(starts, append=len(photos))[:, None]
