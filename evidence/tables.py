@@ -65,12 +65,15 @@ def _coverage(name: str, result: dict[str, Any]) -> str:
         ]
         for row in result["rows"]
     ]
+    short = [f"`{row['metric']}` ({row['population']})" for row in result["rows"] if row["coverage"] < 0.93]
+    wide = [f"`{row['metric']}` ({row['population']})" for row in result["rows"] if row["relative_width"] > 1.5]
     columns = ["population (simulated)", "metric", "coverage", "width", "bootstrap: units", "items", "units in class"]
     return (
         "## Do the intervals cover?\n\n"
         f"Share of {result['draws']:,} simulated test sets whose 95 % interval holds the expected score, in percent; "
         "mean width relative to the true sampling distribution; for comparison the coverage of percentile bootstraps "
-        f"over units, over items, and over units within their class ({result['bootstrapped_draws']} test sets).\n\n"
+        f"over units, over items, and over units within their class ({result['bootstrapped_draws']} test sets). "
+        f"Below 93 %: {'; '.join(short) or 'none'}. Wider than 1.5 times: {'; '.join(wide) or 'none'}.\n\n"
         + _table(columns, rows)
     )
 
