@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from fieldmark.cli import check, compare, demo, fit, get, listing, predict, report, score, truth, world
+from fieldmark.cli import (
+    check,
+    compare,
+    demo,
+    fit,
+    get,
+    listing,
+    predict,
+    report,
+    score,
+    truth,
+    world,
+)
 from fieldmark.errors import FieldmarkError
 from fieldmark.version import __version__
 
@@ -19,7 +31,19 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for verb in (listing, get, world, check, truth, fit, predict, score, compare, report, demo):
+for verb in (
+    listing,
+    get,
+    world,
+    check,
+    truth,
+    fit,
+    predict,
+    score,
+    compare,
+    report,
+    demo,
+):
     verb.add_to(app)
 
 

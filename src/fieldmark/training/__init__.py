@@ -1,0 +1,1 @@
+"""The fine-tuning engine: one loop for photos, spectrograms and patches."""
