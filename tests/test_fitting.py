@@ -29,7 +29,7 @@ def test_the_folder_of_a_run_holds_everything_that_is_promised(make_release, tmp
         "predictions/val.parquet",
         "predictions/test.parquet",
         "model/model.json",
-        "model/arrays.npz",
+        "model/weights.safetensors",
     }
     provenance = json.loads((tmp_path / "run" / "run.json").read_text())
     assert provenance["sees"] == "item" and provenance["simulated"] is False and provenance["trained_on"] == ["train"]

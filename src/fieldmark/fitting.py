@@ -9,11 +9,14 @@ OUT/
   predictions/val.parquet  every score of every label, steps applied
   predictions/test.parquet
   model/                   see `fieldmark.models`
+  training/log.jsonl       what was measured along the way, for methods that train a network
 ```
+While a network is trained its checkpoints lie in `OUT.training`; the same command goes on from them.
 """
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -101,7 +104,8 @@ def fit(
         with _timed(seconds, "features"):
             view = _supply(opened, source)
         with _timed(seconds, "fit"):
-            fitted, fitted_steps, val_predictions = _fit(configured, unfitted, view)
+            scratch = Path(f"{out}.training")
+            fitted, fitted_steps, val_predictions = _fit(configured, unfitted, replace(view, scratch=scratch))
             final, trained_on = _final(fitted, view, opened.val_is_drawn)
         model = _model(method, final, fitted_steps, opened, features, trained_on, seed)
         run = _provenance(model, opened, source, data, seconds)
@@ -117,6 +121,9 @@ def fit(
                 for part, truth in opened.truth.items()
             }
         _write(folder, declared.task, run, model, predictions, scorecards)
+        if scratch.exists():
+            shutil.copytree(scratch, folder / "training", ignore=shutil.ignore_patterns("*.pt", "*.safetensors"))
+    shutil.rmtree(scratch, ignore_errors=True)
     return FitResult(Path(out), run, model, scorecards)
 
 
@@ -153,6 +160,8 @@ def predict(
 
 def _configure(method: str, settings: Mapping[str, Any]) -> tuple[Method, FeatureSettings | None]:
     cls = METHODS[method]
+    if hasattr(cls, "expand"):  # settings that stand for others, such as a recipe
+        settings = cls.expand(settings)
     if "features" in cls.needs:
         configured, features = configure(settings, cls, FeatureSettings)
         return configured, features
@@ -202,7 +211,7 @@ def _fit(method: Method, steps: Sequence[Step], view: View) -> tuple[Fitted, tup
 
 def _final(fitted: Fitted, view: View, val_is_drawn: bool) -> tuple[Fitted, list[str]]:
     """The model that answers test: fitted once more, to train and val, where val was ours to draw."""
-    if not val_is_drawn:
+    if not val_is_drawn or not getattr(fitted.method, "learns_from_val", True):
         return fitted, ["train"]
     return fitted.method.fit(replace(view.with_val_in_train(), test=None)), ["train", "val"]
 
@@ -243,7 +252,7 @@ def _provenance(
         data=str(Path(data).resolve()) if Path(data).exists() else str(data),
         data_digest=opened.dataset.digest,
         world=opened.dataset.release.world,
-        remarks=list(opened.dataset.remarks),
+        remarks=[*opened.dataset.remarks, *model.fitted.remarks],
         seconds=seconds,
     )
 

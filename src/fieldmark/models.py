@@ -2,8 +2,8 @@
 
 ```
 MODEL/
-  model.json      method with its settings, steps, labels and their taxa, features, where it was trained
-  arrays.npz      what the method learned
+  model.json           method with its settings, steps, labels and their taxa, features, where it was trained
+  weights.safetensors  what the method learned
 ```
 """
 
@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
 
 from fieldmark.errors import InputError
 from fieldmark.features.settings import FeatureSettings
@@ -33,7 +35,7 @@ from fieldmark.taxonomy import Taxonomy
 from fieldmark.version import __version__
 from fieldmark.views import Part
 
-MODEL_FOLDER, MODEL_FILE, ARRAYS_FILE = "model", "model.json", "arrays.npz"
+MODEL_FOLDER, MODEL_FILE, ARRAYS_FILE = "model", "model.json", "weights.safetensors"
 PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 
 
@@ -120,7 +122,9 @@ class Model:
     def save(self, folder: Path) -> None:
         """Writes the model into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        np.savez(folder / ARRAYS_FILE, **self.fitted.arrays)  # type: ignore[arg-type]
+        save_file(
+            {name: np.ascontiguousarray(array) for name, array in self.fitted.arrays.items()}, folder / ARRAYS_FILE
+        )
         write_json(
             folder / MODEL_FILE,
             {
@@ -149,8 +153,7 @@ def load_model(path: str | Path) -> Model:
     file = folder / MODEL_FILE
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        with np.load(folder / ARRAYS_FILE, allow_pickle=False) as stored:
-            arrays = dict(stored)
+        arrays = load_file(folder / ARRAYS_FILE)
         if data["fieldmark_model"] != 1:
             raise InputError(file, found=f"model format {data['fieldmark_model']}", expected="format 1")
         method = METHODS[data["method"]](**data["options"])
@@ -166,7 +169,7 @@ def load_model(path: str | Path) -> Model:
     except (FileNotFoundError, NotADirectoryError) as error:
         hint = "Make one with `fieldmark fit`."
         raise InputError(path, found="no model", expected="the folder of a model or a run", hint=hint) from error
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+    except (json.JSONDecodeError, KeyError, TypeError, ValueError, SafetensorError) as error:
         raise InputError(file, found=f"something else ({error})", expected="a model of Fieldmark") from error
 
 

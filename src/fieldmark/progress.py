@@ -59,3 +59,8 @@ def _plain_lines(what: str, total: int) -> Tick:
             last = now
 
     return tick
+
+
+def say(line: str) -> None:
+    """A line about long work, for the person who waits for it."""
+    print(line, file=sys.stderr, flush=True)

@@ -16,7 +16,6 @@ EXTRA_OF_MODULE = {
     "torchvision": "vision",
     "timm": "vision",
     "lightning_fabric": "train",
-    "safetensors": "train",
     "open_clip": "clip",
     "onnx": "onnx",
     "onnxruntime": "onnx",

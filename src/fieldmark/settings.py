@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_origin, get_type_hints
 
 from fieldmark.errors import MisuseError, did_you_mean
 
@@ -49,6 +49,8 @@ def configure(values: Mapping[str, Any], *classes: type) -> list[Any]:
 def _convert(key: str, value: Any, kind: Any) -> Any:
     if not isinstance(value, str):
         return value
+    if get_origin(kind) is Literal:
+        return value  # the class itself knows which ones it takes
     try:
         return _TRUTH[value.lower()] if kind is bool else kind(value)
     except (KeyError, ValueError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ class View:
 
     `test` is None for a method that answers item by item: what is not there cannot be peeked at.
     `val` is None where the final model is trained on train and val together.
+    `scratch` is a folder for what a long fit wants to go on from after an interruption; it need not exist.
     """
 
     labels: Labels
@@ -70,6 +72,7 @@ class View:
     val: Part | None
     unlabeled: Part | None
     test: Part | None
+    scratch: Path | None = None
 
     def with_val_in_train(self) -> View:
         """Train and val together as train, and no val."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -74,11 +74,7 @@ def load_backbone(settings: FeatureSettings) -> Backbone:
     Raises:
         MisuseError: When there is no such network, or its weights cannot be had.
     """
-    timm_name = PACKAGED.get(settings.backbone, ("", settings.backbone))[1]
-    if not timm.is_model(timm_name.partition(".")[0]):
-        near = did_you_mean(timm_name.partition(".")[0], [*PACKAGED, *timm.list_models()])
-        raise MisuseError(f"There is no backbone called {settings.backbone!r}. {near.partition('Known:')[0].strip()}")
-    network = _with_weights(settings, timm_name)
+    network = create_network(settings)
     config = resolve_model_data_config(network)
     preprocessing = Preprocessing(
         size_px=config["input_size"][1], crop=config["crop_pct"], mean=config["mean"], std=config["std"]
@@ -90,23 +86,36 @@ def load_backbone(settings: FeatureSettings) -> Backbone:
     return Backbone(settings.backbone, settings.weights, network, preprocessing)
 
 
-def _with_weights(settings: FeatureSettings, timm_name: str) -> Any:
+def create_network(settings: FeatureSettings, **options: Any) -> Any:
+    """A network of timm with the weights the settings name; options go to `timm.create_model`.
+
+    Raises:
+        MisuseError: When there is no such network, or its weights cannot be had.
+    """
+    timm_name = PACKAGED.get(settings.backbone, ("", settings.backbone))[1]
+    if not timm.is_model(timm_name.partition(".")[0]):
+        near = did_you_mean(timm_name.partition(".")[0], [*PACKAGED, *timm.list_models()])
+        raise MisuseError(f"There is no backbone called {settings.backbone!r}. {near.partition('Known:')[0].strip()}")
+    return _with_weights(settings, timm_name, options)
+
+
+def _with_weights(settings: FeatureSettings, timm_name: str, options: Mapping[str, Any]) -> Any:
     if settings.weights == "random":
         with torch.random.fork_rng():
             torch.manual_seed(RANDOM_SEED)
-            return timm.create_model(timm_name, pretrained=False)
+            return timm.create_model(timm_name, pretrained=False, **options)
     if settings.weights != "pretrained":
         if not Path(settings.weights).is_file():
             raise MisuseError(
                 f"weights={settings.weights}: found no such file, expected 'pretrained', 'random' or one."
             )
-        return timm.create_model(timm_name, pretrained=False, checkpoint_path=settings.weights)
+        return timm.create_model(timm_name, pretrained=False, checkpoint_path=settings.weights, **options)
     if settings.backbone in PACKAGED:
-        network = timm.create_model(timm_name, pretrained=False)
+        network = timm.create_model(timm_name, pretrained=False, **options)
         tensors = torch.load(packaged_weights(settings.backbone), map_location="cpu", weights_only=True)
         return _load_by_position(network, list(tensors.values()))
     try:
-        return timm.create_model(timm_name, pretrained=True)
+        return timm.create_model(timm_name, pretrained=True, **options)
     except Exception as error:  # the hub fails in many ways, all of which mean the same to the caller
         raise MisuseError(
             f"The weights of {settings.backbone} could not be had from the hub ({type(error).__name__}). "

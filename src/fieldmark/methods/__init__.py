@@ -16,6 +16,7 @@ METHODS: Registry[type[Method]] = Registry(
             "fieldmark.methods.lda:Discriminant",
             "Gaussian labels, one shrunk covariance; good with few photos",
         ),
+        "finetune": ("fieldmark.methods.finetune:Finetune", "the whole network learns, by a recipe in TOML"),
         "linear": ("fieldmark.methods.linear:Linear", "multinomial logistic regression, regularizer from val"),
     },
 )

@@ -41,10 +41,11 @@ class Method(Protocol):
 
 @dataclass(frozen=True)
 class Fitted:
-    """A method with all its choices made, and what it learned."""
+    """A method with all its choices made, what it learned, and what a reader of its numbers should know."""
 
     method: Method
     arrays: Arrays
+    remarks: tuple[str, ...] = ()
 
     def predict(self, part: Part, labels: Labels) -> Predictions:
         """Scores the items of a part."""

@@ -1,0 +1,358 @@
+"""The loop: epochs of steps, val after each epoch, a checkpoint to go on from, the best epoch kept."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+
+from fieldmark.errors import MisuseError
+from fieldmark.progress import Tick, progress, say
+from fieldmark.training.checkpoints import load_best, load_last, save_best, save_last
+from fieldmark.training.draws import example_seeds
+from fieldmark.training.logs import Log
+from fieldmark.training.losses import Loss, make_loss
+from fieldmark.training.optimizing import AveragedWeights, Schedule, make_optimizer
+from fieldmark.training.recipe import Training
+from fieldmark.training.sampling import epoch_order
+from fieldmark.training.sources import Batch, Share, Source, Transform, evaluation_batches, training_batches
+from fieldmark.training.validation import Outcomes, better, metrics_of, outcomes
+
+Tensor = Any
+
+# The loss is fetched from the device and written down after so many steps: fetching it makes the device wait.
+STEPS_PER_LINE = 50
+# What may change between a killed training and the one that goes on from it.
+FREE_SETTINGS = ("workers", "checkpoint_minutes", "trackers", "devices")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training came to.
+
+    Args:
+        weights: The network's weights of the best epoch, on the CPU.
+        best_epoch: Which epoch that was, counted from 1.
+        epochs: What was measured after each epoch.
+        rank: Which process this is; all of them have the same weights.
+    """
+
+    weights: dict[str, Tensor]
+    best_epoch: int
+    epochs: list[dict[str, Any]]
+    rank: int
+
+
+def train(
+    network: Any,
+    train: Source,
+    val: Source,
+    transform: Transform,
+    how: Training,
+    *,
+    classes: int,
+    scratch: Path,
+    per_group: int = 0,
+    fabric: Any = None,
+) -> Trained:
+    """Trains a network, or goes on with a training that was interrupted.
+
+    Args:
+        network: A torch module from inputs to logits.
+        train: The examples to learn from.
+        val: Those to choose the best epoch by.
+        transform: Turns raw batches into inputs on the device.
+        how: The recipe.
+        classes: How many classes there are.
+        scratch: The folder for checkpoints and the log. The same call with the same folder goes on.
+        per_group: How many examples of each group are shown in an epoch, 0 for all.
+        fabric: Where to train, if the caller has set that up.
+
+    Raises:
+        MisuseError: When a batch cannot be shared out evenly, or the folder holds another training.
+    """
+    scratch.mkdir(parents=True, exist_ok=True)
+    fabric = fabric or make_fabric(how)
+    trainer = _Trainer(fabric, network, train, val, transform, how, classes, scratch, per_group)
+    trainer.run()
+    fabric.barrier()
+    lines = [line for line in trainer.log.read() if "val" in line]
+    return Trained(load_best(scratch), trainer.best_epoch, lines, fabric.global_rank)
+
+
+def make_fabric(how: Training) -> Any:
+    """Sets up the devices a recipe asks for: one, several, or the processes that torchrun has started."""
+    gpu = torch.cuda.is_available()
+    precision = how.precision
+    if precision == "auto":
+        precision = "bf16-mixed" if gpu and torch.cuda.is_bf16_supported() else "32-true"
+    if "LOCAL_WORLD_SIZE" in os.environ:  # torchrun
+        devices = int(os.environ["LOCAL_WORLD_SIZE"])
+        nodes = int(os.environ["WORLD_SIZE"]) // devices
+    else:
+        devices, nodes = (torch.cuda.device_count() if gpu else 1) if how.devices == "auto" else int(how.devices), 1
+    fabric = Fabric(accelerator="cuda" if gpu else "cpu", devices=devices, num_nodes=nodes, precision=precision)
+    fabric.launch()
+    return fabric
+
+
+class _Trainer:
+    """One training in progress. Its state is what a checkpoint holds."""
+
+    def __init__(
+        self,
+        fabric: Any,
+        network: Any,
+        train: Source,
+        val: Source,
+        transform: Transform,
+        how: Training,
+        classes: int,
+        scratch: Path,
+        per_group: int,
+    ) -> None:
+        self.fabric, self.network, self.how, self.scratch = fabric, network, how, scratch
+        self.train, self.val, self.transform, self.classes, self.per_group = train, val, transform, classes, per_group
+        self.share = Share(fabric.global_rank, fabric.world_size)
+        self.on_gpu = fabric.device.type == "cuda"
+        network.to(memory_format=torch.channels_last)
+        optimizer = make_optimizer(network, how)
+        compiled = torch.compile(network) if how.compile else network
+        self.model, self.optimizer = fabric.setup(compiled, optimizer)
+        counts = np.bincount(train.labels, minlength=classes) if train.labels.ndim == 1 else train.labels.sum(axis=0)
+        self.loss: Loss = make_loss(
+            how.loss, counts, fabric.device, smoothing=how.label_smoothing, strength=how.loss_strength
+        )
+        self.average = AveragedWeights(network, how.ema) if how.ema else None
+        self.steps_per_epoch = len(self._order(0)) // how.batch
+        self.schedule = Schedule(how, self.steps_per_epoch)
+        self.epoch, self.step_in_epoch = 0, 0
+        self.best: float | None = None
+        self.best_epoch = 0
+        self._check()
+        self._restore()
+        self.log = Log(scratch, how) if fabric.global_rank == 0 else _Silent(scratch, how)
+        self.log.keep_until(self.step)
+
+    @property
+    def step(self) -> int:
+        """Steps taken since the beginning."""
+        return self.epoch * self.steps_per_epoch + self.step_in_epoch
+
+    def run(self) -> None:
+        """Trains to the end."""
+        total = self.how.epochs * self.steps_per_epoch
+        shown = progress("training", total - self.step) if self.fabric.global_rank == 0 else nullcontext(_no_tick)
+        with self._saved_if_interrupted(), shown as tick:
+            while self.epoch < self.how.epochs:
+                started, first = time.perf_counter(), self.step_in_epoch
+                loss = self._train_epoch(tick)
+                seconds = time.perf_counter() - started
+                rate = (self.steps_per_epoch - first) * self.how.batch / max(seconds, 1e-9)
+                self._end_epoch(loss, rate)
+
+    def _train_epoch(self, tick: Tick) -> float:
+        self.model.train()
+        order = self._order(self.epoch)
+        batches = training_batches(
+            self.train,
+            order,
+            seed=self.how.seed,
+            epoch=self.epoch,
+            batch=self.how.batch,
+            accumulate=self.how.accumulate,
+            share=self.share,
+            first_step=self.step_in_epoch,
+            workers=self.how.workers,
+            pin=self.on_gpu,
+        )
+        total, saved = torch.zeros((), device=self.fabric.device), time.monotonic()
+        first, loss = self.step_in_epoch, 0.0
+        while self.step_in_epoch < self.steps_per_epoch:
+            rate = self.schedule.set(self.optimizer, self.step)
+            total += self._step(batches)
+            self.step_in_epoch += 1
+            tick(1)
+            if self.step_in_epoch % STEPS_PER_LINE == 0 or self.step_in_epoch == self.steps_per_epoch:
+                loss = self._mean_over_processes(total) / (self.step_in_epoch - first)
+                self.log.write(self.step, epoch=self.epoch + 1, loss=loss, lr=rate)
+            if time.monotonic() - saved > 60 * self.how.checkpoint_minutes:
+                self._save()
+                saved = time.monotonic()
+        return loss
+
+    def _step(self, batches: Iterator[Batch]) -> Tensor:
+        """One step of the optimizer; returns this process's mean loss, still on the device."""
+        seed = example_seeds(self.how.seed, self.epoch, np.array([self.step_in_epoch]))[0] % np.uint64(2**62)
+        torch.manual_seed(int(seed) + self.share.rank)  # dropout, too, is a function of the step
+        total = torch.zeros((), device=self.fabric.device)
+        for part in range(self.how.accumulate):
+            batch = next(batches)
+            last = part == self.how.accumulate - 1
+            with self.fabric.no_backward_sync(self.model, enabled=not last):
+                loss = self._loss(batch) / self.how.accumulate
+                self.fabric.backward(loss)
+            total += loss.detach()
+        if self.how.clip_norm:
+            self.fabric.clip_gradients(self.model, self.optimizer, max_norm=self.how.clip_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.average is not None:
+            self.average.update()
+        return total
+
+    def _loss(self, batch: Batch) -> Tensor:
+        raw, labels = batch.to(self.fabric.device)
+        inputs = self.transform(raw, batch.draws)
+        if not self.how.mixup or batch.draws is None:
+            return self.loss(self.model(inputs), labels).mean()
+        # Every example is mixed with its neighbor in the batch, and so is its loss.
+        share = torch.from_numpy(batch.draws.beta("mixup", self.how.mixup).astype(np.float32)).to(inputs.device)
+        weight = share.view(-1, *[1] * (inputs.ndim - 1))
+        logits = self.model(inputs * weight + inputs.roll(1, 0) * (1 - weight))
+        return (share * self.loss(logits, labels) + (1 - share) * self.loss(logits, labels.roll(1, 0))).mean()
+
+    def _end_epoch(self, loss: float, rate: float) -> None:
+        with self._evaluated_weights():
+            values = self._validate()
+            value = values["loss" if self.how.best_by == "last" else self.how.best_by]
+            improved = better(value, self.best, self.how.best_by)
+            if improved:
+                self.best, self.best_epoch = value, self.epoch + 1
+                if self.fabric.global_rank == 0:
+                    save_best(self.scratch, self.network.state_dict())
+        self.schedule.after_epoch(values["loss"])
+        self.epoch, self.step_in_epoch = self.epoch + 1, 0
+        self.log.write(self.step, epoch=self.epoch, train_loss=loss, val=values, examples_per_s=round(rate, 1))
+        if self.fabric.global_rank == 0:
+            names = dict.fromkeys(("loss", "top_1", self.how.best_by))
+            shown = ", ".join(f"{name} {values[name]:.3f}" for name in names if name in values)
+            say(f"epoch {self.epoch}/{self.how.epochs}: loss {loss:.3f}; val {shown}{' (best)' if improved else ''}")
+        self._save()
+
+    def _validate(self) -> dict[str, float]:
+        """The metrics on val, shared out among the processes and brought together again."""
+        rows = np.arange(self.share.rank, len(self.val), self.share.processes)
+        found = self._outcomes(rows)
+        if self.share.processes > 1:
+            most = -(-len(self.val) // self.share.processes)
+            padded = torch.zeros((most, 3), device=self.fabric.device)
+            padded[: len(found)] = found
+            gathered = self.fabric.all_gather(padded)  # processes x rows x 3
+            found = gathered.transpose(0, 1).reshape(-1, 3)[: len(self.val)]
+        columns = found.cpu().numpy()
+        measured = Outcomes(columns[:, 0], columns[:, 1].astype(np.int32), columns[:, 2].astype(np.int32))
+        return metrics_of(measured, self.val.labels, self.classes)
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator]
+    def _outcomes(self, rows: NDArray[np.int64]) -> Tensor:
+        self.model.eval()
+        found = []
+        for batch in evaluation_batches(
+            self.val, rows, batch=self.how.batch, workers=self.how.workers, pin=self.on_gpu
+        ):
+            raw, labels = batch.to(self.fabric.device)
+            found.append(outcomes(self.model(self.transform(raw, None)), labels, self.loss))
+        return torch.cat(found) if found else torch.zeros((0, 3), device=self.fabric.device)
+
+    @contextmanager
+    def _evaluated_weights(self) -> Iterator[None]:
+        """Puts the averaged weights in place for a while, where there are any."""
+        if self.average is None:
+            yield
+            return
+        own = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
+        self.network.load_state_dict(self.average.average)
+        try:
+            yield
+        finally:
+            self.network.load_state_dict(own)
+
+    @contextmanager
+    def _saved_if_interrupted(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._save()
+            raise
+
+    def _order(self, epoch: int) -> NDArray[np.int64]:
+        labels = self.train.labels if self.train.labels.ndim == 1 else self.train.labels.argmax(axis=1)
+        return epoch_order(
+            labels,
+            self.train.groups,
+            sampler=self.how.sampler,
+            per_group=self.per_group,
+            seed=self.how.seed,
+            epoch=epoch,
+        )
+
+    def _mean_over_processes(self, value: Tensor) -> float:
+        return float(self.fabric.all_reduce(value.clone(), reduce_op="mean"))
+
+    def _check(self) -> None:
+        parts = self.share.processes * self.how.accumulate
+        if self.how.batch % parts:
+            raise MisuseError(f"batch={self.how.batch} cannot be shared out among {parts} parts evenly.")
+        if self.steps_per_epoch == 0:
+            raise MisuseError(f"batch={self.how.batch} is more than an epoch has examples ({len(self._order(0))}).")
+
+    def _fingerprint(self) -> dict[str, Any]:
+        """What a training that goes on must have in common with the one that was interrupted."""
+        settings = {name: value for name, value in asdict(self.how).items() if name not in FREE_SETTINGS}
+        return settings | {"number of examples": len(self.train), "number of classes": self.classes}
+
+    def _save(self) -> None:
+        if self.fabric.global_rank == 0:
+            save_last(
+                self.scratch,
+                {
+                    "fingerprint": self._fingerprint(),
+                    "epoch": self.epoch,
+                    "step_in_epoch": self.step_in_epoch,
+                    "best": self.best,
+                    "best_epoch": self.best_epoch,
+                    "weights": self.network.state_dict(),
+                    "optimizer": self.optimizer.state_dict(),
+                    "schedule": self.schedule.state(),
+                    "average": self.average.state() if self.average else None,
+                },
+            )
+
+    def _restore(self) -> None:
+        state = load_last(self.scratch, self._fingerprint())
+        if state is None:
+            return
+        self.network.load_state_dict(state["weights"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.schedule = Schedule(self.how, self.steps_per_epoch, **state["schedule"])
+        if self.average is not None:
+            self.average.restore(state["average"])
+        self.epoch, self.step_in_epoch = state["epoch"], state["step_in_epoch"]
+        self.best, self.best_epoch = state["best"], state["best_epoch"]
+
+
+class _Silent(Log):
+    """The log of a process that is not the first: it reads, and writes nothing."""
+
+    def __init__(self, folder: Path, how: Training) -> None:
+        super().__init__(folder, replace(how, trackers=""))
+
+    def keep_until(self, step: int) -> None:
+        pass
+
+    def write(self, step: int, **values: Any) -> None:
+        pass
+
+
+def _no_tick(done: int) -> None:
+    pass

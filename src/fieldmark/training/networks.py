@@ -1,0 +1,52 @@
+"""Networks to be trained: from timm, with the head a task needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import timm
+import torch
+from timm.data import resolve_model_data_config
+
+from fieldmark.features.backbones import create_network
+from fieldmark.features.settings import PACKAGED, FeatureSettings
+
+
+def make_network(
+    name: str, weights: str, *, classes: int, size: int, drop_path: float = 0.0, channels: int = 3, seed: int = 0
+) -> Any:
+    """A network with a fresh head for the given classes; the same seed gives the same head.
+
+    Args:
+        name: A packaged backbone, or any name timm knows.
+        weights: "pretrained", "random", or a file.
+        classes: How many logits the head gives.
+        size: The side of the input in pixels, for networks that must know it.
+        drop_path: The share of residual branches left out at random; networks without them ignore it.
+        channels: How many channels the input has.
+        seed: The seed of whatever is not loaded.
+    """
+    options: dict[str, Any] = {}
+    if drop_path:
+        options["drop_path_rate"] = drop_path
+    if channels != 3:
+        options["in_chans"] = channels
+    if _must_know_size(name):
+        options["img_size"] = size
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = create_network(FeatureSettings(name, size, weights), **options)
+        network.reset_classifier(classes)
+    return network
+
+
+def normalization(network: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The mean and the deviation of each channel the network was trained with, for values between 0 and 1."""
+    config = resolve_model_data_config(network)
+    return tuple(config["mean"]), tuple(config["std"])
+
+
+def _must_know_size(name: str) -> bool:
+    if name in PACKAGED or not timm.is_model(name.partition(".")[0]):
+        return False  # an unknown name is refused where the network is made
+    return bool(timm.get_pretrained_cfg_value(name, "fixed_input_size"))

@@ -1,0 +1,203 @@
+"""Packs: photos decoded once, made square and kept so that a batch is a few copies from memory.
+
+```
+ROOT/<digest>/pixels.bin     raw: n x side x side x 3 bytes; jpeg: one file after the other
+              aspects.npy    width / height of each photo before it was made square, 0 for one that cannot be read
+              offsets.npy    jpeg only: where each photo begins
+              pack.json      side, format, the photos that cannot be read, and a sample of contents; written last
+```
+
+A pack belongs to a list of photos, a side and a format. Photos that were replaced in place since are noticed by
+comparing the contents of a few dozen of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from fieldmark.errors import InputError
+from fieldmark.features.photos import PhotoError, decode_photo
+from fieldmark.features.store import content_key, default_store
+from fieldmark.files import appearing_folder, write_json
+from fieldmark.progress import progress
+from fieldmark.work import all_cores, blocks_of, map_blocks
+
+Format = Literal["raw", "jpeg"]
+Pixels = NDArray[np.uint8]
+Reader = Callable[[str], bytes]
+
+PACK_VERSION = 1
+BLOCK_PHOTOS = 32
+SAMPLED_PHOTOS = 48
+JPEG_QUALITY = 95
+
+
+def default_packs() -> Path:
+    """Where packs are kept: beside the features."""
+    return default_store().parent / "packs"
+
+
+def decode_squashed(data: bytes, side_px: int) -> tuple[Pixels, float]:
+    """A photo made square, whatever its shape, and its width / height before.
+
+    Raises:
+        PhotoError: When the bytes are no photo or end too early.
+    """
+    photo = decode_photo(data, at_least_px=side_px)
+    aspect = photo.width / photo.height
+    return np.asarray(photo.resize((side_px, side_px), Image.Resampling.BICUBIC, reducing_gap=2.0)), aspect
+
+
+class Photos:
+    """Squares of photos by number, decoded anew each time. What a pack holds, without the pack."""
+
+    def __init__(self, media_ids: Sequence[str], read_medium: Reader, side_px: int) -> None:
+        self.media_ids, self.side_px = tuple(media_ids), side_px
+        self._read_medium = read_medium
+
+    def squares(self, rows: NDArray[np.int64]) -> tuple[Pixels, NDArray[np.float32]]:
+        """The squares of some photos and their width / height."""
+        pairs = [decode_squashed(self._read_medium(self.media_ids[row]), self.side_px) for row in rows]
+        return np.stack([square for square, _ in pairs]), np.array([aspect for _, aspect in pairs], dtype=np.float32)
+
+    def find_problems(self) -> dict[str, str]:
+        """Every photo that cannot be read, with what is wrong with it."""
+        problems: dict[str, str] = {}
+        with progress("looking through photos", len(self.media_ids)) as tick:
+            blocks = blocks_of(self.media_ids, BLOCK_PHOTOS)
+            for block in map_blocks(self._look, blocks, all_cores("thread")):
+                problems |= {media_id: problem for media_id, problem in block.items() if problem}
+                tick(len(block))
+        return problems
+
+    def _look(self, block: Sequence[str]) -> dict[str, str]:
+        found = {}
+        for media_id in block:
+            try:
+                decode_squashed(self._read_medium(media_id), self.side_px)
+                found[media_id] = ""
+            except PhotoError as error:
+                found[media_id] = str(error)
+        return found
+
+
+@dataclass(frozen=True)
+class Pack:
+    """An open pack."""
+
+    folder: Path
+    side_px: int
+    format: Format
+    aspects: NDArray[np.float32]
+    problems: dict[str, str]
+    pixels: NDArray[np.uint8]
+    offsets: NDArray[np.int64] | None
+
+    def squares(self, rows: NDArray[np.int64]) -> tuple[Pixels, NDArray[np.float32]]:
+        """The squares of some photos and their width / height."""
+        if self.offsets is None:
+            return self.pixels[rows], self.aspects[rows]
+        return np.stack([self._decode(int(row)) for row in rows]), self.aspects[rows]
+
+    def find_problems(self) -> dict[str, str]:
+        """Every photo that cannot be read, with what is wrong with it."""
+        return self.problems
+
+    def _decode(self, row: int) -> Pixels:
+        assert self.offsets is not None
+        data = self.pixels[self.offsets[row] : self.offsets[row + 1]].tobytes()
+        return np.asarray(Image.open(io.BytesIO(data)))
+
+
+def open_pack(media_ids: Sequence[str], read_medium: Reader, side_px: int, form: Format, root: Path) -> Pack:
+    """Opens the pack of a list of photos, and makes it where there is none or where photos have changed since.
+
+    Raises:
+        InputError: When the disk has no room for it.
+    """
+    folder = root / _digest(media_ids, side_px, form)
+    sample = _sample(media_ids, read_medium)
+    if not (folder / "pack.json").exists() or json.loads((folder / "pack.json").read_text())["sample"] != sample:
+        _write(folder, media_ids, read_medium, side_px, form, sample)
+    facts = json.loads((folder / "pack.json").read_text())
+    aspects = np.load(folder / "aspects.npy")
+    pixels = np.memmap(folder / "pixels.bin", dtype=np.uint8, mode="r")
+    if form == "raw":
+        return Pack(folder, side_px, form, aspects, facts["problems"], pixels.reshape(-1, side_px, side_px, 3), None)
+    return Pack(folder, side_px, form, aspects, facts["problems"], pixels, np.load(folder / "offsets.npy"))
+
+
+def _digest(media_ids: Sequence[str], side_px: int, form: Format) -> str:
+    hasher = hashlib.blake2b(json.dumps([PACK_VERSION, side_px, form]).encode(), digest_size=16)
+    for media_id in media_ids:
+        hasher.update(media_id.encode() + b"\0")
+    return hasher.hexdigest()
+
+
+def _sample(media_ids: Sequence[str], read_medium: Reader) -> dict[str, str]:
+    """The contents of a few dozen photos, spread over the list."""
+    rows = np.unique(np.linspace(0, len(media_ids) - 1, SAMPLED_PHOTOS).astype(int))
+    return {media_ids[row]: content_key(read_medium(media_ids[row])).hex() for row in rows}
+
+
+def _write(
+    folder: Path, media_ids: Sequence[str], read_medium: Reader, side_px: int, form: Format, sample: dict[str, str]
+) -> None:
+    _check_room(folder, len(media_ids) * side_px * side_px * 3 // (1 if form == "raw" else 8))
+    aspects = np.zeros(len(media_ids), dtype=np.float32)
+    offsets, problems, row = [0], {}, 0
+
+    def prepare(block: Sequence[str]) -> list[tuple[str, bytes, float, str]]:
+        return [_square_bytes(media_id, read_medium(media_id), side_px, form) for media_id in block]
+
+    with appearing_folder(folder, overwrite=True) as partial, (partial / "pixels.bin").open("wb") as file:
+        with progress("packing photos", len(media_ids)) as tick:
+            for block in map_blocks(prepare, blocks_of(media_ids, BLOCK_PHOTOS), all_cores("thread")):
+                for media_id, data, aspect, problem in block:
+                    file.write(data)
+                    aspects[row] = aspect
+                    offsets.append(offsets[-1] + len(data))
+                    problems.update({media_id: problem} if problem else {})
+                    row += 1
+                tick(len(block))
+        np.save(partial / "aspects.npy", aspects)
+        if form == "jpeg":
+            np.save(partial / "offsets.npy", np.array(offsets, dtype=np.int64))
+        facts: dict[str, Any] = {"side_px": side_px, "format": form, "problems": problems, "sample": sample}
+        write_json(partial / "pack.json", facts)
+
+
+def _square_bytes(media_id: str, data: bytes, side_px: int, form: Format) -> tuple[str, bytes, float, str]:
+    """One photo as the bytes that are packed; a gray square where it cannot be read."""
+    try:
+        (square, aspect), problem = decode_squashed(data, side_px), ""
+    except PhotoError as error:
+        square, aspect, problem = np.full((side_px, side_px, 3), 127, dtype=np.uint8), 0.0, str(error)
+    if form == "raw":
+        return media_id, square.tobytes(), aspect, problem
+    encoded = io.BytesIO()
+    Image.fromarray(square).save(encoded, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+    return media_id, encoded.getvalue(), aspect, problem
+
+
+def _check_room(folder: Path, needed_bytes: int) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder.parent).free
+    if needed_bytes > free:
+        raise InputError(
+            folder.parent,
+            found=f"{free / 1e9:.1f} GB free",
+            expected=f"{needed_bytes / 1e9:.1f} GB for the pack of resized photos",
+            hint="Point FIELDMARK_CACHE at a larger disk, or pass --set pack=jpeg or --set pack=none.",
+        )

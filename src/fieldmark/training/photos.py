@@ -1,0 +1,151 @@
+"""Photos as examples, and what happens to them on the way into the network.
+
+Photos arrive as squares that were squashed, with their width / height. A crop is a box in a photo's own proportions;
+cropping, mirroring and scaling are one resampling of the square, done on the device for the whole batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from fieldmark.training.draws import Draws
+from fieldmark.training.packing import Pack, Photos
+from fieldmark.training.randaugment import rand_augment
+
+Tensor = Any
+Boxes = NDArray[np.float32]  # left, top, right, bottom as shares of the photo; right < left mirrors it
+
+# Packed squares are this much larger than what the network takes, so that a crop is seldom enlarged.
+PACK_RATIO = 8 / 7
+# The range of width / height that random crops may have, as in torchvision's RandomResizedCrop.
+CROP_RATIO = (3 / 4, 4 / 3)
+TRIES = 10
+
+
+def pack_side(size_px: int) -> int:
+    """The side of packed squares for a network that takes `size_px`.
+
+    >>> pack_side(224), pack_side(384)
+    (256, 440)
+    """
+    return -(-round(size_px * PACK_RATIO) // 8) * 8
+
+
+@dataclass(frozen=True)
+class Crops:
+    """Which part of a photo the network sees; the settings are those of `recipe.Recipe`."""
+
+    eval_crop: Literal["squash", "center"] = "squash"
+    scale: float = 1.0
+    flip: bool = False
+
+    def boxes(self, aspects: NDArray[np.float32], draws: Draws | None) -> Boxes:
+        """A box for each photo: at random for training, always the same one for evaluation."""
+        if draws is not None:
+            return random_boxes(aspects, self.scale, self.flip, draws)
+        return whole_boxes(len(aspects)) if self.eval_crop == "squash" else center_boxes(aspects)
+
+
+@dataclass(frozen=True)
+class PhotoSource:
+    """Photos with their classes.
+
+    Args:
+        photos: Where the squares come from.
+        rows: Which of them, in order.
+        labels: The class of each.
+        groups: The observation of each.
+        crops: Which part of each is shown.
+    """
+
+    photos: Pack | Photos
+    rows: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    groups: NDArray[np.int64] | None
+    crops: Crops
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def read(self, rows: NDArray[np.int64], draws: Draws | None) -> tuple[NDArray[Any], ...]:
+        squares, aspects = self.photos.squares(self.rows[rows])
+        return squares, self.crops.boxes(aspects, draws)
+
+
+@dataclass(frozen=True)
+class PhotoTransform:
+    """Cuts the boxes out of a batch of squares, augments and normalizes them.
+
+    Args:
+        size_px: What the network takes.
+        mean, std: By what the network expects each channel to be normalized, for values between 0 and 1.
+        randaugment_ops, randaugment_magnitude: See `recipe.Recipe`.
+    """
+
+    size_px: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    randaugment_ops: int = 0
+    randaugment_magnitude: int = 9
+
+    def __call__(self, raw: Sequence[Tensor], draws: Draws | None) -> Tensor:
+        squares, boxes = raw
+        pixels = resample(squares.permute(0, 3, 1, 2), boxes, self.size_px)
+        if draws is not None and self.randaugment_ops:
+            whole = pixels.round().clamp(0, 255).to(torch.uint8)
+            pixels = rand_augment(whole, draws, self.randaugment_ops, self.randaugment_magnitude)
+        mean, std = (torch.tensor(v, device=pixels.device).view(1, 3, 1, 1) * 255 for v in (self.mean, self.std))
+        return ((pixels - mean) / std).contiguous(memory_format=torch.channels_last)
+
+
+def whole_boxes(count: int) -> Boxes:
+    """The whole photo, squashed."""
+    return np.tile(np.array([0, 0, 1, 1], dtype=np.float32), (count, 1))
+
+
+def center_boxes(aspects: NDArray[np.float32]) -> Boxes:
+    """The largest square in the middle of each photo."""
+    width, height = np.minimum(1, 1 / aspects), np.minimum(1, aspects)
+    return np.stack([(1 - width) / 2, (1 - height) / 2, (1 + width) / 2, (1 + height) / 2], axis=1)
+
+
+def random_boxes(aspects: NDArray[np.float32], scale: float, flip: bool, draws: Draws) -> Boxes:
+    """Boxes of a random share of the area and a random shape, anywhere in the photo.
+
+    The rule is that of torchvision's RandomResizedCrop: ten tries for a box that fits, then the largest one of an
+    allowed shape in the middle.
+    """
+    low, high = CROP_RATIO
+    width, height = np.minimum(1, high / aspects), np.minimum(1, aspects / low)  # where no try fits
+    fits = np.zeros(len(aspects), dtype=bool)
+    for attempt in range(TRIES):
+        area = draws.uniform(f"area {attempt}", scale, 1.0)
+        ratio = np.exp(draws.uniform(f"ratio {attempt}", np.log(low), np.log(high)))
+        wide, tall = np.sqrt(area * ratio / aspects), np.sqrt(area * aspects / ratio)
+        taken = ~fits & (wide <= 1) & (tall <= 1)
+        width, height = np.where(taken, wide, width), np.where(taken, tall, height)
+        fits |= taken
+    left = np.where(fits, draws.uniform("left"), 0.5) * (1 - width)
+    top = np.where(fits, draws.uniform("top"), 0.5) * (1 - height)
+    boxes = np.stack([left, top, left + width, top + height], axis=1).astype(np.float32)
+    if flip:
+        mirrored = draws.chance("flip")
+        boxes[mirrored] = boxes[mirrored][:, [2, 1, 0, 3]]
+    return boxes
+
+
+def resample(squares: Tensor, boxes: Tensor, size_px: int) -> Tensor:
+    """Boxes of squares scaled to `size_px`, values 0 to 255 in single precision."""
+    left, top, right, bottom = boxes.unbind(1)
+    grid = (torch.arange(size_px, device=squares.device) + 0.5) / size_px
+    x = 2 * (left[:, None] + (right - left)[:, None] * grid) - 1
+    y = 2 * (top[:, None] + (bottom - top)[:, None] * grid) - 1
+    where = torch.stack(torch.broadcast_tensors(x[:, None, :], y[:, :, None]), dim=-1)
+    return functional.grid_sample(squares.float(), where, mode="bilinear", padding_mode="border", align_corners=False)

@@ -1,0 +1,156 @@
+"""Recipes: everything about a training that could be disputed, as typed values; TOML on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from fieldmark.errors import InputError, MisuseError, did_you_mean
+from fieldmark.training.sampling import Sampler
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How any network is trained, whatever it looks at or listens to.
+
+    Args:
+        loss: A name in `losses.LOSSES`; `loss_strength` is what the loss calls its strength, `label_smoothing` is for
+            cross-entropy.
+        sampler: How classes share an epoch.
+        optimizer, lr, momentum, weight_decay: SGD has momentum; AdamW takes its own betas.
+        layer_decay: Each layer learns this much slower than the one after it; 1 for all alike.
+        schedule: "plateau" multiplies lr by `plateau_factor` when the loss on val has not fallen for more than
+            `plateau_patience` epochs; "cosine" falls to zero step by step.
+        warmup_epochs: For how long lr rises from zero, for cosine and constant.
+        epochs, batch: Passes over the examples, and examples per step over all processes together.
+        accumulate: Each step is taken in so many parts, where a batch does not fit the memory.
+        clip_norm: Gradients are cut to this length, 0 for never.
+        mixup: The alpha of mixup, 0 for none.
+        ema: The decay of the averaged weights that are evaluated and kept, 0 for none.
+        best_by: The metric on val that decides which epoch is kept: loss, top_1, top_3, top_5, macro_f1_all,
+            macro_f1_present, or last for the last epoch.
+        precision: "auto" is bf16 on a GPU that has it and single precision elsewhere.
+        compile: Whether torch.compile is used.
+        devices: How many devices of this host, or "auto"; under torchrun, its processes.
+        workers: Threads that read ahead; 0 for one per core.
+        checkpoint_minutes: A checkpoint is written after each epoch, and within one this often.
+        trackers: "tensorboard", "mlflow", or both with a comma, beside the JSON lines that are always written.
+        seed: The seed of everything random.
+    """
+
+    loss: str = "cross-entropy"
+    loss_strength: float = 1.0
+    label_smoothing: float = 0.0
+    sampler: Sampler = "natural"
+    optimizer: Literal["sgd", "adamw"] = "adamw"
+    lr: float = 1e-3
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    layer_decay: float = 1.0
+    schedule: Literal["plateau", "cosine", "constant"] = "cosine"
+    plateau_factor: float = 0.9
+    plateau_patience: int = 1
+    warmup_epochs: float = 0.0
+    epochs: int = 10
+    batch: int = 64
+    accumulate: int = 1
+    clip_norm: float = 0.0
+    mixup: float = 0.0
+    ema: float = 0.0
+    best_by: Literal["loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "last"] = "macro_f1_all"
+    precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed"] = "auto"
+    compile: bool = False
+    devices: str = "auto"
+    workers: int = 0
+    checkpoint_minutes: float = 5.0
+    trackers: str = ""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            kind = get_type_hints(type(self))[field.name]
+            value = getattr(self, field.name)
+            if get_origin(kind) is Literal and value not in get_args(kind):
+                raise MisuseError(f"{field.name}={value}: {did_you_mean(str(value), map(str, get_args(kind)))}")
+        for name in ("lr", "epochs", "batch", "accumulate"):
+            if getattr(self, name) <= 0:
+                raise MisuseError(f"{name}={getattr(self, name)}: expected more than 0.")
+        if self.batch % self.accumulate:
+            raise MisuseError(f"accumulate={self.accumulate} does not divide batch={self.batch}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Training):
+    """How a network is trained on photos.
+
+    Args:
+        network: A packaged backbone, or any name timm knows.
+        weights: "pretrained", "random", or a file.
+        size: The side of the photo in pixels.
+        drop_path: The share of residual branches that are left out at random, where the network has them.
+        crop_scale: Crops for training cover at least this share of a photo's area.
+        flip: Whether photos are mirrored at random.
+        randaugment_ops, randaugment_magnitude: RandAugment; magnitudes run from 0 to 30.
+        eval_crop: "squash" shows the whole photo made square, "center" the largest square in its middle.
+        photos_per_observation: How many photos of each observation are shown in an epoch, 0 for all.
+        pack: Photos are kept as squares a little larger than `size`: "raw" for speed, "jpeg" for an eighth of the
+            room, or "none" to decode them anew each time.
+    """
+
+    network: str = "efficientnet_lite0"
+    weights: str = "pretrained"
+    size: int = 224
+    drop_path: float = 0.0
+    crop_scale: float = 0.8
+    flip: bool = False
+    randaugment_ops: int = 0
+    randaugment_magnitude: int = 9
+    eval_crop: Literal["squash", "center"] = "squash"
+    photos_per_observation: int = 0
+    pack: Literal["raw", "jpeg", "none"] = "raw"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.crop_scale <= 1:
+            raise MisuseError(f"crop_scale={self.crop_scale}: expected more than 0 and at most 1.")
+        if not 0 <= self.randaugment_magnitude <= 30:
+            raise MisuseError(f"randaugment_magnitude={self.randaugment_magnitude}: expected 0 to 30.")
+
+
+def shipped_recipes() -> list[str]:
+    """The names of the recipes that come with Fieldmark."""
+    return sorted(path.name.removesuffix(".toml") for path in files(__package__).joinpath("recipes").iterdir())
+
+
+def read_recipe(name: str) -> dict[str, Any]:
+    """The settings of a recipe: a shipped one by name, or a TOML file.
+
+    Raises:
+        MisuseError: When there is no such recipe.
+        InputError: When a file is not TOML, or holds a key or value that recipes do not have.
+    """
+    if name in shipped_recipes():
+        text, where = files(__package__).joinpath("recipes", f"{name}.toml").read_text(encoding="utf-8"), name
+    elif Path(name).is_file():
+        text, where = Path(name).read_text(encoding="utf-8"), name
+    else:
+        raise MisuseError(f"There is no recipe or file called {name!r}. {did_you_mean(name, shipped_recipes())}")
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(where, found=f"something else ({error})", expected="a recipe in TOML") from error
+    kinds = get_type_hints(Recipe)
+    known = [field.name for field in dataclasses.fields(Recipe)]
+    for key, value in values.items():
+        if key not in known:
+            raise InputError(where, found=f"the key {key!r}", expected="a setting", hint=did_you_mean(key, known))
+        kind = str if get_origin(kinds[key]) is Literal else kinds[key]
+        if kind is float and type(value) is int:
+            values[key] = float(value)
+        elif type(value) is not kind:
+            raise InputError(where, found=f"{key} = {value!r}", expected=f"{key} of type {kind.__name__}")
+    return values

@@ -1,0 +1,120 @@
+"""Where examples come from, and how the batches of an epoch are read ahead of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fieldmark.training.draws import Draws, Seeds, example_seeds
+from fieldmark.work import LocalExecutor, all_cores, map_blocks
+
+Tensor = Any
+
+
+class Share(NamedTuple):
+    """Which process this is, of how many."""
+
+    rank: int = 0
+    processes: int = 1
+
+
+class Source(Protocol):
+    """Examples to learn from or to answer."""
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The class of each example (int32), or one row of 0/1 over the classes."""
+        ...
+
+    @property
+    def groups(self) -> NDArray[np.int64] | None:
+        """What each example belongs to (its observation), None where that is not known."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def read(self, rows: NDArray[np.int64], draws: Draws | None) -> tuple[NDArray[Any], ...]:
+        """The raw arrays of some examples, stacked; with draws for training, None for evaluation."""
+        ...
+
+
+class Transform(Protocol):
+    """Turns the raw arrays of a batch into what the network takes, on the device."""
+
+    def __call__(self, raw: Sequence[Tensor], draws: Draws | None) -> Tensor: ...
+
+
+class Batch:
+    """A batch as the reading threads hand it over."""
+
+    def __init__(self, source: Source, rows: NDArray[np.int64], seeds: Seeds | None, *, pin: bool) -> None:
+        self.rows = rows
+        self.draws = None if seeds is None else Draws(seeds)
+        arrays = (*source.read(rows, self.draws), source.labels[rows])
+        tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
+        *self.raw, labels = [tensor.pin_memory() for tensor in tensors] if pin else tensors
+        self.labels = labels.long() if labels.ndim == 1 else labels.float()
+
+    def to(self, device: Any) -> tuple[list[Tensor], Tensor]:
+        """The raw tensors and the labels, on a device."""
+        raw = [tensor.to(device, non_blocking=True) for tensor in self.raw]
+        return raw, self.labels.to(device, non_blocking=True)
+
+
+def training_batches(
+    source: Source,
+    order: NDArray[np.int64],
+    *,
+    seed: int,
+    epoch: int,
+    batch: int,
+    accumulate: int,
+    share: Share,
+    first_step: int,
+    workers: int,
+    pin: bool,
+) -> Iterator[Batch]:
+    """This process's share of an epoch: `accumulate` batches for every step.
+
+    A step covers `batch` examples of the order; examples that do not fill a last step are left for another epoch.
+
+    Args:
+        source: The examples.
+        order: The examples of the epoch, in order.
+        seed: The seed of the training; draws are a function of it, of the epoch and of the place in the order.
+        epoch: Which epoch, counted from 0.
+        batch: Examples per step, over all processes.
+        accumulate: How many batches this process makes of its share of a step.
+        share: Which process this is, of how many.
+        first_step: Steps of this epoch that were taken before.
+        workers: Threads, 0 for one per core.
+        pin: Whether tensors are put where a GPU can fetch them.
+    """
+    seeds = example_seeds(seed, epoch, np.arange(len(order)))
+
+    def read(positions: NDArray[np.int64]) -> Batch:
+        return Batch(source, order[positions], seeds[positions], pin=pin)
+
+    own = batch // share.processes
+    blocks = (
+        part
+        for step in range(first_step, len(order) // batch)
+        for part in np.split(step * batch + share.rank * own + np.arange(own), accumulate)
+    )
+    return map_blocks(read, blocks, _threads(workers))
+
+
+def evaluation_batches(
+    source: Source, rows: NDArray[np.int64], *, batch: int, workers: int, pin: bool
+) -> Iterator[Batch]:
+    """Examples in the given order, without draws."""
+    blocks = (rows[start : start + batch] for start in range(0, len(rows), batch))
+    return map_blocks(lambda block: Batch(source, block, None, pin=pin), blocks, _threads(workers))
+
+
+def _threads(workers: int) -> LocalExecutor:
+    return LocalExecutor(workers, "thread") if workers else all_cores("thread")
