@@ -47,7 +47,7 @@ def apply_operations(pixels: Tensor, chosen: NDArray[np.int64], signs: NDArray[n
 
     first = OPERATIONS.index(GEOMETRIC[0])
     moved = (chosen >= first) & (chosen < first + len(GEOMETRIC))
-    matrices = _matrices(chosen[moved] - first, signs[moved] * share)
+    matrices = _matrices(chosen[moved] - first, signs[moved] * share, pixels.shape[-1])
     change(moved, lambda some: _affine(some, matrices))
     for name in SIGNED:
         for sign in (-1.0, 1.0):
@@ -58,20 +58,20 @@ def apply_operations(pixels: Tensor, chosen: NDArray[np.int64], signs: NDArray[n
     return result
 
 
-def _matrices(numbers: NDArray[np.int64], strengths: NDArray[np.float64]) -> NDArray[np.float32]:
+def _matrices(numbers: NDArray[np.int64], strengths: NDArray[np.float64], side_px: int) -> NDArray[np.float32]:
     """For each photo where its pixels come from, as rows (x, y, 1) -> (x, y) in units of half its side."""
     matrices = np.tile(np.eye(2, 3, dtype=np.float32), (len(numbers), 1, 1))
     for row, (number, strength) in enumerate(zip(numbers, strengths, strict=True)):
         match GEOMETRIC[number]:
             # A shear keeps the upper left corner where it is, so it comes with a shift.
             case "shear-x":
-                matrices[row, 0, 1:] = 2 * (-strength * 0.3,)
+                matrices[row, 0, 1:] = 2 * (strength * 0.3,)
             case "shear-y":
-                matrices[row, 1, [0, 2]] = -strength * 0.3
+                matrices[row, 1, [0, 2]] = strength * 0.3
             case "translate-x":
-                matrices[row, 0, 2] = -strength * 2 * 150 / 331
+                matrices[row, 0, 2] = -2 * int(strength * side_px * 150 / 331) / side_px
             case "translate-y":
-                matrices[row, 1, 2] = -strength * 2 * 150 / 331
+                matrices[row, 1, 2] = -2 * int(strength * side_px * 150 / 331) / side_px
             case "rotate":
                 angle = np.deg2rad(30 * strength)
                 matrices[row, :, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]

@@ -1,0 +1,108 @@
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from fieldmark.errors import MisuseError
+from fieldmark.training.logs import Log
+from tests.training.examples import HOW, plain, train_stripes
+
+
+def same(first, second, **tolerance):
+    assert first.keys() == second.keys()
+    for name, tensor in first.items():
+        np.testing.assert_allclose(tensor.numpy(), second[name].numpy(), err_msg=name, **tolerance)
+
+
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
+    whole = train_stripes(tmp_path / "whole")
+    command = [sys.executable, "-m", "tests.training.examples", str(tmp_path / "killed"), "--die-at", "14"]
+    killed = subprocess.run(command, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert torch.load(tmp_path / "killed" / "last.pt", weights_only=True)["step_in_epoch"] > 0  # not between epochs
+    resumed = train_stripes(tmp_path / "killed")
+    same(whole.weights, resumed.weights, rtol=0, atol=0)
+    assert [line["val"] for line in whole.epochs] == [line["val"] for line in resumed.epochs]
+
+
+def test_two_processes_learn_as_one_does(tmp_path):
+    alone = train_stripes(tmp_path / "one", dropout=0.0)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", "--no-python"]
+    script = [sys.executable, "-m", "tests.training.examples", str(tmp_path / "two"), "--dropout", "0"]
+    done = subprocess.run([*command, *script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    together = [line for line in Log(tmp_path / "two", HOW).read() if "val" in line]
+    assert len(together) == 5
+    for one, two in zip(alone.epochs, together, strict=True):
+        assert one["train_loss"] == pytest.approx(two["train_loss"], rel=1e-4)
+        assert one["val"]["loss"] == pytest.approx(two["val"]["loss"], rel=1e-4)
+
+
+def test_it_learns_and_keeps_the_best_epoch(tmp_path):
+    trained = train_stripes(tmp_path, replace(HOW, epochs=12, lr=0.03))
+    values = [line["val"]["top_1"] for line in trained.epochs]
+    assert max(values) > 0.6  # a quarter by chance
+    assert trained.best_epoch == values.index(max(values)) + 1
+
+
+def test_accumulated_parts_make_the_step_of_the_whole_batch(tmp_path):
+    whole = train_stripes(tmp_path / "whole", dropout=0.0)
+    parts = train_stripes(tmp_path / "parts", replace(HOW, accumulate=4), dropout=0.0)
+    same(whole.weights, parts.weights, rtol=1e-3, atol=1e-5)
+
+
+def test_an_interrupted_training_is_saved_and_goes_on(tmp_path):
+    calls = 0
+
+    def interrupted(raw, draws):
+        nonlocal calls
+        calls += 1
+        if calls == 7:
+            raise KeyboardInterrupt
+        return plain(raw, draws)
+
+    rare = replace(HOW, checkpoint_minutes=60.0)
+    with pytest.raises(KeyboardInterrupt):
+        train_stripes(tmp_path / "cut", rare, transform=interrupted)
+    resumed = train_stripes(tmp_path / "cut", rare)
+    same(train_stripes(tmp_path / "whole").weights, resumed.weights, rtol=0, atol=0)
+
+
+def test_another_training_in_the_folder_is_not_overwritten(tmp_path):
+    train_stripes(tmp_path)
+    with pytest.raises(MisuseError, match=r"another lr.*remove the folder"):
+        train_stripes(tmp_path, replace(HOW, lr=0.1))
+
+
+def test_a_finished_training_is_not_done_again(tmp_path):
+    first = train_stripes(tmp_path)
+
+    def untouched(raw, draws):
+        raise AssertionError("there is nothing left to do")
+
+    same(first.weights, train_stripes(tmp_path, transform=untouched).weights, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [({"batch": 128}, "more than an epoch has examples"), ({"loss": "cross-entorpy"}, "Did you mean cross-entropy")],
+)
+def test_what_cannot_be_trained_is_refused_in_a_sentence(tmp_path, change, sentence):
+    with pytest.raises(MisuseError, match=sentence):
+        train_stripes(tmp_path, replace(HOW, **change))
+
+
+@pytest.mark.parametrize("mixup", [0.0, 0.4])
+def test_labels_may_be_several_at_once(tmp_path, mixup):
+    from fieldmark.training.loop import train
+    from tests.training.examples import CLASSES, Stripes, network
+
+    source, val = Stripes(64), Stripes(16)
+    for part in (source, val):
+        object.__setattr__(part, "labels", np.eye(CLASSES, dtype=np.float32)[part.labels])
+    how = replace(HOW, loss="binary", best_by="top_1", mixup=mixup, epochs=2)
+    assert train(network(0.0), source, val, plain, how, classes=CLASSES, scratch=tmp_path).best_epoch
