@@ -1,0 +1,133 @@
+"""Training speed on a GPU: the engine beside a plain loop on inputs that never leave the device.
+
+Runs on a bare machine: `python -m perf.training_gpu PHOTOS OUT.json [--networks NAME=BATCH ...]`, where PHOTOS is any
+folder of photos. Absolute figures say something only together with the plain loops of the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fieldmark.training.draws import Draws
+from fieldmark.training.loop import make_fabric, train
+from fieldmark.training.networks import make_network
+from fieldmark.training.packing import open_pack
+from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform, pack_side
+from fieldmark.training.recipe import Training
+
+NETWORKS = ("vit_base_patch16_224=256", "resnet50=256", "convnext_base=128")
+SIZE_PX, CLASSES, WARMUP, STEPS = 224, 1000, 10, 40
+ENGINE_STEPS = 80
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """Examples that cost nothing to read: what is left is the loop itself."""
+
+    labels: NDArray[np.int32]
+    groups: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def read(self, rows: NDArray[np.int64], draws: Draws | None) -> tuple[NDArray[Any], ...]:
+        return (rows,)
+
+
+@dataclass
+class Resident:
+    """Inputs that lie on the device already."""
+
+    inputs: dict[int, Any] = field(default_factory=dict)
+
+    def __call__(self, raw: Sequence[Any], draws: Draws | None) -> Any:
+        count = len(raw[0])
+        if count not in self.inputs:
+            self.inputs[count] = _inputs(count)
+        return self.inputs[count]
+
+
+def _inputs(count: int) -> Any:
+    return torch.randn(count, 3, SIZE_PX, SIZE_PX, device="cuda").contiguous(memory_format=torch.channels_last)
+
+
+def plain_loop(name: str, batch: int, *, compiled: bool) -> float:
+    """Photos per second of the shortest loop one would write: bf16, channels-last, AdamW, inputs on the device."""
+    network = make_network(name, "random", classes=CLASSES, size=SIZE_PX).cuda().to(memory_format=torch.channels_last)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, fused=True)
+    model = torch.compile(network) if compiled else network
+    inputs, labels = _inputs(batch), torch.randint(0, CLASSES, (batch,), device="cuda")
+    for step in range(WARMUP + STEPS):
+        if step == WARMUP:
+            torch.cuda.synchronize()
+            started = time.perf_counter()
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = torch.nn.functional.cross_entropy(model(inputs), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    torch.cuda.synchronize()
+    return STEPS * batch / (time.perf_counter() - started)
+
+
+def engine(name: str, source: Any, transform: Any, how: Training) -> float:
+    """Photos per second of the engine: the best of the epochs after the first, which compiles."""
+    network = make_network(name, "random", classes=CLASSES, size=SIZE_PX)
+    val = replace(source, labels=source.labels[:64], **({"rows": source.rows[:64]} if hasattr(source, "rows") else {}))
+    with tempfile.TemporaryDirectory() as folder:
+        trained = train(
+            network, source, val, transform, how, classes=CLASSES, scratch=Path(folder), fabric=make_fabric(how)
+        )
+    return max(line["examples_per_s"] for line in trained.epochs[1:])
+
+
+def measure(name: str, batch: int, photos: Path, cache: Path) -> dict[str, float]:
+    """All rates for one network."""
+    rates = {"plain eager": plain_loop(name, batch, compiled=False)}
+    rates["plain compiled"] = plain_loop(name, batch, compiled=True)
+    how = Training(lr=1e-4, batch=batch, epochs=4, compile=True, schedule="constant", best_by="last")
+    rows = np.arange(ENGINE_STEPS * batch)
+    labels = (rows % CLASSES).astype(np.int32)
+    rates["engine, eager, no loader"] = engine(name, Nothing(labels), Resident(), replace(how, compile=False))
+    rates["engine, no loader"] = engine(name, Nothing(labels), Resident(), how)
+    ids = sorted(str(path.relative_to(photos)) for path in photos.rglob("*.jpg"))
+    for form in ("raw", "jpeg"):
+        pack = open_pack(ids, lambda medium: (photos / medium).read_bytes(), pack_side(SIZE_PX), form, cache)
+        source = PhotoSource(pack, rows % len(ids), labels, None, Crops("squash", 0.8, True))
+        for operations in (0, 2) if form == "raw" else (2,):
+            transform = PhotoTransform(SIZE_PX, (0.5,) * 3, (0.5,) * 3, operations, 20)
+            words = f"engine, {form} pack, crops" + (", RandAugment" if operations else "")
+            rates[words] = engine(name, source, transform, how)
+    return {words: round(rate, 1) for words, rate in rates.items()}
+
+
+def main() -> None:
+    """Measures every network and writes what it has after each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("photos", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--networks", nargs="*", default=NETWORKS)
+    arguments = parser.parse_args()
+    torch.set_float32_matmul_precision("high")
+    result: dict[str, Any] = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "photos_per_s": {}}
+    with tempfile.TemporaryDirectory() as cache:
+        for entry in arguments.networks:
+            name, _, batch = entry.partition("=")
+            result["photos_per_s"][f"{name}, batch {batch}"] = measure(name, int(batch), arguments.photos, Path(cache))
+            print(json.dumps(result, indent=2), flush=True)
+            arguments.out.write_text(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()
