@@ -38,8 +38,9 @@ def list_photos(out: Path) -> None:
         return
     opened = open_benchmark(fieldmark.benchmark("folder"), fieldmark.dataset("folder", data), seed=0)
     labels = opened.view.labels
+    path_of = dict(zip(opened.dataset.media["media_id"], opened.dataset.media["path"], strict=True))
     listed = {
-        part: {"photos": list(table["item_id"]), "labels": labels.encode(table["label"]).tolist()}
+        part: {"photos": [path_of[item] for item in table["item_id"]], "labels": labels.encode(table["label"]).tolist()}
         for part, table in opened.items.items()
         if part in ("train", "val", "test")
     }

@@ -28,7 +28,7 @@ from fieldmark.training.recipe import Training
 
 NETWORKS = ("vit_base_patch16_224=256", "resnet50=256", "convnext_base=128")
 SIZE_PX, CLASSES, WARMUP, STEPS = 224, 1000, 10, 40
-ENGINE_STEPS = 80
+ENGINE_STEPS = 60
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,11 @@ def engine(name: str, source: Any, transform: Any, how: Training) -> float:
     return max(line["examples_per_s"] for line in trained.epochs[1:])
 
 
-def measure(name: str, batch: int, photos: Path, cache: Path) -> dict[str, float]:
-    """All rates for one network."""
-    rates = {"plain eager": plain_loop(name, batch, compiled=False)}
+def measure(name: str, batch: int, photos: Path, cache: Path, rates: dict[str, float]) -> None:
+    """All rates for one network, each written down as soon as it is known."""
+    rates["plain eager"] = plain_loop(name, batch, compiled=False)
     rates["plain compiled"] = plain_loop(name, batch, compiled=True)
-    how = Training(lr=1e-4, batch=batch, epochs=4, compile=True, schedule="constant", best_by="last")
+    how = Training(lr=1e-4, batch=batch, epochs=3, compile=True, schedule="constant", best_by="last")
     rows = np.arange(ENGINE_STEPS * batch)
     labels = (rows % CLASSES).astype(np.int32)
     rates["engine, eager, no loader"] = engine(name, Nothing(labels), Resident(), replace(how, compile=False))
@@ -109,7 +109,20 @@ def measure(name: str, batch: int, photos: Path, cache: Path) -> dict[str, float
             transform = PhotoTransform(SIZE_PX, (0.5,) * 3, (0.5,) * 3, operations, 20)
             words = f"engine, {form} pack, crops" + (", RandAugment" if operations else "")
             rates[words] = engine(name, source, transform, how)
-    return {words: round(rate, 1) for words, rate in rates.items()}
+
+
+class Written(dict[str, float]):
+    """Rates that are printed and written to a file as they come."""
+
+    def __init__(self, result: dict[str, Any], name: str, out: Path) -> None:
+        super().__init__()
+        self.result, self.out = result, out
+        result["photos_per_s"][name] = self
+
+    def __setitem__(self, words: str, rate: float) -> None:
+        super().__setitem__(words, round(rate, 1))
+        print(f"{words}: {rate:.1f}", flush=True)
+        self.out.write_text(json.dumps(self.result, indent=2))
 
 
 def main() -> None:
@@ -124,9 +137,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as cache:
         for entry in arguments.networks:
             name, _, batch = entry.partition("=")
-            result["photos_per_s"][f"{name}, batch {batch}"] = measure(name, int(batch), arguments.photos, Path(cache))
-            print(json.dumps(result, indent=2), flush=True)
-            arguments.out.write_text(json.dumps(result, indent=2))
+            rates = Written(result, f"{name}, batch {batch}", arguments.out)
+            measure(name, int(batch), arguments.photos, Path(cache), rates)
 
 
 if __name__ == "__main__":
