@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.progress import Tick, progress, say
 from fieldmark.training.checkpoints import load_best, load_last, save_best, save_last
+from fieldmark.training.devices import to_device
 from fieldmark.training.draws import example_seeds
 from fieldmark.training.logs import Log
 from fieldmark.training.losses import Loss, make_loss
@@ -216,7 +217,7 @@ class _Trainer:
         if not self.how.mixup or batch.draws is None:
             return self.loss(self.model(inputs), labels).mean()
         # Every example is mixed with its neighbor in the batch, and so is its loss.
-        share = torch.from_numpy(batch.draws.beta("mixup", self.how.mixup).astype(np.float32)).to(inputs.device)
+        share = to_device(batch.draws.beta("mixup", self.how.mixup).astype(np.float32), inputs.device)
         weight = share.view(-1, *[1] * (inputs.ndim - 1))
         logits = self.model(inputs * weight + inputs.roll(1, 0) * (1 - weight))
         return (share * self.loss(logits, labels) + (1 - share) * self.loss(logits, labels.roll(1, 0))).mean()

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+from fieldmark.training.devices import constant
 from fieldmark.training.draws import Draws
 from fieldmark.training.packing import Pack, Photos
 from fieldmark.training.randaugment import rand_augment
@@ -101,8 +102,9 @@ class PhotoTransform:
         if draws is not None and self.randaugment_ops:
             whole = pixels.round().clamp(0, 255).to(torch.uint8)
             pixels = rand_augment(whole, draws, self.randaugment_ops, self.randaugment_magnitude)
-        mean, std = (torch.tensor(v, device=pixels.device).view(1, 3, 1, 1) * 255 for v in (self.mean, self.std))
-        return ((pixels - mean) / std).contiguous(memory_format=torch.channels_last)
+        mean, std = (constant(values, pixels.device).view(1, 3, 1, 1) for values in (self.mean, self.std))
+        pixels = pixels.to(memory_format=torch.channels_last).float()
+        return pixels.sub_(mean * 255).div_(std * 255)
 
 
 def whole_boxes(count: int) -> Boxes:

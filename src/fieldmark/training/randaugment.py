@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 from torchvision.transforms.v2 import functional as colors
 
+from fieldmark.training.devices import to_device
 from fieldmark.training.draws import Draws
 
 Tensor = Any
@@ -42,7 +43,7 @@ def apply_operations(pixels: Tensor, chosen: NDArray[np.int64], signs: NDArray[n
 
     def change(members: NDArray[np.bool_], operation: Callable[[Tensor], Tensor]) -> None:
         if members.any():
-            rows = torch.from_numpy(np.flatnonzero(members)).to(pixels.device, non_blocking=True)
+            rows = to_device(np.flatnonzero(members), pixels.device)
             result[rows] = operation(pixels[rows])
 
     first = OPERATIONS.index(GEOMETRIC[0])
@@ -79,7 +80,7 @@ def _matrices(numbers: NDArray[np.int64], strengths: NDArray[np.float64], side_p
 
 
 def _affine(pixels: Tensor, matrices: NDArray[np.float32]) -> Tensor:
-    theta = torch.from_numpy(matrices).to(pixels.device, non_blocking=True)
+    theta = to_device(matrices, pixels.device)
     grid = functional.affine_grid(theta, list(pixels.shape), align_corners=False)
     moved = functional.grid_sample(pixels.float(), grid, mode="nearest", padding_mode="zeros", align_corners=False)
     return moved.to(torch.uint8)
