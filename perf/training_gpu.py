@@ -81,9 +81,8 @@ def plain_loop(name: str, batch: int, *, compiled: bool) -> float:
     return STEPS * batch / (time.perf_counter() - started)
 
 
-def engine(name: str, source: Any, transform: Any, how: Training) -> float:
+def engine(network: Any, source: Any, transform: Any, how: Training) -> float:
     """Photos per second of the engine: the best of the epochs after the first, which compiles."""
-    network = make_network(name, "random", classes=CLASSES, size=SIZE_PX)
     val = replace(source, labels=source.labels[:64], **({"rows": source.rows[:64]} if hasattr(source, "rows") else {}))
     with tempfile.TemporaryDirectory() as folder:
         trained = train(
@@ -96,11 +95,12 @@ def measure(name: str, batch: int, photos: Path, cache: Path, rates: dict[str, f
     """All rates for one network, each written down as soon as it is known."""
     rates["plain eager"] = plain_loop(name, batch, compiled=False)
     rates["plain compiled"] = plain_loop(name, batch, compiled=True)
-    how = Training(lr=1e-4, batch=batch, epochs=3, compile=True, schedule="constant", best_by="last")
+    how = Training(lr=1e-4, batch=batch, epochs=2, compile=True, schedule="constant", best_by="last")
+    network = make_network(name, "random", classes=CLASSES, size=SIZE_PX)
     rows = np.arange(ENGINE_STEPS * batch)
     labels = (rows % CLASSES).astype(np.int32)
-    rates["engine, eager, no loader"] = engine(name, Nothing(labels), Resident(), replace(how, compile=False))
-    rates["engine, no loader"] = engine(name, Nothing(labels), Resident(), how)
+    rates["engine, eager, no loader"] = engine(network, Nothing(labels), Resident(), replace(how, compile=False))
+    rates["engine, no loader"] = engine(network, Nothing(labels), Resident(), how)
     ids = sorted(str(path.relative_to(photos)) for path in photos.rglob("*.jpg"))
     for form in ("raw", "jpeg"):
         pack = open_pack(ids, lambda medium: (photos / medium).read_bytes(), pack_side(SIZE_PX), form, cache)
@@ -108,7 +108,7 @@ def measure(name: str, batch: int, photos: Path, cache: Path, rates: dict[str, f
         for operations in (0, 2) if form == "raw" else (2,):
             transform = PhotoTransform(SIZE_PX, (0.5,) * 3, (0.5,) * 3, operations, 20)
             words = f"engine, {form} pack, crops" + (", RandAugment" if operations else "")
-            rates[words] = engine(name, source, transform, how)
+            rates[words] = engine(network, source, transform, how)
 
 
 class Written(dict[str, float]):

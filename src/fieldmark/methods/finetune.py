@@ -23,7 +23,7 @@ from fieldmark.training.networks import make_network, normalization
 from fieldmark.training.packing import Pack, Photos, default_packs, open_pack
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform, pack_side
 from fieldmark.training.recipe import Recipe, read_recipe
-from fieldmark.training.sources import evaluation_batches
+from fieldmark.training.sources import evaluation_batches, prepared
 from fieldmark.views import Part, View
 
 DEFAULT_RECIPE = "better"
@@ -93,20 +93,20 @@ class Finetune(Recipe):
         transform, source = self._transform(network), self._source(photos, part, set())
         logits = []
         with progress("answering", len(source)) as tick:
-            for batch in evaluation_batches(
-                source, np.arange(len(source)), batch=self.batch, workers=self.workers, pin=device == "cuda"
-            ):
-                raw, _ = batch.to(device)
-                logits.append(network(transform(raw, None)).float().cpu().numpy())
-                tick(len(batch.rows))
+            batches = evaluation_batches(
+                source, np.arange(len(source)), batch=self.batch, workers=self.workers, pin=device.type == "cuda"
+            )
+            for batch in prepared(batches, transform, device):
+                logits.append(network(batch.inputs).float().cpu().numpy())
+                tick(len(batch.labels))
         rows = np.concatenate(logits)
         photos_each = part.items["media_ids"].list.len().to_numpy().astype(np.int64)
         sums = np.add.reduceat(rows, np.cumsum(photos_each) - photos_each, axis=0)
         return np.asarray(sums / photos_each[:, None], dtype=np.float32)
 
-    def load(self, arrays: Arrays) -> tuple[Any, str]:
+    def load(self, arrays: Arrays) -> tuple[Any, torch.device]:
         """The trained network, ready to answer, and the device it is on."""
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         network = self._network(1, "random")
         network.reset_classifier(len(arrays[f"{network.default_cfg['classifier']}.weight"]))
         network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})

@@ -25,7 +25,15 @@ from fieldmark.training.losses import Loss, make_loss
 from fieldmark.training.optimizing import AveragedWeights, Schedule, make_optimizer
 from fieldmark.training.recipe import Training
 from fieldmark.training.sampling import epoch_order
-from fieldmark.training.sources import Batch, Share, Source, Transform, evaluation_batches, training_batches
+from fieldmark.training.sources import (
+    Prepared,
+    Share,
+    Source,
+    Transform,
+    evaluation_batches,
+    prepared,
+    training_batches,
+)
 from fieldmark.training.validation import Outcomes, better, metrics_of, outcomes
 
 Tensor = Any
@@ -176,11 +184,12 @@ class _Trainer:
             workers=self.how.workers,
             pin=self.on_gpu,
         )
+        ready = prepared(batches, self.transform, self.fabric.device)
         total, saved = torch.zeros((), device=self.fabric.device), time.monotonic()
         first, loss = self.step_in_epoch, 0.0
         while self.step_in_epoch < self.steps_per_epoch:
             rate = self.schedule.set(self.optimizer, self.step)
-            total += self._step(batches)
+            total += self._step(ready)
             self.step_in_epoch += 1
             tick(1)
             if self.step_in_epoch % STEPS_PER_LINE == 0 or self.step_in_epoch == self.steps_per_epoch:
@@ -191,7 +200,7 @@ class _Trainer:
                 saved = time.monotonic()
         return loss
 
-    def _step(self, batches: Iterator[Batch]) -> Tensor:
+    def _step(self, batches: Iterator[Prepared]) -> Tensor:
         """One step of the optimizer; returns this process's mean loss, still on the device."""
         seed = example_seeds(self.how.seed, self.epoch, np.array([self.step_in_epoch]))[0] % np.uint64(2**62)
         torch.manual_seed(int(seed) + self.share.rank)  # dropout, too, is a function of the step
@@ -211,9 +220,8 @@ class _Trainer:
             self.average.update()
         return total
 
-    def _loss(self, batch: Batch) -> Tensor:
-        raw, labels = batch.to(self.fabric.device)
-        inputs = self.transform(raw, batch.draws)
+    def _loss(self, batch: Prepared) -> Tensor:
+        inputs, labels = batch.inputs, batch.labels
         if not self.how.mixup or batch.draws is None:
             return self.loss(self.model(inputs), labels).mean()
         # Every example is mixed with its neighbor in the batch, and so is its loss.
@@ -256,13 +264,13 @@ class _Trainer:
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def _outcomes(self, rows: NDArray[np.int64]) -> Tensor:
-        self.model.eval()
+        self.network.eval()
+        batches = evaluation_batches(self.val, rows, batch=self.how.batch, workers=self.how.workers, pin=self.on_gpu)
         found = []
-        for batch in evaluation_batches(
-            self.val, rows, batch=self.how.batch, workers=self.how.workers, pin=self.on_gpu
-        ):
-            raw, labels = batch.to(self.fabric.device)
-            found.append(outcomes(self.model(self.transform(raw, None)), labels, self.loss))
+        for batch in prepared(batches, self.transform, self.fabric.device):
+            with self.fabric.autocast():  # the network itself: compiling it a second time for val would not pay
+                logits = self.network(batch.inputs)
+            found.append(outcomes(logits, batch.labels, self.loss))
         return torch.cat(found) if found else torch.zeros((0, 3), device=self.fabric.device)
 
     @contextmanager

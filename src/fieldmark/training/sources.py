@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -48,6 +48,14 @@ class Transform(Protocol):
     def __call__(self, raw: Sequence[Tensor], draws: Draws | None) -> Tensor: ...
 
 
+class Prepared(NamedTuple):
+    """A batch as the network takes it."""
+
+    inputs: Tensor
+    labels: Tensor
+    draws: Draws | None
+
+
 class Batch:
     """A batch as the reading threads hand it over."""
 
@@ -59,10 +67,10 @@ class Batch:
         *self.raw, labels = [tensor.pin_memory() for tensor in tensors] if pin else tensors
         self.labels = labels.long() if labels.ndim == 1 else labels.float()
 
-    def to(self, device: Any) -> tuple[list[Tensor], Tensor]:
-        """The raw tensors and the labels, on a device."""
+    def prepare(self, transform: Transform, device: Any) -> Prepared:
+        """The batch on a device, transformed."""
         raw = [tensor.to(device, non_blocking=True) for tensor in self.raw]
-        return raw, self.labels.to(device, non_blocking=True)
+        return Prepared(transform(raw, self.draws), self.labels.to(device, non_blocking=True), self.draws)
 
 
 def training_batches(
@@ -106,6 +114,31 @@ def training_batches(
         for part in np.split(step * batch + share.rank * own + np.arange(own), accumulate)
     )
     return map_blocks(read, blocks, _threads(workers))
+
+
+def prepared(batches: Iterable[Batch], transform: Transform, device: Any) -> Iterator[Prepared]:
+    """Batches on a device, transformed. On a GPU the next one is prepared beside the work on the one before."""
+    if device.type != "cuda":
+        yield from (batch.prepare(transform, device) for batch in batches)
+        return
+    beside, waiting = torch.cuda.Stream(device), None
+    for batch in batches:
+        with torch.cuda.stream(beside):
+            upcoming = batch.prepare(transform, device), beside.record_event()
+        if waiting is not None:
+            yield _handed_over(*waiting)
+        waiting = upcoming
+    if waiting is not None:
+        yield _handed_over(*waiting)
+
+
+def _handed_over(batch: Prepared, done: Any) -> Prepared:
+    """Lets the stream that trains wait for a batch, and keeps its memory until that stream is done with it."""
+    stream = torch.cuda.current_stream()
+    stream.wait_event(done)
+    batch.inputs.record_stream(stream)
+    batch.labels.record_stream(stream)
+    return batch
 
 
 def evaluation_batches(
