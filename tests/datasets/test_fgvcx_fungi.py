@@ -186,5 +186,5 @@ def test_a_solution_with_a_wrong_line_is_refused(root, line, sentence):
 
 
 def test_an_empty_folder_is_refused_with_advice(tmp_path):
-    with pytest.raises(InputError, match="found none of train.json, val.json and test.json"):
+    with pytest.raises(InputError, match=r"found none of train\.json, val\.json and test\.json"):
         opened(tmp_path)

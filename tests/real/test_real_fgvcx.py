@@ -5,6 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 import fieldmark
+from fieldmark.datasets.fgvcx_fungi_check import check_fgvcx_fungi
+from fieldmark.release import Release
 
 
 def test_the_real_test_file_and_category_list_open(real_data):
@@ -22,3 +24,10 @@ def test_every_real_name_but_one_gives_genus_and_species(real_data):
     assert twice.to_list() == ["Cortinarius anomalus", "Inocybe rimosa"]
     assert taxa["infraspecific"].is_not_null().sum() == 39
     assert taxa["name"].str.ends_with(" ").sum() > 0
+
+
+def test_what_is_at_hand_is_of_the_final_release(real_data):
+    report = check_fgvcx_fungi(Release(real_data / "fgvcx_fungi_2018"))
+    assert report.sound
+    expected = "the counts are those of the final release: 1,394 species, 9,758 photos of test"
+    assert expected in [problem.what for problem in report.problems]
