@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 
 # Backbones whose weights come in a package: the package, and the timm network they fit.
 PACKAGED = {
@@ -25,3 +26,16 @@ class FeatureSettings:
     backbone: str = "efficientnet_lite0"
     size: int = 0
     weights: str = "pretrained"
+
+    @property
+    def external_data(self) -> tuple[str, ...]:
+        """What these features bring in from outside the release: challenges count pre-trained weights as such.
+
+        >>> FeatureSettings().external_data, FeatureSettings(weights="random").external_data
+        (('ImageNet, by the pre-trained weights of efficientnet_lite0',), ())
+        """
+        if self.weights == "random":
+            return ()
+        if self.weights != "pretrained":
+            return (f"whatever {self.backbone} was trained on for the weights in {PurePath(self.weights).name}",)
+        return (f"{'ImageNet, by the' if self.backbone in PACKAGED else 'the'} pre-trained weights of {self.backbone}",)
