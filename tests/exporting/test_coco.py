@@ -108,6 +108,17 @@ def test_photos_that_are_not_there_keep_the_size_that_the_release_tells(tmp_path
     assert all(("width" in image) == (not image["file_name"].startswith("test/")) for image in data["images"])
 
 
+def test_a_release_opens_the_same_from_what_was_exported(tmp_path):
+    root = write_fgvcx(tmp_path / "release")
+    before = fieldmark.dataset("fgvcx-fungi-2018", root)
+    for part in ("train", "val", "test"):
+        export_coco(before, root / f"{part}.json", part=part)
+    after = fieldmark.dataset("fgvcx-fungi-2018", root)
+    assert after.taxa.equals(before.taxa) and after.observations.equals(before.observations)
+    sizes = ("width_px", "height_px")  # which the photos of test did not have before
+    assert after.media.drop(sizes).equals(before.media.drop(sizes)) and after.media["width_px"].null_count() == 0
+
+
 def test_an_unknown_species_is_marked_and_has_no_annotation(make_release, tmp_path):
     dataset = fieldmark.dataset("folder", make_release())
     labels = pl.Series("label", ["-1", *dataset.observations["label"][1:]])

@@ -28,7 +28,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "fgvcx.md"
 COMMANDS = [line for line in re.findall(r"^fieldmark (.*)$", PAGE.read_text(), re.MULTILINE) if "data/" not in line]
 # A world of the same make with a quarter of the photos: most of the time goes into painting.
 LITTLE = Extent(
-    NatureSettings(species=6, genera=2, zipf=0.0, year_walk=0.0, newcomers=0.0, observers=5), finds=400, train_photos=36
+    NatureSettings(species=5, genera=2, zipf=0.0, year_walk=0.0, newcomers=0.0, observers=5), finds=400, train_photos=30
 )
 
 
@@ -127,6 +127,19 @@ def test_the_submission_lists_three_ids_for_every_photo_of_test(made):
     card = fieldmark.score(NAME, made[0] / "submission.csv", data=made[0] / "my-world")
     full = Scorecard.read(made[0] / "runs" / "linear" / "scorecard.json")
     assert card.metrics["top_3_error"] == full.metrics["top_3_error"]
+
+
+def test_boards_score_as_a_naive_program_scores_them(made):
+    """As the challenge describes it: the share of photos whose category, as text, is not among the first three."""
+    world, submission = made[0] / "my-world", (made[0] / "submission.csv").read_text().splitlines()[1:]
+    answers = {line.split(",")[0]: line.split(",")[1].split(" ") for line in submission}
+    wrong: dict[str, list[bool]] = {}
+    for line in (world / "solution.csv").read_text().splitlines()[1:]:
+        item, expected, usage = line.split(",")
+        wrong.setdefault(usage, []).append(expected not in answers[item][:3])
+    card = fieldmark.score(NAME, made[0] / "submission.csv", data=world)
+    for usage, errors in wrong.items():
+        assert card.groups["usage"][usage]["top_3_error"].value == pytest.approx(sum(errors) / len(errors))
 
 
 def test_a_submission_of_another_length_is_refused(made):
