@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import fieldmark
 from fieldmark.cli.main import app
 from fieldmark.datasets.fgvcx_fungi_check import check_fgvcx_fungi
+from fieldmark.methods import METHODS
 from fieldmark.release import Release
 from fieldmark.scoring import Scorecard
 from fieldmark.worlds import fgvcx_fungi
@@ -159,6 +160,14 @@ def test_external_data_are_declared_on_scorecard_page_and_model(made):
     assert fieldmark.load_model(folder / "runs" / "linear").trained["external_data"] == [imagenet]
     stated = [text for command, text in printed.items() if "--external-data" in command]
     assert "external data: a checklist of Danish fungi\n" in stated[0]
+
+
+def test_fine_tuning_declares_the_weights_it_starts_from():
+    finetune = METHODS["finetune"]
+    assert finetune(network="resnet10t", weights="pretrained").external_data == (
+        "the pre-trained weights of resnet10t",
+    )
+    assert finetune(network="resnet10t", weights="random").external_data == ()
 
 
 def test_a_part_comes_back_from_coco_as_it_was(made):

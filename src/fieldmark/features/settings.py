@@ -29,13 +29,18 @@ class FeatureSettings:
 
     @property
     def external_data(self) -> tuple[str, ...]:
-        """What these features bring in from outside the release: challenges count pre-trained weights as such.
+        """What these features bring in from outside the release."""
+        return data_behind(self.backbone, self.weights)
 
-        >>> FeatureSettings().external_data, FeatureSettings(weights="random").external_data
-        (('ImageNet, by the pre-trained weights of efficientnet_lite0',), ())
-        """
-        if self.weights == "random":
-            return ()
-        if self.weights != "pretrained":
-            return (f"whatever {self.backbone} was trained on for the weights in {PurePath(self.weights).name}",)
-        return (f"{'ImageNet, by the' if self.backbone in PACKAGED else 'the'} pre-trained weights of {self.backbone}",)
+
+def data_behind(network: str, weights: str) -> tuple[str, ...]:
+    """The external data that a network brings along: challenges count what it was pre-trained on as such.
+
+    >>> data_behind("efficientnet_lite0", "pretrained"), data_behind("efficientnet_lite0", "random")
+    (('ImageNet, by the pre-trained weights of efficientnet_lite0',), ())
+    """
+    if weights == "random":
+        return ()
+    if weights != "pretrained":
+        return (f"whatever {network} was trained on for the weights in {PurePath(weights).name}",)
+    return (f"{'ImageNet, by the' if network in PACKAGED else 'the'} pre-trained weights of {network}",)
