@@ -110,6 +110,12 @@ def test_a_partial_release_opens_and_says_what_is_missing(root, removed, remark)
     assert remark in opened(root).remarks
 
 
+def test_fitting_without_train_says_what_is_missing(root, tmp_path):
+    (root / "train.json").unlink()
+    with pytest.raises(InputError, match=r"found no items for train, expected at least one\. Not there: train\.json\."):
+        fieldmark.fit(NAME, root, "frequent", tmp_path / "run")
+
+
 def test_a_list_of_categories_alone_opens(tmp_path):
     listed = {"class_names": {"0": "0571.Lactarius azonites f. azonites ", "1": "0002.Amanita citrina"}}
     (tmp_path / "fungi_dataset_spec.json").write_text(json.dumps(listed))
