@@ -64,7 +64,7 @@ def test_ranks_are_read_from_names_as_far_as_names_give_them(name, expected):
     assert tuple(parse_name(name)) == expected
 
 
-def test_licences_and_rights_holders_are_kept(root):
+def test_licenses_and_rights_holders_are_kept(root):
     media = opened(root).media
     assert set(media["license"]) == {"CC BY-NC 4.0"}
     test = media["parts"].list.contains("test")

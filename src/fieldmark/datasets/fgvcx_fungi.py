@@ -180,7 +180,7 @@ def _taxa(release: Release, files: Mapping[str, CocoFile]) -> pl.DataFrame:
 
 
 def _photos(release: Release, files: Mapping[str, CocoFile], known: set[str]) -> pl.DataFrame:
-    """One row per photo of all parts: ids, place, label, licence."""
+    """One row per photo of all parts: ids, place, label, license."""
     tables = [_photos_of(release, part, file, known) for part, file in files.items()]
     if not tables:
         tables = [_photos_of(release, "test", _no_file(), known)]

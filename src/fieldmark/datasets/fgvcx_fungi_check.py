@@ -26,7 +26,8 @@ from fieldmark.release import Release
 DRAFT, FINAL = "the draft (README of early 2018)", "the final release"
 SPECIES = {DRAFT: 3_000, FINAL: 1_394}
 LONGEST_SIDE_PX = {DRAFT: 800, FINAL: 1_024}
-# The draft left the numbers of photos open. Val and test of the final release are 3 and 7 photos of each species.
+# The draft left the numbers of photos open. Val and test of the final release have 3 and 7 times as many photos as
+# there are species, presumably 3 and 7 of each.
 PUBLISHED: Mapping[str, Mapping[str, Count]] = {
     "train": {DRAFT: Count(classes=3_000), FINAL: Count(photos=85_578, classes=1_394)},
     "val": {DRAFT: Count(classes=3_000), FINAL: Count(photos=4_182, classes=1_394)},

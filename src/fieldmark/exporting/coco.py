@@ -140,7 +140,7 @@ def _ids(names: pl.Series) -> dict[str, int]:
 
 
 def _licenses(media: pl.DataFrame) -> dict[tuple[str, str | None], int]:
-    """The licences that photos are under, by name and address, numbered from 1."""
+    """The licenses that photos are under, by name and address, numbered from 1."""
     if "license" not in media.columns:
         return {}
     address = pl.col("license_url") if "license_url" in media.columns else pl.lit(None, pl.String).alias("license_url")

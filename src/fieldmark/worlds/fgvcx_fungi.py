@@ -2,7 +2,7 @@
 
 ```
 ROOT/
-  train.json, val.json     COCO's lists; images with size, licence and rights holder
+  train.json, val.json     COCO's lists; images with size, license and rights holder
   test.json                images with nothing but file_name, license and id
   images/<taxon id>_<Genus>_<epithet>/<file>.JPG     photos of train and val
   test/<uuid>.JPG                                    photos of test
@@ -11,9 +11,10 @@ ROOT/
   WORLD.json               what this is, how it was made, and how much there is
 ```
 
-As in the real release, val has 3 and test has 7 photos of every species while train has a long tail; two categories
-bear one name, one name and its folder end in a space, another has dots, and ids of images are sparse. Unlike there,
-maybe, every photo is of another specimen: the release does not say which photos belong together.
+Val has 3 and test has 7 photos of every species, as the counts of the real release suggest, while train has a long
+tail. As there, two categories bear one name, one name and its folder end in a space, another has dots, and ids of
+images are sparse. Unlike there, maybe, every photo is of another specimen: the release does not say which photos
+belong together.
 """
 
 from __future__ import annotations
