@@ -70,6 +70,7 @@ def fit(
     seed: int = 0,
     overwrite: bool = False,
     store: Path | None = None,
+    external_data: Sequence[str] = (),
 ) -> FitResult:
     """Fits a method to a benchmark and writes the folder of the run.
 
@@ -86,6 +87,7 @@ def fit(
         seed: The seed of everything random: parts that are drawn, and methods that draw.
         overwrite: Whether an existing folder is replaced.
         store: Where features are kept, if not in the user's cache.
+        external_data: What besides the release went in, one sentence each; pre-trained weights declare themselves.
 
     Raises:
         InputError: When the release is at fault.
@@ -107,7 +109,8 @@ def fit(
             scratch = Path(f"{out}.training")
             fitted, fitted_steps, val_predictions = _fit(configured, unfitted, replace(view, scratch=scratch))
             final, trained_on = _final(fitted, view, opened.val_is_drawn)
-        model = _model(method, final, fitted_steps, opened, features, trained_on, seed)
+        external = [*_declared_external(configured, features), *external_data]
+        model = _model(method, final, fitted_steps, opened, features, trained_on, seed, external)
         run = _provenance(model, opened, source, data, seconds)
         predictions = {"val": val_predictions}
         with _timed(seconds, "predict"):
@@ -168,6 +171,11 @@ def _configure(method: str, settings: Mapping[str, Any]) -> tuple[Method, Featur
     return configure(settings, cls)[0], None
 
 
+def _declared_external(*sources: object) -> list[str]:
+    """What methods and features declare by themselves, in a tuple `external_data` (pre-trained weights)."""
+    return [sentence for source in sources for sentence in getattr(source, "external_data", ())]
+
+
 def _check_allowed(name: str, method: Method, task: Task) -> None:
     if task.item not in ("photo", "observation"):
         raise MisuseError(
@@ -224,6 +232,7 @@ def _model(
     features: FeatureSettings | None,
     trained_on: list[str],
     seed: int,
+    external_data: list[str],
 ) -> Model:
     trained = {
         "benchmark": opened.benchmark.name,
@@ -232,6 +241,7 @@ def _model(
         "seed": seed,
         "data_digest": opened.dataset.digest,
         "world": opened.dataset.release.world,
+        "external_data": external_data,
     }
     return Model(name, fitted, steps, opened.view.labels, opened.dataset.taxa, features, trained)
 
@@ -254,6 +264,7 @@ def _provenance(
         world=opened.dataset.release.world,
         remarks=[*opened.dataset.remarks, *model.fitted.remarks],
         seconds=seconds,
+        external_data=model.trained["external_data"],
     )
 
 

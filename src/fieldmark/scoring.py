@@ -339,6 +339,7 @@ def _provenance(run: Run | None) -> dict[str, Any]:
         "sees": run.sees,
         "trained_on": run.trained_on,
         "simulated": run.simulated,
+        "external_data": run.external_data,
         "data_digest": run.data_digest,
         "seed": run.seed,
         "code_version": run.code_version,

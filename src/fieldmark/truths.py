@@ -77,9 +77,10 @@ def write_truth(
         raise InputError(data, found=f"no labels for {split}", expected="a release that holds them")
     known = opened.truth[split]
     units = pl.DataFrame({"item_id": known.items, "unit": known.units})
-    dates = opened.items[split].select("item_id", "date")
+    shown_by = [name for name in benchmark.task.by if name in opened.items[split].columns]
+    context = opened.items[split].select("item_id", "date", *shown_by)
     rows = known.rows.join(units, on="item_id", how="left", maintain_order="left").join(
-        dates, on="item_id", how="left", maintain_order="left"
+        context, on="item_id", how="left", maintain_order="left"
     )
     with appearing_folder(out, overwrite=overwrite) as folder:
         rows.rename({"item_id": "id"}).write_csv(folder / "truth.csv")

@@ -151,7 +151,9 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> 
                 dataset.release.root,
                 found=f"no items for {part}",
                 expected="at least one",
-                hint="Classes with a single observation all go to train: add observations, or a folder for val.",
+                hint="Classes with a single observation all go to train: add observations, or a folder for val."
+                if benchmark.split.otherwise
+                else " ".join(dataset.remarks),
             )
 
     allowed = benchmark.task.inputs

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-VERBS = ("list", "get", "world", "check", "truth", "fit", "predict", "score", "compare", "report", "demo")
+VERBS = ("list", "get", "world", "check", "truth", "fit", "predict", "score", "compare", "report", "export", "demo")
 
 
 def fieldmark(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ from PIL import Image
 
 import fieldmark
 from fieldmark.datasets.fungitastic_check import check_fungitastic
+from fieldmark.exporting.coco import export_coco
 from fieldmark.release import Release
+from fieldmark.runs.masks import resized
 
 
 @pytest.fixture(scope="module", params=["2024", "2025"])
@@ -47,6 +50,21 @@ def test_every_layer_opens(world):
     assert len(climate["monthly"]["tas"]) == 240
     assert dataset.layers["satellite_rgb"](observation).shape == (128, 128, 3)
     assert dataset.layers["satellite_nir"](observation).shape == (128, 128)
+
+
+def test_masks_survive_the_export_to_coco(world, tmp_path):
+    dataset = fieldmark.dataset("fungitastic", world[0], "Mini")
+    written = export_coco(dataset, tmp_path / "mini.json", part="Train")
+    data = json.loads((tmp_path / "mini.json").read_text())
+    name_of = {image["id"]: image["file_name"].rpartition("/")[2] for image in data["images"]}
+    drawn = [entry for entry in data["annotations"] if "segmentation" in entry]
+    assert len(drawn) == written.masks > 5 and len(data["annotations"]) == len(data["images"])
+    for entry in drawn:
+        masks = dataset.layers["masks"](name_of[entry["image_id"]])
+        counts, (height, width) = entry["segmentation"]["counts"], entry["segmentation"]["size"]
+        pixels = np.repeat(np.arange(len(counts)) % 2 == 1, counts).reshape(width, height).T
+        assert (pixels == resized(masks["fruiting_body"], (height, width))).all() and pixels.sum() == entry["area"]
+        assert {part["name"] for part in entry["parts"]} == set(masks) - {"fruiting_body"}
 
 
 def test_masks_lie_over_the_mushroom_and_not_over_the_ground(world):

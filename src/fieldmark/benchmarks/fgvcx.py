@@ -1,4 +1,9 @@
-"""FGVCx Fungi 2018. The draft of the challenge asked for five answers, the final rule for three."""
+"""FGVCx Fungi 2018. The draft of the challenge asked for five answers, the final rule for three.
+
+The organizers' program reads at least as many answers as a rule asks for and looks at the first ones, passes over ids
+that it did not ask about, and compares ids of categories as text. Runs are written with five answers, so that both
+rules can be computed; whoever lists three has the same error under both.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,8 @@ FUNGI_2018 = Benchmark(
         labels="category_id",
         unit="item_id",
         inputs=("photo",),
-        run=Ranked(at_most=5, at_least=3),
+        run=Ranked(at_most=5, at_least=3, other_items=True, cut=True),
         metrics=(top_error(5), top_error(3)),
+        by=("usage",),  # the public and the private board
     ),
 )

@@ -25,12 +25,20 @@ def fit(
     steps: Annotated[
         list[str] | None, typer.Option("--step", help="A step after the method, in order; a default if none is given.")
     ] = None,
+    external_data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--external-data",
+            metavar="TEXT",
+            help="What besides the release was used; pre-trained weights declare themselves.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The seed of parts that are drawn, where the release has none.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
     """Fit a method, score it on val and test, and write the folder of the run."""
-    from fieldmark.cli.printing import print_json, print_scorecards
+    from fieldmark.cli.printing import print_external_data, print_json, print_scorecards
     from fieldmark.fitting import fit as fit_method
     from fieldmark.settings import parse_pairs
 
@@ -44,6 +52,7 @@ def fit(
         steps=steps or None,
         seed=seed,
         overwrite=overwrite,
+        external_data=external_data or (),
     )
     if as_json:
         print_json(result.scorecard.to_json())
@@ -51,4 +60,5 @@ def fit(
     for remark in result.run.remarks:
         print(f"note: {remark}")
     print_scorecards({method: result.scorecard})
+    print_external_data(result.scorecard)
     print(f"run in {folder}; a page about it: fieldmark report {folder}")

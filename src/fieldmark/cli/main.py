@@ -11,6 +11,7 @@ from fieldmark.cli import (
     check,
     compare,
     demo,
+    export,
     fit,
     get,
     listing,
@@ -42,6 +43,7 @@ for verb in (
     score,
     compare,
     report,
+    export,
     demo,
 ):
     verb.add_to(app)

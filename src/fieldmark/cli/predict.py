@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from fieldmark.benchmarks.declarations import RunFormat
+    from fieldmark.models import Model
     from fieldmark.runs.predictions import Predictions
 
 
@@ -21,11 +23,14 @@ def predict(
     data: Annotated[Path | None, typer.Option(help="A release, in place of photos.")] = None,
     split: Annotated[str, typer.Option(help="With --data: the part to answer.")] = "test",
     out: Annotated[Path | None, typer.Option(help="Write the answers as a run file.")] = None,
+    answers_each: Annotated[
+        int | None,
+        typer.Option("--answers", min=1, help="With --out: how many answers a line lists, if not all that may stand."),
+    ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers to print for each photo.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answers as JSON.")] = False,
 ) -> None:
     """Answer photos, or a part of a release, with a fitted model."""
-    from fieldmark.benchmarks import BENCHMARKS
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.errors import MisuseError
     from fieldmark.fitting import predict as predict_part
@@ -40,7 +45,7 @@ def predict(
         assert data is not None  # one of the two is given
         predictions = predict_part(loaded, data, split=split)
     if out is not None:
-        BENCHMARKS[loaded.trained["benchmark"]].task.run.write(out, predictions)
+        _format(loaded, answers_each).write(out, predictions)
     answers = _answers(predictions, min(top, len(loaded.labels)))
     if as_json:
         print_json({"simulated": loaded.simulated, "answers": answers})
@@ -53,6 +58,21 @@ def predict(
             print("The model was trained on simulated data.")
     else:
         print(f"{len(predictions.items)} answers in {out}")
+
+
+def _format(model: Model, answers: int | None) -> RunFormat:
+    """The format of the benchmark that a model was trained on, with so many answers a line."""
+    from fieldmark.benchmarks import BENCHMARKS
+    from fieldmark.errors import MisuseError
+    from fieldmark.runs.ranked import Ranked
+
+    name = model.trained["benchmark"]
+    run = BENCHMARKS[name].task.run
+    if answers is None:
+        return run
+    if not isinstance(run, Ranked):
+        raise MisuseError(f"Runs of {name} do not list answers by rank, so that --answers says nothing.")
+    return run.of_length(answers)
 
 
 def _answers(predictions: Predictions, top: int) -> dict[str, list[dict[str, Any]]]:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.runs.provenance import external_data_in_words
 from fieldmark.scoring import Score, Scorecard
 
 
@@ -44,6 +45,13 @@ def score_text(score: Score, *, percent: bool = True) -> str:
     if score.low is None or score.high is None:
         return f"{value} [no interval]"
     return f"{value} [{scale * score.low:.{digits}f}, {scale * score.high:.{digits}f}]"
+
+
+def print_external_data(card: Scorecard) -> None:
+    """Writes what besides the release went into a run, where the run says so."""
+    declared = card.provenance.get("external_data")
+    if declared is not None:
+        print(f"external data: {external_data_in_words(declared)}")
 
 
 def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:

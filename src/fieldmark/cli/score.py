@@ -30,7 +30,7 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
     """Score a run exactly as the benchmark says, with intervals."""
-    from fieldmark.cli.printing import print_json, print_scorecards
+    from fieldmark.cli.printing import print_external_data, print_json, print_scorecards
     from fieldmark.scoring import score as score_run
 
     card = score_run(benchmark, run, data=data, truth=truth, classes=classes, media=media, split=split, seed=seed)
@@ -38,3 +38,4 @@ def score(
         print_json(card.to_json())
     else:
         print_scorecards({run.name: card})
+        print_external_data(card)

@@ -11,6 +11,7 @@ from fieldmark.release import Release
 DATASETS: Registry[DatasetOpener] = Registry(
     "dataset",
     {
+        "fgvcx-fungi-2018": ("fieldmark.datasets.fgvcx_fungi:open_fgvcx_fungi", "FGVCx Fungi 2018"),
         "folder": ("fieldmark.datasets.folder:open_folder", "your own photos, one folder per class"),
         "fungitastic": ("fieldmark.datasets.fungitastic:open_fungitastic", "FungiTastic: full, Mini and FewShot"),
     },

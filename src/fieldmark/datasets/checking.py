@@ -69,7 +69,13 @@ class Checker(Protocol):
 
 CHECKS: Registry[Checker] = Registry(
     "check",
-    {"fungitastic": ("fieldmark.datasets.fungitastic_check:check_fungitastic", "FungiTastic: counts, files, leaks")},
+    {
+        "fgvcx-fungi-2018": (
+            "fieldmark.datasets.fgvcx_fungi_check:check_fgvcx_fungi",
+            "FGVCx Fungi 2018: counts of the draft and of the final release, ids, files",
+        ),
+        "fungitastic": ("fieldmark.datasets.fungitastic_check:check_fungitastic", "FungiTastic: counts, files, leaks"),
+    },
 )
 
 

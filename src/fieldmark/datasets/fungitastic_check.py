@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
-import numpy as np
 import polars as pl
 
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems
-from fieldmark.datasets.duplicates import near_pairs, perceptual_hash
 from fieldmark.datasets.fungitastic import PARTS, SUBSETS, UNKNOWN_LABEL, metadata_files, open_fungitastic, read_part
 from fieldmark.datasets.fungitastic_layers import BOX_NUMBERS, mask_files, read_masks
+from fieldmark.datasets.photo_checks import check_photos
 from fieldmark.errors import InputError
-from fieldmark.progress import progress
 from fieldmark.release import Release
-from fieldmark.work import all_cores, blocks_of, map_blocks
 
 TABLE_2 = "FungiTastic, table 2"
 TABLE_9 = "FungiTastic, table 9"
@@ -197,43 +194,10 @@ def _check_photos(release: Release, subset: str, problems: Problems, *, photos: 
     if len(absent):
         problems.add("error", "a photo is listed but absent", absent["path"].to_list())
     if (photos or near_duplicates) and any(present):
-        _open_photos(release, media.filter(pl.Series(present)), problems, near_duplicates=near_duplicates)
-
-
-def _open_photos(release: Release, media: pl.DataFrame, problems: Problems, *, near_duplicates: bool) -> None:
-    """Opens every photo; with `near_duplicates` also compares those of different splits."""
-
-    def hash_block(paths: Sequence[str]) -> list[int | None]:
-        return [_hash(release, path) for path in paths]
-
-    hashes: list[int | None] = []
-    with progress("opening photos", len(media)) as tick:
-        for block in map_blocks(hash_block, blocks_of(media["path"].to_list(), 64), all_cores("thread")):
-            hashes += block
-            tick(len(block))
-    broken = [path for path, value in zip(media["path"], hashes, strict=True) if value is None]
-    if broken:
-        problems.add("error", "a photo cannot be read", broken)
-    if near_duplicates:
-        readable = media.filter(pl.Series([value is not None for value in hashes], dtype=pl.Boolean))
-        pairs = list(_duplicates(readable, [value for value in hashes if value is not None]))
-        if pairs:
-            problems.add("warning", "photos in two splits look the same", pairs)
-
-
-def _hash(release: Release, path: str) -> int | None:
-    try:
-        return perceptual_hash(release.read(path))
-    except (OSError, SyntaxError, ValueError):
-        return None
-
-
-def _duplicates(media: pl.DataFrame, hashes: Sequence[int]) -> Iterator[str]:
-    splits = media["parts"].list.first().replace_strict({part: folder for part, (_, folder) in PARTS.items()})
-    group = np.unique(splits.to_numpy(), return_inverse=True)[1]
-    paths = media["path"].to_list()
-    for first, second in near_pairs(np.array(hashes, dtype=np.uint64), group):
-        yield f"{paths[first]} and {paths[second]}"
+        there_are = media.filter(pl.Series(present))
+        folder_of = {part: folder for part, (_, folder) in PARTS.items()}
+        splits = there_are["parts"].list.first().replace_strict(folder_of)
+        check_photos(release, there_are["path"].to_list(), splits.to_list(), problems, near_duplicates=near_duplicates)
 
 
 def _check_masks(release: Release, problems: Problems) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import InputError
+from fieldmark.features.settings import data_behind
 from fieldmark.methods.base import Arrays, Fitted, Need, truth_of
 from fieldmark.progress import progress
 from fieldmark.runs.predictions import Scale
@@ -49,6 +50,11 @@ class Finetune(Recipe):
     def expand(settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of the recipe, with those given on top."""
         return {**read_recipe(str(settings.get("recipe", DEFAULT_RECIPE))), **settings}
+
+    @property
+    def external_data(self) -> tuple[str, ...]:
+        """What the network was trained on before."""
+        return data_behind(self.network, self.weights)
 
     def fit(self, view: View) -> Fitted:
         if view.val is None:

@@ -14,8 +14,10 @@ from fieldmark.tables import ITEMS, RANKS
 # something is left out too.
 NOT_CONTEXT = frozenset(
     ("item_id", "observation_id", "media_ids", "start_s", "end_s", "label", "scientific_name", "species", "poisonous",
-     "year", "month", "day", "observer", *RANKS)
+     "year", "month", "day", "observer", "usage", "width_px", "height_px", "license_url", *RANKS)
 )  # fmt: skip
+# Whose photo it is, which is told but is no reason to tell about an observation.
+RIGHTS = frozenset(("license", "rights_holder"))
 # Columns that are told together with another.
 TOLD_WITH = frozenset(("lat", "lon", "coordinate_uncertainty_m", "country", "region", "district"))
 TITLES = {"elevation_m": "Elevation", "landcover": "Land cover", "meta_substrate": "Substrate group"}
@@ -32,7 +34,8 @@ LAND_COVER = (
 
 def context_columns(items: pl.DataFrame) -> list[str]:
     """The columns that tell something about observations beyond their photos and labels, for at least one of them."""
-    return [name for name in items.columns if name not in NOT_CONTEXT and items[name].is_not_null().any()]
+    passed_over = NOT_CONTEXT | RIGHTS
+    return [name for name in items.columns if name not in passed_over and items[name].is_not_null().any()]
 
 
 def facts(row: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -16,14 +16,16 @@ BELOW_SPECIES = re.compile(r"\b(?:subsp|ssp|var|subvar|f|forma)\.? [a-zà-ÿ][\w
 def readable_names(taxa: pl.DataFrame) -> dict[str, str]:
     """The name of each label's class: the scientific name where the release tells it, otherwise the label itself.
 
-    Authors are left out unless two classes would then be called the same.
+    Authors are left out unless two classes would then be called the same; where even full names are, the label follows.
     """
     if "scientific_name" not in taxa.columns:
         return {name: label(name) for name in taxa["label"]}
     full = {name: text or label(name) for name, text in taxa.select("label", "scientific_name").iter_rows()}
     short = {name: without_authors(text) for name, text in full.items()}
     times = Counter(short.values())
-    return {name: text if times[text] == 1 else full[name] for name, text in short.items()}
+    chosen = {name: text if times[text] == 1 else full[name] for name, text in short.items()}
+    times = Counter(chosen.values())
+    return {name: text if times[text] == 1 else f"{text} ({name})" for name, text in chosen.items()}
 
 
 def without_authors(scientific_name: str) -> str:

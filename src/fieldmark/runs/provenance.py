@@ -15,6 +15,17 @@ from fieldmark.version import __version__
 RUN_FILE = "run.json"
 
 
+def external_data_in_words(external_data: list[str] | None) -> str:
+    """A declaration of external data as a reader would put it.
+
+    >>> external_data_in_words(["ImageNet", "a list of synonyms"]), external_data_in_words([])
+    ('ImageNet; a list of synonyms', 'none')
+    >>> external_data_in_words(None)
+    'not stated'
+    """
+    return "not stated" if external_data is None else "; ".join(external_data) or "none"
+
+
 @dataclass(frozen=True)
 class Run:
     """The provenance of one run.
@@ -32,6 +43,8 @@ class Run:
         world: The mark of a simulated release, None for a real one.
         remarks: What a reader of the numbers should know.
         seconds: How long each phase took.
+        external_data: What besides the release went into the answers, pre-trained weights included; empty for nothing,
+            None where nobody has said (runs made before this was asked).
         code_version, created: Which Fieldmark made the run, and when (UTC).
     """
 
@@ -49,12 +62,18 @@ class Run:
     world: dict[str, Any] | None
     remarks: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    external_data: list[str] | None = None
     code_version: str = __version__
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     @property
     def simulated(self) -> bool:
         return self.world is not None
+
+    @property
+    def external_data_in_words(self) -> str:
+        """What besides the release was used, as a scorecard or a page says it."""
+        return external_data_in_words(self.external_data)
 
     def write(self, folder: Path) -> None:
         """Writes `run.json` into a run's folder."""

@@ -13,11 +13,12 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from fieldmark.errors import MisuseError
 from fieldmark.files import appearing_file
 from fieldmark.labels import Labels
 from fieldmark.runs.lines import read_lines
@@ -38,6 +39,8 @@ class Ranked:
         at_least: How many labels a line must list.
         unknown_score: Whether there is a third column that says how strange an item is.
         more_columns: Whether a file may have other columns, which are passed over.
+        other_items: Whether a file may answer ids that the benchmark does not ask about, which are passed over.
+        cut: Whether a line may list more than `at_most` labels, of which the first ones count.
     """
 
     at_most: int
@@ -46,6 +49,18 @@ class Ranked:
     at_least: int = 1
     unknown_score: bool = False
     more_columns: bool = False
+    other_items: bool = False
+    cut: bool = False
+
+    def of_length(self, answers: int) -> Ranked:
+        """The same format with at most so many labels a line, for those who want exactly what a challenge asks for.
+
+        Raises:
+            MisuseError: When lines of that length are not allowed.
+        """
+        if not self.at_least <= answers <= self.at_most:
+            raise MisuseError(f"A line lists {self.at_least} to {self.at_most} answers, not {answers}.")
+        return replace(self, at_most=answers)
 
     def write(self, path: Path, predictions: Predictions) -> None:
         """Writes the first `at_most` labels of each item."""
@@ -84,7 +99,8 @@ class Ranked:
         lines = read_lines(path, problems, columns=self._columns(), more_columns=self.more_columns)
         for line, (item, listed, *score) in lines:
             if item not in row_of:
-                problems.add(line, f"the id {item!r}", "an id of the benchmark")
+                if not self.other_items:
+                    problems.add(line, f"the id {item!r}", "an id of the benchmark")
             elif item in seen:
                 problems.add(line, f"the id {item!r} again (first in line {seen[item]})", "each id once")
             else:
@@ -111,9 +127,11 @@ class Ranked:
         return [name for name in names if name]
 
     def _fill(self, row: Codes, names: list[str], labels: Labels, line: int, problems: Problems) -> None:
+        names = names[: self.at_most] if self.cut else names
         if not self.at_least <= len(names) <= self.at_most:
             few = "between 1 and" if self.at_least == 1 else f"between {self.at_least} and"
             expected = f"{few} {self.at_most}" if self.at_least < self.at_most else f"exactly {self.at_most}"
+            expected = f"at least {self.at_least}" if self.cut else expected
             found = f"{len(names)} labels" if len(names) > 1 else "1 label" if names else "no label"
             problems.add(line, found, expected)
         elif len(set(names)) < len(names):

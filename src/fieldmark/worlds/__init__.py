@@ -12,6 +12,10 @@ from fieldmark.registry import Registry
 WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
     "world",
     {
+        "fgvcx-fungi-2018": (
+            "fieldmark.worlds.fgvcx_fungi:write",
+            "invented fungi as FGVCx Fungi 2018 is released, with the organizers' solution",
+        ),
         "folder": (
             "fieldmark.worlds.folder:write",
             "photos of invented fungi in folders by species, as a researcher's own photos are kept",

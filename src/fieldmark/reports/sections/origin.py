@@ -35,6 +35,7 @@ def facts(scored: ScoredRun) -> list[tuple[str, str]]:
         ("Sees", SEES.get(run.sees, run.sees)),
         ("Features", backbone(run.features)),
         ("Digest of the backbone", str((run.features or {}).get("digest", ""))),
+        ("External data", run.external_data_in_words),
         ("Steps", "; ".join(_step(step) for step in run.steps)),
         ("Trained on", " + ".join(run.trained_on)),
         ("Scored on", scored.scorecard.split),

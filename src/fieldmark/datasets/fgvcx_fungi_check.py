@@ -1,0 +1,232 @@
+"""A check of an FGVCx Fungi 2018 release: which edition it is, and what is missing, doubled or does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems, Severity
+from fieldmark.datasets.coco import CocoFile
+from fieldmark.datasets.fgvcx_fungi import (
+    CATEGORY_LIST,
+    NAME,
+    PARTS,
+    PHOTO_FOLDERS,
+    annotation_files,
+    cut_folders,
+    listed_categories,
+    read_solution,
+    solution_file,
+)
+from fieldmark.datasets.photo_checks import check_photos
+from fieldmark.errors import InputError
+from fieldmark.release import Release
+
+DRAFT, FINAL = "the draft (README of early 2018)", "the final release"
+SPECIES = {DRAFT: 3_000, FINAL: 1_394}
+LONGEST_SIDE_PX = {DRAFT: 800, FINAL: 1_024}
+# The draft left the numbers of photos open. Val and test of the final release have 3 and 7 times as many photos as
+# there are species, presumably 3 and 7 of each.
+PUBLISHED: Mapping[str, Mapping[str, Count]] = {
+    "train": {DRAFT: Count(classes=3_000), FINAL: Count(photos=85_578, classes=1_394)},
+    "val": {DRAFT: Count(classes=3_000), FINAL: Count(photos=4_182, classes=1_394)},
+    "test": {FINAL: Count(photos=9_758)},
+}
+
+
+def check_fgvcx_fungi(release: Release, *, photos: bool = False, near_duplicates: bool = False) -> CheckReport:
+    """Checks what is there.
+
+    Args:
+        release: The root.
+        photos: Whether each photo is opened; otherwise only its presence is checked.
+        near_duplicates: Whether photos that look the same are sought across parts.
+    """
+    problems = Problems()
+    files = annotation_files(release)
+    absent = [f"{part}.json" for part in PARTS if part not in files]
+    if absent:
+        problems.add("warning", "a file of annotations is missing", absent)
+    counts = tuple(PartCount(part, _count(file), dict(PUBLISHED[part])) for part, file in files.items())
+    categories = _categories(release, files)
+    if release.world is None:
+        _check_edition(counts, categories, files, problems)
+    _check_categories(files, categories, problems)
+    for part, file in files.items():
+        _check_entries(file, problems, labeled=part != "test", known=set(categories["id"]))
+    _check_across(files, problems)
+    _check_solution(release, files, set(categories["id"]), problems)
+    _check_files(release, files, problems, photos=photos, near_duplicates=near_duplicates)
+    return CheckReport(NAME, release.root, release.world is not None, counts, problems.listed())
+
+
+def _count(file: CocoFile) -> Count:
+    classes = file.annotations["category_id"].n_unique() if file.has_annotations else None
+    return Count(photos=len(file.images), classes=classes)
+
+
+def _categories(release: Release, files: Mapping[str, CocoFile]) -> pl.DataFrame:
+    tables = [file.categories for file in files.values() if file.has_categories]
+    if not tables and release.exists(CATEGORY_LIST):
+        tables = [listed_categories(release)]
+    schema = {"id": pl.Int64, "name": pl.String, "supercategory": pl.String}
+    return pl.concat(tables).unique().sort("id", "name") if tables else pl.DataFrame(schema=schema)
+
+
+def _check_edition(
+    counts: tuple[PartCount, ...], categories: pl.DataFrame, files: Mapping[str, CocoFile], problems: Problems
+) -> None:
+    """Says which of the published descriptions the release agrees with, as far as it is there."""
+    found = {"species": categories["id"].n_unique()} if len(categories) else {}
+    found |= {f"photos of {part.part}": part.found.photos or 0 for part in counts}
+    agreeing = []
+    for edition, species in SPECIES.items():
+        wanted = {"species": species} | {
+            f"photos of {part}": count.photos
+            for part, published in PUBLISHED.items()
+            if edition in published and (count := published[edition]).photos is not None
+        }
+        common = found.keys() & wanted.keys()
+        if common and all(found[name] == wanted[name] for name in common):
+            agreeing.append(edition)
+    told = ", ".join(f"{number:,} {name}" for name, number in found.items()) or "nothing was counted"
+    if agreeing:
+        problems.add("note", f"the counts are those of {' and of '.join(agreeing)}: {told}")
+    else:
+        problems.add("warning", f"the counts are neither those of the draft nor those of the final release: {told}")
+    sides = [file.images.select(pl.max_horizontal("width", "height").max()).item() for file in files.values()]
+    longest = max((side for side in sides if side is not None), default=None)
+    if longest is not None and longest not in LONGEST_SIDE_PX.values():
+        wanted_px = " or ".join(f"{side:,}" for side in LONGEST_SIDE_PX.values())
+        problems.add("warning", f"the longest side of a photo is {longest:,} px, published is {wanted_px} px")
+
+
+def _check_categories(files: Mapping[str, CocoFile], categories: pl.DataFrame, problems: Problems) -> None:
+    several = categories.filter(pl.col("id").is_duplicated())
+    if len(several):
+        places = [f"category {number}: {name!r}" for number, name in several.select("id", "name").iter_rows()]
+        problems.add("error", "a category id has several names", places)
+    twice = categories.unique("id").filter(pl.col("name").str.strip_chars().is_duplicated()).sort("name", "id")
+    if len(twice):
+        ids = twice.group_by(pl.col("name").str.strip_chars(), maintain_order=True).agg("id")
+        places = [f"{name}: {' and '.join(map(str, sorted(numbers)))}" for name, numbers in ids.iter_rows()]
+        problems.add("note", "a name stands for several category ids (two names do as released)", places)
+    ids_in_order = categories["id"].unique().sort().to_list()
+    if ids_in_order and ids_in_order != list(range(len(ids_in_order))):
+        problems.add("warning", "category ids do not count from 0 without gaps")
+    for part in ("train", "val"):
+        if part in files:
+            bare = categories.filter(~pl.col("id").is_in(files[part].annotations["category_id"].implode()))
+            if len(bare):
+                places = [f"category {number}: {name}" for number, name in bare.select("id", "name").iter_rows()]
+                problems.add("warning", f"a category has no photo in {part}", places)
+
+
+def _check_entries(file: CocoFile, problems: Problems, *, labeled: bool, known: set[int]) -> None:
+    images, annotations = file.images, file.annotations
+    for column, what in (("id", "an image id is listed more than once"), ("file_name", "a photo has several entries")):
+        twice = images.filter(pl.col(column).is_duplicated())[column].unique(maintain_order=True)
+        if len(twice):
+            problems.add("error", what, [f"{file.path}: {value}" for value in twice])
+    if labeled:
+        bare = images.filter(~pl.col("id").is_in(annotations["image_id"].implode()))["id"]
+        if len(bare):
+            problems.add("error", "an image has no annotation", [f"{file.path}: image {number}" for number in bare])
+    torn = annotations.unique().filter(pl.col("image_id").is_duplicated())["image_id"].unique(maintain_order=True)
+    if len(torn):
+        problems.add("error", "an image is in several categories", [f"{file.path}: image {number}" for number in torn])
+    for column, listed, what in (
+        ("image_id", set(images["id"]), "an annotation of an image that is not listed"),
+        ("category_id", known, "an annotation with a category that is not listed"),
+    ):
+        strange = annotations.filter(~pl.col(column).is_in(list(listed)))[column].unique(maintain_order=True)
+        if len(strange):
+            problems.add("error", what, [f"{file.path}: {value}" for value in strange])
+
+
+def _check_across(files: Mapping[str, CocoFile], problems: Problems) -> None:
+    """No photo may be in two parts; an id that two parts use is only a nuisance."""
+    if not files:
+        return
+    rows = pl.concat([file.images.select("id", "file_name", path=pl.lit(file.path)) for file in files.values()])
+    severities: Mapping[str, tuple[Severity, str]] = {
+        "file_name": ("error", "a photo is in two parts"),
+        "id": ("warning", "two parts use the same image id"),
+    }
+    for column, (severity, what) in severities.items():
+        shared = rows.filter(pl.col("path").n_unique().over(column) > 1).group_by(column, maintain_order=True)
+        places = [f"{value}: {' and '.join(paths)}" for value, paths in shared.agg(pl.col("path")).iter_rows()]
+        if places:
+            problems.add(severity, what, places)
+
+
+def _check_solution(release: Release, files: Mapping[str, CocoFile], known: set[int], problems: Problems) -> None:
+    try:
+        path = solution_file(release)
+        solution = read_solution(release, path) if path else None
+    except InputError as error:
+        problems.add("error", "the solution cannot be used", [str(error)])
+        return
+    if solution is None or "test" not in files:
+        return
+    asked = pl.Series(files["test"].images["id"].cast(pl.String))
+    unsolved = asked.filter(~asked.is_in(solution["id"].implode()))
+    if len(unsolved):
+        problems.add("warning", "a photo of test is not in the solution", [f"image {name}" for name in unsolved])
+    strange = solution.with_row_index("line", offset=2).filter(
+        ~pl.col("expected").is_in([str(number) for number in known])
+    )
+    if known and len(strange):
+        places = [f"{path}, line {line}: {name}" for line, name in strange.select("line", "expected").iter_rows()]
+        problems.add("error", "the solution has a category that is not listed", places)
+
+
+def _check_files(
+    release: Release, files: Mapping[str, CocoFile], problems: Problems, *, photos: bool, near_duplicates: bool
+) -> None:
+    """Entries beside what lies on disk: ids without a photo, photos without an entry."""
+    rows = pl.concat([file.images.select("id", "file_name", part=pl.lit(part)) for part, file in files.items()] or [
+        pl.DataFrame(schema={"id": pl.Int64, "file_name": pl.String, "part": pl.String})
+    ])  # fmt: skip
+    missing = sorted({PHOTO_FOLDERS[part] for part in files} - set(release.folders()))
+    if missing:
+        problems.add("warning", "a folder of photos is missing", [f"{name}/" for name in missing])
+    there = {f"images/{name}/{file}" for name in release.folders("images") for file in release.files(f"images/{name}")}
+    there |= {f"test/{file}" for file in release.files("test")}
+    renamed = _renamed(release, rows, problems)
+    rows = rows.with_columns(pl.col("file_name").replace(renamed).alias("path"))
+    absent = rows.filter(~pl.col("path").is_in(list(there)) & ~pl.col("path").str.extract(r"^([^/]*)").is_in(missing))
+    if len(absent):
+        places = [f"image {number}: {name}" for number, name in absent.select("id", "file_name").iter_rows()]
+        problems.add("error", "an id has no photo", places)
+    # Without train.json nobody can say that a photo of images/ has no entry, and so on.
+    complete = {"images"} if {"train", "val"} <= files.keys() else set()
+    complete |= {"test"} if "test" in files else set()
+    strays = sorted(name for name in there - set(rows["path"]) if name.partition("/")[0] in complete)
+    if strays:
+        problems.add("warning", "a photo has no entry", strays)
+    present = rows.filter(pl.col("path").is_in(list(there))).unique("path", maintain_order=True)
+    if (photos or near_duplicates) and len(present):
+        paths, splits = present["path"].to_list(), present["part"].to_list()
+        check_photos(release, paths, splits, problems, near_duplicates=near_duplicates)
+
+
+def _renamed(release: Release, rows: pl.DataFrame, problems: Problems) -> dict[str, str]:
+    """Where photos lie whose folder lost the space or the dot at the end of its name."""
+    on_disk = cut_folders(release)
+    listed = rows["file_name"].str.extract(r"^images/(.*)/[^/]+$").drop_nulls().unique(maintain_order=True)
+    lost = {
+        name: on_disk[name.rstrip(" .")]
+        for name in listed
+        if name not in on_disk.values() and name.rstrip(" .") in on_disk
+    }
+    if lost:
+        places = [f"images/{name!r} lies in {actual!r}" for name, actual in lost.items()]
+        problems.add("note", "a folder lost the end of its name on the way (photos are found all the same)", places)
+    moved = {}
+    for file in rows["file_name"]:
+        folder, _, name = file.removeprefix("images/").rpartition("/")
+        if folder in lost:
+            moved[file] = f"images/{lost[folder]}/{name}"
+    return moved

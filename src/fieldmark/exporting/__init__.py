@@ -1,0 +1,1 @@
+"""What leaves Fieldmark in the formats of others, one module per format."""

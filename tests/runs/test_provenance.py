@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import fieldmark
+from fieldmark.features.settings import FeatureSettings
+from fieldmark.runs.provenance import Run
+
+
+def test_a_run_without_pre_trained_weights_uses_no_external_data(make_release, tmp_path):
+    result = fieldmark.fit("folder", make_release(), "frequent", tmp_path / "run")
+    assert Run.read(tmp_path / "run").external_data == []
+    assert result.scorecard.provenance["external_data"] == []
+
+
+def test_what_is_stated_is_kept(make_release, tmp_path):
+    fieldmark.fit("folder", make_release(), "frequent", tmp_path / "run", external_data=["a list of synonyms"])
+    assert Run.read(tmp_path / "run").external_data == ["a list of synonyms"]
+
+
+def test_weights_from_a_file_count_as_external_data():
+    assert FeatureSettings("resnet50", weights="/somewhere/mine.pth").external_data == (
+        "whatever resnet50 was trained on for the weights in mine.pth",
+    )
+    assert FeatureSettings("resnet50").external_data == ("the pre-trained weights of resnet50",)
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_run_from_before_the_question_loads_and_says_that_nobody_stated_it(make_release, tmp_path, stated):
+    fieldmark.fit("folder", make_release(), "frequent", tmp_path / "run")
+    data = json.loads((tmp_path / "run" / "run.json").read_text())
+    if not stated:
+        del data["external_data"]
+    (tmp_path / "run" / "run.json").write_text(json.dumps(data))
+    run = Run.read(tmp_path / "run")
+    assert run.external_data_in_words == ("none" if stated else "not stated")
