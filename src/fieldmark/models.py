@@ -2,6 +2,7 @@
 
 ```
 MODEL/
+  README.md            the model card
   model.json           method with its settings, steps, labels and their taxa, features, where it was trained
   weights.safetensors  what the method learned
 ```
@@ -10,7 +11,7 @@ MODEL/
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +26,7 @@ from fieldmark.errors import InputError
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.features.store import FeatureStore, default_store
 from fieldmark.files import write_json
+from fieldmark.hub import HUB_PREFIX
 from fieldmark.labels import Labels
 from fieldmark.methods import METHODS, Fitted
 from fieldmark.registry import require
@@ -36,6 +38,7 @@ from fieldmark.version import __version__
 from fieldmark.views import Part
 
 MODEL_FOLDER, MODEL_FILE, ARRAYS_FILE = "model", "model.json", "weights.safetensors"
+CARD_FILE, NOT_STATED = "README.md", "not stated"
 PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 
 
@@ -79,6 +82,7 @@ class Model:
         labels, taxa: What it can answer, with ranks and flags.
         features: The features it needs, None for none.
         trained: Where it was trained (benchmark, data digest, simulated or not).
+        license: Under which terms it may be used; the terms of the photos it learned from bind as well.
     """
 
     name: str
@@ -88,6 +92,7 @@ class Model:
     taxa: pl.DataFrame
     features: FeatureSettings | None
     trained: dict[str, Any]
+    license: str = NOT_STATED
 
     @property
     def simulated(self) -> bool:
@@ -125,11 +130,13 @@ class Model:
         save_file(
             {name: np.ascontiguousarray(array) for name, array in self.fitted.arrays.items()}, folder / ARRAYS_FILE
         )
+        (folder / CARD_FILE).write_text(self.card(), encoding="utf-8")
         write_json(
             folder / MODEL_FILE,
             {
                 "fieldmark_model": 1,
                 "code_version": __version__,
+                "license": self.license,
                 "method": self.name,
                 "options": asdict(self.fitted.method),  # type: ignore[call-overload]
                 "features": asdict(self.features) if self.features else None,
@@ -140,13 +147,63 @@ class Model:
             },
         )
 
+    def card(self, scores: Mapping[str, str] | None = None) -> str:
+        """The model card: what it answers, where it learned that, and what to know before trusting it.
+
+        Args:
+            scores: Scores to print, by name, ready for reading.
+        """
+        made = self.trained
+        world = " The photos are **simulated**: it knows nothing of nature." if self.simulated else ""
+        settings = {name: value for name, value in asdict(self.fitted.method).items() if value != ""}  # type: ignore[call-overload]
+        lines = [
+            "---",
+            f"license: {self.license if self.license != NOT_STATED else 'other'}",
+            "library_name: fieldmark",
+            "tags: [biodiversity, fine-grained-recognition, image-classification]",
+            "---",
+            f"# {self.name} on {made['benchmark']}",
+            "",
+            f"Answers {len(self.labels):,} labels. Learned from {' and '.join(made['parts'])} of "
+            f"`{made['benchmark']}` (version {made['version']}, seed {made['seed']}).{world}",
+            "",
+            "```python",
+            "import fieldmark",
+            "",
+            'model = fieldmark.load_model("this folder")',
+            'predictions = model.predict_photos([Path("photo.jpg")])',
+            "```",
+            "",
+            f"- License: {self.license}. The terms of the photos it learned from bind as well.",
+            *(f"- External data: {sentence}." for sentence in made.get("external_data") or ()),
+            f"- Steps after the network: {', '.join(step.name for step in self.steps) or 'none'}.",
+            *(f"- {remark}" for remark in self.fitted.remarks),
+            "",
+            *([""] if not scores else ["| metric | score |", "|---|---|"]),
+            *(f"| {name} | {value} |" for name, value in (scores or {}).items()),
+            "",
+            "It tells these labels apart and knows no others. **Never eat a mushroom because a model named it.**",
+            "",
+            "## Settings",
+            "",
+            "```json",
+            json.dumps(settings, indent=2),
+            "```",
+            "",
+        ]
+        return "\n".join(lines)
+
 
 def load_model(path: str | Path) -> Model:
-    """Opens a model from its folder, or from the folder of the run that made it.
+    """Opens a model from its folder, from the folder of the run that made it, or from the hub (`hf://owner/name`).
 
     Raises:
         InputError: When there is no model there, or it is of another make.
     """
+    if str(path).startswith(HUB_PREFIX):
+        from fieldmark.hub import pull
+
+        path = pull(str(path))
     folder = Path(path)
     if (folder / MODEL_FOLDER / MODEL_FILE).exists():
         folder = folder / MODEL_FOLDER
@@ -165,6 +222,7 @@ def load_model(path: str | Path) -> Model:
             taxa=pl.DataFrame(data["taxa"], schema_overrides=dict.fromkeys(RANKS, pl.String)),
             features=FeatureSettings(**data["features"]) if data["features"] else None,
             trained=data["trained"],
+            license=data.get("license", NOT_STATED),
         )
     except (FileNotFoundError, NotADirectoryError) as error:
         hint = "Make one with `fieldmark fit`."

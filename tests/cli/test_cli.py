@@ -9,7 +9,21 @@ from pathlib import Path
 
 import pytest
 
-VERBS = ("list", "get", "world", "check", "truth", "fit", "predict", "score", "compare", "report", "export", "demo")
+VERBS = (
+    "list",
+    "get",
+    "world",
+    "check",
+    "truth",
+    "fit",
+    "predict",
+    "score",
+    "compare",
+    "report",
+    "export",
+    "models",
+    "demo",
+)
 
 
 def fieldmark(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

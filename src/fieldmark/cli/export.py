@@ -10,18 +10,14 @@ import typer
 
 def add_to(app: typer.Typer) -> None:
     group = typer.Typer(
-        help="Write a dataset in the format of others.",
+        help="Write a dataset or a model in the format of others.",
         no_args_is_help=True,
         rich_markup_mode="markdown",
         epilog="Example: `fieldmark export coco folder --data my-photos --out my-photos.json`",
     )
-    group.callback()(_formats)  # keeps the name of the subcommand even while there is only one
     group.command("coco", epilog="Example: `fieldmark export coco folder --data my-photos --out my-photos.json`")(coco)
+    group.command("onnx", epilog="Example: `fieldmark export onnx runs/folder-finetune --out birds.onnx`")(onnx)
     app.add_typer(group, name="export")
-
-
-def _formats() -> None:
-    pass
 
 
 def coco(
@@ -51,3 +47,25 @@ def coco(
     )
     if written.without_size:
         print(f"note: {written.without_size:,} photos cannot be opened, so that their width and height are left out")
+
+
+def onnx(
+    model: Annotated[str, typer.Argument(help="The folder of a model or a run, or hf://owner/name.")],
+    out: Annotated[Path, typer.Option(help="The file to write.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+) -> None:
+    """Write the network of a fitted model as ONNX, checked against torch."""
+    from dataclasses import asdict
+
+    from fieldmark.cli.printing import print_json
+    from fieldmark.exporting.onnx import export_onnx
+    from fieldmark.models import load_model
+
+    written = export_onnx(load_model(model), out)
+    if as_json:
+        print_json(asdict(written))
+        return
+    print(
+        f"{written.labels:,} labels, photos of {written.size_px} px in {out}; "
+        f"differs from torch by at most {written.difference:.1g} of the largest output"
+    )

@@ -15,6 +15,7 @@ from fieldmark.cli import (
     fit,
     get,
     listing,
+    models,
     predict,
     report,
     score,
@@ -44,6 +45,7 @@ for verb in (
     compare,
     report,
     export,
+    models,
     demo,
 ):
     verb.add_to(app)

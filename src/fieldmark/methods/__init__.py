@@ -17,6 +17,7 @@ METHODS: Registry[type[Method]] = Registry(
             "Gaussian labels, one shrunk covariance; good with few photos",
         ),
         "finetune": ("fieldmark.methods.finetune:Finetune", "the whole network learns, by a recipe in TOML"),
+        "published": ("fieldmark.methods.published:Published", "a network that others have trained and published"),
         "linear": ("fieldmark.methods.linear:Linear", "multinomial logistic regression, regularizer from val"),
     },
 )

@@ -1,0 +1,77 @@
+import json
+
+import numpy as np
+import pytest
+
+import fieldmark
+from fieldmark.errors import InputError, MisuseError
+
+SETTINGS = {"recipe": "scratch", "size": 32, "epochs": 2, "batch": 4, "workers": 1}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("FIELDMARK_CACHE", str(tmp_path / "cache"))
+
+
+def fit(root, out, **settings):
+    return fieldmark.fit("folder", root, "finetune", out, settings=SETTINGS | settings)
+
+
+def test_a_fine_tuned_run_is_complete_and_its_model_answers_alike(make_release, tmp_path):
+    root = make_release()
+    result = fit(root, tmp_path / "run", flip=True, randaugment_ops=1, ema=0.5)
+    assert result.run.options["network"] == "resnet10t" and result.run.options["epochs"] == 2
+    assert any("Best of 2 epochs by top_1" in remark for remark in result.run.remarks)
+    assert result.run.trained_on == ["train"]  # the epoch was chosen on val
+    log = [json.loads(line) for line in (tmp_path / "run/training/log.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in log if "val" in line] == [1, 2]
+    assert not (tmp_path / "run.training").exists()
+    model = fieldmark.load_model(tmp_path / "run")
+    photos = sorted((root / "test").rglob("*.jpg"))
+    again = model.predict_photos(photos)
+    whole = result.model.predict_photos(photos)
+    np.testing.assert_allclose(again.scores, whole.scores, rtol=1e-4, atol=1e-5)
+    answered = fieldmark.predict(tmp_path / "run", root)
+    np.testing.assert_allclose(np.sort(answered.scores, axis=0), np.sort(again.scores, axis=0), rtol=1e-3, atol=1e-4)
+    assert "# finetune on folder" in (tmp_path / "run/model/README.md").read_text()
+
+
+def test_a_photo_of_train_that_cannot_be_read_is_left_out_and_said(make_release, tmp_path):
+    root = make_release()
+    broken = sorted((root / "train").rglob("*.jpg"))[0]
+    broken.write_bytes(broken.read_bytes()[:200])
+    result = fit(root, tmp_path / "run")
+    assert any(broken.name in remark and "left out" in remark for remark in result.run.remarks)
+
+
+@pytest.mark.parametrize("part", ["val", "test"])
+def test_a_photo_that_is_to_be_answered_must_be_readable(make_release, tmp_path, part):
+    root = make_release()
+    broken = sorted((root / part).rglob("*.jpg"))[0]
+    broken.write_bytes(b"")
+    with pytest.raises(InputError, match=f"{broken.name}.*an empty file"):
+        fit(root, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_same_command_goes_on_after_the_training_was_done(make_release, tmp_path):
+    root = make_release()
+    broken = sorted((root / "test").rglob("*.jpg"))[0]
+    whole = broken.read_bytes()
+    broken.write_bytes(b"")
+    with pytest.raises(InputError):
+        fit(root, tmp_path / "run")
+    assert (tmp_path / "run.training" / "last.pt").exists()  # what was trained is not lost
+    with pytest.raises(MisuseError, match="unfinished training with another epochs"):
+        fit(root, tmp_path / "run", epochs=3)
+    broken.write_bytes(whole)
+    assert fit(root, tmp_path / "run").scorecard.split == "test"
+
+
+def test_settings_beside_a_recipe_win_and_unknown_ones_are_refused(make_release, tmp_path):
+    root = make_release()
+    with pytest.raises(MisuseError, match="no setting called 'epoch'"):
+        fit(root, tmp_path / "run", epoch=3)
+    with pytest.raises(MisuseError, match="Did you mean scratch"):
+        fit(root, tmp_path / "run", recipe="scratsh")
