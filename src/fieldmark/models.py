@@ -128,7 +128,7 @@ class Model:
         """Writes the model into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         save_file(
-            {name: np.ascontiguousarray(array) for name, array in self.fitted.arrays.items()}, folder / ARRAYS_FILE
+            {name: np.asarray(array, order="C") for name, array in self.fitted.arrays.items()}, folder / ARRAYS_FILE
         )
         (folder / CARD_FILE).write_text(self.card(), encoding="utf-8")
         write_json(
