@@ -157,14 +157,18 @@ def score(folder: Path) -> None:
         probe = fieldmark.fit("folder", data, "linear", Path(temporary, "linear"), settings={"size": SIZE_PX})
     first = next(number for number, run in enumerate(facts) if run["recipe"] == "better" and run["seed"] == 0)
     compared = compare({"better": cards[first], "linear": probe.scorecard}, metric="top_1")
+    pair = compared.behind_best(1)
+    assert pair is not None
     for run, card in zip(facts, cards, strict=True):
         run["metrics"] = rounded(card)
     result = {
         "simulated": False,
         "epochs": EPOCHS,
+        "size_px": SIZE_PX,
         "runs": facts,
         "linear": rounded(probe.scorecard),
-        "better_seed_0_against_linear": compared.to_json() if hasattr(compared, "to_json") else str(compared),
+        "ahead": compared.names[0],
+        "top_1_ahead_by": [pair.value, pair.interval.low, pair.interval.high],
     }
     print("written to", write_result("finetuning", result), write_tables())
 

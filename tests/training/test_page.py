@@ -1,0 +1,27 @@
+"""Every command of docs/training.md runs here, in its order."""
+
+import re
+import shlex
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from fieldmark.cli.main import app
+
+PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+
+
+def test_the_commands_of_the_page_run(make_release, tmp_path, monkeypatch):
+    make_release(name="my-photos")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FIELDMARK_CACHE", str(tmp_path / "cache"))
+    recipe = re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    assert recipe
+    Path("mine.toml").write_text(recipe[1].replace("batch = 16", "batch = 4"))  # there are only twelve photos
+    commands = re.findall(r"^fieldmark (.*)$", PAGE, re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        few = " --set batch=4 --set workers=1" if command.startswith("fit") else ""
+        done = CliRunner().invoke(app, shlex.split(command + few))
+        assert done.exit_code == 0, f"{command}: {done.output} {done.exception!r}"
+    assert Path("scratch.onnx").stat().st_size > 1_000_000
