@@ -153,7 +153,7 @@ def _scratch(name: str, result: dict[str, Any]) -> str:
     rows = [[run, *(_percent(card[metric]) for metric in metrics)] for run, card in result["rows"].items()]
     return (
         "## A network from scratch (simulated)\n\n"
-        f"World `folder`, size small, seed {result['seed']}, {result['items']:,} test photos; {result['epochs']} epochs "
+        f"World `folder`, size small, seed {result['seed']}, {result['items']} test photos. {result['epochs']} epochs "
         f"took {result['of_3_minutes']} of three minutes on two cores. On top-1, {result['ahead']} is ahead by "
         f"{_percent(result['top_1_ahead_by'])}.\n\n" + _table(["", *metrics], rows)
     )
