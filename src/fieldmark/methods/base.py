@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Sees
+from fieldmark.features.embeddings import unit_rows
 from fieldmark.labels import Labels
 from fieldmark.runs.predictions import Predictions, Scale
 from fieldmark.views import Part, View
@@ -67,7 +68,4 @@ def truth_of(part: Part) -> NDArray[np.int32]:
     return part.truth
 
 
-def unit_rows(features: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows scaled to length one; rows of zeros stay zero."""
-    lengths = np.linalg.norm(features, axis=1, keepdims=True)
-    return np.asarray(features / np.maximum(lengths, np.finfo(np.float32).tiny), dtype=np.float32)
+__all__ = ["Arrays", "Fitted", "Method", "Need", "features_of", "truth_of", "unit_rows"]
