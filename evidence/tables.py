@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from evidence.fewshot import summary
 from evidence.results import RESULTS, read_result
 from fieldmark.stats.intervals import interval
 
@@ -121,16 +120,34 @@ def _fungi(name: str, result: dict[str, Any]) -> str:
 
 
 def _few_shot(name: str, result: dict[str, Any]) -> str:
-    rows = [
-        [method, *(_percent(summary(by_shots[str(shots)])) for shots in result["shots"])]
-        for method, by_shots in result["rows"].items()
-    ]
-    return (
-        "## Few photos per species (real birds)\n\n"
-        f"`birds_cub_odd`, frozen EfficientNet-Lite0 at 160 px, official test photos: top-1 in percent, mean of "
-        f"{result['draws']} draws with its 95 % interval over draws. Settings come from val.\n\n"
-        + _table(["", *(f"{shots} per species" for shots in result["shots"])], rows)
+    text = (
+        "## Few photos per class (real birds and fungi)\n\n"
+        "Frozen EfficientNet-Lite0 at 160 px: top-1 in percent, mean over draws of the training photos with its 95 % "
+        "interval over draws, given this test set. In the last column, what other test photos would have given at the "
+        f"largest number. {result['about']}\n"
     )
+    for place, found in result["sets"].items():
+        shots = [str(number) for number in found["shots"]]
+        rows = [
+            [
+                row["name"] + ("" if row["sees"] == "item" else f" (sees the {row['sees']})"),
+                *(_percent(_over(row["shots"][number]["top_1"], "draws")) for number in shots),
+                _percent(_over(row["shots"][shots[-1]]["top_1"], "test_set")),
+            ]
+            for row in found["rows"]
+        ]
+        text += (
+            f"\n`{place}`: {found['classes']} classes, {found['test_items']:,} test photos, "
+            f"{found['val_photos']} val photos, {found['draws']} draws.\n\n"
+            + _table(["", *(f"{number} per class" for number in shots), f"{shots[-1]}, over test photos"], rows)
+        )
+        if (RESULTS / f"fewshot-{place}.png").exists():
+            text += f"\n![{place}: top-1 against photos per class](results/fewshot-{place}.png)\n"
+    return text
+
+
+def _over(spread: dict[str, Any], what: str) -> tuple[float | None, ...]:
+    return (spread["mean"], *(spread[what] or (None, None)))
 
 
 def _finetuning(name: str, result: dict[str, Any]) -> str:

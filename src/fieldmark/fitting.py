@@ -293,4 +293,31 @@ def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
     seconds[phase] = round(time.perf_counter() - start, 3)
 
 
-__all__ = ["FitResult", "fit", "predict"]
+def prepare(method: str, settings: Mapping[str, Any], task: Task) -> tuple[Method, FeatureSettings | None]:
+    """A method with its settings, and the features it needs.
+
+    Raises:
+        MisuseError: When names or settings are at fault, or when the task does not allow what the method sees.
+    """
+    configured, features = _configure(method, settings)
+    _check_allowed(method, configured, task)
+    return configured, features
+
+
+def with_features(opened: Opened, features: FeatureSettings | None, store: Path | None = None) -> View:
+    """What methods see of an opened benchmark, with features where they are wanted."""
+    return _supply(opened, FeatureSource(features, store) if features else None)
+
+
+def answer_test(method: Method, steps: Sequence[str], view: View) -> Predictions:
+    """Fits a method on train and its choices and steps on val, and answers test. Val stays apart from train."""
+    fitted, fitted_steps, _ = _fit(method, [STEPS[name]() for name in steps], view)
+    if view.test is None:
+        raise ValueError("there is no test to answer")
+    predictions = fitted.predict(view.test, view.labels)
+    for step in fitted_steps:
+        predictions = step.apply(predictions, view.test.items)
+    return predictions
+
+
+__all__ = ["FitResult", "answer_test", "fit", "predict", "prepare", "with_features"]

@@ -59,7 +59,7 @@ def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
     first = next(iter(scorecards.values()))
     shares = {metric.name for metric in BENCHMARKS[first.benchmark].task.metrics if metric.is_share}
     rows = [
-        [name, *(score_text(card.metrics[metric], percent=metric in shares) for metric in first.metrics)]
+        [_marked(name, card), *(score_text(card.metrics[metric], percent=metric in shares) for metric in first.metrics)]
         for name, card in scorecards.items()
     ]
     simulated = ", simulated data" if first.provenance.get("simulated") else ""
@@ -69,3 +69,9 @@ def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
         f"{unit} on {first.split}: {first.items} items, {first.units} independent units, "
         f"{first.classes} classes{simulated}"
     )
+
+
+def _marked(name: str, card: Scorecard) -> str:
+    """The name of a run, with what it saw where that was more than one item."""
+    sees = card.provenance.get("sees")
+    return name if sees in (None, "item") else f"{name} (sees the {sees})"

@@ -10,7 +10,15 @@ METHODS: Registry[type[Method]] = Registry(
     {
         "frequent": ("fieldmark.methods.frequent:Frequent", "the training frequencies, whatever the photo shows"),
         "centroid": ("fieldmark.methods.centroid:Centroid", "the nearest class mean by cosine"),
-        "knn": ("fieldmark.methods.knn:NearestNeighbors", "a weighted vote of the nearest training photos"),
+        "knn": ("fieldmark.methods.knn:NearestNeighbors", "a vote of the nearest training photos"),
+        "prototypes": (
+            "fieldmark.methods.prototypes:Prototypes",
+            "class means that borrow from genus and family; good with few photos",
+        ),
+        "em": (
+            "fieldmark.methods.em:Transductive",
+            "prototypes moved by the photos asked about; sees the whole test set",
+        ),
         "ridge": ("fieldmark.methods.ridge:Ridge", "least squares, penalty from val; good with few photos"),
         "lda": (
             "fieldmark.methods.lda:Discriminant",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Sees
+from fieldmark.errors import MisuseError
 from fieldmark.features.embeddings import unit_rows
 from fieldmark.labels import Labels
 from fieldmark.runs.predictions import Predictions, Scale
@@ -68,4 +69,25 @@ def truth_of(part: Part) -> NDArray[np.int32]:
     return part.truth
 
 
-__all__ = ["Arrays", "Fitted", "Method", "Need", "features_of", "truth_of", "unit_rows"]
+def with_lengths(features: NDArray[np.float32], lengths: str) -> NDArray[np.float32]:
+    """Features scaled to length one ("unit") or as they come ("given")."""
+    return unit_rows(features) if lengths == "unit" else features
+
+
+def check_lengths(method: str, lengths: str) -> None:
+    """Refuses a setting of lengths that does not exist."""
+    if lengths not in ("unit", "given"):
+        raise MisuseError(f"{method} has no lengths={lengths}: expected unit or given.")
+
+
+__all__ = [
+    "Arrays",
+    "Fitted",
+    "Method",
+    "Need",
+    "check_lengths",
+    "features_of",
+    "truth_of",
+    "unit_rows",
+    "with_lengths",
+]

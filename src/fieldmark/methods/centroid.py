@@ -9,24 +9,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Sees
-from fieldmark.methods.base import Arrays, Fitted, Need, features_of, truth_of, unit_rows
+from fieldmark.errors import MisuseError
+from fieldmark.methods.base import Arrays, Fitted, Need, check_lengths, features_of, truth_of, unit_rows, with_lengths
 from fieldmark.runs.predictions import Scale
 from fieldmark.views import Part, View
 
 
 @dataclass(frozen=True)
 class Centroid:
-    """Cosine between an item and the mean of the unit-length training features of each class.
+    """Cosine between an item and the mean of the training features of each class.
 
-    A class without training items gets the lowest cosine there is, -1, so that it is never preferred.
+    Args:
+        lengths: "unit" scales training features to length one before the mean is taken, "given" takes them as they
+            come.
+        absent: What a class without training items scores: "never", the lowest cosine there is, so that it is never
+            preferred; or "zero", the cosine of a centroid of zeros, which the organizers of FungiTastic let it have and
+            which wins where all other cosines are negative.
     """
+
+    lengths: str = "unit"
+    absent: str = "never"
 
     needs: ClassVar[tuple[Need, ...]] = ("features",)
     sees: ClassVar[Sees] = "item"
     scale: ClassVar[Scale] = "logit"
 
+    def __post_init__(self) -> None:
+        check_lengths("centroid", self.lengths)
+        if self.absent not in ("never", "zero"):
+            raise MisuseError(f"centroid has no absent={self.absent}: expected never or zero.")
+
     def fit(self, view: View) -> Fitted:
-        features, truth = unit_rows(features_of(view.train)), truth_of(view.train)
+        features, truth = with_lengths(features_of(view.train), self.lengths), truth_of(view.train)
         sums = np.zeros((len(view.labels), features.shape[1]), dtype=np.float32)
         np.add.at(sums, truth, features)
         learned = np.bincount(truth, minlength=len(view.labels)) > 0
@@ -34,4 +48,5 @@ class Centroid:
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         cosine = unit_rows(features_of(part)) @ arrays["centroids"].T
-        return np.where(arrays["learned"], cosine, np.float32(-1))
+        lowest = np.float32(-1 if self.absent == "never" else 0)
+        return np.where(arrays["learned"], cosine, lowest)

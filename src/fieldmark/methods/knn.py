@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
-from fieldmark.methods.base import Arrays, Fitted, Need, features_of, truth_of, unit_rows
+from fieldmark.methods.base import Arrays, Fitted, Need, check_lengths, features_of, truth_of, with_lengths
 from fieldmark.runs.predictions import Scale
 from fieldmark.views import Part, View
 
@@ -19,20 +20,31 @@ BLOCK_ITEMS = 1024
 
 @dataclass(frozen=True)
 class NearestNeighbors:
-    """A vote of the k training items of highest cosine, each with weight exp(cosine / temperature).
+    """A vote of the k training items of highest cosine.
 
-    The weighting follows Wu et al., "Unsupervised feature learning via non-parametric instance discrimination"
-    (2018). A share `floor` of the vote is spread evenly over all labels, so that none is impossible.
+    Weighted, each votes with exp(cosine / temperature), after Wu et al., "Unsupervised feature learning via
+    non-parametric instance discrimination" (2018), and a share `floor` of the vote is spread evenly over all labels,
+    so that none is impossible.
+
+    By majority, each has one vote, as in the few-shot baseline of FungiTastic. Labels with equally many votes, and
+    labels without any, stand in the order of their nearest training item; at most the share `floor` is spread over all
+    labels in that order, which never outweighs a vote. A label without training items comes last. Of training items
+    that are equally near, that of the label listed first counts as the nearer one.
 
     Args:
         k: How many neighbors vote.
-        temperature: How much more the nearer ones count.
-        floor: The share that is spread evenly.
+        vote: "weighted" or "majority".
+        temperature: How much more the nearer ones count in a weighted vote.
+        floor: The share that is spread.
+        lengths: "unit" scales features to length one. "given" takes them as they come, so that the inner product
+            ranks: what the organizers of FungiTastic do with their quantized embeddings.
     """
 
     k: int = 10
+    vote: str = "weighted"
     temperature: float = 0.07
     floor: float = 0.01
+    lengths: str = "unit"
 
     needs: ClassVar[tuple[Need, ...]] = ("features",)
     sees: ClassVar[Sees] = "item"
@@ -41,25 +53,67 @@ class NearestNeighbors:
     def __post_init__(self) -> None:
         if self.k < 1 or self.temperature <= 0 or not 0 < self.floor < 1:
             raise MisuseError("knn needs k of at least 1, a temperature above 0 and a floor between 0 and 1.")
+        if self.vote not in ("weighted", "majority"):
+            raise MisuseError(f"knn has no vote={self.vote}: expected weighted or majority.")
+        check_lengths("knn", self.lengths)
 
     def fit(self, view: View) -> Fitted:
-        stored = unit_rows(features_of(view.train)).astype(np.float16)
-        return Fitted(
-            self,
-            {"features": stored, "labels": truth_of(view.train), "n_labels": np.array(len(view.labels))},
-        )
+        # By label, so that the first of equals is the one of the label listed first.
+        order = np.argsort(truth_of(view.train), kind="stable")
+        known = with_lengths(features_of(view.train), self.lengths)[order]
+        stored = known.astype(np.float16) if self.lengths == "unit" else known
+        learned = {"features": stored, "labels": truth_of(view.train)[order], "n_labels": np.array(len(view.labels))}
+        return Fitted(self, learned)
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
-        known, labels, n_labels = arrays["features"].astype(np.float32), arrays["labels"], int(arrays["n_labels"])
-        asked = unit_rows(features_of(part))
-        k = min(self.k, len(known))
-        votes = np.zeros((len(asked), n_labels), dtype=np.float32)
+        count = self._weighted if self.vote == "weighted" else self._majority
+        k, n_labels = min(self.k, len(arrays["labels"])), int(arrays["n_labels"])
+        found = [count(near, arrays["labels"], k, n_labels) for near in self._similarity(arrays, part)]
+        return np.concatenate(found) if found else np.zeros((0, n_labels), dtype=np.float32)
+
+    def _similarity(self, arrays: Arrays, part: Part) -> Iterator[NDArray[np.float32]]:
+        known = arrays["features"].astype(np.float32)
+        asked = with_lengths(features_of(part), self.lengths)
         for start in range(0, len(asked), BLOCK_ITEMS):
-            cosine = asked[start : start + BLOCK_ITEMS] @ known.T
-            nearest = np.argpartition(-cosine, k - 1, axis=1)[:, :k]
-            near = np.take_along_axis(cosine, nearest, axis=1)
-            weight = np.exp((near - near.max(axis=1, keepdims=True)) / self.temperature)
-            weight /= weight.sum(axis=1, keepdims=True)
-            rows = np.arange(start, start + len(cosine))[:, None]
-            np.add.at(votes, (rows, labels[nearest]), weight)
-        return np.asarray(np.log((1 - self.floor) * votes + self.floor / n_labels))
+            yield asked[start : start + BLOCK_ITEMS] @ known.T
+
+    def _weighted(
+        self, similarity: NDArray[np.float32], labels: NDArray[Any], k: int, n_labels: int
+    ) -> NDArray[np.float32]:
+        nearest = nearest_of(similarity, k)
+        near = np.take_along_axis(similarity, nearest, axis=1)
+        weight = np.exp((near - near.max(axis=1, keepdims=True)) / self.temperature)
+        weight /= weight.sum(axis=1, keepdims=True)
+        votes = np.zeros((len(similarity), n_labels), dtype=np.float32)
+        np.add.at(votes, (np.arange(len(votes))[:, None], labels[nearest]), weight)
+        return np.asarray(np.log((1 - self.floor) * votes + self.floor / n_labels), dtype=np.float32)
+
+    def _majority(
+        self, similarity: NDArray[np.float32], labels: NDArray[Any], k: int, n_labels: int
+    ) -> NDArray[np.float32]:
+        rows = np.arange(len(similarity))[:, None]
+        votes = np.zeros((len(similarity), n_labels))
+        np.add.at(votes, (rows, labels[nearest_of(similarity, k)]), 1 / k)
+        present, starts = np.unique(labels, return_index=True)
+        best = np.full((len(similarity), n_labels), -np.inf, dtype=np.float32)
+        best[:, present] = np.maximum.reduceat(similarity, starts, axis=1)
+        spread = np.empty_like(votes)
+        spread[rows, np.argsort(-best, axis=1, kind="stable")] = 1 / np.arange(1, n_labels + 1)
+        spread /= spread.sum(axis=1, keepdims=True)
+        share = min(self.floor, 1 / (2 * k))
+        return np.log((1 - share) * votes + share * spread).astype(np.float32)
+
+
+def nearest_of(similarity: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """The columns of the k highest values of each row; among equals the first, whatever the sort does.
+
+    >>> nearest_of(np.array([[0.5, 0.9, 0.9, 0.5]], dtype=np.float32), 3)
+    array([[0, 1, 2]])
+    """
+    if k == 1:
+        return np.asarray(similarity.argmax(axis=1)[:, None])
+    lowest = np.partition(similarity, -k, axis=1)[:, -k, None]
+    above, equal = similarity > lowest, similarity == lowest
+    room = k - above.sum(axis=1, keepdims=True)
+    chosen = above | (equal & (np.cumsum(equal, axis=1) <= room))
+    return np.nonzero(chosen)[1].reshape(len(similarity), k)

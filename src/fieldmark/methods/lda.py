@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
 from fieldmark.methods.base import Arrays, Fitted, Need, features_of, truth_of, unit_rows
-from fieldmark.runs.predictions import Scale, log_softmax
+from fieldmark.methods.covariance import SHARES, Covariance, loss_on_val
+from fieldmark.runs.predictions import Scale
 from fieldmark.views import Part, View
-
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 0.99)
 
 
 @dataclass(frozen=True)
@@ -45,20 +44,11 @@ class Discriminant:
         sums = np.zeros((len(view.labels), features.shape[1]))
         np.add.at(sums, truth, features)
         means = sums / np.maximum(counts, 1)[:, None]
-        # Within-label deviations; their decomposition gives the inverse for any shrinkage.
-        deviations = features - means[truth]
-        freedom = max(len(features) - int((counts > 0).sum()), 1)
-        _, values, axes = np.linalg.svd(deviations, full_matrices=False)
-        spectrum = values**2 / freedom
-        average = max(float(spectrum.sum()) / features.shape[1], 1e-12)
+        covariance = Covariance.of(features - means[truth], len(features) - int((counts > 0).sum()))
 
         def discriminants(shrinkage: float) -> Arrays:
-            floor = shrinkage * average
-            # (A + floor I)^-1 applied to the means, with A of low rank.
-            gain = 1 / ((1 - shrinkage) * spectrum + floor) - 1 / floor
-            weights = means / floor + (means @ axes.T * gain) @ axes
-            bias = -0.5 * (weights * means).sum(axis=1)
-            return {"weights": weights.astype(np.float32), "bias": bias.astype(np.float32), "learned": counts > 0}
+            weights, bias = covariance.discriminants(means, shrinkage)
+            return {"weights": weights, "bias": bias, "learned": counts > 0}
 
         shrinkage = self.shrinkage or self._choose(view, discriminants)
         return Fitted(replace(self, shrinkage=shrinkage), discriminants(shrinkage))
@@ -72,12 +62,4 @@ class Discriminant:
         if view.val is None:
             raise MisuseError("lda chooses its shrinkage on val, and there is none: pass --set shrinkage=VALUE.")
         val, truth = view.val, truth_of(view.val)
-        rows = np.arange(len(truth))
-
-        def loss(shrinkage: float) -> float:
-            logits = self.scores(discriminants(shrinkage), val)
-            # Confidence is set right by a temperature later: the spread of the logits is not judged here.
-            spread = max(float(logits.std()), 1e-12)
-            return -float(log_softmax(4 * logits / spread)[rows, truth].mean())
-
-        return min(SHARES, key=loss)
+        return min(SHARES, key=lambda share: loss_on_val(self.scores(discriminants(share), val), truth))

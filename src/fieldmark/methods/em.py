@@ -1,0 +1,113 @@
+"""Expectation and maximization over the photos asked about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.benchmarks.declarations import Sees
+from fieldmark.errors import MisuseError
+from fieldmark.methods.base import Arrays, Fitted, Need, features_of, truth_of, unit_rows
+from fieldmark.methods.covariance import Covariance, Matrix
+from fieldmark.methods.prototypes import BorrowedClasses, Prototypes, over_all_labels
+from fieldmark.runs.predictions import Scale, log_softmax
+from fieldmark.views import Part, View
+
+CONFIDENCES = tuple(float(c) for c in np.geomspace(1e-3, 10, 41))
+
+
+@dataclass(frozen=True)
+class Transductive:
+    """`prototypes` whose means move towards the photos they explain: a Gaussian mixture fitted to all that is asked.
+
+    It sees the whole test set, and a photo's answer depends on which others are asked about with it. Each round gives
+    every photo its probabilities of the labels, and every label the mean of its prior knowledge (worth as many
+    photos as its posterior is sure) and of the photos given to it, each worth `weight` training photos. The logits
+    are multiplied by a confidence that is right on val before the first round. Sizes of classes are not constrained in
+    any way; with `frequencies` "estimated" they become the prior of the next round, smoothed by one photo per label.
+
+    One photo alone is answered about as `prototypes` answers it.
+
+    Args:
+        shrinkage, borrow: As in `prototypes`.
+        weight: How much a photo asked about counts, in training photos.
+        frequencies: "flat" takes all labels for equally likely, "estimated" learns their frequencies as well.
+        iterations: How many rounds.
+        confidence: What logits are multiplied by; 0 takes the one of lowest log loss on val.
+    """
+
+    shrinkage: float = 0.0
+    borrow: float = -1.0
+    weight: float = 0.3
+    frequencies: str = "flat"
+    iterations: int = 15
+    confidence: float = 0.0
+
+    needs: ClassVar[tuple[Need, ...]] = ("features",)
+    sees: ClassVar[Sees] = "test set"
+    scale: ClassVar[Scale] = "logit"
+
+    def __post_init__(self) -> None:
+        Prototypes(self.shrinkage, self.borrow)
+        if self.weight < 0 or self.iterations < 0 or self.confidence < 0:
+            raise MisuseError("em needs weight, iterations and confidence of at least 0.")
+        if self.frequencies not in ("flat", "estimated"):
+            raise MisuseError(f"em has no frequencies={self.frequencies}: expected flat or estimated.")
+
+    def fit(self, view: View) -> Fitted:
+        classes = BorrowedClasses.of(view)
+        shrinkage, borrow = Prototypes(self.shrinkage, self.borrow).choose(view, classes)
+        posterior, covariance = classes.posterior(borrow), classes.covariance
+        sure = max(borrow * classes.estimated.photos, 1e-12) / np.maximum(posterior.variance, 1e-12)
+        learned = {
+            "means": posterior.means,
+            "photos_worth": np.minimum(sure, 1e6),
+            "axes": covariance.axes,
+            "spectrum": covariance.spectrum,
+            "average": np.array(covariance.average),
+            "present": classes.present,
+            "n_labels": np.array(len(view.labels)),
+        }
+        chosen = replace(self, shrinkage=shrinkage, borrow=borrow)
+        return Fitted(replace(chosen, confidence=self.confidence or chosen._calibrate(learned, view)), learned)
+
+    def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        photos, start = self._whitened(arrays, features_of(part))
+        means, log_frequency = start, np.zeros(len(start))
+        worth = arrays["photos_worth"]
+        for _ in range(self.iterations):
+            share = np.exp(log_softmax(self.confidence * _logits(photos, means) + log_frequency))
+            given = share.sum(axis=0)
+            if self.frequencies == "estimated":
+                log_frequency = np.log((given + 1) / (len(photos) + len(given)))
+            pulled = worth[:, None] * start + self.weight * (share.T @ photos)
+            means = pulled / (worth + self.weight * given)[:, None]
+        logits = self.confidence * _logits(photos, means) + log_frequency
+        return over_all_labels(logits, arrays["present"], int(arrays["n_labels"]))
+
+    def _whitened(self, arrays: Arrays, features: NDArray[np.float32]) -> tuple[Matrix, Matrix]:
+        """Photos and means in the coordinates in which classes are round."""
+        covariance = Covariance(arrays["axes"], arrays["spectrum"], float(arrays["average"]))
+        photos = covariance.whitened(unit_rows(features).astype(np.float64), self.shrinkage)
+        return photos, covariance.whitened(arrays["means"], self.shrinkage)
+
+    def _calibrate(self, learned: Arrays, view: View) -> float:
+        if view.val is None:
+            raise MisuseError("em chooses its confidence on val, and there is none: pass --set confidence=VALUE.")
+        logits = over_all_labels(
+            _logits(*self._whitened(learned, features_of(view.val))), learned["present"], len(view.labels)
+        )
+        rows, truth = np.arange(len(view.val)), truth_of(view.val)
+
+        def loss(confidence: float) -> float:
+            return -float(log_softmax(confidence * logits.astype(np.float64))[rows, truth].mean())
+
+        return min(CONFIDENCES, key=loss)
+
+
+def _logits(photos: Matrix, means: Matrix) -> Matrix:
+    """Log-densities of classes of unit variance, up to what all classes share."""
+    return np.asarray(photos @ means.T - 0.5 * (means**2).sum(axis=1))

@@ -1,0 +1,125 @@
+"""Prototypes that borrow from their relatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.benchmarks.declarations import Sees
+from fieldmark.errors import MisuseError
+from fieldmark.methods.base import Arrays, Fitted, Need, features_of, truth_of, unit_rows
+from fieldmark.methods.covariance import SHARES, Covariance, loss_on_val
+from fieldmark.methods.hierarchy import Matrix, Posterior, Tree, Variances
+from fieldmark.runs.predictions import Scale
+from fieldmark.views import Part, View
+
+# From the nearest relatives to the farthest; ranks that the taxonomy does not know are passed over.
+RANKS = ("genus", "family")
+BORROW = (0.5, 1.0, 2.0, 4.0)
+
+
+@dataclass(frozen=True)
+class Prototypes:
+    """Gaussian classes whose means borrow from genus, family and all, with one shrunk covariance.
+
+    The mean of a species is the posterior under `methods.hierarchy`: a species with one photo is drawn towards its
+    genus, the genus towards its family, and a species with many photos hardly moves. How much is estimated from the
+    training photos themselves (empirical Bayes), times `borrow`. The covariance is that of the photos around these
+    means, shrunk as in `lda`. All labels count as equally likely; one without training photos gets the lowest score,
+    however well its genus is known.
+
+    Args:
+        shrinkage: Of the covariance, from 0 to 1; 0 takes the one of lowest log loss on val.
+        borrow: How strongly photos are doubted, as a multiple of the estimate; 0 keeps the plain means, -1 takes the
+            one of lowest log loss on val.
+    """
+
+    shrinkage: float = 0.0
+    borrow: float = -1.0
+
+    needs: ClassVar[tuple[Need, ...]] = ("features",)
+    sees: ClassVar[Sees] = "item"
+    scale: ClassVar[Scale] = "logit"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.shrinkage <= 1 or (self.borrow < 0 and self.borrow != -1):
+            raise MisuseError("prototypes needs a shrinkage between 0 and 1, and borrow of at least 0 (or -1).")
+
+    def fit(self, view: View) -> Fitted:
+        classes = BorrowedClasses.of(view)
+        shrinkage, borrow = self.choose(view, classes)
+        weights, bias = classes.covariance.discriminants(classes.posterior(borrow).means, shrinkage)
+        learned: Arrays = {"weights": weights, "bias": bias, "present": classes.present}
+        learned["n_labels"] = np.array(len(view.labels))
+        return Fitted(replace(self, shrinkage=shrinkage, borrow=borrow), learned)
+
+    def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        logits = unit_rows(features_of(part)) @ arrays["weights"].T + arrays["bias"]
+        return over_all_labels(logits, arrays["present"], int(arrays["n_labels"]))
+
+    def choose(self, view: View, classes: BorrowedClasses) -> tuple[float, float]:
+        """The settings as they are given, or those of lowest log loss on val."""
+        shares = (self.shrinkage,) if self.shrinkage else SHARES
+        amounts = BORROW if self.borrow == -1 else (self.borrow,)
+        if len(shares) * len(amounts) == 1:
+            return shares[0], amounts[0]
+        if view.val is None:
+            raise MisuseError(
+                "prototypes chooses shrinkage and borrow on val, and there is none: pass --set shrinkage=VALUE "
+                "--set borrow=VALUE (1 is the estimate)."
+            )
+        features, truth = unit_rows(features_of(view.val)), truth_of(view.val)
+
+        def loss(settings: tuple[float, float]) -> float:
+            weights, bias = classes.covariance.discriminants(classes.posterior(settings[1]).means, settings[0])
+            logits = features @ weights.T + bias
+            return loss_on_val(over_all_labels(logits, classes.present, len(view.labels)), truth)
+
+        return min(product(shares, amounts), key=loss)
+
+
+@dataclass(frozen=True)
+class BorrowedClasses:
+    """The labels with training photos, as Gaussians with borrowed means.
+
+    Args:
+        present: The labels with photos.
+        tree: They and their relatives.
+        estimated: The variances at each level of it.
+        covariance: Of the photos around the means of their labels.
+    """
+
+    present: NDArray[np.int64]
+    tree: Tree
+    estimated: Variances
+    covariance: Covariance
+
+    @classmethod
+    def of(cls, view: View) -> BorrowedClasses:
+        """Takes means, relatives and covariance from the training photos of a view."""
+        features, truth = unit_rows(features_of(view.train)).astype(np.float64), truth_of(view.train)
+        present, species, counts = np.unique(truth, return_inverse=True, return_counts=True)
+        sums = np.zeros((len(present), features.shape[1]))
+        np.add.at(sums, species, features)
+        means = sums / counts[:, None]
+        known = view.taxonomy.ranks
+        ranks = [known[rank][1][present] for rank in RANKS if rank in known]
+        tree = Tree(ranks, counts, means, float(((features - means[species]) ** 2).sum()))
+        estimated = tree.estimate()
+        around: Matrix = tree.posterior(estimated)[0].means
+        return cls(present.astype(np.int64), tree, estimated, Covariance.of(features - around[species], len(features)))
+
+    def posterior(self, borrow: float) -> Posterior:
+        """What is known about the means of the labels."""
+        return self.tree.posterior(replace(self.estimated, photos=borrow * self.estimated.photos))[0]
+
+
+def over_all_labels(logits: NDArray[np.floating], present: NDArray[np.integer], n_labels: int) -> NDArray[np.float32]:
+    """Logits of the labels with photos among those of all; the others get less than the lowest."""
+    scores = np.repeat(logits.min(axis=1, keepdims=True) - 1, n_labels, axis=1).astype(np.float32)
+    scores[:, present] = logits
+    return scores
