@@ -10,19 +10,8 @@ from pathlib import Path
 import pytest
 
 VERBS = (
-    "list",
-    "get",
-    "world",
-    "check",
-    "truth",
-    "fit",
-    "predict",
-    "score",
-    "compare",
-    "report",
-    "export",
-    "models",
-    "demo",
+    *("list", "get", "world", "check", "truth", "fit", "predict", "score", "compare", "report", "export", "demo"),
+    *("episodes", "reproduce", "backbones"),
 )
 
 
@@ -44,7 +33,9 @@ def test_every_verb_shows_an_example(verb):
     assert done.returncode == 0 and f"Example: fieldmark {verb}" in " ".join(done.stdout.split())
 
 
-@pytest.mark.parametrize("kind", ["benchmarks", "datasets", "worlds", "methods", "steps", "backbones", "metrics"])
+@pytest.mark.parametrize(
+    "kind", ["benchmarks", "datasets", "worlds", "methods", "steps", "backbones", "metrics", "tables"]
+)
 def test_everything_can_be_listed_for_people_and_programs(kind):
     listed = json.loads(fieldmark("list", kind, "--json").stdout)
     assert listed and all(name.split(" ")[0] in fieldmark("list", kind).stdout for name in listed)

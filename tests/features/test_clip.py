@@ -40,7 +40,9 @@ def write_repository(folder: Path, tensors: dict[str, torch.Tensor], form: str, 
     text = json.dumps(config or {"model_cfg": TINY, "preprocess_cfg": PREPROCESS})
     (folder / "open_clip_config.json").write_text(text)
     if form == "safetensors":
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "open_clip_model.safetensors")
+        save_file(
+            {name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "open_clip_model.safetensors"
+        )
     else:
         torch.save(tensors, folder / f"open_clip_pytorch_model.{form}")
     return folder
@@ -104,12 +106,23 @@ def test_openai_weights_get_the_activation_they_were_trained_with(monkeypatch):
         raise RuntimeError("no network")
 
     monkeypatch.setattr(open_clip, "create_model", remember)
+    monkeypatch.setattr("fieldmark.features.hub.hub_answers", lambda: True)
     with pytest.raises(MisuseError, match=r"weights of openclip:ViT-B-32 could not be had from the hub"):
         load_backbone(FeatureSettings("openclip:ViT-B-32", size=224))
     assert asked["pretrained"] == "openai" and asked["force_quick_gelu"] and asked["force_image_size"] == 224
     with pytest.raises(MisuseError, match="could not be had"):
         load_backbone(FeatureSettings("openclip:ViT-B-32", weights="laion2b_e16"))
     assert asked["pretrained"] == "laion2b_e16" and not asked["force_quick_gelu"]
+
+
+@pytest.mark.parametrize(
+    "name", ["openclip:ViT-B-32", "hf-hub:imageomics/bioclip", "vit_base_patch14_reg4_dinov2.lvd142m"]
+)
+def test_weights_that_cannot_be_had_are_refused_at_once_with_what_to_do(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("fieldmark.features.hub.hub_answers", lambda: False)
+    with pytest.raises(MisuseError, match=rf"weights of {name} could not be had .* `fieldmark backbones` says what"):
+        load_backbone(FeatureSettings(name, size=224))
 
 
 @pytest.mark.parametrize(
@@ -128,11 +141,11 @@ def test_what_does_not_exist_is_refused_with_what_does(settings, sentence):
 
 
 def test_a_folder_that_is_no_repository_is_refused(tmp_path, tower):
-    with pytest.raises(InputError, match=r"nowhere: found no such folder, expected a folder with open_clip_config.json"):
+    with pytest.raises(InputError, match=r"nowhere: found no such folder, expected a folder with open_clip"):
         load_backbone(FeatureSettings(f"local-dir:{tmp_path}/nowhere"))
     folder = write_repository(tmp_path / "a", tower.state_dict(), "bin")
     (folder / "open_clip_pytorch_model.bin").unlink()
-    with pytest.raises(InputError, match="a: found no weights, expected a file ending in .safetensors"):
+    with pytest.raises(InputError, match=r"a: found no weights, expected a file ending in .safetensors"):
         load_backbone(FeatureSettings(f"local-dir:{folder}"))
     (folder / "open_clip_config.json").write_text("{")
     with pytest.raises(InputError, match=r"open_clip_config.json, line 1: found text that is not JSON"):

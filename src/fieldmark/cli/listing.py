@@ -18,6 +18,7 @@ class Kind(StrEnum):
     STEPS = "steps"
     BACKBONES = "backbones"
     METRICS = "metrics"
+    TABLES = "tables"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -28,7 +29,7 @@ def list_kind(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List benchmarks, datasets, worlds, methods, steps, backbones or metrics."""
+    """List benchmarks, datasets, worlds, methods, steps, backbones, metrics or tables of papers."""
     from fieldmark.cli.printing import print_json, print_table
 
     entries = _entries(kind)
@@ -43,6 +44,7 @@ def _entries(kind: Kind) -> dict[str, str]:
     from fieldmark.datasets import DATASETS
     from fieldmark.features.settings import PACKAGED
     from fieldmark.methods import METHODS
+    from fieldmark.reproducing import TABLES
     from fieldmark.steps import STEPS
     from fieldmark.worlds import WORLDS
 
@@ -52,10 +54,15 @@ def _entries(kind: Kind) -> dict[str, str]:
         Kind.WORLDS: WORLDS,
         Kind.METHODS: METHODS,
         Kind.STEPS: STEPS,
+        Kind.TABLES: TABLES,
     }
     if kind is Kind.BACKBONES:
         packaged = {name: f"ImageNet weights in the package {package}" for name, (package, _) in PACKAGED.items()}
-        return packaged | {"<any timm name>": "weights from the hub, or from a file with --set weights=FILE"}
+        return packaged | {
+            "<any timm name>": "weights from the hub, or from a file with --set weights=FILE",
+            "openclip:<name>": "the same, for networks of open_clip",
+            "hf-hub:<org>/<name>": "a repository of the hub; local-dir:<folder> for one on disk",
+        }
     if kind is Kind.METRICS:
         return {metric.name: metric.about for name in BENCHMARKS for metric in BENCHMARKS[name].task.metrics}
     return {name: registries[kind].about(name) for name in registries[kind]}

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from fieldmark.cli import (
+    backbones,
     check,
     compare,
     demo,
+    episodes,
     export,
     fit,
     get,
@@ -18,6 +20,7 @@ from fieldmark.cli import (
     models,
     predict,
     report,
+    reproduce,
     score,
     truth,
     world,
@@ -46,6 +49,9 @@ for verb in (
     report,
     export,
     models,
+    episodes,
+    reproduce,
+    backbones,
     demo,
 ):
     verb.add_to(app)

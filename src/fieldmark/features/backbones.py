@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from timm.data import resolve_model_data_config
 
 from fieldmark.errors import InputError, MissingExtraError, MisuseError, did_you_mean
-from fieldmark.features.hub import CLIP_CONFIG, LOCAL, has_clip_config, unreachable
+from fieldmark.features.hub import CLIP_CONFIG, HUB, LOCAL, check_reachable, has_clip_config, unreachable
 from fieldmark.features.photos import Preprocessing
 from fieldmark.features.settings import PACKAGED, FeatureSettings
 
@@ -127,7 +127,7 @@ def create_network(settings: FeatureSettings, **options: Any) -> Any:
     name = PACKAGED.get(settings.backbone, ("", settings.backbone))[1]
     if settings.backbone.startswith(LOCAL):
         return _local_timm(settings, name, options)
-    if name.startswith("hf-hub:"):
+    if name.startswith(HUB):
         if settings.weights != "pretrained":
             raise MisuseError(f"weights={settings.weights}: a repository of the hub comes with its own weights.")
         return _from_hub(settings, name, options)
@@ -155,6 +155,8 @@ def _size_option(name: str, size: int) -> dict[str, Any]:
 
 
 def _from_hub(settings: FeatureSettings, name: str, options: Mapping[str, Any]) -> Any:
+    config = None if name.startswith(HUB) else timm.get_pretrained_cfg(name, allow_unregistered=True)
+    check_reachable(settings.backbone, name.removeprefix(HUB) if config is None else config.hf_hub_id)
     try:
         return timm.create_model(name, pretrained=True, **options)
     except Exception as error:  # the hub fails in many ways, all of which mean the same to the caller

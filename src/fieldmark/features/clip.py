@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 
 from fieldmark.errors import InputError, MisuseError, did_you_mean
-from fieldmark.features.hub import LOCAL, unreachable
+from fieldmark.features.hub import LOCAL, check_reachable, unreachable
 from fieldmark.features.photos import Preprocessing
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.registry import require
@@ -87,8 +87,10 @@ def _weights(open_clip: Any, name: str, settings: FeatureSettings) -> dict[str, 
     if tag not in tags:
         near = did_you_mean(tag, [*tags, "pretrained", "random"])
         raise MisuseError(f"weights={tag}: found no such file, and open_clip has no such weights for {name}. {near}")
+    published = open_clip.get_pretrained_cfg(name, tag)
+    check_reachable(settings.backbone, published.get("hf_hub", "").rpartition("/")[0])
     # OpenAI's weights were trained with another activation than the network of the same name has by default.
-    return {"pretrained": tag, "force_quick_gelu": bool(open_clip.get_pretrained_cfg(name, tag).get("quick_gelu"))}
+    return {"pretrained": tag, "force_quick_gelu": bool(published.get("quick_gelu"))}
 
 
 def _check_folder(folder: Path) -> None:

@@ -10,12 +10,16 @@ HF_HUB_CACHE/models--<org>--<name>/snapshots/<revision>/<file>
 from __future__ import annotations
 
 import os
+import socket
+from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from fieldmark.errors import MisuseError
 
 HUB, LOCAL = "hf-hub:", "local-dir:"
 CLIP_CONFIG = "open_clip_config.json"
+SECONDS_TO_ANSWER = 5.0
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 
 
@@ -49,6 +53,27 @@ def cached_repositories() -> list[str]:
     return [folder.name.removeprefix("models--").replace("--", "/", 1) for folder in folders]
 
 
+@cache
+def hub_answers() -> bool:
+    """Whether the hub can be reached, found out once: its own library tries for half a minute for every file."""
+    if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
+        return False
+    if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
+        return True  # the proxy may reach it where this machine cannot
+    place = urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
+    try:
+        socket.create_connection((place.hostname or "", place.port or 443), timeout=SECONDS_TO_ANSWER).close()
+    except OSError:
+        return False
+    return True
+
+
+def check_reachable(backbone: str, repository: str | None) -> None:
+    """Refuses a backbone whose weights are neither in the cache nor to be had right now."""
+    if repository and cached_weights(repository) is None and not hub_answers():
+        raise unreachable(backbone, ConnectionError())
+
+
 def has_clip_config(backbone: str) -> bool:
     """Whether a repository, in a folder or on the hub, is one of open_clip."""
     if backbone.startswith(LOCAL):
@@ -59,6 +84,7 @@ def has_clip_config(backbone: str) -> bool:
     files = cached_files(repository)
     if CLIP_CONFIG in files or "config.json" in files:
         return CLIP_CONFIG in files
+    check_reachable(backbone, repository)
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 

@@ -1,0 +1,23 @@
+"""Tables of papers, made again: each is a declaration, run cell by cell beside the numbers the paper gives."""
+
+from __future__ import annotations
+
+from fieldmark.registry import Registry
+from fieldmark.reproducing.declarations import Cell, Table
+from fieldmark.reproducing.running import Outcome, Reproduced, reproduce
+
+TABLES: Registry[Table] = Registry(
+    "table",
+    {
+        "fungitastic-table4": (
+            "fieldmark.reproducing.fungitastic:TABLE_4",
+            "FungiTastic, table 4 (and 8): eight architectures, closed set",
+        ),
+        "fungitastic-table5": (
+            "fieldmark.reproducing.fungitastic:TABLE_5",
+            "FungiTastic, table 5: few shots, frozen embeddings and classifiers",
+        ),
+    },
+)
+
+__all__ = ["TABLES", "Cell", "Outcome", "Reproduced", "Table", "reproduce"]
