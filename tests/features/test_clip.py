@@ -121,7 +121,7 @@ def test_openai_weights_get_the_activation_they_were_trained_with(monkeypatch):
 def test_weights_that_cannot_be_had_are_refused_at_once_with_what_to_do(name, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("fieldmark.features.hub.hub_answers", lambda: False)
-    with pytest.raises(MisuseError, match=rf"weights of {name} could not be had .* `fieldmark backbones` says what"):
+    with pytest.raises(MisuseError, match=rf"weights of {name} could not be had .*`fieldmark backbones` says what"):
         load_backbone(FeatureSettings(name, size=224))
 
 

@@ -64,19 +64,15 @@ def notes_of(reproduced: Reproduced) -> list[str]:
 
 def rows_of(reproduced: Reproduced, outcomes: Sequence[Outcome]) -> list[list[str]]:
     """One row per cell: its name in the table, then one text per metric."""
-    first = reproduced.table.metrics[0]
-    return [
-        [
-            outcome.cell.row,
-            *(
-                _text(
-                    outcome, metric, state=outcome.state if metric == first else DASH, papers=not reproduced.simulated
-                )
-                for metric in reproduced.table.metrics
-            ),
+    papers, metrics = not reproduced.simulated, reproduced.table.metrics
+    rows = []
+    for outcome in outcomes:
+        states = (outcome.state, *[DASH] * (len(metrics) - 1))  # said once in a row without scores
+        texts = [
+            _text(outcome, metric, state=state, papers=papers) for metric, state in zip(metrics, states, strict=True)
         ]
-        for outcome in outcomes
-    ]
+        rows.append([_title(outcome), *texts])
+    return rows
 
 
 def to_markdown(reproduced: Reproduced) -> str:
