@@ -17,6 +17,7 @@ import numpy as np
 
 from evidence.results import RESULTS, real_data
 from fieldmark.episodes import Entry, plot_shots, run_episodes
+from fieldmark.features.store import default_store
 
 SHOTS, DRAWS = (1, 2, 4, 8), 10
 METRICS = ("top_1", "macro_f1_all")
@@ -45,13 +46,14 @@ def run() -> dict[str, Any] | None:
         return None
     flipped = {f"{name}, flips": (method, {**own, "views": "flips"}) for name, (method, own) in METHODS.items()}
     sets = {}
+    kept = default_store().parent / "evidence" / "fewshot"  # an interrupted study goes on from there
     with tempfile.TemporaryDirectory() as scratch:
         with_taxa, unbalanced = Path(scratch, "birds"), Path(scratch, "unbalanced")
         _with_taxa(birds, with_taxa)
-        sets["birds_cub_odd"] = _episodes(with_taxa, METHODS | flipped, Path(scratch, "a"))
-        sets["fungi_genera"] = _episodes(fungi, METHODS | flipped, Path(scratch, "b"))
+        sets["birds_cub_odd"] = _episodes(with_taxa, METHODS | flipped, kept / "birds_cub_odd")
+        sets["fungi_genera"] = _episodes(fungi, METHODS | flipped, kept / "fungi_genera")
         _thin_out(with_taxa, unbalanced)
-        sets["birds_cub_odd, unbalanced test"] = _episodes(unbalanced, BY_SIZE_OF_CLASS, Path(scratch, "c"))
+        sets["birds_cub_odd, unbalanced test"] = _episodes(unbalanced, BY_SIZE_OF_CLASS, kept / "unbalanced")
     for name in ("birds_cub_odd", "fungi_genera"):
         plain = {**sets[name], "rows": [row for row in sets[name]["rows"] if row["name"] in METHODS]}
         title = f"{name}, frozen EfficientNet-Lite0 at 160 px"

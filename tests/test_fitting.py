@@ -122,6 +122,14 @@ def test_a_method_that_sees_more_than_the_task_allows_is_refused(make_release, t
         fieldmark.fit("folder", make_release(), "peeker", tmp_path / "run")
 
 
+def test_a_method_that_sees_the_test_set_says_so_and_is_refused_where_the_task_forbids_it(make_release, tmp_path):
+    result = fieldmark.fit("folder", make_release(), "em", tmp_path / "run", settings=LITTLE)
+    card = json.loads((tmp_path / "run" / "scorecard.json").read_text())
+    assert result.run.sees == card["provenance"]["sees"] == "test set"
+    with pytest.raises(MisuseError, match=r"'em' is shown test set .* allows item or past"):
+        fieldmark.fit("fungitastic/temporal", tmp_path / "nowhere", "em", tmp_path / "other")
+
+
 def test_what_no_method_answers_is_refused_before_anything_is_read(tmp_path):
     with pytest.raises(MisuseError, match=r"asks about a segment, .* `fieldmark score`"):
         fieldmark.fit("birdclef-2020", tmp_path / "nowhere", "frequent", tmp_path / "run")

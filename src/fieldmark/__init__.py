@@ -1,7 +1,7 @@
 """Fieldmark: biodiversity-recognition benchmarks as one system.
 
-The library mirrors the verbs of the command line: `fit`, `predict`, `score`, `compare`, `report`, `load_model`,
-`dataset`, `benchmark`, `world`. Nothing heavy is loaded before it is needed.
+The library mirrors the verbs of the command line: `fit`, `predict`, `score`, `compare`, `report`,
+`reproduce`, `load_model`, `dataset`, `benchmark`, `world`. Nothing heavy is loaded before it is needed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fieldmark.version import __version__
 
 if TYPE_CHECKING:
-    from fieldmark.api import benchmark, dataset, world
+    from fieldmark.api import benchmark, dataset, reproduce, world
     from fieldmark.comparing import compare
     from fieldmark.fitting import fit, predict
     from fieldmark.models import load_model
@@ -28,10 +28,23 @@ _HOME = {
     "predict": "fieldmark.fitting",
     "load_model": "fieldmark.models",
     "report": "fieldmark.reports",
+    "reproduce": "fieldmark.api",
     "score": "fieldmark.scoring",
 }
 
-__all__ = ["__version__", "benchmark", "compare", "dataset", "fit", "load_model", "predict", "report", "score", "world"]
+__all__ = [
+    "__version__",
+    "benchmark",
+    "compare",
+    "dataset",
+    "fit",
+    "load_model",
+    "predict",
+    "report",
+    "reproduce",
+    "score",
+    "world",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fieldmark.benchmarks import BENCHMARKS, Benchmark
 from fieldmark.datasets import Dataset, open_dataset
 from fieldmark.errors import MisuseError
 from fieldmark.worlds import WORLDS
+
+if TYPE_CHECKING:
+    from fieldmark.reproducing import Reproduced
 
 
 def dataset(name: str, root: str | Path, subset: str = "all") -> Dataset:
@@ -40,3 +44,29 @@ def world(
         if option not in signature(write).parameters:
             raise MisuseError(f"The world {name!r} has no {option}.")
     return write(Path(out), size=size, seed=seed, overwrite=overwrite, **options)
+
+
+def reproduce(
+    table: str,
+    data: str | Path,
+    out: str | Path,
+    *,
+    only: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> Reproduced:
+    """Runs the cells of a published table, and writes it with the paper's numbers as Markdown, HTML and JSON.
+
+    Args:
+        table: The name of the table.
+        data: The root of the release.
+        out: The folder to write, or to go on with.
+        only: Names of cells, or patterns; all if empty.
+        settings: Settings that replace those declared, in the cells whose method knows them.
+    """
+    from fieldmark.reproducing import TABLES
+    from fieldmark.reproducing import reproduce as run
+    from fieldmark.reproducing.pages import write_pages
+
+    found = run(TABLES[table], data, out, only=only, settings=settings)
+    write_pages(found, out)
+    return found
