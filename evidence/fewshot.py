@@ -1,9 +1,10 @@
 """Few photos per class of real birds and fungi: methods on the same frozen features, 1 to 8 photos, ten draws each.
 
-Val decides every setting that is left open, and is larger than the training set of an episode; test is used for scores
-alone. `birds_cub_odd` has no taxonomy: the last word of the English name (Warbler, Gull) stands for the genus. The
-default weight of `em` and the range of `borrow` in `prototypes` were set while looking at training and val photos of
-these birds, never at test photos; nothing was set on the fungi.
+Val decides every setting that is left open; with four photos per bird and nine per genus of fungi it is often larger
+than what an episode trains on. Test is used for scores alone. `birds_cub_odd` has no taxonomy: the last word of the
+English name (Warbler, Gull) stands for the genus. The default weight of `em` and the range of `borrow` in `prototypes`
+were set while looking at training and val photos of these birds, never at test photos; nothing was set on the fungi.
+`linear` is left out with flips: its search takes longer than all other methods together.
 """
 
 from __future__ import annotations
@@ -44,7 +45,11 @@ def run() -> dict[str, Any] | None:
     birds, fungi = real_data("birds_cub_odd"), real_data("fungi_genera")
     if birds is None or fungi is None:
         return None
-    flipped = {f"{name}, flips": (method, {**own, "views": "flips"}) for name, (method, own) in METHODS.items()}
+    flipped = {
+        f"{name}, flips": (method, {**own, "views": "flips"})
+        for name, (method, own) in METHODS.items()
+        if name != "linear"
+    }
     sets = {}
     kept = default_store().parent / "evidence" / "fewshot"  # an interrupted study goes on from there
     with tempfile.TemporaryDirectory() as scratch:
