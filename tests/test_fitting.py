@@ -44,7 +44,7 @@ def test_scoring_the_run_again_gives_the_scorecard_of_the_fit(make_release, tmp_
         assert fieldmark.score("folder", run, data=root).metrics == result.scorecard.metrics
 
 
-@pytest.mark.parametrize("method", ["centroid", "knn", "linear"])
+@pytest.mark.parametrize("method", ["centroid", "knn", "prototypes", "em", "linear"])
 def test_a_loaded_model_answers_as_the_fitted_one(make_release, tmp_path, method):
     root = make_release()
     fieldmark.fit("folder", root, method, tmp_path / "run", settings=LITTLE)
@@ -52,6 +52,8 @@ def test_a_loaded_model_answers_as_the_fitted_one(make_release, tmp_path, method
     again = fieldmark.predict(tmp_path / "run", root)
     assert again.items == stored.items
     assert again.scores == pytest.approx(stored.scores, rel=1e-4, abs=1e-4)
+    if method == "em":
+        return  # its answer to one photo depends on which others are asked about
     photo = fieldmark.load_model(tmp_path / "run").predict_photos([root / "test/Alba alba/0-4.jpg"])
     assert photo.scores[0] == pytest.approx(stored.select(["0-4.jpg"]).scores[0], rel=1e-4, abs=1e-4)
 

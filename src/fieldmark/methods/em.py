@@ -86,11 +86,11 @@ class Transductive:
             pulled = worth[:, None] * start + self.weight * (share.T @ photos)
             means = pulled / (worth + self.weight * given)[:, None]
         logits = self.confidence * _logits(photos, means) + log_frequency
-        return over_all_labels(logits, arrays["present"], int(arrays["n_labels"]))
+        return over_all_labels(logits, arrays["present"], arrays["n_labels"].item())
 
     def _whitened(self, arrays: Arrays, features: NDArray[np.float32]) -> tuple[Matrix, Matrix]:
         """Photos and means in the coordinates in which classes are round."""
-        covariance = Covariance(arrays["axes"], arrays["spectrum"], float(arrays["average"]))
+        covariance = Covariance(arrays["axes"], arrays["spectrum"], arrays["average"].item())
         photos = covariance.whitened(unit_rows(features).astype(np.float64), self.shrinkage)
         return photos, covariance.whitened(arrays["means"], self.shrinkage)
 

@@ -67,7 +67,7 @@ class NearestNeighbors:
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         count = self._weighted if self.vote == "weighted" else self._majority
-        k, n_labels = min(self.k, len(arrays["labels"])), int(arrays["n_labels"])
+        k, n_labels = min(self.k, len(arrays["labels"])), arrays["n_labels"].item()
         found = [count(near, arrays["labels"], k, n_labels) for near in self._similarity(arrays, part)]
         return np.concatenate(found) if found else np.zeros((0, n_labels), dtype=np.float32)
 

@@ -59,7 +59,7 @@ class Prototypes:
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         logits = unit_rows(features_of(part)) @ arrays["weights"].T + arrays["bias"]
-        return over_all_labels(logits, arrays["present"], int(arrays["n_labels"]))
+        return over_all_labels(logits, arrays["present"], arrays["n_labels"].item())
 
     def choose(self, view: View, classes: BorrowedClasses) -> tuple[float, float]:
         """The settings as they are given, or those of lowest log loss on val."""
