@@ -58,7 +58,7 @@ def run() -> dict[str, Any] | None:
         sets["birds_cub_odd"] = _episodes(with_taxa, METHODS | flipped, kept / "birds_cub_odd")
         sets["fungi_genera"] = _episodes(fungi, METHODS | flipped, kept / "fungi_genera")
         _thin_out(with_taxa, unbalanced)
-        sets["birds_cub_odd, unbalanced test"] = _episodes(unbalanced, BY_SIZE_OF_CLASS, kept / "unbalanced")
+        sets["birds_cub_odd, unbalanced test"] = _episodes(unbalanced, BY_SIZE_OF_CLASS, kept / "unbalanced", (4,))
     for name in ("birds_cub_odd", "fungi_genera"):
         plain = {**sets[name], "rows": [row for row in sets[name]["rows"] if row["name"] in METHODS]}
         title = f"{name}, frozen EfficientNet-Lite0 at 160 px"
@@ -66,12 +66,14 @@ def run() -> dict[str, Any] | None:
     return {"simulated": False, "about": " ".join(str(__doc__).split("\n\n")[1].split()), "sets": sets}
 
 
-def _episodes(data: Path, methods: dict[str, tuple[str, dict[str, Any]]], out: Path) -> dict[str, Any]:
+def _episodes(
+    data: Path, methods: dict[str, tuple[str, dict[str, Any]]], out: Path, shots: tuple[int, ...] = SHOTS
+) -> dict[str, Any]:
     entries = [Entry(name, method, {**LITE0, **own}) for name, (method, own) in methods.items()]
-    found = run_episodes("folder", data, entries, out, shots=SHOTS, draws=DRAWS).to_json()
+    found = run_episodes("folder", data, entries, out, shots=shots, draws=DRAWS).to_json()
     for row in found["rows"]:
         row["shots"] = {
-            shots: {metric: spreads[metric] for metric in METRICS} for shots, spreads in row["shots"].items()
+            number: {metric: spreads[metric] for metric in METRICS} for number, spreads in row["shots"].items()
         }
     return found
 
