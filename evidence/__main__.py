@@ -13,7 +13,6 @@ STUDIES = {
     "challenges": "do the 95 % intervals of the other challenges cover?",
     "baselines": "the baselines on five worlds, beside the best that can be known from the traits (simulated)",
     "birds": "the baselines on birds_cub_odd with its official split (real photos)",
-    "fewshot": "one to eight photos per species of real birds, ten draws each",
     "scratch": "a small network from scratch on a small world, beside linear on random features (simulated)",
     "fewshot": "one to eight photos per class of real birds and fungi, ten draws each",
     "fungi": "the baselines on fungi_genera over five drawn splits (real photos)",

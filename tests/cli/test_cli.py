@@ -10,7 +10,21 @@ from pathlib import Path
 import pytest
 
 VERBS = (
-    *("list", "get", "world", "check", "truth", "fit", "predict", "score", "compare", "report", "export", "demo"),
+    *(
+        "list",
+        "get",
+        "world",
+        "check",
+        "truth",
+        "fit",
+        "predict",
+        "score",
+        "compare",
+        "report",
+        "export",
+        "models",
+        "demo",
+    ),
     *("episodes", "reproduce", "backbones"),
 )
 
