@@ -70,7 +70,7 @@ class UnknownTable:
             data = json.loads(path.read_text(encoding="utf-8"))
             scores = {
                 part: {
-                    group: {name: {m: Score(**s) for m, s in by.items()} for name, by in table.items()}
+                    group: {name: {m: _score(s) for m, s in by.items()} for name, by in table.items()}
                     for group, table in groups.items()
                 }
                 for part, groups in data["scores"].items()
@@ -149,6 +149,10 @@ def _out_of_fold(values: Mapping[str, NDArray[np.float32]], val: Part) -> dict[s
     unit = np.unique(val.items["observation_id"].to_numpy(), return_inverse=True)[1]
     combined = cross_fitted(single, truth_of(val) < 0, unit)
     return {} if combined is None else {COMBINED: combined.astype(np.float32)}
+
+
+def _score(data: Mapping[str, Any]) -> Score:
+    return Score(**{**data, "value": float("nan") if data["value"] is None else data["value"]})
 
 
 def _plain(data: Any) -> Any:
