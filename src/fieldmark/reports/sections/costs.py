@@ -34,7 +34,7 @@ LIKELIEST, CHEAPEST, AS_RUN = "the likeliest label", "least expected cost", "as 
 PRICE_OF = {"poison": "c_p", "fungiclef-3": "c_p", "unknown": "c_u", "unknown-organizers": "c_u"}
 TRIED = {"c_p": np.geomspace(1, 1000, 25), "c_u": np.geomspace(1, 100, 25)}
 # A bound so many times below the cheapest decision is told in the table and not drawn.
-OFF_SCALE = 5.0
+OFF_SCALE = 20.0
 EXPLAINED = {
     "c_p": "what a poisonous species taken for a harmless one costs (c_p)",
     "c_u": "what an unknown species taken for a known one costs (c_u)",
