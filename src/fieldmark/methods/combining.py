@@ -38,9 +38,9 @@ class Combination:
         return np.asarray((table - self.center) / self.spread @ self.weights)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """As arrays that a model can keep."""
+        """As arrays of numbers that a model can keep; names as their UTF-8 bytes."""
         return {
-            f"{PREFIX}names": np.array(self.names),
+            f"{PREFIX}names": np.frombuffer("\n".join(self.names).encode(), dtype=np.uint8),
             f"{PREFIX}center": self.center,
             f"{PREFIX}spread": self.spread,
             f"{PREFIX}weights": self.weights,
@@ -49,7 +49,7 @@ class Combination:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Combination:
         """From what `to_arrays` made."""
-        names = tuple(str(name) for name in arrays[f"{PREFIX}names"])
+        names = tuple(arrays[f"{PREFIX}names"].tobytes().decode().split("\n"))
         return cls(names, *(arrays[f"{PREFIX}{part}"] for part in ("center", "spread", "weights")))
 
 

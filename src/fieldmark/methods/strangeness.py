@@ -148,10 +148,10 @@ SCORES: dict[str, Callable[[Seen], Floats]] = {
     "energy": lambda seen: energy(seen.logits),
     "entropy": lambda seen: entropy(seen.logits),
     "nearest-mean": lambda seen: nearest_mean(seen.features, seen.learned["means"]),
-    "knn": lambda seen: neighbor_distance(seen.features, seen.learned["stored"], int(seen.learned["k"])),
+    "knn": lambda seen: neighbor_distance(seen.features, seen.learned["stored"], seen.learned["k"].item()),
     "mahalanobis": lambda seen: mahalanobis(seen.features, seen.learned["white"], seen.learned["white_means"]),
     "residual": lambda seen: residual(seen.features, seen.learned["origin"], seen.learned["left"]),
-    "vim": lambda seen: vim(seen.logits, SCORES["residual"](seen), float(seen.learned["alpha"])),
+    "vim": lambda seen: vim(seen.logits, SCORES["residual"](seen), seen.learned["alpha"].item()),
 }
 
 
