@@ -47,6 +47,17 @@ def test_each_score_can_be_named_and_is_what_the_predictions_carry(view, score):
     assert known_roc_auc(predictions.unknown, view.test.truth >= 0) > 0.5
 
 
+def test_max_softmax_is_what_the_steps_temperature_and_max_softmax_say(view):
+    from fieldmark.steps.max_softmax import MaxSoftmax
+    from fieldmark.steps.temperature import Temperature
+
+    predictions = OpenSet().fit(view).predict(view.test, LABELS)
+    known = view.val.of_known_labels()
+    val = OpenSet().fit(view).predict(known, LABELS)
+    scaled = Temperature().fit(val, known.truth, known.items).apply(predictions, view.test.items)
+    assert predictions.unknown == pytest.approx(MaxSoftmax().apply(scaled, view.test.items).unknown, abs=1e-5)
+
+
 def test_all_takes_the_score_of_highest_area_on_val(view):
     fitted = OpenSet(score="all", **FAST).fit(view)
     values = fitted.method.unknown_scores(fitted.arrays, view.val)

@@ -126,6 +126,7 @@ def test_answers_of_a_rule_survive_the_file_and_come_first_without_being_listed_
     assert (again.top(4) == decided.top(4)).all() and (again.answers == decided.answers).all()
     assert all(sorted(row) == [0, 1, 2, 3] for row in decided.top(4).tolist())
     assert (decided.top(1)[:, 0] == np.where(predictions.unknown > 0.5, 3, predictions.scores.argmax(axis=1))).all()
+    assert decided.with_scores(decided.scores, "score").answers is None
     assert (decided.select(decided.items[::-1]).answers == decided.answers[::-1]).all()
 
 

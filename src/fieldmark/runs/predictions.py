@@ -93,8 +93,8 @@ class Predictions:
         return np.exp(log_softmax(self.scores))
 
     def with_scores(self, scores: Scores, scale: Scale) -> Predictions:
-        """The same items with other scores."""
-        return replace(self, scores=scores.astype(np.float32, copy=False), scale=scale)
+        """The same items with other scores; an answer that a rule gave for the old ones goes with them."""
+        return replace(self, scores=scores.astype(np.float32, copy=False), scale=scale, answers=None)
 
     def with_label(self, name: str) -> Predictions:
         """The same predictions with one label more, which is never the answer."""
