@@ -90,6 +90,7 @@ class CostSection:
             pairs=[(pair, photos_of(context, pair)) for pair in pairs[:DANGEROUS_SHOWN]],
             n_dangerous=sum(pair.items for pair in pairs),
             n_pairs=len(pairs),
+            called_unknown=_poisonous_called_unknown(context),
         )
 
 
@@ -176,6 +177,12 @@ def _dangerous(context: Context) -> NDArray[np.bool_]:
     taxa = context.opened.dataset.taxa
     flags = dict(zip(taxa["label"], taxa["poisonous"], strict=True)) if "poisonous" in taxa.columns else {}
     return np.array([bool(flags.get(name)) for name in _labels(context).names])
+
+
+def _poisonous_called_unknown(context: Context) -> int:
+    """How many items of poisonous classes were answered with unknown, which the rules of poison take for harmless."""
+    flags = np.append(_dangerous(context)[: len(context.labels)], False)
+    return int((flags[context.truth] & (context.predicted == UNKNOWN)).sum()) if context.task.unknown else 0
 
 
 def _pseudo(context: Context, costs: Costs, given: NDArray[np.int32]) -> tuple[float, NDArray[np.float64]]:
