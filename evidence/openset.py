@@ -24,7 +24,10 @@ from fieldmark.fitting import _supply
 from fieldmark.labels import UNKNOWN_NAME, Labels
 from fieldmark.methods.base import features_of
 from fieldmark.methods.openset import OpenSet
+from fieldmark.metrics.openset import known_roc_auc, known_roc_auc_without_each_unit
 from fieldmark.models import FeatureSource
+from fieldmark.stats.comparison import compare
+from fieldmark.stats.intervals import pseudo_values
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.unknowns import UnknownTable, unknown_table
 from fieldmark.views import NEW_IN_TEST, SEEN_IN_VAL, Opened, Part, Truth, View, open_benchmark
@@ -90,6 +93,7 @@ def _birds() -> dict[str, Any] | None:
             table = unknown_table(opened.benchmark, opened, opened.view, {"val": fitted, "test": fitted})
             assert table is not None
             rows["scores"] = _values(table)
+            rows["ahead_of_max_softmax"] = _ahead(table, opened.truth["test"])
             for name in (SEEN_IN_VAL, NEW_IN_TEST):
                 rows[name] = _values(table, name)
             for part, truth in opened.truth.items():
@@ -97,6 +101,21 @@ def _birds() -> dict[str, Any] | None:
                 rows[f"{part}_photos"] = {"known": len(truth.items) - strange, "unknown": strange}
     print("birds", rows["chosen"], {name: v["roc_auc"][0] for name, v in rows["scores"]["test"].items()}, flush=True)
     return rows
+
+
+def _ahead(table: UnknownTable, truth: Truth) -> list[float | None]:
+    """ROC-AUC of the chosen score minus that of max softmax on test, with the paired interval over photos."""
+    scores = table.values["test"]
+    known = (truth.rows["label"] != UNKNOWN_NAME).to_numpy()
+    unit = np.unique(np.array(truth.units), return_inverse=True)[1].astype(np.int32)
+    values, pseudo = [], []
+    for name in (table.chosen, "max-softmax"):
+        score = scores[name].to_numpy().astype(np.float64)
+        values.append(known_roc_auc(score, known))
+        pseudo.append(pseudo_values(values[-1], known_roc_auc_without_each_unit(score, known, unit)))
+    apart = compare(np.array(values), np.stack(pseudo)).differences[0]
+    numbers = (apart.value, apart.interval.low, apart.interval.high)
+    return [None if number is None else round(number, 4) for number in numbers]
 
 
 def with_unknown_species(folder: Opened, supplied: View) -> Opened:
