@@ -131,9 +131,6 @@ class Model:
             {name: np.asarray(array, order="C") for name, array in self.fitted.arrays.items()}, folder / ARRAYS_FILE
         )
         (folder / CARD_FILE).write_text(self.card(), encoding="utf-8")
-        # Not `ascontiguousarray`, which turns a single number into a list of one.
-        arrays = {name: np.asarray(array, order="C") for name, array in self.fitted.arrays.items()}
-        save_file(arrays, folder / ARRAYS_FILE)
         write_json(
             folder / MODEL_FILE,
             {
