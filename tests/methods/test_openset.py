@@ -150,3 +150,11 @@ def test_a_combination_survives_as_arrays_and_is_judged_on_units_it_has_not_seen
     nothing = {str(number): rng.normal(size=60) for number in range(9)}
     assert known_roc_auc(combine(nothing, unknown)(nothing), ~unknown) > 0.6
     assert known_roc_auc(cross_fitted(nothing, unknown, unit), ~unknown) < 0.75
+
+
+def test_identical_features_are_answered_by_every_score_without_an_error(view):
+    same = [replace(part, features=np.ones_like(part.features)) for part in (view.train, view.val, view.test)]
+    alike = replace(view, train=same[0], val=same[1], test=same[2])
+    fitted = OpenSet(score="all", **FAST).fit(alike)
+    values = fitted.method.unknown_scores(fitted.arrays, alike.test)
+    assert all(np.isfinite(score).all() for score in values.values())

@@ -111,7 +111,7 @@ def whitening(features: Array, truth: Array, *, shrinkage: float | None = None) 
         squared = float((values**2).mean())
         bottom = (n + 1) * (squared - average**2)
         shrinkage = 1.0 if bottom <= 0 else min((squared + d * average**2) / bottom, 1.0)
-    spread = np.maximum((1 - shrinkage) * values + shrinkage * average, 1e-10 * max(average, 1e-300))
+    spread = np.maximum((1 - shrinkage) * values + shrinkage * average, 1e-10 * max(average, 1e-10))
     white = axes / np.sqrt(spread)
     return white, means @ white
 
