@@ -15,6 +15,8 @@ STUDIES = {
     "birds": "the baselines on birds_cub_odd with its official split (real photos)",
     "scratch": "a small network from scratch on a small world, beside linear on random features (simulated)",
     "fewshot": "one to eight photos per class of real birds and fungi, ten draws each",
+    "openset": "the open-set score chosen on val against max softmax, worlds (simulated) and real birds",
+    "costs": "least expected cost against the likeliest label, worlds (simulated) and real genera",
     "fungi": "the baselines on fungi_genera over five drawn splits (real photos)",
 }
 

@@ -74,9 +74,9 @@ def test_what_is_finished_is_not_fitted_again_and_other_settings_are(episodes, r
     found, out = episodes
     fitted = []
 
-    def count(method, steps, view):
+    def count(opened, view, method, steps):
         fitted.append(method)
-        return answer_test(method, steps, view)
+        return answer_test(opened, view, method, steps)
 
     monkeypatch.setattr("fieldmark.episodes.answer_test", count)
     assert run_episodes("folder", release, ENTRIES, out, shots=(1, 3), draws=4).spreads == found.spreads

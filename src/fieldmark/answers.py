@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.labels import UNKNOWN, Labels
+from fieldmark.labels import UNKNOWN_NAME as UNKNOWN_NAME
 from fieldmark.metrics.geo import AdaptiveSets, adaptive_sets, adaptive_sets_of_lists
 from fieldmark.runs.predictions import Predictions
 from fieldmark.views import Truth
 
-UNKNOWN_NAME = "-1"
 SET_SIZE = 30
 
 

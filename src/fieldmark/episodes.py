@@ -251,7 +251,7 @@ def _score_episode(
         truth=truth_of(train)[rows],
         features=None if train.features is None else train.features[rows],
     )
-    predictions = answer_test(method, steps, replace(view, train=few))
+    predictions = answer_test(opened, replace(view, train=few), method, steps)
     card = score_predictions(declared, predictions, opened.truth["test"], classes=opened.dataset.taxa)
     pseudo: dict[str, NDArray[Any]] = {f"pseudo_{name}": values for name, values in card.pseudo.items()}
     with appearing_file(path) as partial, partial.open("wb") as file:

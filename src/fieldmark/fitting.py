@@ -8,6 +8,8 @@ OUT/
   scorecard-val.json       the score on val
   predictions/val.parquet  every score of every label, steps applied
   predictions/test.parquet
+  unknown-scores.json      how well each score of strangeness tells the unknown, where a method has some
+  unknown-scores/*.parquet those scores, one row per item
   model/                   see `fieldmark.models`
   training/log.jsonl       what was measured along the way, for methods that train a network
 ```
@@ -31,13 +33,15 @@ from fieldmark.errors import MisuseError
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.files import appearing_folder
 from fieldmark.methods import METHODS, Fitted, Method
-from fieldmark.methods.base import truth_of
+from fieldmark.methods.base import OpenMethod, truth_of
 from fieldmark.models import MODEL_FOLDER, FeatureSource, Model, load_model
 from fieldmark.runs.predictions import Predictions, write_predictions
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import RUN_CSV, SCORECARD_FILE, Scorecard, score_predictions
 from fieldmark.settings import configure
-from fieldmark.steps import STEPS, Step, step_to_data
+from fieldmark.steps import Step, make_step, step_to_data
+from fieldmark.steps.base import Asked, OpenStep, fit_step
+from fieldmark.unknowns import UnknownTable, unknown_table
 from fieldmark.views import Opened, View, open_benchmark
 
 DEFAULT_STEPS = ("temperature",)
@@ -52,6 +56,7 @@ class FitResult:
     run: Run
     model: Model
     scorecards: dict[str, Scorecard]
+    unknown: UnknownTable | None = None
 
     @property
     def scorecard(self) -> Scorecard:
@@ -83,7 +88,8 @@ def fit(
         method: The name of the method.
         out: The folder to write.
         settings: Settings of the method and of its features.
-        steps: The names of the steps, in order; temperature if not given, and max-softmax in an open set.
+        steps: The names of the steps, in order, each with settings after a colon (`group-temperature:column=habitat`);
+            temperature if not given, and max-softmax in an open set, or those that the method asks for.
         seed: The seed of everything random: parts that are drawn, and methods that draw.
         overwrite: Whether an existing folder is replaced.
         store: Where features are kept, if not in the user's cache.
@@ -97,8 +103,7 @@ def fit(
     declared = BENCHMARKS[benchmark]
     configured, features = _configure(method, settings or {})
     _check_allowed(method, configured, declared.task)
-    default = OPEN_SET_STEPS if declared.task.unknown else DEFAULT_STEPS
-    unfitted = [STEPS[name]() for name in (default if steps is None else steps)]
+    unfitted = _steps(configured, declared.task, steps)
     with appearing_folder(Path(out), overwrite=overwrite) as folder:
         with _timed(seconds, "open"):
             opened = open_benchmark(declared, open_dataset(declared.dataset, data, declared.subset), seed=seed)
@@ -107,7 +112,8 @@ def fit(
             view = _supply(opened, source)
         with _timed(seconds, "fit"):
             scratch = Path(f"{out}.training")
-            fitted, fitted_steps, val_predictions = _fit(configured, unfitted, replace(view, scratch=scratch))
+            asked = Asked(declared.task, view.labels, opened.dataset.taxa)
+            fitted, fitted_steps, val_predictions = _fit(configured, unfitted, replace(view, scratch=scratch), asked)
             final, trained_on = _final(fitted, view, opened.val_is_drawn)
         external = [*_declared_external(configured, features), *external_data]
         model = _model(method, final, fitted_steps, opened, features, trained_on, seed, external)
@@ -123,11 +129,14 @@ def fit(
                 )
                 for part, truth in opened.truth.items()
             }
+            unknown = unknown_table(declared, opened, view, {"val": fitted, "test": model.fitted})
+        if unknown is not None:
+            unknown.write(folder)
         _write(folder, declared.task, run, model, predictions, scorecards)
         if scratch.exists():
             shutil.copytree(scratch, folder / "training", ignore=shutil.ignore_patterns("*.pt", "*.safetensors"))
     shutil.rmtree(scratch, ignore_errors=True)
-    return FitResult(Path(out), run, model, scorecards)
+    return FitResult(Path(out), run, model, scorecards, unknown)
 
 
 def predict(
@@ -176,6 +185,19 @@ def _declared_external(*sources: object) -> list[str]:
     return [sentence for source in sources for sentence in getattr(source, "external_data", ())]
 
 
+def _steps(method: Method, task: Task, names: Sequence[str] | None) -> list[Step]:
+    """The steps that were asked for, else those of the method, else those of the task."""
+    default = OPEN_SET_STEPS if task.unknown else DEFAULT_STEPS
+    if names is None and isinstance(method, OpenMethod):
+        steps = list(method.default_steps())
+    else:
+        steps = [make_step(name) for name in (default if names is None else names)]
+    for step in steps:
+        if isinstance(step, OpenStep):
+            step.check(task)
+    return steps
+
+
 def _check_allowed(name: str, method: Method, task: Task) -> None:
     if task.item not in ("photo", "observation"):
         raise MisuseError(
@@ -202,17 +224,20 @@ def _supply(opened: Opened, source: FeatureSource | None) -> View:
     return replace(view, **supplied)
 
 
-def _fit(method: Method, steps: Sequence[Step], view: View) -> tuple[Fitted, tuple[Step, ...], Predictions]:
+def _fit(
+    method: Method, steps: Sequence[Step], view: View, asked: Asked | None = None
+) -> tuple[Fitted, tuple[Step, ...], Predictions]:
     """Fits the method on train and the steps on val; returns the predictions on val with all steps applied."""
     # A method that answers item by item is not given the test set: what is not there cannot be peeked at.
     shown = view if method.sees == "test set" else replace(view, test=None)
     assert view.val is not None  # open_benchmark refuses an empty val
-    known = view.val.of_known_labels()
-    fitted = method.fit(replace(shown, val=known))
+    # Unknown items teach nothing about the classes; only methods that look for the unknown are shown them.
+    val = view.val if isinstance(method, OpenMethod) else view.val.of_known_labels()
+    fitted = method.fit(replace(shown, val=val))
     predictions = fitted.predict(view.val, view.labels)
     fitted_steps: list[Step] = []
     for step in steps:
-        fitted_steps.append(step.fit(predictions.select(known.item_ids), truth_of(known), known.items))
+        fitted_steps.append(fit_step(step, predictions, truth_of(view.val), view.val.items, asked))
         predictions = fitted_steps[-1].apply(predictions, view.val.items)
     return fitted, tuple(fitted_steps), predictions
 
@@ -221,7 +246,10 @@ def _final(fitted: Fitted, view: View, val_is_drawn: bool) -> tuple[Fitted, list
     """The model that answers test: fitted once more, to train and val, where val was ours to draw."""
     if not val_is_drawn or not getattr(fitted.method, "learns_from_val", True):
         return fitted, ["train"]
-    return fitted.method.fit(replace(view.with_val_in_train(), test=None)), ["train", "val"]
+    together = replace(view.with_val_in_train(), test=None)
+    if isinstance(fitted.method, OpenMethod):
+        return fitted.method.refit(fitted.arrays, together), ["train", "val"]
+    return fitted.method.fit(together), ["train", "val"]
 
 
 def _model(
@@ -309,9 +337,11 @@ def with_features(opened: Opened, features: FeatureSettings | None, store: Path 
     return _supply(opened, FeatureSource(features, store) if features else None)
 
 
-def answer_test(method: Method, steps: Sequence[str], view: View) -> Predictions:
+def answer_test(opened: Opened, view: View, method: Method, steps: Sequence[str]) -> Predictions:
     """Fits a method on train and its choices and steps on val, and answers test. Val stays apart from train."""
-    fitted, fitted_steps, _ = _fit(method, [STEPS[name]() for name in steps], view)
+    task = opened.benchmark.task
+    asked = Asked(task, view.labels, opened.dataset.taxa)
+    fitted, fitted_steps, _ = _fit(method, _steps(method, task, steps), view, asked)
     if view.test is None:
         raise ValueError("there is no test to answer")
     predictions = fitted.predict(view.test, view.labels)

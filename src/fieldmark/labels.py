@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 UNKNOWN = -1
+UNKNOWN_NAME = "-1"
 
 
 @dataclass(frozen=True)

@@ -226,8 +226,10 @@ def _by_group(benchmark: Benchmark, answers: Answers) -> dict[str, dict[str, dic
     found: dict[str, dict[str, dict[str, Score]]] = {}
     for column in answers.truths.groups.columns:
         values = answers.truths.groups[column]
-        for value in sorted(values.drop_nulls().unique()):
-            part = replace(answers, truths=answers.truths.take((values == value).fill_null(False).to_numpy()))
+        in_several = isinstance(values.dtype, pl.List)
+        for value in sorted((values.explode() if in_several else values).drop_nulls().unique()):
+            inside = values.list.contains(value) if in_several else values == value
+            part = replace(answers, truths=answers.truths.take(inside.fill_null(False).to_numpy()))
             found.setdefault(column, {})[str(value)] = measure(benchmark, part)[1]
     return found
 

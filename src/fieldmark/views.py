@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks.declarations import COLUMNS_OF_INPUT, Benchmark, Task
 from fieldmark.datasets import Dataset
 from fieldmark.errors import InputError
-from fieldmark.labels import Labels
+from fieldmark.labels import UNKNOWN_NAME, Labels
 from fieldmark.splits import cut
 from fieldmark.tables import ITEMS, TRUTH
 from fieldmark.taxonomy import Taxonomy
 
+SEEN_IN_VAL, NEW_IN_TEST = "also in val", "not in val"
 # Columns of an item that describe the question itself and never the answer.
 ALWAYS_VISIBLE = ("item_id", "observation_id", "media_ids", "start_s", "end_s", "domain")
 
@@ -98,7 +99,8 @@ class Truth:
         rows: The long table (`tables.TrueLabel`).
         items: The items to be answered, those without any label included.
         units: For each item the independent unit it belongs to.
-        groups: For each item what it is shown by (month, site, split), one column each.
+        groups: For each item what it is shown by (month, site, split), one column each; a column of lists where an
+            item stands in several groups.
     """
 
     rows: pl.DataFrame
@@ -181,6 +183,9 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> 
         for part, table in tables.items()
         if part in ("val", "test") and len(table) and table["label"].is_not_null().all()
     }
+    if benchmark.task.unknown and "test" in truth:
+        columns = [*truth["test"].groups.get_columns(), *unknown_species(tables["val"], tables["test"])]
+        truth["test"] = replace(truth["test"], groups=pl.DataFrame(columns))
     return Opened(benchmark, dataset, view, truth, tables, parts.val_is_drawn)
 
 
@@ -205,6 +210,28 @@ def _observation_items(media: pl.DataFrame) -> pl.DataFrame:
 def _visible(items: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:
     allowed = {column for name in benchmark.task.inputs for column in COLUMNS_OF_INPUT[name]}
     return items.select([name for name in items.columns if name in ALWAYS_VISIBLE or name in allowed])
+
+
+def unknown_species(val: pl.DataFrame, test: pl.DataFrame) -> list[pl.Series]:
+    """The groups that tell unknown species of test which val has as well from those that it has not.
+
+    Known items stand in both, so that every metric of an open set can be taken of each.
+
+    Returns:
+        One column of lists; none where the release does not name the unknown species, or one of the groups is empty.
+    """
+    if "scientific_name" not in test.columns:
+        return []
+    seen = set(val.filter(pl.col("label") == UNKNOWN_NAME)["scientific_name"].drop_nulls())
+    names = test.select("label", "scientific_name").rows()
+    if any(label == UNKNOWN_NAME and name is None for label, name in names):
+        return []
+    groups = [
+        [SEEN_IN_VAL, NEW_IN_TEST] if label != UNKNOWN_NAME else [SEEN_IN_VAL if name in seen else NEW_IN_TEST]
+        for label, name in names
+    ]
+    of_unknown = {group[0] for group in groups if len(group) == 1}
+    return [pl.Series("unknown_species", groups)] if len(of_unknown) == 2 else []
 
 
 def _truth(items: pl.DataFrame, task: Task) -> Truth:

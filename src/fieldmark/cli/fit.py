@@ -23,7 +23,10 @@ def fit(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method or its features.")
     ] = None,
     steps: Annotated[
-        list[str] | None, typer.Option("--step", help="A step after the method, in order; a default if none is given.")
+        list[str] | None,
+        typer.Option(
+            "--step", help="A step after the method, in order; a default if none is given. Settings: NAME:KEY=VALUE,..."
+        ),
     ] = None,
     external_data: Annotated[
         list[str] | None,
@@ -38,7 +41,7 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
     """Fit a method, score it on val and test, and write the folder of the run."""
-    from fieldmark.cli.printing import print_external_data, print_json, print_scorecards
+    from fieldmark.cli.printing import print_external_data, print_json, print_scorecards, print_unknown
     from fieldmark.fitting import fit as fit_method
     from fieldmark.settings import parse_pairs
 
@@ -61,4 +64,6 @@ def fit(
         print(f"note: {remark}")
     print_scorecards({method: result.scorecard})
     print_external_data(result.scorecard)
+    if result.unknown is not None and len(result.unknown.names) > 1:
+        print_unknown(result.unknown)
     print(f"run in {folder}; a page about it: fieldmark report {folder}")

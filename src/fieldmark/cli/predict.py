@@ -52,7 +52,10 @@ def predict(
     elif out is None:
         print_table(
             ["photo", *(f"{place}." for place in range(1, top + 1))],
-            [[item, *(f"{a['label']} {100 * a['probability']:.0f} %" for a in row)] for item, row in answers.items()],
+            [
+                [item, *(f"{_said(a['label'])} {100 * a['probability']:.0f} %" for a in row)]
+                for item, row in answers.items()
+            ],
         )
         if loaded.simulated:
             print("The model was trained on simulated data.")
@@ -73,6 +76,10 @@ def _format(model: Model, answers: int | None) -> RunFormat:
     if not isinstance(run, Ranked):
         raise MisuseError(f"Runs of {name} do not list answers by rank, so that --answers says nothing.")
     return run.of_length(answers)
+
+
+def _said(label: str) -> str:
+    return "unknown" if label == "-1" else label
 
 
 def _answers(predictions: Predictions, top: int) -> dict[str, list[dict[str, Any]]]:

@@ -14,6 +14,7 @@ from rich.text import Text
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.runs.provenance import external_data_in_words
 from fieldmark.scoring import Score, Scorecard
+from fieldmark.unknowns import ALL_UNKNOWN, UnknownTable
 
 
 def print_json(data: Any) -> None:
@@ -75,3 +76,24 @@ def _marked(name: str, card: Scorecard) -> str:
     """The name of a run, with what it saw where that was more than one item."""
     sees = card.provenance.get("sees")
     return name if sees in (None, "item") else f"{name} (sees the {sees})"
+
+
+def print_unknown(table: UnknownTable) -> None:
+    """Writes how well each score tells the unknown: one row per score, one column per part, group and metric."""
+    columns = [
+        (f"{part}: {metric}" + ("" if group == ALL_UNKNOWN else f", {group}"), part, group, metric)
+        for part, groups in table.scores.items()
+        for group in groups
+        for metric in ("roc_auc", *(("tnr_at_95_tpr",) if group == ALL_UNKNOWN else ()))
+    ]
+    print_table(
+        ["score", *(title for title, *_ in columns)],
+        [
+            [
+                f"{name} *" if name == table.chosen else name,
+                *(score_text(table.scores[part][group][name][metric]) for _, part, group, metric in columns),
+            ]
+            for name in table.names
+        ],
+    )
+    print(f"percent [95 % interval]; * the score of this run, {table.rule}")

@@ -27,6 +27,8 @@ METHODS: Registry[type[Method]] = Registry(
         "finetune": ("fieldmark.methods.finetune:Finetune", "the whole network learns, by a recipe in TOML"),
         "published": ("fieldmark.methods.published:Published", "a network that others have trained and published"),
         "linear": ("fieldmark.methods.linear:Linear", "multinomial logistic regression, regularizer from val"),
+        "openset": ("fieldmark.methods.openset:OpenSet", "a classifier with a score of strangeness, chosen on val"),
+        "min-cost": ("fieldmark.methods.min_cost:LeastCost", "a calibrated classifier that answers what costs least"),
     },
 )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.features.embeddings import unit_rows
 from fieldmark.labels import Labels
 from fieldmark.runs.predictions import Predictions, Scale
+from fieldmark.steps.base import Step
 from fieldmark.views import Part, View
 
 Need = Literal["features", "pixels", "audio", "patches", "table"]
@@ -41,6 +42,27 @@ class Method(Protocol):
         ...
 
 
+@runtime_checkable
+class OpenMethod(Protocol):
+    """A method that says how strange an item is. It gets val with its unknown items (truth -1)."""
+
+    def unknown(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        """How strongly each item looks like none of the labels; higher is stranger."""
+        ...
+
+    def unknown_scores(self, arrays: Arrays, part: Part) -> dict[str, NDArray[np.float32]]:
+        """The same by every score that was tried, under its name."""
+        ...
+
+    def refit(self, arrays: Arrays, view: View) -> Fitted:
+        """Learns once more, from a larger train and without val, with the choices as they were made."""
+        ...
+
+    def default_steps(self) -> tuple[Step, ...]:
+        """The steps that follow where none are asked for."""
+        ...
+
+
 @dataclass(frozen=True)
 class Fitted:
     """A method with all its choices made, what it learned, and what a reader of its numbers should know."""
@@ -52,7 +74,10 @@ class Fitted:
     def predict(self, part: Part, labels: Labels) -> Predictions:
         """Scores the items of a part."""
         scores = self.method.scores(self.arrays, part).astype(np.float32, copy=False)
-        return Predictions(part.item_ids, labels, scores, self.method.scale)
+        predictions = Predictions(part.item_ids, labels, scores, self.method.scale)
+        if isinstance(self.method, OpenMethod):
+            return replace(predictions, unknown=self.method.unknown(self.arrays, part))
+        return predictions
 
 
 def features_of(part: Part) -> NDArray[np.float32]:

@@ -169,7 +169,7 @@ def best_answers(context: Context, rows: Sequence[int]) -> list[Answer]:
         pairs = [(int(code), float(mean[code])) for code in best]
         return [Answer(context.title(context.labels.names[code]), code == truth, share) for code, share in pairs]
     ranked = context.predictions.select([context.predictions.items[row] for row in rows]).top(ANSWERS)
-    codes = dict.fromkeys(int(code) for code in ranked.T.ravel() if code != UNKNOWN)
+    codes = dict.fromkeys(int(code) for code in ranked.T.ravel() if 0 <= code < len(context.labels))
     return [Answer(context.title(context.labels.names[code]), code == truth, None) for code in list(codes)[:ANSWERS]]
 
 
@@ -210,7 +210,7 @@ def _photo(context: Context, row: int, media_id: str, colors: Mapping[str, str],
     photo = Photo(media_id, picture, {part: colors[part] for part in sorted(drawn)}, MICROSCOPIC in (masks or {}))
     if not alone:
         return photo
-    answer = context.labels.decode([context.predicted[row]], unknown="no answer")[0]
+    answer = context.answer(row)
     sure = None if context.confidence is None else float(context.confidence[row])
     return replace(photo, answer=context.title(answer), right=bool(context.correct[row]), confidence=sure)
 

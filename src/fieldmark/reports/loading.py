@@ -10,7 +10,7 @@ import numpy as np
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.labels import UNKNOWN
+from fieldmark.labels import UNKNOWN_NAME
 from fieldmark.release import Release
 from fieldmark.reports.section import Context, ScoredRun
 from fieldmark.reports.thumbnails import Thumbnails
@@ -39,7 +39,7 @@ def load_context(folders: Sequence[str | Path], *, data: str | Path | None = Non
     truth = opened.truth[part]
     predictions = _answers(paths[0] / "predictions" / f"{part}.parquet", opened, truth)
     label_of = dict(zip(truth.rows["item_id"], truth.rows["label"], strict=True))
-    codes = predictions.labels.encode([label_of.get(item) for item in truth.items])
+    codes = opened.view.labels.encode([label_of.get(item) for item in truth.items])
     unit = np.unique(np.array(truth.units, dtype=str), return_inverse=True)[1]
     return Context(opened, runs, part, predictions, codes, unit.astype(np.int32), Thumbnails(opened))
 
@@ -52,6 +52,7 @@ def _named(paths: Sequence[Path], runs: Sequence[Run]) -> tuple[ScoredRun, ...]:
             title=run.method if methods.count(run.method) == 1 else path.resolve().name,
             run=run,
             scorecard=Scorecard.read(path / SCORECARD_FILE),
+            folder=path,
         )
         for path, run in zip(paths, runs, strict=True)
     )
@@ -99,7 +100,8 @@ def _open(run: Run, data: str | Path | None) -> Opened:
 
 def _answers(path: Path, opened: Opened, truth: Truth) -> Predictions:
     predictions = read_predictions(path)
-    if UNKNOWN in predictions.labels.encode(opened.view.labels.names):
+    known = tuple(name for name in predictions.labels.names if name != UNKNOWN_NAME)
+    if known != opened.view.labels.names:
         raise InputError(path, found="other labels", expected="those of the benchmark")
     absent = set(truth.items) - set(predictions.items)
     if absent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Task
-from fieldmark.labels import UNKNOWN, Labels
+from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.reports.naming import readable_names
 from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.provenance import Run
@@ -26,11 +27,12 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """A run and its score, under the name it has on the page."""
+    """A run and its score, under the name it has on the page, and the folder it was read from."""
 
     title: str
     run: Run
     scorecard: Scorecard
+    folder: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,11 @@ class Context:
         """What the intervals leave out."""
         return self.task.unit.removesuffix("_id")
 
-    @property
+    @cached_property
     def labels(self) -> Labels:
-        return self.predictions.labels
+        """The known labels; unknown (-1) is none of them, even where the run answers it."""
+        names = self.predictions.labels.names
+        return Labels(tuple(name for name in names if name != UNKNOWN_NAME))
 
     @cached_property
     def _titles(self) -> dict[str, str]:
@@ -100,8 +104,15 @@ class Context:
 
     @cached_property
     def predicted(self) -> Codes:
-        """The first answer for each item; -1 where there is none."""
-        return np.asarray(self.predictions.top(1)[:, 0], dtype=np.int32)
+        """The first answer for each item; -1 for unknown, and where there is none."""
+        first = self.predictions.top(1)[:, 0]
+        return np.where(first < len(self.labels), first, UNKNOWN).astype(np.int32)
+
+    def answer(self, row: int) -> str:
+        """The first answer for one item, as a label or in words."""
+        if self.predicted[row] != UNKNOWN:
+            return self.labels.names[int(self.predicted[row])]
+        return "unknown species" if self.task.unknown else "no answer"
 
     @cached_property
     def correct(self) -> NDArray[np.bool_]:
@@ -109,15 +120,23 @@ class Context:
 
     @cached_property
     def probabilities(self) -> NDArray[np.float32] | None:
-        """Probabilities over all labels, or None where the scores only rank."""
+        """Probabilities over the known labels, or None where the scores only rank."""
+        everything = self._all_probabilities
+        return None if everything is None else everything[:, : len(self.labels)]
+
+    @cached_property
+    def _all_probabilities(self) -> NDArray[np.float32] | None:
         if self.predictions.scale == "score" or not self.predictions.dense:
             return None
         return self.predictions.probabilities()
 
     @cached_property
     def confidence(self) -> NDArray[np.float64] | None:
-        """The probability of each first answer, or None where the scores only rank."""
-        return None if self.probabilities is None else self.probabilities.max(axis=1).astype(np.float64)
+        """The probability of each first answer, or None where the scores only rank; 0 where the run states none."""
+        if self._all_probabilities is None:
+            return None
+        first = self.predictions.top(1)
+        return np.take_along_axis(self._all_probabilities, first, axis=1)[:, 0].astype(np.float64)
 
     @property
     def trained_parts(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,8 @@ Scores = NDArray[np.float32]
 Codes = NDArray[np.int32]
 
 BLOCK_ITEMS = 4096
+# What predictions may say of each item besides its scores.
+PER_ITEM = ("codes", "unknown", "answers")
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Predictions:
         scale: What the scores are: logits, log-probabilities, or scores that only rank.
         codes: Only for sparse predictions: the label behind each score, -1 where a row lists fewer.
         unknown: How strongly each item looks like none of the labels, if the method says so; higher is stranger.
+        answers: The first answer of each item as a label code, where a rule gave it (least cost, unknown) and not the
+            highest score. The scores stay what they are, so that another rule can be tried on them.
     """
 
     items: tuple[str, ...]
@@ -43,6 +47,7 @@ class Predictions:
     scale: Scale
     codes: Codes | None = None
     unknown: NDArray[np.float32] | None = None
+    answers: Codes | None = None
 
     def __post_init__(self) -> None:
         columns = len(self.labels) if self.codes is None else self.codes.shape[1]
@@ -61,6 +66,8 @@ class Predictions:
     def top(self, k: int) -> Codes:
         """The codes of the k best labels of each item, best first; -1 where there are fewer.
 
+        Where a rule gave the first answer, the others follow it by their scores.
+
         Among equal scores the lower code comes first (for sparse predictions, the one listed first), so that the
         order never depends on how the sort works.
         """
@@ -71,7 +78,8 @@ class Predictions:
             order = np.argsort(-self.scores, axis=1, kind="stable")[:, :k]
         best = order if self.codes is None else np.take_along_axis(self.codes, order, axis=1)
         padding = np.full((len(self.items), k - best.shape[1]), UNKNOWN, dtype=np.int32)
-        return np.hstack([best.astype(np.int32), padding])
+        ranked = np.hstack([best.astype(np.int32), padding])
+        return ranked if self.answers is None else _answer_first(self.answers, ranked)
 
     def scores_by_code(self, row: int) -> dict[int, float]:
         """The scores of one item by label code, for writing them out."""
@@ -85,8 +93,8 @@ class Predictions:
         return np.exp(log_softmax(self.scores))
 
     def with_scores(self, scores: Scores, scale: Scale) -> Predictions:
-        """The same items with other scores."""
-        return replace(self, scores=scores.astype(np.float32, copy=False), scale=scale)
+        """The same items with other scores; an answer that a rule gave for the old ones goes with them."""
+        return replace(self, scores=scores.astype(np.float32, copy=False), scale=scale, answers=None)
 
     def with_label(self, name: str) -> Predictions:
         """The same predictions with one label more, which is never the answer."""
@@ -100,25 +108,20 @@ class Predictions:
         row_of = {item: row for row, item in enumerate(self.items)}
         wanted = tuple(items)
         rows = np.array([row_of[item] for item in wanted], dtype=np.int64)
-        return replace(
-            self,
-            items=wanted,
-            scores=self.scores[rows],
-            codes=None if self.codes is None else self.codes[rows],
-            unknown=None if self.unknown is None else self.unknown[rows],
-        )
+        return replace(self._rows(rows), items=wanted)
 
     def blocks(self, size: int = BLOCK_ITEMS) -> Iterator[Predictions]:
         """The same predictions, a few thousand items at a time."""
         for start in range(0, len(self.items), size):
             rows = slice(start, start + size)
-            yield replace(
-                self,
-                items=self.items[rows],
-                scores=self.scores[rows],
-                codes=None if self.codes is None else self.codes[rows],
-                unknown=None if self.unknown is None else self.unknown[rows],
-            )
+            yield replace(self._rows(rows), items=self.items[rows])
+
+    def _rows(self, rows: slice | NDArray[np.int64]) -> Predictions:
+        """Some of the rows, under item ids that the caller puts right."""
+        columns: dict[str, Any] = {
+            name: None if getattr(self, name) is None else getattr(self, name)[rows] for name in ("scores", *PER_ITEM)
+        }
+        return replace(self, items=("",) * len(columns["scores"]), **columns)
 
 
 def log_softmax(scores: NDArray[np.floating]) -> Scores:
@@ -165,12 +168,16 @@ def read_predictions(path: Path) -> Predictions:
     """Reads predictions as a whole."""
     blocks = list(read_prediction_blocks(path))
     first = blocks[0]
+    further: dict[str, Any] = {
+        name: np.concatenate([getattr(block, name) for block in blocks])
+        for name in PER_ITEM
+        if getattr(first, name) is not None
+    }
     return replace(
         first,
         items=tuple(item for block in blocks for item in block.items),
         scores=np.concatenate([block.scores for block in blocks]),
-        codes=None if first.codes is None else np.concatenate([cast(Codes, block.codes) for block in blocks]),
-        unknown=None if first.unknown is None else np.concatenate([cast(Scores, block.unknown) for block in blocks]),
+        **further,
     )
 
 
@@ -186,6 +193,14 @@ def _first_largest(scores: Scores, k: int) -> NDArray[np.int64]:
     return order
 
 
+def _answer_first(answers: Codes, ranked: Codes) -> Codes:
+    """The ranking with the given answer in front, and without it further back."""
+    together = np.hstack([answers[:, None], ranked])
+    again = np.hstack([np.zeros((len(answers), 1), dtype=bool), ranked == answers[:, None]])
+    order = np.argsort(again, axis=1, kind="stable")[:, : ranked.shape[1]]
+    return np.take_along_axis(together, order, axis=1).astype(np.int32)
+
+
 def _to_arrow(block: Predictions) -> pa.Table:
     width = block.scores.shape[1]
     columns = {
@@ -196,6 +211,8 @@ def _to_arrow(block: Predictions) -> pa.Table:
         columns["codes"] = pa.FixedSizeListArray.from_arrays(pa.array(block.codes.reshape(-1)), width)
     if block.unknown is not None:
         columns["unknown"] = pa.array(block.unknown)
+    if block.answers is not None:
+        columns["answer"] = pa.array(block.answers)
     header = json.dumps({"labels": block.labels.names, "scale": block.scale})
     return pa.table(columns).replace_schema_metadata({"fieldmark": header})
 
@@ -212,4 +229,5 @@ def _from_arrow(table: pa.Table, labels: Labels, scale: Scale) -> Predictions:
         scale=scale,
         codes=cast(Codes, matrix("codes")) if "codes" in table.column_names else None,
         unknown=table.column("unknown").to_numpy() if "unknown" in table.column_names else None,
+        answers=table.column("answer").to_numpy() if "answer" in table.column_names else None,
     )

@@ -8,13 +8,31 @@ from typing import Any
 
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.registry import Registry
+from fieldmark.settings import configure, parse_pairs
 from fieldmark.steps.base import Step
 
 STEPS: Registry[type[Step]] = Registry(
     "step",
     {
         "temperature": ("fieldmark.steps.temperature:Temperature", "one temperature for all logits, from val"),
+        "bias-temperature": (
+            "fieldmark.steps.bias_temperature:BiasTemperature",
+            "one temperature and a bias for each label, from val",
+        ),
+        "group-temperature": (
+            "fieldmark.steps.group_temperature:GroupTemperature",
+            "a temperature for each month, habitat, ... drawn towards the common one",
+        ),
         "max-softmax": ("fieldmark.steps.max_softmax:MaxSoftmax", "strange is what no class is likely for"),
+        "unknown-probability": (
+            "fieldmark.steps.unknown_probability:UnknownProbability",
+            "a probability of unknown from the score of strangeness",
+        ),
+        "unknown-threshold": (
+            "fieldmark.steps.unknown_threshold:UnknownThreshold",
+            "answers unknown above a threshold from val",
+        ),
+        "min-cost": ("fieldmark.steps.min_cost:MinCost", "the answer of least expected cost"),
         "observation-mean": (
             "fieldmark.steps.observation:ObservationMean",
             "photos of an observation share the mean of their log-probabilities",
@@ -25,6 +43,17 @@ STEPS: Registry[type[Step]] = Registry(
         ),
     },
 )
+
+
+def make_step(text: str) -> Step:
+    """A step by its name, with settings after a colon.
+
+    >>> make_step("group-temperature:column=habitat,borrowed=50").column
+    'habitat'
+    """
+    name, _, settings = text.partition(":")
+    step: Step = configure(parse_pairs([pair for pair in settings.split(",") if pair]), STEPS[name])[0]
+    return step
 
 
 def step_to_data(step: Step) -> dict[str, Any]:
@@ -41,4 +70,4 @@ def step_from_data(data: Mapping[str, Any]) -> Step:
     return STEPS[name](**values)
 
 
-__all__ = ["STEPS", "Step", "step_from_data", "step_to_data"]
+__all__ = ["STEPS", "Step", "make_step", "step_from_data", "step_to_data"]

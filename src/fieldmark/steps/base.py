@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol, Self
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fieldmark.benchmarks.declarations import Task
+from fieldmark.labels import Labels
 from fieldmark.runs.predictions import Predictions
 
 
@@ -29,3 +32,53 @@ class Step(Protocol):
     def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
         """Returns the changed predictions."""
         ...
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked, for steps whose aim depends on it.
+
+    Args:
+        task: The task, with its metrics.
+        labels: The known labels.
+        taxa: What is known about them (`poisonous`), one row per label.
+    """
+
+    task: Task
+    labels: Labels
+    taxa: pl.DataFrame
+
+    def flag(self, name: str) -> NDArray[np.bool_]:
+        """One flag per known label; a label without one has it not. All False where the column is missing."""
+        if name not in self.taxa.columns:
+            return np.zeros(len(self.labels), dtype=bool)
+        about = pl.DataFrame({"label": self.labels.names}).join(
+            self.taxa, on="label", how="left", maintain_order="left"
+        )
+        return about[name].fill_null(False).to_numpy().astype(np.bool_)
+
+
+@runtime_checkable
+class OpenStep(Protocol):
+    """A step that is also shown the unknown items of val (truth -1), and told what is asked."""
+
+    def check(self, task: Task) -> None:
+        """Refuses what cannot be done for a task, before anything is read."""
+        ...
+
+    def fit_open(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame, asked: Asked | None) -> Step:
+        """Returns the step with its parameters set; `asked` is None where nobody says what is asked."""
+        ...
+
+
+def fit_step(
+    step: Step, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame, asked: Asked | None = None
+) -> Step:
+    """Fits a step on val: on all of it where the step learns from the unknown, else on the items of known labels."""
+    if isinstance(step, OpenStep):
+        return step.fit_open(val, truth, items, asked)
+    known = truth >= 0
+    if known.all():
+        return step.fit(val, truth, items)
+    kept = [item for item, keep in zip(val.items, known, strict=True) if keep]
+    return step.fit(val.select(kept), truth[known], items.filter(pl.Series(known)))

@@ -32,23 +32,30 @@ class Temperature:
     def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
         if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
             return self  # scores that only rank, or that say nothing, have no temperature
-        # With logits z centered on the true label, the slope of the loss in b = 1 / temperature is the mean over items
-        # of sum_c (softmax(b z)_c - spread) z_c, which grows with b.
-        rows = np.arange(len(truth))
-        centered = val.scores.astype(np.float64) - val.scores[rows, truth].astype(np.float64)[:, None]
-        spread = 1 / (len(truth) + 1) / len(val.labels)
-        low, high = np.log(SMALLEST), np.log(LARGEST)
-        for _ in range(60):
-            middle = (low + high) / 2
-            weight = np.exp(log_softmax(np.exp(middle) * centered))
-            if ((weight - spread) * centered).sum() > 0:
-                high = middle
-            else:
-                low = middle
-        return replace(self, temperature=float(np.exp(-(low + high) / 2)))
+        return replace(self, temperature=best_temperature(val.scores, truth, np.ones(len(truth))))
 
     def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
         if predictions.scale == "score":
             return predictions
         scores = log_softmax(predictions.scores.astype(np.float64) / self.temperature)
         return predictions.with_scores(scores.astype(np.float32), "log_probability")
+
+
+def best_temperature(scores: NDArray[np.float32], truth: NDArray[np.int32], weight: NDArray[np.float64]) -> float:
+    """The temperature of lowest log loss, by bisection of its slope; each item counts by its weight.
+
+    With logits z centered on the true label, the slope of the loss in b = 1 / temperature is the sum over items of
+    weight * sum_c (softmax(b z)_c - spread) z_c, which grows with b.
+    """
+    rows = np.arange(len(truth))
+    centered = scores.astype(np.float64) - scores[rows, truth].astype(np.float64)[:, None]
+    spread = 1 / (weight.sum() + 1) / scores.shape[1]
+    low, high = np.log(SMALLEST), np.log(LARGEST)
+    for _ in range(60):
+        middle = (low + high) / 2
+        probability = np.exp(log_softmax(np.exp(middle) * centered))
+        if (weight[:, None] * (probability - spread) * centered).sum() > 0:
+            high = middle
+        else:
+            low = middle
+    return float(np.exp(-(low + high) / 2))

@@ -23,6 +23,11 @@ SECTIONS: Registry[Section] = Registry(
             "fieldmark.reports.sections.ranks:SECTION",
             "scores by genus, or the lowest rank that groups classes",
         ),
+        "unknown": ("fieldmark.reports.sections.unknown:SECTION", "how well unknown species are told from known ones"),
+        "costs": (
+            "fieldmark.reports.sections.costs:SECTION",
+            "what mistakes cost, and what avoiding the dear ones costs",
+        ),
         "reliability": ("fieldmark.reports.sections.reliability:SECTION", "whether stated confidence can be believed"),
         "season": ("fieldmark.reports.sections.season:SECTION", "errors by month"),
         "origin": ("fieldmark.reports.sections.origin:SECTION", "how the runs were made"),

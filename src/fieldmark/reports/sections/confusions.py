@@ -69,9 +69,12 @@ class Confusions:
         return render(
             "sections/confusions.html.j2",
             context=context,
-            pairs=[(pair, _photos(context, pair)) for pair in shown_pairs(pairs)],
+            pairs=[(pair, photos_of(context, pair)) for pair in shown_pairs(pairs)],
             n_pairs=len(pairs),
             errors=int((~context.correct).sum()),
+            called_unknown=int((~context.correct & (context.predicted == UNKNOWN)).sum())
+            if context.task.unknown
+            else 0,
             dangerous=sum(pair.items for pair in danger),
             poisonous_items=_poisonous_items(context),
             knows_poison=context.opened.dataset.taxa["poisonous"].is_not_null().any(),
@@ -127,12 +130,12 @@ def _poisonous_items(context: Context) -> int:
     return sum(poisonous.get(int(code)) is True for code in context.truth)
 
 
-def _photos(context: Context, pair: Pair) -> dict[str, list[Picture]]:
+def photos_of(context: Context, pair: Pair) -> dict[str, list[Picture]]:
     """Photos of the confusion, and training photos of both classes."""
     return {
-        "confused": [_confused(context, row) for row in _one_per_unit(context, pair.rows)],
-        "truth": _training(context, pair.truth),
-        "answer": _training(context, pair.answer),
+        "confused": [_confused(context, row) for row in one_per_unit(context, pair.rows)],
+        "truth": training_photos(context, pair.truth),
+        "answer": training_photos(context, pair.answer),
     }
 
 
@@ -142,7 +145,7 @@ def _confused(context: Context, row: int) -> Picture:
     return Picture(item, context.thumbnail(item), caption)
 
 
-def _one_per_unit(context: Context, rows: tuple[int, ...]) -> list[int]:
+def one_per_unit(context: Context, rows: tuple[int, ...]) -> list[int]:
     """The first rows, further photos of a unit after all others."""
     seen: set[int] = set()
     fresh: list[int] = []
@@ -154,7 +157,8 @@ def _one_per_unit(context: Context, rows: tuple[int, ...]) -> list[int]:
     return (fresh + again)[:PHOTOS]
 
 
-def _training(context: Context, name: str) -> list[Picture]:
+def training_photos(context: Context, name: str) -> list[Picture]:
+    """A few training photos of a class, from as many units as there are."""
     items = context.training_items.filter(pl.col("label") == name)
     items = items.unique(context.task.unit, keep="first", maintain_order=True).head(PHOTOS)
     return [Picture(item, context.thumbnail(item)) for item in items["item_id"]]

@@ -57,8 +57,8 @@ def answers(context: Context) -> list[Answer]:
             Answer(
                 item=item,
                 picture=picture,
-                truth=context.labels.names[context.truth[row]],
-                answer=context.labels.decode([context.predicted[row]], unknown="no answer")[0],
+                truth=context.labels.decode([context.truth[row]], unknown="unknown species")[0],
+                answer=context.answer(row),
                 right=bool(context.correct[row]),
                 confidence=None if context.confidence is None else float(context.confidence[row]),
             )

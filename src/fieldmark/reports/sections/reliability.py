@@ -36,12 +36,14 @@ class Reliability:
     title = "Reliability"
 
     def applies(self, context: Context) -> bool:
-        return context.confidence is not None
+        return context.confidence is not None and bool((context.confidence > 0).any())
 
     def render(self, context: Context) -> str:
         confidence = context.confidence
         assert confidence is not None  # applies() said so
-        found = bands(confidence, context.correct, context.unit)
+        stated = confidence > 0  # a rule may answer "unknown" without saying how sure it is
+        confidence, correct = confidence[stated], context.correct[stated]
+        found = bands(confidence, correct, context.unit[stated])
         figure = draw(
             "reliability-diagram",
             partial(_paint, found=found, noun=context.item_noun),
@@ -54,9 +56,10 @@ class Reliability:
             context=context,
             figure=figure,
             bands=found,
-            error=expected_calibration_error(confidence, context.correct, bins=BINS),
+            items=len(confidence),
+            error=expected_calibration_error(confidence, correct, bins=BINS),
             mean_confidence=float(confidence.mean()),
-            accuracy=float(context.correct.mean()),
+            accuracy=float(correct.mean()),
         )
 
 

@@ -1,0 +1,228 @@
+"""A classifier that also says how strange an item looks, by one score or by the one that does best on validation."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.benchmarks.declarations import Sees
+from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.methods import METHODS
+from fieldmark.methods.base import Arrays, Fitted, Method, Need, features_of, truth_of
+from fieldmark.methods.combining import COMBINED, Combination, combine, cross_fitted
+from fieldmark.methods.linear import Linear
+from fieldmark.methods.strangeness import SCORES, Seen, learn, logit_origin
+from fieldmark.metrics.openset import known_roc_auc
+from fieldmark.runs.predictions import Scale
+from fieldmark.settings import configure, parse_pairs
+from fieldmark.steps.base import Step
+from fieldmark.steps.temperature import Temperature
+from fieldmark.steps.unknown_probability import UnknownProbability
+from fieldmark.steps.unknown_threshold import UnknownThreshold
+from fieldmark.views import Part, View
+
+ALL = "all"
+CHOICES = ("val-unknowns", "held-out")
+HEAD, LEARNED = "head.", "score."
+HELD_OUT_SEED = 0
+
+
+@dataclass(frozen=True)
+class OpenSet:
+    """A classifier of features, and beside its answers a score of strangeness.
+
+    Args:
+        classifier: The method that names the known labels; any that needs features.
+        classifier_settings: Its settings, as `key=value,key=value`.
+        score: One of the scores (`fieldmark.methods.strangeness`), `combined` (a logistic combination of all), or
+            `all`, which tries each and takes the one of highest ROC-AUC on validation.
+        choose: What counts as unknown on validation: the unknown items of val (`val-unknowns`), or a share of the
+            known labels, kept from a classifier fitted without them (`held-out`), which needs no unknown items at all.
+        held_out: The share of labels that `held-out` keeps back.
+        k: The neighbor whose distance the score `knn` takes.
+        rule: Where the line to "unknown" is drawn: see `fieldmark.steps.unknown_threshold`. Empty takes what the task
+            is measured by, and with `held-out` the line that accepts 95 % of the known items of val.
+        chosen: The score that was taken; made by `fit`.
+    """
+
+    classifier: str = "linear"
+    classifier_settings: str = ""
+    score: str = "max-softmax"
+    choose: str = "val-unknowns"
+    held_out: float = 0.2
+    k: int = 10
+    rule: str = ""
+    chosen: str = ""
+
+    needs: ClassVar[tuple[Need, ...]] = ("features",)
+    sees: ClassVar[Sees] = "item"
+    scale: ClassVar[Scale] = "logit"
+
+    def __post_init__(self) -> None:
+        names = (*SCORES, COMBINED, ALL)
+        if self.score not in names:
+            raise MisuseError(f"There is no score called {self.score!r}. {did_you_mean(self.score, names)}")
+        if self.choose not in CHOICES:
+            raise MisuseError(f"--set choose={self.choose}: {did_you_mean(self.choose, CHOICES)}")
+        if not 0 < self.held_out < 1 or self.k < 1:
+            raise MisuseError("openset needs held_out between 0 and 1, and k of at least 1.")
+        UnknownThreshold(self._rule)  # refuses a rule that does not exist before anything is read
+        self.head()
+
+    def head(self) -> Method:
+        """The classifier with its settings."""
+        cls: Any = METHODS[self.classifier]
+        if cls.needs != ("features",) or cls.sees != "item" or issubclass(cls, OpenSet):
+            raise MisuseError(f"{self.classifier!r} is no classifier of features that answers item by item.")
+        pairs = [pair for pair in self.classifier_settings.split(",") if pair]
+        head: Method = configure(parse_pairs(pairs), cls)[0]
+        return head
+
+    def fit(self, view: View) -> Fitted:
+        head, arrays = self._learn(view)
+        fitted = replace(self, classifier_settings=_settings(head.method))
+        tried = ALL if self.score == COMBINED else self.score
+        chosen = self.score
+        if tried == ALL:
+            values, unknown, unit = self._validation(view, fitted, arrays)
+            arrays |= combine(values, unknown).to_arrays()
+            chosen = self.score if self.score == COMBINED else _best(values, unknown, unit)
+        return Fitted(replace(fitted, chosen=chosen), arrays)
+
+    def refit(self, arrays: Arrays, view: View) -> Fitted:
+        head, learned = self._learn(view)
+        kept = {name: values for name, values in arrays.items() if not name.startswith((HEAD, LEARNED))}
+        return Fitted(replace(self, classifier_settings=_settings(head.method)), learned | kept)
+
+    def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        return self.head().scores(_under(HEAD, arrays), part)
+
+    def unknown(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        tried = (
+            self._all_scores(arrays, part) if self.chosen == COMBINED else self._scores(arrays, part, (self.chosen,))
+        )
+        return tried[self.chosen].astype(np.float32)
+
+    def unknown_scores(self, arrays: Arrays, part: Part) -> dict[str, NDArray[np.float32]]:
+        tried = self._scores(arrays, part, (self.score,)) if self.score in SCORES else self._all_scores(arrays, part)
+        return {name: values.astype(np.float32) for name, values in tried.items()}
+
+    def default_steps(self) -> tuple[Step, ...]:
+        threshold = UnknownThreshold(self._rule)
+        if self.choose == "held-out":
+            return (Temperature(), threshold)
+        return (Temperature(), UnknownProbability(), threshold)
+
+    @property
+    def _rule(self) -> str:
+        return self.rule or ("tpr-95" if self.choose == "held-out" else "task")
+
+    def _learn(self, view: View) -> tuple[Fitted, Arrays]:
+        """Fits the classifier and what the scores keep of train."""
+        known = view if view.val is None else replace(view, val=view.val.of_known_labels())
+        head = self.head().fit(known)
+        features, truth = features_of(view.train), truth_of(view.train)
+        arrays: Arrays = {HEAD + name: values for name, values in head.arrays.items()} | {"temperature": np.array(1.0)}
+        logits = head.method.scores(head.arrays, view.train)
+        if known.val is not None and len(known.val):
+            # Scores of probabilities are those of calibrated ones, as temperature and max-softmax would give them.
+            predictions = head.predict(known.val, view.labels)
+            temperature = Temperature().fit(predictions, truth_of(known.val), known.val.items).temperature
+            arrays["temperature"] = np.array(temperature)
+        names = (self.score,) if self.score in SCORES else tuple(SCORES)
+        learned = learn(names, features, truth, logits, _origin(head, features), self.k)
+        return head, arrays | {LEARNED + name: values for name, values in learned.items()}
+
+    def _scores(self, arrays: Arrays, part: Part, names: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
+        logits = self.scores(arrays, part) / arrays["temperature"]
+        seen = Seen(logits, features_of(part), _under(LEARNED, arrays))
+        return {name: SCORES[name](seen) for name in names}
+
+    def _all_scores(self, arrays: Arrays, part: Part) -> dict[str, NDArray[np.float64]]:
+        values = self._scores(arrays, part, tuple(SCORES))
+        return values | {COMBINED: Combination.from_arrays(arrays)(values)}
+
+    def _validation(
+        self, view: View, fitted: OpenSet, arrays: Arrays
+    ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_], NDArray[np.int64]]:
+        """The scores of validation items, which of them count as unknown, and the observation of each."""
+        if self.choose == "held-out":
+            view, kept = without_some_labels(view, self.held_out)
+            fitted = replace(self, classifier_settings=fitted.classifier_settings)
+            arrays = fitted._learn(kept)[1]
+        val = view.val
+        if val is None or (truth_of(val) >= 0).all():
+            raise MisuseError(
+                "openset chooses its score by the unknown species of val, and val has none: "
+                "pass --set choose=held-out, or name a score."
+            )
+        unit = np.unique(val.items["observation_id"].to_numpy(), return_inverse=True)[1]
+        return fitted._scores(arrays, val, tuple(SCORES)), truth_of(val) < 0, unit
+
+
+def without_some_labels(view: View, share: float) -> tuple[View, View]:
+    """Keeps a share of the labels back, so that their items are as strange as those of unknown species.
+
+    Returns:
+        The view whose val holds the items of val of the other labels as known and, as unknown, all items of the labels
+        kept back; and the view to fit on, without any item of theirs. Unknown items of val are in neither.
+    """
+    labels = np.unique(truth_of(view.train))
+    rng = np.random.default_rng(HELD_OUT_SEED)
+    back = rng.permutation(labels)[: max(round(share * len(labels)), 1)]
+    if view.val is None or len(labels) - len(back) < 2:
+        raise MisuseError("held-out labels need a val and at least two labels to go on with.")
+    known_val = view.val.of_known_labels()
+    train_stays, val_stays = (~np.isin(truth_of(part), back) for part in (view.train, known_val))
+    strange = [_hidden(_take(part, ~kept)) for part, kept in ((view.train, train_stays), (known_val, val_stays))]
+    usual = _take(known_val, val_stays)
+    asked = _together([usual, *strange])
+    return replace(view, val=asked), replace(view, train=_take(view.train, train_stays), val=usual)
+
+
+def _take(part: Part, rows: NDArray[np.bool_]) -> Part:
+    return replace(
+        part, items=part.items.filter(pl.Series(rows)), truth=truth_of(part)[rows], features=features_of(part)[rows]
+    )
+
+
+def _hidden(part: Part) -> Part:
+    return replace(part, truth=np.full(len(part), -1, dtype=np.int32))
+
+
+def _together(parts: list[Part]) -> Part:
+    return replace(
+        parts[0],
+        items=pl.concat([part.items for part in parts]),
+        truth=np.concatenate([truth_of(part) for part in parts]),
+        features=np.concatenate([features_of(part) for part in parts]),
+    )
+
+
+def _best(values: dict[str, NDArray[np.float64]], unknown: NDArray[np.bool_], unit: NDArray[np.int64]) -> str:
+    """The score of highest ROC-AUC on validation; the combination is judged on folds it was not fitted to."""
+    judged = dict(values)
+    combined = cross_fitted(values, unknown, unit)
+    if combined is not None:
+        judged[COMBINED] = combined
+    return max(judged, key=lambda name: known_roc_auc(judged[name], ~unknown))
+
+
+def _origin(head: Fitted, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Where ViM looks from: the point at which a linear classifier has no bias, else the mean of train."""
+    if not isinstance(head.method, Linear):
+        return np.asarray(features.mean(axis=0, dtype=np.float64))
+    weights = head.arrays["weights"][:-1].astype(np.float64) / head.arrays["spread"][:, None]
+    return logit_origin(weights.T, head.arrays["weights"][-1] - head.arrays["mean"] @ weights)
+
+
+def _settings(method: Method) -> str:
+    return ",".join(f"{name}={value}" for name, value in asdict(method).items())  # type: ignore[call-overload]
+
+
+def _under(prefix: str, arrays: Arrays) -> Arrays:
+    return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,71 @@
+"""A temperature for each group of items, drawn towards the common one where a group is small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.errors import MisuseError
+from fieldmark.runs.predictions import Predictions, log_softmax
+from fieldmark.steps.temperature import best_temperature
+
+
+@dataclass(frozen=True)
+class GroupTemperature:
+    """One temperature per value of a column of the items, for example each month or each habitat.
+
+    A group's temperature minimizes its own log loss plus `borrowed` times the mean log loss over all of val: as if so
+    many items of the average kind had been seen in it. Groups that val does not have, and items without a value, get
+    the common temperature. The ranking of labels stays as it is.
+
+    Args:
+        column: The column; "month" is taken from the date.
+        borrowed: How many items of the average kind each group is lent.
+        temperature: The common temperature, found by `fit`.
+        temperatures: Those of the groups, found by `fit`.
+    """
+
+    column: str = "month"
+    borrowed: float = 30.0
+    temperature: float = 1.0
+    temperatures: Mapping[str, float] = field(default_factory=dict)
+    name: ClassVar[str] = "group-temperature"
+
+    def __post_init__(self) -> None:
+        if self.borrowed < 0:
+            raise MisuseError("group-temperature needs borrowed of at least 0.")
+
+    def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
+        if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
+            return self  # scores that only rank, or that say nothing, have no temperature
+        groups = self._groups(val, items)
+        everything = np.ones(len(truth))
+        found = {}
+        for group in sorted({name for name in groups if name is not None}):
+            own = np.array([name == group for name in groups], dtype=np.float64)
+            found[group] = best_temperature(val.scores, truth, own + self.borrowed / len(truth))
+        common = best_temperature(val.scores, truth, everything)
+        return replace(self, temperature=common, temperatures=found)
+
+    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+        if predictions.scale == "score":
+            return predictions
+        groups = self._groups(predictions, items)
+        by_item = np.array([self.temperatures.get(group or "", self.temperature) for group in groups])
+        scores = log_softmax(predictions.scores.astype(np.float64) / by_item[:, None])
+        return predictions.with_scores(scores, "log_probability")
+
+    def _groups(self, predictions: Predictions, items: pl.DataFrame) -> list[str | None]:
+        """The group of each predicted item, None where the column is empty."""
+        source = "date" if self.column == "month" else self.column
+        if source not in items.columns:
+            known = ", ".join(name for name in items.columns if name not in ("item_id", "media_ids"))
+            raise MisuseError(f"group-temperature finds no column {source!r} among the inputs of the task: {known}.")
+        value = pl.col("date").dt.strftime("%m") if self.column == "month" else pl.col(source).cast(pl.String)
+        group_of = dict(items.select("item_id", value.alias("group")).iter_rows())
+        return [group_of[item] for item in predictions.items]
