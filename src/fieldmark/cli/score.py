@@ -1,4 +1,4 @@
-"""`fieldmark score`: a run against the truth."""
+"""`fieldmark score`: a run against the truth, or a score receipt against both."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from fieldmark.errors import MisuseError
 
 
 def add_to(app: typer.Typer) -> None:
@@ -15,8 +17,8 @@ def add_to(app: typer.Typer) -> None:
 
 
 def score(
-    benchmark: Annotated[str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).")],
-    run: Annotated[Path, typer.Argument(help="A run file, or the folder of a run.")],
+    benchmark: Annotated[str | None, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).")] = None,
+    run: Annotated[Path | None, typer.Argument(help="A run file, or the folder of a run.")] = None,
     data: Annotated[Path | None, typer.Option(help="The release that holds the truth.")] = None,
     truth: Annotated[Path | None, typer.Option(help="Or the truth as CSV: id,label and optionally unit.")] = None,
     classes: Annotated[
@@ -27,15 +29,47 @@ def score(
     ] = None,
     split: Annotated[str, typer.Option(help="With --data: the part that is scored.")] = "test",
     seed: Annotated[int | None, typer.Option(help="With --data: the seed of drawn parts, if not the run's.")] = None,
+    receipt: Annotated[
+        Path | None,
+        typer.Option("--verify", help="A score receipt to compute again; RUN and the truth, or the files beside it."),
+    ] = None,
+    parts: Annotated[
+        Path | None, typer.Option(help="With --verify: which units are public and private, as CSV: unit,part.")
+    ] = None,
+    signer: Annotated[str | None, typer.Option(help="With --verify: the key that must have signed it.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
-    """Score a run exactly as the benchmark says, with intervals."""
+    """Score a run exactly as the benchmark says, with intervals; or verify a score receipt offline."""
     from fieldmark.cli.printing import print_external_data, print_json, print_scorecards
     from fieldmark.scoring import score as score_run
 
+    if receipt is not None:
+        given = {"truth": truth, "classes": classes, "media": media, "parts": parts}
+        # With a receipt the benchmark is known, so that the one name on the command line is the run.
+        named = run or (Path(benchmark) if benchmark is not None else None)
+        _verify(receipt, named, {what: path for what, path in given.items() if path is not None}, signer, as_json)
+        return
+    if benchmark is None or run is None:
+        raise MisuseError("A score needs a benchmark and a run: fieldmark score BENCHMARK RUN --truth truth.csv.")
     card = score_run(benchmark, run, data=data, truth=truth, classes=classes, media=media, split=split, seed=seed)
     if as_json:
         print_json(card.to_json())
     else:
         print_scorecards({run.name: card})
         print_external_data(card)
+
+
+def _verify(receipt: Path, run: Path | None, files: dict[str, Path], signer: str | None, as_json: bool) -> None:
+    from fieldmark.challenge.receipts import verify
+    from fieldmark.cli.printing import print_json, print_scorecards
+
+    found = verify(receipt, run=run, files=files, signer=signer)
+    if as_json:
+        answer = {"verified": True, "signed_by": found.signed_by, "remark": found.remark}
+        print_json({**answer, "scorecard": found.card.to_json()})
+        return
+    print_scorecards({receipt.name: found.card})
+    signed = f", signed by {found.signed_by}" if found.signed_by else ""
+    print(f"verified: every score and interval of the receipt was computed again{signed}")
+    if found.remark:
+        print(f"note: {found.remark}")

@@ -1,0 +1,293 @@
+"""The leaderboard: who is ahead, by how much, how sure that is, and who cannot be told apart from the best.
+
+Entries are ranked by their scores and compared unit by unit through their pseudo-values, with the same functions as
+`fieldmark compare`. An undefined score is never ranked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.benchmarks.declarations import Metric
+from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.scoring import Score, Scorecard
+from fieldmark.stats import comparison
+from fieldmark.stats.comparison import Difference
+
+BASELINE = "baseline"
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """What stands on a board.
+
+    Args:
+        id: Of the submission.
+        team: Who made it.
+        title: What the team calls it.
+        card: Its scorecard on the part that the board shows, with pseudo-values.
+        accepted: When it was handed in.
+        external_data: Whether data beyond those of the challenge were used.
+        unranked: Why it is shown without a rank ("baseline", "no run without external data"); empty if it has one.
+    """
+
+    id: str
+    team: str
+    title: str
+    card: Scorecard
+    accepted: datetime
+    external_data: bool = False
+    unranked: str = ""
+
+    def score(self, metric: str) -> Score:
+        """Its score by a metric; undefined where the scorecard has none."""
+        return self.card.metrics.get(metric, Score(math.nan, None, None, "none", "not computed"))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry on the board; without a place it is shown but not ranked.
+
+    Args:
+        entrant: The entry.
+        score: By the metric of the board.
+        place: By score alone, equal scores share it.
+        rank_low, rank_high: The ranks it may really have, for all entries at once; None where that cannot be said.
+        among_best: Whether no other entry is better beyond doubt.
+        behind: The first entry minus this one; None for the first itself and where that cannot be said.
+    """
+
+    entrant: Entrant
+    score: Score
+    place: int | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
+    among_best: bool = False
+    behind: Difference | None = None
+
+
+@dataclass(frozen=True)
+class Board:
+    """Entries by one metric, best first."""
+
+    benchmark: str
+    part: str
+    metric: Metric
+    units: int
+    rows: tuple[Row, ...]
+    reason: str = ""
+
+    @property
+    def ranked(self) -> tuple[Row, ...]:
+        """The rows that have a place."""
+        return tuple(row for row in self.rows if row.place is not None)
+
+    @property
+    def tied(self) -> int:
+        """How many entries cannot be told apart from the best, itself included."""
+        return sum(row.among_best for row in self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """The board as plain data."""
+        return {
+            "benchmark": self.benchmark,
+            "part": self.part,
+            "metric": self.metric.name,
+            "higher_is_better": self.metric.higher_is_better,
+            "units": self.units,
+            "entries": [_row_json(row) for row in self.rows],
+        }
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Two entries beside each other.
+
+    Args:
+        first, second: The entries.
+        metric: What they are compared by.
+        difference: First minus second, with its paired interval; None with the reason where that cannot be said.
+        ahead: On how many units the first is better, on how many the second, on how many they are equal.
+        others: The same difference by every other metric that both have.
+    """
+
+    first: Entrant
+    second: Entrant
+    metric: Metric
+    difference: Difference | None
+    ahead: tuple[int, int, int]
+    others: dict[str, Difference]
+    reason: str = ""
+
+    @property
+    def separable(self) -> bool:
+        """Whether one of them is better beyond doubt."""
+        return self.difference is not None and self.difference.p_value < 0.05
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as plain data."""
+        both = {"first": self.first, "second": self.second}
+        return {
+            "metric": self.metric.name,
+            **{
+                side: {"id": one.id, "team": one.team, "title": one.title, **_score_json(one.score(self.metric.name))}
+                for side, one in both.items()
+            },
+            "difference": _difference_json(self.difference),
+            "separable": self.separable,
+            "units": dict(zip(("first_better", "second_better", "equal"), self.ahead, strict=True)),
+            "others": {name: _difference_json(found) for name, found in self.others.items()},
+            **({"reason": self.reason} if self.reason else {}),
+        }
+
+
+def board_metric(benchmark: str, name: str | None = None) -> Metric:
+    """The declaration of a metric of a benchmark, of the primary one if none is named."""
+    declared = {metric.name: metric for metric in BENCHMARKS[benchmark].task.metrics}
+    if name is None:
+        return next(iter(declared.values()))
+    if name not in declared:
+        raise MisuseError(f"{benchmark} has no metric {name!r}. {did_you_mean(name, declared)}")
+    return declared[name]
+
+
+def best_of_teams(entrants: Iterable[Entrant], metric: Metric) -> list[Entrant]:
+    """The best entry of each team, of equal ones the earlier; what is shown unranked is kept as it is.
+
+    Entries whose score is undefined give way to any other.
+    """
+    kept: dict[str, Entrant] = {}
+    apart: list[Entrant] = []
+    for entrant in sorted(entrants, key=lambda one: one.accepted):
+        if entrant.unranked == BASELINE:
+            apart.append(entrant)
+            continue
+        held = kept.get(entrant.team)
+        if held is None or _upward(entrant, metric) > _upward(held, metric):
+            kept[entrant.team] = entrant
+    return [*kept.values(), *apart]
+
+
+def make_board(benchmark: str, part: str, entrants: Sequence[Entrant], *, metric: str | None = None) -> Board:
+    """Ranks entries.
+
+    Args:
+        benchmark: What they answer.
+        part: The part of the truth their scorecards are about.
+        entrants: The entries, one per team as a rule (`best_of_teams`).
+        metric: By which metric; the primary one if not given.
+    """
+    chosen = board_metric(benchmark, metric)
+    order = sorted(entrants, key=lambda one: (-_upward(one, chosen), one.accepted))
+    competing = [one for one in order if not one.unranked and not math.isnan(one.score(chosen.name).value)]
+    reason = _incomparable(competing, chosen.name)
+    rows = {one.id: Row(one, one.score(chosen.name)) for one in order}
+    if competing and not reason:
+        rows |= {row.entrant.id: row for row in _standings(competing, chosen)}
+    else:
+        values = [one.score(chosen.name).value for one in competing]
+        for one, value in zip(competing, values, strict=True):
+            rows[one.id] = Row(one, one.score(chosen.name), place=1 + values.index(value))
+    units = order[0].card.units if order else 0
+    return Board(benchmark, part, chosen, units, tuple(rows[one.id] for one in order), reason)
+
+
+def duel(benchmark: str, first: Entrant, second: Entrant, *, metric: str | None = None) -> Duel:
+    """Compares two entries on the units they share, paired."""
+    chosen = board_metric(benchmark, metric)
+    reason = _incomparable([first, second], chosen.name)
+    if reason:
+        return Duel(first, second, chosen, None, (0, 0, 0), {}, reason)
+    apart = first.card.pseudo[chosen.name] - second.card.pseudo[chosen.name]
+    upward = apart if chosen.higher_is_better else -apart
+    slack = 1e-9 * float(np.abs(apart).max(initial=0.0))
+    ahead = int((upward > slack).sum()), int((upward < -slack).sum())
+    both = set(first.card.pseudo) & set(second.card.pseudo) - {chosen.name}
+    others = [board_metric(benchmark, name) for name in first.card.metrics if name in both]
+    return Duel(
+        first,
+        second,
+        chosen,
+        _pair(first, second, chosen),
+        (*ahead, len(apart) - sum(ahead)),
+        {other.name: _pair(first, second, other) for other in others if not _incomparable([first, second], other.name)},
+    )
+
+
+def _upward(entrant: Entrant, metric: Metric) -> float:
+    """The score so that more is better; undefined ones are worst of all."""
+    value = entrant.score(metric.name).value
+    if math.isnan(value):
+        return -math.inf
+    return value if metric.higher_is_better else -value
+
+
+def _incomparable(entrants: Sequence[Entrant], metric: str) -> str:
+    """Why entries cannot be compared unit by unit; empty if they can."""
+    if any(metric not in one.card.pseudo for one in entrants):
+        return f"{metric} has no value per unit, so that entries cannot be compared in pairs"
+    if len({one.card.unit_ids for one in entrants}) > 1:
+        return "the entries were scored on different units; score them all again"
+    return ""
+
+
+def _standings(competing: Sequence[Entrant], metric: Metric) -> list[Row]:
+    scores = [one.score(metric.name) for one in competing]
+    if len(competing) == 1:
+        return [Row(competing[0], scores[0], 1, 1, 1, among_best=True)]
+    values = np.array([score.value for score in scores])
+    pseudo = np.stack([one.card.pseudo[metric.name] for one in competing])
+    outcome = comparison.compare(values, pseudo, higher_is_better=metric.higher_is_better)
+    behind = {pair.second: pair for pair in outcome.differences if pair.first == 0}
+    return [
+        Row(one, score, now.place, now.rank_low, now.rank_high, now.run in outcome.best_group, behind.get(now.run))
+        for one, score, now in zip(competing, scores, outcome.standings, strict=True)
+    ]
+
+
+def _pair(first: Entrant, second: Entrant, metric: Metric) -> Difference:
+    values = np.array([one.score(metric.name).value for one in (first, second)])
+    pseudo = np.stack([one.card.pseudo[metric.name] for one in (first, second)])
+    return comparison.compare(values, pseudo, higher_is_better=metric.higher_is_better).differences[0]
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    one = row.entrant
+    return {
+        "id": one.id,
+        "team": one.team,
+        "title": one.title,
+        "accepted": one.accepted.isoformat(),
+        "external_data": one.external_data,
+        **({"unranked": one.unranked} if one.unranked else {}),
+        **_score_json(row.score),
+        "place": row.place,
+        "rank_low": row.rank_low,
+        "rank_high": row.rank_high,
+        "not_separable_from_best": row.among_best,
+        "behind_best": _difference_json(row.behind),
+    }
+
+
+def _score_json(score: Score) -> dict[str, float | None]:
+    return {"value": None if math.isnan(score.value) else score.value, "low": score.low, "high": score.high}
+
+
+def _difference_json(pair: Difference | None) -> dict[str, float | None] | None:
+    if pair is None:
+        return None
+    return {
+        "value": pair.value,
+        "low": pair.interval.low,
+        "high": pair.interval.high,
+        "p_value": pair.p_value,
+        "p_adjusted": pair.p_adjusted,
+        "probability_first_is_better": pair.better,
+    }

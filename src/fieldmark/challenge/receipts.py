@@ -1,0 +1,268 @@
+"""Score receipts: what was scored, against what, by which scorer, and what came out; signed by the server.
+
+A receipt holds SHA-256 digests of the run file and of the hidden truth, the version of the benchmark and of the scorer,
+and the scores. Whoever holds the run and, once it is out, the truth can compute the number again without the server.
+The signature (Ed25519, from the optional package `cryptography`) says that a server with this key gave it out; without
+the package receipts are unsigned and say so.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from importlib import import_module, resources
+from pathlib import Path
+from typing import Any
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge.parts import score_parts, truth_files
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.scoring import Scorecard
+from fieldmark.version import __version__
+
+FORMAT = "fieldmark-receipt-1"
+# What decides a number: a change in any of these files is another scorer.
+SCORER_SOURCES = ("metrics", "stats", "runs", "benchmarks", "scoring.py", "answers.py", "truths.py", "labels.py")
+# Sums may be added up in another order on another machine.
+TOLERANCE = 1e-9
+KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A receipt that holds.
+
+    Args:
+        card: The scorecard as it was computed again.
+        signed_by: The fingerprint of the key that signed it; None for an unsigned receipt.
+        remark: What a reader should know: no signature, or another build of the scorer with the same result.
+    """
+
+    card: Scorecard
+    signed_by: str | None
+    remark: str
+
+
+def make_receipt(
+    card: Scorecard,
+    run: Path,
+    files: Mapping[str, Path],
+    *,
+    challenge: str,
+    submission: str,
+    team: str,
+    accepted: datetime,
+    key: bytes | None = None,
+) -> dict[str, Any]:
+    """A receipt for one scorecard.
+
+    Args:
+        card: What came out; its `split` is the part.
+        run: The run file as it was handed in.
+        files: The truth, as `parts.truth_files` finds it.
+        challenge: Its name.
+        submission: Its number.
+        team: Whose it is.
+        accepted: When the submission was accepted.
+        key: The private key (32 bytes); without it the receipt is unsigned.
+    """
+    receipt: dict[str, Any] = {
+        "format": FORMAT,
+        "challenge": challenge,
+        "submission": submission,
+        "team": team,
+        "accepted": accepted.isoformat(),
+        "benchmark": {"name": card.benchmark, "version": card.version},
+        "part": card.split,
+        "scorer": {"version": __version__, "sha256": scorer_digest()},
+        "run": {"name": run.name, "sha256": digest(run)},
+        "truth": {what: {"name": path.name, "sha256": digest(path)} for what, path in sorted(files.items())},
+        "items": card.items,
+        "units": card.units,
+        "scores": {
+            name: {
+                "value": None if math.isnan(score.value) else score.value,
+                "low": score.low,
+                "high": score.high,
+            }
+            for name, score in card.metrics.items()
+        },
+    }
+    return receipt if key is None else sign(receipt, key)
+
+
+def verify(
+    path: Path, *, run: Path | None = None, files: Mapping[str, Path] | None = None, signer: str | None = None
+) -> Verified:
+    """Computes the scores of a receipt again, offline.
+
+    Args:
+        path: The receipt.
+        run: The run file; the one named in the receipt, beside it, if not given.
+        files: The truth; the files beside the receipt if not given.
+        signer: The fingerprint that must have signed it, as the server publishes it.
+
+    Raises:
+        InputError: Says in one sentence what differs.
+    """
+    receipt = read_receipt(path)
+    signed_by = check_signature(receipt, path)
+    if signer is not None and signer != signed_by:
+        raise InputError(path, found=f"the signature of {signed_by or 'nobody'}", expected=f"that of {signer}")
+    run = run or path.parent / receipt["run"]["name"]
+    files = dict(files or {}) or truth_files(path.parent)
+    _check_digest(run, receipt["run"]["sha256"], "the run that was scored")
+    for what, known in receipt["truth"].items():
+        if what not in files:
+            hint = f"Give it with --{what}, or put {known['name']} beside the receipt."
+            raise InputError(path, found=f"no {what}", expected="the files the run was scored against", hint=hint)
+        _check_digest(files[what], known["sha256"], f"the {what} the run was scored against")
+    name, version = receipt["benchmark"]["name"], receipt["benchmark"]["version"]
+    if name not in BENCHMARKS or BENCHMARKS[name].version != version:
+        now = f"{name} version {BENCHMARKS[name].version}" if name in BENCHMARKS else "no such benchmark"
+        raise InputError(path, found=now, expected=f"{name} version {version}, as the receipt says")
+    used = {what: files[what] for what in receipt["truth"]}
+    card = score_parts(name, run, used, parts=[receipt["part"]])[receipt["part"]]
+    same_scorer = receipt["scorer"]["sha256"] == scorer_digest()
+    _check_scores(path, receipt, card, same_scorer=same_scorer)
+    remarks = [] if signed_by else ["the receipt is unsigned"]
+    remarks += [] if same_scorer else [f"scored then by another build ({receipt['scorer']['version']})"]
+    return Verified(card, signed_by, "; ".join(remarks))
+
+
+def read_receipt(path: Path) -> dict[str, Any]:
+    """Reads a receipt and checks that it is one."""
+    try:
+        receipt = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(path, found="no such file", expected="a score receipt") from error
+    except ValueError as error:
+        raise InputError(path, found=f"something else ({error})", expected="a score receipt") from error
+    if not isinstance(receipt, dict) or receipt.get("format") != FORMAT:
+        raise InputError(path, found="no receipt in a known format", expected=FORMAT)
+    needed = {"benchmark", "part", "scorer", "run", "truth", "scores"} - set(receipt)
+    if needed:
+        raise InputError(path, found=f"no {min(needed)}", expected="all that a receipt names")
+    return receipt
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise InputError(path, found="no such file", expected="a file named in the receipt") from error
+
+
+@cache
+def scorer_digest() -> str:
+    """One digest over everything that decides a number: metrics, statistics, run formats, benchmarks, scorer."""
+    root = Path(str(resources.files("fieldmark")))
+    sources = [root / name for name in SCORER_SOURCES] + [root / "challenge" / "parts.py"]
+    found = sorted(file for source in sources for file in (source.rglob("*.py") if source.is_dir() else [source]))
+    total = hashlib.sha256()
+    for file in found:
+        total.update(f"{file.relative_to(root).as_posix()} {digest(file)}\n".encode())
+    return total.hexdigest()
+
+
+def can_sign() -> bool:
+    """Whether the package for signatures is installed."""
+    try:
+        _ed25519()
+    except MisuseError:
+        return False
+    return True
+
+
+def new_key() -> bytes:
+    """A fresh private key: any 32 bytes are one."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+def fingerprint(public: bytes) -> str:
+    """How a public key is written: `ed25519:` and the key in base64."""
+    return "ed25519:" + base64.b64encode(public).decode()
+
+
+def public_fingerprint(key: bytes) -> str:
+    """What a server publishes about its private key."""
+    raw = import_module("cryptography.hazmat.primitives.serialization")
+    public = _ed25519().Ed25519PrivateKey.from_private_bytes(key).public_key()
+    return fingerprint(public.public_bytes(raw.Encoding.Raw, raw.PublicFormat.Raw))
+
+
+def sign(receipt: Mapping[str, Any], key: bytes) -> dict[str, Any]:
+    """The receipt with the signature over everything else in it."""
+    private = _ed25519().Ed25519PrivateKey.from_private_bytes(key)
+    signed = {**receipt, "signed_by": public_fingerprint(key)}
+    return {**signed, "signature": base64.b64encode(private.sign(_canonical(signed))).decode()}
+
+
+def check_signature(receipt: Mapping[str, Any], where: object) -> str | None:
+    """The fingerprint of the key that signed a receipt, None for an unsigned one.
+
+    Raises:
+        InputError: When the signature does not belong to what the receipt says.
+    """
+    if "signature" not in receipt:
+        return None
+    signed_by = str(receipt.get("signed_by", ""))
+    content = {name: value for name, value in receipt.items() if name != "signature"}
+    ed25519 = _ed25519()
+    try:
+        public = ed25519.Ed25519PublicKey.from_public_bytes(base64.b64decode(signed_by.removeprefix("ed25519:")))
+        public.verify(base64.b64decode(receipt["signature"]), _canonical(content))
+    except (ValueError, import_module("cryptography.exceptions").InvalidSignature) as error:
+        found = "a signature that does not fit what the receipt says"
+        raise InputError(where, found=found, expected="an unchanged receipt") from error
+    return signed_by
+
+
+def _canonical(content: Mapping[str, Any]) -> bytes:
+    """The same bytes for the same content, whatever the order or the spaces."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+
+
+def _ed25519() -> Any:
+    try:
+        return import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
+    except ImportError as error:
+        raise MisuseError(
+            "Signed receipts need cryptography, which is not installed: pip install cryptography."
+        ) from error
+
+
+def _check_digest(path: Path, expected: str, what: str) -> None:
+    found = digest(path)
+    if found != expected:
+        raise InputError(path, found=f"another file (SHA-256 {found[:12]}...)", expected=f"{what} ({expected[:12]}...)")
+
+
+def _check_scores(path: Path, receipt: Mapping[str, Any], card: Scorecard, *, same_scorer: bool) -> None:
+    hint = None if same_scorer else f"It was scored by Fieldmark {receipt['scorer']['version']}, another build."
+    for name, said in receipt["scores"].items():
+        if name not in card.metrics:
+            raise InputError(
+                path, found=f"no {name} on the scorecard", expected="every score of the receipt", hint=hint
+            )
+        score = card.metrics[name]
+        for part, now in (("value", score.value), ("low", score.low), ("high", score.high)):
+            then = said[part]
+            if _number(now) != _number(then) and not math.isclose(
+                _number(now) or 0, _number(then) or 0, rel_tol=TOLERANCE, abs_tol=TOLERANCE
+            ):
+                what = name if part == "value" else f"{name}, {part} end of the interval,"
+                raise InputError(path, found=f"{what} {now}", expected=f"{then}, as the receipt says", hint=hint)
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else float(value)
