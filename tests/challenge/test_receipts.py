@@ -21,7 +21,7 @@ def folder(tmp_path):
     truth = write_truth(tmp_path / "receipt")
     run = write_run(truth / "run.csv", truth, skill=0.7)
     card = score_parts("folder", run, truth_files(truth))["public"]
-    receipt = receipts.make_receipt(card, run, truth_files(truth), **WHOSE)
+    receipt = receipts.make_receipt(card, **WHOSE)
     (truth / "receipt.json").write_text(json.dumps(receipt))
     return truth
 

@@ -83,9 +83,9 @@ def _margin(card: Scorecard, held: Scorecard, metric: Metric, step: float | None
     if step is not None:
         return step
     if metric.name not in card.pseudo or card.unit_ids != held.unit_ids:
-        return 1 / max(card.units, 1) ** 0.5
+        return float(1 / max(card.units, 1) ** 0.5)
     apart = card.pseudo[metric.name] - held.pseudo[metric.name]
-    error: float = float(np.std(apart)) / len(apart) ** 0.5
+    error = float(np.std(apart)) / len(apart) ** 0.5
     return error if math.isfinite(error) else math.inf
 
 

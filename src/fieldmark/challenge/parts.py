@@ -15,18 +15,22 @@ set, so that what is global (the threshold of GeoLifeCLEF, the classes of a macr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from fieldmark.answers import UNKNOWN_NAME, answer_labels
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge.scorer import digest, scorer_digest
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.labels import Labels
 from fieldmark.scoring import Scorecard, score_predictions
 from fieldmark.tables import read_csv
 from fieldmark.truths import given_truth
+from fieldmark.version import __version__
 from fieldmark.views import Truth
 
 TRUTH_FILE, CLASSES_FILE, MEDIA_FILE, PARTS_FILE = "truth.csv", "classes.csv", "media.csv", "parts.csv"
@@ -50,7 +54,8 @@ def score_parts(name: str, run: Path, files: Mapping[str, Path], *, parts: Itera
         parts: Which parts; all of them if none is named.
 
     Returns:
-        A scorecard per part, with its pseudo-values.
+        A scorecard per part, with its pseudo-values, and in its provenance under "scored" the digests of run, truth
+        and scorer, from which a receipt is made.
 
     Raises:
         InputError: When the run or the truth is at fault.
@@ -63,10 +68,12 @@ def score_parts(name: str, run: Path, files: Mapping[str, Path], *, parts: Itera
         labels = Labels.of({*labels.names, *benchmark.task.run.labels_in(run)} - {UNKNOWN_NAME})
     predictions = benchmark.task.run.read(run, known.items, answer_labels(labels, unknown=benchmark.task.unknown))
     of_units = read_parts(files["parts"], known.units) if "parts" in files else dict.fromkeys(known.units, PUBLIC)
-    return {
-        part: score_predictions(benchmark, predictions, _part(known, of_units, part), split=part, classes=table)
-        for part in parts or sorted(set(of_units.values()), reverse=True)
-    }
+    scored = _scored(run, files)
+    cards = {}
+    for part in parts or sorted(set(of_units.values()), reverse=True):
+        card = score_predictions(benchmark, predictions, _part(known, of_units, part), split=part, classes=table)
+        cards[part] = replace(card, provenance={**card.provenance, "scored": scored})
+    return cards
 
 
 def read_parts(path: Path, units: Iterable[str]) -> dict[str, str]:
@@ -115,6 +122,15 @@ def draw_parts(units: Sequence[str], *, public: float, seed: int) -> pl.DataFram
         )
     chosen = np.random.default_rng(seed).permutation(len(names)) < n_public
     return pl.DataFrame({"unit": names, "part": np.where(chosen, PUBLIC, PRIVATE)})
+
+
+def _scored(run: Path, files: Mapping[str, Path]) -> dict[str, Any]:
+    """What a receipt says about the bytes that were scored."""
+    return {
+        "run": {"name": run.name, "sha256": digest(run)},
+        "truth": {what: {"name": path.name, "sha256": digest(path)} for what, path in sorted(files.items())},
+        "scorer": {"version": __version__, "sha256": scorer_digest()},
+    }
 
 
 def _part(truth: Truth, of_units: Mapping[str, str], part: str) -> Truth:

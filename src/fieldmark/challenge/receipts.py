@@ -9,27 +9,23 @@ the package receipts are unsigned and say so.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from importlib import import_module, resources
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.parts import score_parts, truth_files
+from fieldmark.challenge.scorer import digest, scorer_digest
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.scoring import Scorecard
-from fieldmark.version import __version__
 
 FORMAT = "fieldmark-receipt-1"
-# What decides a number: a change in any of these files is another scorer.
-SCORER_SOURCES = ("metrics", "stats", "runs", "benchmarks", "scoring.py", "answers.py", "truths.py", "labels.py")
 # Sums may be added up in another order on another machine.
 TOLERANCE = 1e-9
 KEY_BYTES = 32
@@ -52,27 +48,26 @@ class Verified:
 
 def make_receipt(
     card: Scorecard,
-    run: Path,
-    files: Mapping[str, Path],
     *,
     challenge: str,
     submission: str,
     team: str,
     accepted: datetime,
+    run_name: str | None = None,
     key: bytes | None = None,
 ) -> dict[str, Any]:
-    """A receipt for one scorecard.
+    """A receipt for a scorecard that `parts.score_parts` made.
 
     Args:
-        card: What came out; its `split` is the part.
-        run: The run file as it was handed in.
-        files: The truth, as `parts.truth_files` finds it.
+        card: What came out, with what it was computed from; its `split` is the part.
         challenge: Its name.
         submission: Its number.
         team: Whose it is.
         accepted: When the submission was accepted.
+        run_name: What the run file was called when it was handed in, if it is kept under another name.
         key: The private key (32 bytes); without it the receipt is unsigned.
     """
+    scored = card.provenance["scored"]
     receipt: dict[str, Any] = {
         "format": FORMAT,
         "challenge": challenge,
@@ -81,17 +76,13 @@ def make_receipt(
         "accepted": accepted.isoformat(),
         "benchmark": {"name": card.benchmark, "version": card.version},
         "part": card.split,
-        "scorer": {"version": __version__, "sha256": scorer_digest()},
-        "run": {"name": run.name, "sha256": digest(run)},
-        "truth": {what: {"name": path.name, "sha256": digest(path)} for what, path in sorted(files.items())},
+        "scorer": scored["scorer"],
+        "run": {**scored["run"], **({"name": run_name} if run_name else {})},
+        "truth": scored["truth"],
         "items": card.items,
         "units": card.units,
         "scores": {
-            name: {
-                "value": None if math.isnan(score.value) else score.value,
-                "low": score.low,
-                "high": score.high,
-            }
+            name: {"value": _number(score.value), "low": score.low, "high": score.high}
             for name, score in card.metrics.items()
         },
     }
@@ -151,27 +142,6 @@ def read_receipt(path: Path) -> dict[str, Any]:
     if needed:
         raise InputError(path, found=f"no {min(needed)}", expected="all that a receipt names")
     return receipt
-
-
-def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError as error:
-        raise InputError(path, found="no such file", expected="a file named in the receipt") from error
-
-
-@cache
-def scorer_digest() -> str:
-    """One digest over everything that decides a number: metrics, statistics, run formats, benchmarks, scorer."""
-    root = Path(str(resources.files("fieldmark")))
-    sources = [root / name for name in SCORER_SOURCES] + [root / "challenge" / "parts.py"]
-    found = sorted(file for source in sources for file in (source.rglob("*.py") if source.is_dir() else [source]))
-    total = hashlib.sha256()
-    for file in found:
-        total.update(f"{file.relative_to(root).as_posix()} {digest(file)}\n".encode())
-    return total.hexdigest()
 
 
 def can_sign() -> bool:
