@@ -101,20 +101,24 @@ class Scorecard:
         """Reads a scorecard and its pseudo-values."""
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            data["metrics"] = _scores(data["metrics"])
-            data["groups"] = {
-                column: {value: _scores(scores) for value, scores in by_value.items()}
-                for column, by_value in data["groups"].items()
-            }
-            units = pl.read_parquet(path.with_suffix(".units.parquet"))
+            return cls.from_data(data, pl.read_parquet(path.with_suffix(".units.parquet")))
         except FileNotFoundError as error:
             hint = "Make one with `fieldmark fit` or `fieldmark score`."
             raise InputError(path, found="no such file", expected="a scorecard", hint=hint) from error
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             hint = "Score the run again."
             raise InputError(path, found=f"something else ({error})", expected="a scorecard", hint=hint) from error
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], units: pl.DataFrame) -> Scorecard:
+        """A scorecard from the plain data of `to_json` and the table of its pseudo-values."""
+        groups = {
+            column: {value: _scores(scores) for value, scores in by_value.items()}
+            for column, by_value in data["groups"].items()
+        }
+        plain = {**data, "metrics": _scores(data["metrics"]), "groups": groups}
         pseudo = {name: units[name].to_numpy() for name in units.columns if name != "unit"}
-        return cls(**data, pseudo=pseudo, unit_ids=tuple(units["unit"]))
+        return cls(**plain, pseudo=pseudo, unit_ids=tuple(units["unit"]))
 
 
 def _scores(data: Mapping[str, Any]) -> dict[str, Score]:
