@@ -1,0 +1,1 @@
+"""The versions of the tables, brought up to date by `Database.migrate`."""

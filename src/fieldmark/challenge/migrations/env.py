@@ -1,0 +1,12 @@
+"""How Alembic reaches the database: through the connection that `Database.migrate` hands over."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from fieldmark.challenge.models import Base
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, target_metadata=Base.metadata, render_as_batch=True)
+with context.begin_transaction():
+    context.run_migrations()
