@@ -1,0 +1,110 @@
+"""Scores as the platform keeps them: one scorecard per submission and part, with its pseudo-values."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import math
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+from sqlalchemy import select
+from sqlalchemy.orm import Session, joinedload, undefer
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge.ladder import Released, release
+from fieldmark.challenge.models import Challenge, PartScore, Submission
+from fieldmark.challenge.parts import PRIVATE, PUBLIC
+from fieldmark.scoring import Score, Scorecard
+
+
+def to_row(submission_id: int, part: str, revision: int, card: Scorecard) -> PartScore:
+    """A scorecard as a row; the primary metric comes first and must be a number (checked by the worker)."""
+    units = io.BytesIO()
+    pl.DataFrame({"unit": card.unit_ids, **card.pseudo}).write_parquet(units, compression="zstd")
+    return PartScore(
+        submission_id=submission_id,
+        part=part,
+        revision=revision,
+        value=next(iter(card.metrics.values())).value,
+        card=card.to_json(),
+        unit_values=units.getvalue(),
+    )
+
+
+def to_scorecard(row: PartScore) -> Scorecard:
+    """The scorecard of a row, pseudo-values included."""
+    return Scorecard.from_data(row.card, pl.read_parquet(io.BytesIO(row.unit_values)))
+
+
+def parts_visible(challenge: Challenge, manages: bool) -> tuple[str, ...]:
+    """The parts whose scores may be shown: the private one to organizers, and to all once it is revealed."""
+    return (PUBLIC, PRIVATE) if manages or challenge.revealed_at else (PUBLIC,)
+
+
+def challenge_scores(
+    session: Session, challenge: Challenge, part: str, *, until: dt.datetime | None = None
+) -> list[tuple[Submission, Scorecard]]:
+    """All scores of a part in the order in which the runs were accepted, baselines included.
+
+    Args:
+        session: A session.
+        challenge: The challenge.
+        part: public or private.
+        until: Leaves out what was accepted later (`challenge.frozen_at`); baselines always stay.
+    """
+    query = (
+        select(Submission, PartScore)
+        .join(PartScore, PartScore.submission_id == Submission.id)
+        .where(Submission.challenge_id == challenge.id, PartScore.part == part)
+        .where(Submission.state.in_(("scored", "queued", "running")))  # being scored anew: the old score stands
+        .options(joinedload(Submission.team), undefer(PartScore.unit_values))
+        .order_by(Submission.accepted_at, Submission.id)
+    )
+    rows = [(submission, score) for submission, score in session.execute(query)]
+    return [
+        (submission, to_scorecard(score))
+        for submission, score in rows
+        if until is None or submission.accepted_at <= until or submission.team.kind == "baseline"
+    ]
+
+
+def cards_of(session: Session, submission: Submission, parts: tuple[str, ...]) -> dict[str, Scorecard]:
+    """The scorecards of one submission, for the parts that may be shown."""
+    query = select(PartScore).where(PartScore.submission_id == submission.id, PartScore.part.in_(parts))
+    return {row.part: to_scorecard(row) for row in session.scalars(query.options(undefer(PartScore.unit_values)))}
+
+
+def score_data(card: Scorecard) -> dict[str, Any]:
+    """The metrics of a scorecard as the API gives them."""
+    return dict(card.to_json()["metrics"])
+
+
+def own_cards(session: Session, challenge: Challenge, submission: Submission, *, manages: bool) -> dict[str, Scorecard]:
+    """The scorecards of a submission that its team (or somebody who runs the challenge) may see.
+
+    In a challenge with a ladder a team sees on the public part what the ladder releases, and nothing else, until the
+    private scores are revealed.
+    """
+    cards = cards_of(session, submission, parts_visible(challenge, manages))
+    if challenge.ladder and not manages and not challenge.revealed_at and PUBLIC in cards:
+        cards[PUBLIC] = _as_released(cards[PUBLIC], released(session, challenge, submission))
+    return cards
+
+
+def released(session: Session, challenge: Challenge, submission: Submission) -> Released:
+    """What the ladder tells the team of a submission about it."""
+    of_team = [
+        (run, card) for run, card in challenge_scores(session, challenge, PUBLIC) if run.team_id == submission.team_id
+    ]
+    told = release([card for _, card in of_team], BENCHMARKS[challenge.benchmark].task.metrics[0])
+    return next(entry for (run, _), entry in zip(of_team, told, strict=True) if run.id == submission.id)
+
+
+def _as_released(card: Scorecard, shown: Released) -> Scorecard:
+    """The public scorecard with the primary metric as the ladder releases it, and nothing more."""
+    value = math.nan if shown.value is None else shown.value
+    score = Score(value, None, None, "none", "as the ladder releases it: only clear improvements show")
+    metrics = {next(iter(card.metrics)): score}
+    return replace(card, metrics=metrics, groups={}, confusion=None, pseudo={}, unit_ids=())
