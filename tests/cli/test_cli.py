@@ -26,6 +26,7 @@ VERBS = (
         "demo",
     ),
     *("episodes", "reproduce", "backbones"),
+    *("serve", "worker", "challenge", "submit"),
 )
 
 

@@ -9,6 +9,7 @@ import typer
 
 from fieldmark.cli import (
     backbones,
+    challenge,
     check,
     compare,
     demo,
@@ -22,7 +23,10 @@ from fieldmark.cli import (
     report,
     reproduce,
     score,
+    serve,
+    submit,
     truth,
+    worker,
     world,
 )
 from fieldmark.errors import FieldmarkError
@@ -52,6 +56,10 @@ for verb in (
     episodes,
     reproduce,
     backbones,
+    serve,
+    worker,
+    challenge,
+    submit,
     demo,
 ):
     verb.add_to(app)

@@ -1,0 +1,226 @@
+"""Challenges, their files, and one's own submissions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from fieldmark.challenge import audit, exports, phases, queue, rates, rights, submissions
+from fieldmark.challenge.api.auth import ApiOrganizer, Reader, Submitter
+from fieldmark.challenge.api.shapes import ChallengeOut, Done, FileOut, MeOut, QuotaOut, Refused, SubmissionOut
+from fieldmark.challenge.models import Challenge, DataFile, Submission, User, utc_now
+from fieldmark.challenge.phases import phase_at
+from fieldmark.challenge.refusals import NotThereError, RefusalError
+from fieldmark.challenge.rights import open_challenge
+from fieldmark.challenge.scores import own_cards
+from fieldmark.challenge.submissions import Entry
+from fieldmark.challenge.uploads import RunRefusedError, received
+from fieldmark.challenge.web.context import DatabaseOf, StorageOf, file_of, text_of
+from fieldmark.challenge.web.routes.taking_part import sent
+
+router = APIRouter(responses={404: {"model": Refused}})
+UPLOAD_FORM: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["run"],
+                    "properties": {
+                        "run": {"type": "string", "format": "binary", "description": "the run file, plain or gzip"},
+                        "title": {"type": "string"},
+                        "method": {"type": "string", "description": "how the run was made"},
+                        "external": {"type": "string", "enum": ["yes", "no"], "description": "external data used"},
+                        "external_note": {"type": "string", "description": "which, if any"},
+                        "once": {
+                            "type": "string",
+                            "description": "an idempotency key: the same key never makes a second submission",
+                        },
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+@router.get("/me", tags=["account"])
+def me(user: Reader) -> MeOut:
+    """Who the token belongs to."""
+    return MeOut.of(user)
+
+
+@router.get("/challenges", tags=["challenges"])
+def challenges(user: Reader, database: DatabaseOf) -> list[ChallengeOut]:
+    """The challenges you may see."""
+    with database.read() as session:
+        return [ChallengeOut.of(challenge) for challenge in rights.visible_challenges(session, user)]
+
+
+@router.get("/challenges/{slug}", tags=["challenges"])
+def challenge(slug: str, user: Reader, database: DatabaseOf) -> ChallengeOut:
+    """One challenge."""
+    with database.read() as session:
+        return ChallengeOut.of(open_challenge(session, user, slug))
+
+
+@router.get("/challenges/{slug}/data", tags=["challenges"])
+def files(slug: str, user: Reader, database: DatabaseOf) -> list[FileOut]:
+    """What there is to download."""
+    with database.read() as session:
+        return [FileOut.of(file) for file in open_challenge(session, user, slug).files]
+
+
+@router.get("/challenges/{slug}/data/{file_id}", tags=["challenges"], response_class=Response)
+def file(slug: str, file_id: int, user: Reader, database: DatabaseOf, storage: StorageOf) -> Response:
+    """A download, for those who accepted the rules."""
+    with database.read() as session:
+        found = open_challenge(session, user, slug)
+        wanted = session.get(DataFile, file_id)
+        if wanted is None or wanted.challenge_id != found.id:
+            raise NotThereError
+        rights.need_acceptance(session, user, found)
+    return sent(storage, wanted.path, wanted.name, wanted.size)
+
+
+@router.get("/challenges/{slug}/quota", tags=["submissions"])
+def quota(slug: str, user: Reader, database: DatabaseOf) -> QuotaOut:
+    """What your team may still hand in."""
+    with database.read() as session:
+        found = open_challenge(session, user, slug)
+        team, phase = rights.team_of(session, user, found), phase_at(found.phases, utc_now())
+        if team is None or phase is None:
+            raise NotThereError
+        return QuotaOut.of(phase, submissions.quota(session, team, phase, utc_now()))
+
+
+@router.get("/challenges/{slug}/submissions", tags=["submissions"])
+def own_submissions(slug: str, user: Reader, database: DatabaseOf) -> list[SubmissionOut]:
+    """The submissions of your team, newest first."""
+    with database.read() as session:
+        found = open_challenge(session, user, slug)
+        team = rights.team_of(session, user, found)
+        runs = submissions.team_submissions(session, team) if team else []
+        return [_out(session, user, found, run) for run in runs]
+
+
+@router.post(
+    "/challenges/{slug}/submissions",
+    tags=["submissions"],
+    status_code=201,
+    openapi_extra=UPLOAD_FORM,
+    response_model=SubmissionOut,
+    responses={status: {"model": Refused} for status in (409, 413, 422, 429)},
+)
+async def hand_in(
+    request: Request, slug: str, user: Submitter, database: DatabaseOf, storage: StorageOf
+) -> SubmissionOut | JSONResponse:
+    """Hands in a run. Mistakes are listed with their lines (422) and cost nothing."""
+    async with request.form(max_files=1, max_fields=20) as form:
+        return await run_in_threadpool(_hand_in, request, slug, user, database, storage, form)
+
+
+def _hand_in(
+    request: Request, slug: str, user: User, database: DatabaseOf, storage: StorageOf, form: FormData
+) -> SubmissionOut | JSONResponse:
+    with database.read() as session:
+        found = open_challenge(session, user, slug)
+    rates.count(database, rates.UPLOAD, str(user.id))
+    run: UploadFile | None = file_of(form, "run")
+    if run is None:
+        raise RefusalError("Send the run as a file in the field 'run'.")
+    entry = Entry(
+        title=text_of(form, "title"),
+        method=text_of(form, "method"),
+        external_data=text_of(form, "external") == "yes",
+        external_note=text_of(form, "external_note"),
+        idempotency_key=text_of(form, "once") or None,
+    )
+    try:
+        with received(run.file, run.filename or "run.csv", limit_mb=found.max_upload_mb) as upload:
+            arrived = request.state.arrived
+            accepted = submissions.hand_in(database, storage, user, found, upload, entry, arrived=arrived)
+    except RunRefusedError as error:
+        return JSONResponse({"error": str(error), "problems": error.problems}, status_code=error.status)
+    with database.read() as session:
+        return _out(session, user, found, session.get_one(Submission, accepted.id))
+
+
+@router.get("/challenges/{slug}/submissions/{submission_id}", tags=["submissions"])
+def submission(slug: str, submission_id: int, user: Reader, database: DatabaseOf) -> SubmissionOut:
+    """One submission: where it stands, and what it scored."""
+    with database.read() as session:
+        found = open_challenge(session, user, slug)
+        return _out(session, user, found, rights.open_submission(session, user, found, submission_id))
+
+
+@router.post("/challenges/{slug}/submissions/{submission_id}/select", tags=["submissions"])
+def select(
+    slug: str, submission_id: int, user: Submitter, database: DatabaseOf, selected: Annotated[bool, Form()] = True
+) -> Done:
+    """Chooses a run for the final ranking, or takes the choice back."""
+    with database.read() as session:
+        found = open_challenge(session, user, slug)
+    submissions.select_final(database, user, found, submission_id, selected)
+    return Done(done="selected" if selected else "unselected")
+
+
+@router.post("/challenges/{slug}/freeze", tags=["organizing"])
+def freeze(slug: str, user: ApiOrganizer, database: DatabaseOf, frozen: Annotated[bool, Form()] = True) -> Done:
+    """Freezes the public board, or lets it go on."""
+    phases.freeze(database, user, _managed(database, user, slug), frozen=frozen)
+    return Done(done="frozen" if frozen else "unfrozen")
+
+
+@router.post("/challenges/{slug}/reveal", tags=["organizing"])
+def reveal(slug: str, user: ApiOrganizer, database: DatabaseOf) -> Done:
+    """Reveals the private scores, for good."""
+    phases.reveal(database, user, _managed(database, user, slug))
+    return Done(done="revealed")
+
+
+@router.post("/challenges/{slug}/rescore", tags=["organizing"])
+def rescore(slug: str, user: ApiOrganizer, database: DatabaseOf) -> Done:
+    """Scores all runs anew; acceptance times stay."""
+    return Done(done="rescore", count=queue.rescore(database, user, _managed(database, user, slug)))
+
+
+@router.get("/challenges/{slug}/export", tags=["organizing"])
+def export(slug: str, user: ApiOrganizer, database: DatabaseOf) -> list[dict[str, Any]]:
+    """Every submission with all its scores."""
+    with database.read() as session:
+        return exports.export_rows(session, open_challenge(session, user, slug, manage=True))
+
+
+@router.get("/challenges/{slug}/audit", tags=["organizing"])
+def audit_log(slug: str, user: ApiOrganizer, database: DatabaseOf) -> list[dict[str, Any]]:
+    """Who did what, newest first."""
+    with database.read() as session:
+        found = open_challenge(session, user, slug, manage=True)
+        return [
+            {
+                "at": event.at.isoformat(),
+                "actor": event.actor,
+                "action": event.action,
+                "subject": event.subject,
+                "details": event.details,
+            }
+            for event in audit.events(session, found)
+        ]
+
+
+def _managed(database: DatabaseOf, user: User, slug: str) -> Challenge:
+    with database.read() as session:
+        return open_challenge(session, user, slug, manage=True)
+
+
+def _out(session: Session, user: User, found: Challenge, run: Submission) -> SubmissionOut:
+    manages = rights.manages(session, user, found)
+    return SubmissionOut.of(run, own_cards(session, found, run, manages=manages), queue.position(session, run))

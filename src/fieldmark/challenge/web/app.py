@@ -1,0 +1,137 @@
+"""The application: pages and API over one database and one file store."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from fieldmark.challenge import api
+from fieldmark.challenge.accounts import new_secret
+from fieldmark.challenge.database import Database
+from fieldmark.challenge.models import utc_now
+from fieldmark.challenge.refusals import NotThereError, RefusalError, TooOftenError
+from fieldmark.challenge.storage import Storage
+from fieldmark.challenge.web import boards
+from fieldmark.challenge.web.context import SignInFirstError, make_environment, render
+from fieldmark.challenge.web.routes import account, entrance, handing_in, new_challenge, organizing, taking_part
+from fieldmark.challenge.web.security import BodyLimit, FormGuard, SecureHeaders
+from fieldmark.challenge.worker import start_workers
+from fieldmark.version import __version__
+
+log = logging.getLogger(__name__)
+
+STATIC = Path(__file__).parent / "static"
+UPLOAD_MB = 512
+TITLES = {403: "Not from here", 404: "Nothing here", 405: "Not this way", 413: "Too large", 429: "Too often"}
+
+
+def create_app(
+    database: Database,
+    storage: Storage,
+    *,
+    public_url: str | None = None,
+    upload_mb: int = UPLOAD_MB,
+    workers: int = 0,
+) -> FastAPI:
+    """Makes the application.
+
+    Args:
+        database: The database, with its tables up to date.
+        storage: The file store.
+        public_url: The address people know the platform by; https there makes cookies secure.
+        upload_mb: The largest upload that any challenge may allow.
+        workers: How many workers run inside this process.
+    """
+    https = bool(public_url) and urlsplit(str(public_url)).scheme == "https"
+    app = FastAPI(
+        title="Fieldmark challenges",
+        version=__version__,
+        description="Challenges, submissions and boards. Tokens are made on the account page.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # its pages load scripts from elsewhere, which our policy forbids
+        redoc_url=None,
+        lifespan=_lifespan(database, storage, workers),
+    )
+    app.state.database, app.state.storage = database, storage
+    app.state.public_url, app.state.upload_mb = public_url, upload_mb
+    app.state.guard = FormGuard(
+        database.setting("form-secret", lambda: new_secret().encode()), https=https, public_url=public_url
+    )
+    app.state.templates = make_environment()
+    for area in (entrance, account, taking_part, handing_in, boards, new_challenge, organizing):
+        app.include_router(area.router, include_in_schema=False)
+    app.include_router(api.make_router())
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    _add_refusals(app)
+
+    @app.middleware("http")
+    async def _arrival(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        request.state.arrived = utc_now()  # deadlines go by this, not by when an upload ends
+        return await call_next(request)
+
+    app.add_middleware(BodyLimit, upload_mb=upload_mb)
+    app.add_middleware(SecureHeaders, https=https)
+    return app
+
+
+def _lifespan(
+    database: Database, storage: Storage, workers: int
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        stop = threading.Event()
+        threads = start_workers(database, storage, stop, jobs=workers) if workers else []
+        yield
+        stop.set()
+        for thread in threads:
+            thread.join(timeout=10)
+
+    return lifespan
+
+
+def _add_refusals(app: FastAPI) -> None:
+    @app.exception_handler(RefusalError)
+    async def refused(request: Request, error: RefusalError) -> Response:
+        headers = {"retry-after": str(error.retry_after_s)} if isinstance(error, TooOftenError) else {}
+        return _answer(request, error.status, str(error), headers)
+
+    @app.exception_handler(SignInFirstError)
+    async def sign_in(request: Request, error: SignInFirstError) -> Response:
+        target = request.url.path if request.method == "GET" else "/"
+        return RedirectResponse(f"/login?next={quote(target)}", status_code=303)
+
+    @app.exception_handler(HTTPException)
+    async def plain(request: Request, error: HTTPException) -> Response:
+        sentence = str(NotThereError()) if error.status_code == 404 else str(error.detail)
+        return _answer(request, error.status_code, sentence, dict(error.headers or {}))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        if any(problem["loc"][:1] == ("path",) for problem in error.errors()):
+            return _answer(request, 404, str(NotThereError()), {})
+        listed = "; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in error.errors())
+        return _answer(request, 422, listed, {})
+
+    @app.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> Response:
+        log.exception("a fault of ours at %s %s", request.method, request.url.path, exc_info=error)
+        return _answer(request, 500, "Something went wrong on our side. It was noted.", {})
+
+
+def _answer(request: Request, status: int, sentence: str, headers: dict[str, str]) -> Response:
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": sentence}, status_code=status, headers=headers)
+    page = render(request, "error.html", status, status=status, title=TITLES.get(status, "No"), text=sentence)
+    page.headers.update(headers)
+    return page

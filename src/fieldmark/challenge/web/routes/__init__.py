@@ -1,0 +1,1 @@
+"""The pages by area; every route asks `rights` who may see it."""

@@ -1,0 +1,143 @@
+"""The form that makes a challenge."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from fastapi import APIRouter
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge import creating
+from fieldmark.challenge.models import User, utc_now
+from fieldmark.challenge.refusals import NotThereError, RefusalError
+from fieldmark.challenge.web.context import (
+    DatabaseOf,
+    FormOf,
+    StorageOf,
+    UserOf,
+    go,
+    moment_of,
+    number_of,
+    render,
+    text_of,
+    texts_of,
+)
+from fieldmark.challenge.web.routes.organizing import kept_files
+from fieldmark.errors import FieldmarkError
+
+router = APIRouter()
+FIELDS = (
+    "slug",
+    "title",
+    "summary",
+    "description",
+    "rules",
+    "benchmark",
+    "data",
+    "public_share",
+    "seed",
+    "starts",
+    "ends",
+    "daily",
+    "total",
+    "needs_run_without_external",
+    "ladder",
+    "published",
+)
+
+
+@router.get("/organize/new")
+def new_page(request: Request, user: UserOf) -> Response:
+    _need_organizer(user)
+    now = utc_now().replace(second=0, microsecond=0, tzinfo=None)
+    values = dict.fromkeys(FIELDS, "") | {
+        "rules": creating.RULES,
+        "benchmark": "folder",
+        "public_share": "0.3",
+        "seed": "0",
+        "starts": now.isoformat(timespec="minutes"),
+        "ends": (now + dt.timedelta(days=30)).isoformat(timespec="minutes"),
+        "daily": "5",
+        "total": "100",
+    }
+    return _page(request, user, values)
+
+
+@router.post("/organize/new")
+def new(request: Request, user: UserOf, database: DatabaseOf, storage: StorageOf, form: FormOf) -> Response:
+    _need_organizer(user)
+    try:
+        wanted = creating.NewChallenge(
+            slug=text_of(form, "slug"),
+            benchmark=text_of(form, "benchmark"),
+            title=text_of(form, "title"),
+            summary=text_of(form, "summary"),
+            description=text_of(form, "description"),
+            rules=text_of(form, "rules") or creating.RULES,
+            public_share=_share(form),
+            seed=number_of(form, "seed", "The seed"),
+            starts_at=moment_of(form, "starts", "The beginning"),
+            ends_at=moment_of(form, "ends", "The end"),
+            daily_limit=number_of(form, "daily", "The limit per day"),
+            total_limit=number_of(form, "total", "The limit in all"),
+            needs_run_without_external=text_of(form, "needs_run_without_external") == "yes",
+            ladder=text_of(form, "ladder") == "yes",
+            published=text_of(form, "published") == "yes",
+        )
+        with kept_files(form, "truth", "classes", "media") as files, _material(user, form, files) as material:
+            challenge = creating.create_challenge(database, storage, user, wanted, material)
+    except FieldmarkError as error:
+        status = error.status if isinstance(error, RefusalError) else 400
+        return _page(request, user, texts_of(form, *FIELDS), status=status, error=_plain(error))
+    return go(f"/c/{challenge.slug}/organize", "created")
+
+
+def _material(user: User, form: FormData, files: dict[str, Path]) -> AbstractContextManager[creating.Material]:
+    benchmark, data = text_of(form, "benchmark"), text_of(form, "data").strip()
+    if data:
+        # A folder of the server may be anything: naming one is for those who run the server.
+        if user.role != "admin":
+            raise RefusalError("Only an admin may name a folder of the server; upload the truth as CSV instead.")
+        return creating.material_of_release(benchmark, data)
+    if "truth" not in files:
+        raise RefusalError("Upload the truth as CSV (id, label, and unit where rows are not independent).")
+    return creating.material_of_files(benchmark, files["truth"], files.get("classes"), files.get("media"))
+
+
+def _share(form: FormData) -> float | None:
+    """The public share of the units; None where everything is public."""
+    text = text_of(form, "public_share").strip()
+    try:
+        return float(text) if text else None
+    except ValueError as error:
+        raise RefusalError(f"The public share: found {text[:40]!r}, expected a number such as 0.3.") from error
+
+
+def _plain(error: FieldmarkError) -> str:
+    """The sentence without the folder in which the server keeps uploads for a moment."""
+    return re.sub(r"\S*fieldmark-\w+-[^/\s]*/(truth/)?", "", str(error))
+
+
+def _page(request: Request, user: User, values: dict[str, str], *, status: int = 200, error: str = "") -> Response:
+    hosted = [(name, BENCHMARKS.about(name)) for name in BENCHMARKS if not name.endswith("/segmentation")]
+    may_name_folder = user.role == "admin"
+    return render(
+        request,
+        "challenge_new.html",
+        status,
+        benchmarks=hosted,
+        may_name_folder=may_name_folder,
+        values=values,
+        error=error,
+    )
+
+
+def _need_organizer(user: User) -> None:
+    if user.role not in ("organizer", "admin"):
+        raise NotThereError

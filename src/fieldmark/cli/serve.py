@@ -1,0 +1,57 @@
+"""`fieldmark serve`: the challenge platform."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Folder = Annotated[Path, typer.Option(help="Where SQLite and the files are kept.")]
+DatabaseUrl = Annotated[
+    str | None, typer.Option("--database", help="Another database: postgresql+psycopg://user:password@host/name.")
+]
+FilesUrl = Annotated[
+    str | None, typer.Option("--files", help="Another place for files: a folder, or s3://bucket/path.")
+]
+DEFAULT_FOLDER = Path("fieldmark-challenges")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("serve", epilog="Example: `fieldmark serve --port 8000`")(serve)
+
+
+def serve(
+    folder: Folder = DEFAULT_FOLDER,
+    database: DatabaseUrl = None,
+    files: FilesUrl = None,
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on.")] = 8000,
+    public_url: Annotated[
+        str | None, typer.Option(help="The address people know it by, such as https://challenge.example.org.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Workers inside this process; 0 if others score.")] = 1,
+    demo: Annotated[bool, typer.Option(help="Make the demo challenge on an empty platform.")] = True,
+    trust_proxy: Annotated[
+        str | None, typer.Option(help="The address of the proxy in front, whose word on client addresses is taken.")
+    ] = None,
+) -> None:
+    """Host challenges: teams, limits, hidden labels, public and private boards."""
+    from fieldmark.registry import require
+
+    for module in ("fastapi", "sqlalchemy", "alembic", "argon2", "uvicorn"):
+        require(module, "The platform")
+    from fieldmark.challenge import demonstration, serving
+
+    serving.log_to_terminal()
+    with serving.open_platform(folder, database, files) as platform:
+        link = serving.first_admin(platform.database)
+        if demo and not demonstration.has_demo(platform.database):
+            demonstration.make_demo(platform.database, platform.storage, platform.account(None))
+        base = (public_url or f"http://{host}:{port}").rstrip("/")
+        print(f"Fieldmark challenges: {base}", flush=True)
+        if link:
+            print(f"Set the password of the account 'admin' (works once, for a day): {base}/reset/{link}", flush=True)
+        serving.serve(
+            platform, host=host, port=port, public_url=public_url, workers=workers, trusted_proxies=trust_proxy
+        )
