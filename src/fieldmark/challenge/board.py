@@ -170,7 +170,7 @@ def best_of_teams(entrants: Iterable[Entrant], metric: Metric) -> list[Entrant]:
             apart.append(entrant)
             continue
         held = kept.get(entrant.team)
-        if held is None or _upward(entrant, metric) > _upward(held, metric):
+        if held is None or upward(entrant, metric) > upward(held, metric):
             kept[entrant.team] = entrant
     return [*kept.values(), *apart]
 
@@ -185,7 +185,7 @@ def make_board(benchmark: str, part: str, entrants: Sequence[Entrant], *, metric
         metric: By which metric; the primary one if not given.
     """
     chosen = board_metric(benchmark, metric)
-    order = sorted(entrants, key=lambda one: (-_upward(one, chosen), one.accepted))
+    order = sorted(entrants, key=lambda one: (-upward(one, chosen), one.accepted))
     competing = [one for one in order if not one.unranked and not math.isnan(one.score(chosen.name).value)]
     reason = _incomparable(competing, chosen.name)
     rows = {one.id: Row(one, one.score(chosen.name)) for one in order}
@@ -206,9 +206,9 @@ def duel(benchmark: str, first: Entrant, second: Entrant, *, metric: str | None 
     if reason:
         return Duel(first, second, chosen, None, (0, 0, 0), {}, reason)
     apart = first.card.pseudo[chosen.name] - second.card.pseudo[chosen.name]
-    upward = apart if chosen.higher_is_better else -apart
+    gain = apart if chosen.higher_is_better else -apart
     slack = 1e-9 * float(np.abs(apart).max(initial=0.0))
-    ahead = int((upward > slack).sum()), int((upward < -slack).sum())
+    ahead = int((gain > slack).sum()), int((gain < -slack).sum())
     both = set(first.card.pseudo) & set(second.card.pseudo) - {chosen.name}
     others = [board_metric(benchmark, name) for name in first.card.metrics if name in both]
     return Duel(
@@ -221,8 +221,8 @@ def duel(benchmark: str, first: Entrant, second: Entrant, *, metric: str | None 
     )
 
 
-def _upward(entrant: Entrant, metric: Metric) -> float:
-    """The score so that more is better; undefined ones are worst of all."""
+def upward(entrant: Entrant, metric: Metric) -> float:
+    """The score of an entry turned so that more is better; an undefined one is worst of all."""
     value = entrant.score(metric.name).value
     if math.isnan(value):
         return -math.inf

@@ -1,0 +1,217 @@
+"""Boards of a challenge as somebody may see them.
+
+What is shown depends on who asks: private scores are for organizers until they are revealed, a frozen board stands
+still for participants, a Ladder lets only clear improvements through, and runs that are not on the board belong to
+their team. All of that is decided here, for the pages and for the API.
+
+Scorecards are read without their pseudo-values until it is known which of them are compared; whole boards are kept in
+memory under everything they depend on, so that many visitors cost one computation.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import polars as pl
+from sqlalchemy import select
+from sqlalchemy.orm import Session, joinedload
+
+from fieldmark.challenge.board import BASELINE, Board, Entrant, best_of_teams, board_metric, make_board, upward
+from fieldmark.challenge.finals import final_submissions
+from fieldmark.challenge.ladder import released_entrants
+from fieldmark.challenge.models import Challenge, PartScore, Submission, Team
+from fieldmark.challenge.parts import PRIVATE, PUBLIC
+from fieldmark.challenge.refusals import NotThereError
+from fieldmark.challenge.scores import parts_visible
+from fieldmark.scoring import Scorecard
+
+KEPT_BOARDS = 64
+NO_UNITS = pl.DataFrame({"unit": []}, schema={"unit": pl.String})
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Who looks at which part of a challenge.
+
+    Args:
+        challenge: The challenge.
+        part: public or private.
+        manages: Whether they run it.
+        team: Their team, if they have one.
+    """
+
+    challenge: Challenge
+    part: str
+    manages: bool
+    team: Team | None = None
+
+    @property
+    def until(self) -> dt.datetime | None:
+        """What was accepted later is not on the board; organizers see it move on."""
+        return None if self.manages else self.challenge.frozen_at
+
+    @property
+    def by_ladder(self) -> bool:
+        """Whether only what the Ladder releases may be shown."""
+        hidden = not self.challenge.revealed_at and not self.manages
+        return self.challenge.ladder and self.part == PUBLIC and hidden
+
+    @property
+    def whole(self) -> bool:
+        """Whether every scored run may be shown, not only those on the board."""
+        return self.manages or self.challenge.revealed_at is not None
+
+
+def look(challenge: Challenge, part: str | None, *, manages: bool, team: Team | None = None) -> Sight:
+    """The part somebody asked for, if they may see it; without a wish, the one that counts now.
+
+    Raises:
+        NotThereError: When the part is not for them, or does not exist.
+    """
+    there = (PUBLIC,) if challenge.units_public == challenge.units else (PUBLIC, PRIVATE)
+    visible = [one for one in parts_visible(challenge, manages) if one in there]
+    if part is None:
+        part = PRIVATE if challenge.revealed_at and PRIVATE in visible else PUBLIC
+    if part not in visible:
+        raise NotThereError
+    return Sight(challenge, part, manages, team)
+
+
+def board_of(session: Session, sight: Sight, metric: str | None = None) -> Board:
+    """The board: one entry per team, and the baselines.
+
+    The public board takes a team's best run; the private one the best of those that count in the end.
+    """
+    challenge = sight.challenge
+    chosen = board_metric(challenge.benchmark, None if sight.by_ladder else metric)
+    entered = _entered(session, sight)
+    if sight.part == PRIVATE:
+        finals = {str(final.submission.id): final for final in final_submissions(session, challenge)}
+        entered = [
+            one if one.unranked else replace(one, unranked=finals[one.id].reason)
+            for one in entered
+            if one.unranked or one.id in finals
+        ]
+    key = ("board", challenge.id, sight.part, sight.by_ladder, chosen.name, _state(session, sight, entered))
+
+    def make() -> Board:
+        if sight.by_ladder:
+            shown = released_entrants(_with_units(session, sight, entered), chosen)
+        else:
+            shown = _with_units(session, sight, best_of_teams(entered, chosen))
+        return make_board(challenge.benchmark, sight.part, shown, metric=chosen.name)
+
+    return _KEPT.get(key, make)
+
+
+def entries_of(session: Session, sight: Sight) -> list[Entrant]:
+    """The entries somebody may look at one by one: those on the board, their own, and in the end all of them.
+
+    They come without pseudo-values, best first.
+    """
+    metric = board_metric(sight.challenge.benchmark)
+    board = [row.entrant for row in board_of(session, sight).rows]
+    if sight.by_ladder:
+        return board
+    shown = {one.id for one in board}
+    own = sight.team.name if sight.team is not None else None
+    found = [one for one in _entered(session, sight) if sight.whole or one.id in shown or one.team == own]
+    return sorted(found, key=lambda one: (-upward(one, metric), one.accepted))
+
+
+def entry_of(session: Session, sight: Sight, entry_id: str) -> Entrant:
+    """One entry with its pseudo-values.
+
+    Raises:
+        NotThereError: When there is none that they may see.
+    """
+    found = next((one for one in entries_of(session, sight) if one.id == entry_id), None)
+    if found is None:
+        raise NotThereError
+    return found if sight.by_ladder else _with_units(session, sight, [found])[0]
+
+
+def submission_of(session: Session, entrant: Entrant) -> Submission:
+    """The submission behind an entry."""
+    return session.get_one(Submission, int(entrant.id))
+
+
+def _entered(session: Session, sight: Sight) -> list[Entrant]:
+    """Every scored run that the board may draw on, in the order of acceptance, without pseudo-values."""
+    query = (
+        select(Submission, PartScore)
+        .join(PartScore, PartScore.submission_id == Submission.id)
+        .where(Submission.challenge_id == sight.challenge.id, PartScore.part == sight.part)
+        .where(Submission.state.in_(("scored", "queued", "running")))  # being scored anew: the old score stands
+        .options(joinedload(Submission.team))
+        .order_by(Submission.accepted_at, Submission.id)
+    )
+    until = sight.until
+    return [
+        Entrant(
+            id=str(submission.id),
+            team=submission.team.name,
+            title=submission.title or submission.filename,
+            card=Scorecard.from_data(score.card, NO_UNITS),
+            accepted=submission.accepted_at,
+            external_data=submission.external_data,
+            unranked=BASELINE if submission.team.kind == "baseline" else "",
+        )
+        for submission, score in session.execute(query)
+        if until is None or submission.accepted_at <= until or submission.team.kind == "baseline"
+    ]
+
+
+def _with_units(session: Session, sight: Sight, entrants: Sequence[Entrant]) -> list[Entrant]:
+    """The same entries with their pseudo-values."""
+    query = select(PartScore.submission_id, PartScore.unit_values).where(
+        PartScore.part == sight.part, PartScore.submission_id.in_([int(one.id) for one in entrants])
+    )
+    units = {str(number): pl.read_parquet(io.BytesIO(values)) for number, values in session.execute(query)}
+    filled = []
+    for one in entrants:
+        table = units[one.id]
+        pseudo = {name: table[name].to_numpy() for name in table.columns if name != "unit"}
+        filled.append(replace(one, card=replace(one.card, pseudo=pseudo, unit_ids=tuple(table["unit"]))))
+    return filled
+
+
+def _state(session: Session, sight: Sight, entered: Sequence[Entrant]) -> Hashable:
+    """All that a board depends on: which runs, scored when, under which names."""
+    query = select(PartScore.submission_id, PartScore.scored_at).where(
+        PartScore.part == sight.part, PartScore.submission_id.in_([int(one.id) for one in entered])
+    )
+    scored = {str(number): at for number, at in session.execute(query)}
+    return tuple((one.id, one.team, one.title, one.unranked, scored[one.id]) for one in entered)
+
+
+class _Kept:
+    """The boards that were asked for last."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._boards: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        with self._lock:
+            if key in self._boards:
+                self._boards.move_to_end(key)
+                found: T = self._boards[key]
+                return found
+        made = make()
+        with self._lock:
+            self._boards[key] = made
+            while len(self._boards) > self._most:
+                self._boards.popitem(last=False)
+        return made
+
+
+_KEPT = _Kept(KEPT_BOARDS)

@@ -1,0 +1,248 @@
+"""Pages that only look: board, entry, comparison, receipts, and the planner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Query
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge import boards, planner, receipts, rights
+from fieldmark.challenge.board import Board, board_metric, duel
+from fieldmark.challenge.boards import Sight
+from fieldmark.challenge.database import Database
+from fieldmark.challenge.models import Challenge, Submission, Team
+from fieldmark.challenge.parts import PRIVATE, PUBLIC
+from fieldmark.challenge.refusals import NotThereError
+from fieldmark.challenge.scores import cards_of, parts_visible
+from fieldmark.challenge.web import pictures
+from fieldmark.challenge.web.context import DatabaseOf, UserOf, Viewer, ViewerOf, render
+from fieldmark.errors import FieldmarkError, MisuseError
+from fieldmark.scoring import Scorecard
+
+router = APIRouter()
+T = TypeVar("T")
+RECEIPT_KEY = "receipt-key"
+PartWanted = Annotated[str | None, Query(alias="part", max_length=16)]
+MetricWanted = Annotated[str | None, Query(alias="metric", max_length=64)]
+
+
+def sight_of(session: Session, viewer: Viewer, slug: str, part: str | None) -> Sight:
+    """A part of a challenge as the viewer may see it."""
+    challenge = rights.open_challenge(session, viewer.user, slug)
+    manages = rights.manages(session, viewer.user, challenge)
+    return boards.look(challenge, part, manages=manages, team=rights.team_of(session, viewer.user, challenge))
+
+
+@router.get("/c/{slug}/board")
+def board(
+    request: Request, slug: str, database: DatabaseOf, viewer: ViewerOf, part: PartWanted = None,
+    metric: MetricWanted = None,
+) -> HTMLResponse:  # fmt: skip
+    """The leaderboard, with what cannot be told apart."""
+    with database.read() as session:
+        sight = sight_of(session, viewer, slug, part)
+        found = _board(session, sight, metric)
+        entries = boards.entries_of(session, sight)
+        public = {}
+        if sight.part == PRIVATE:
+            before = boards.board_of(session, boards.look(sight.challenge, PUBLIC, manages=sight.manages))
+            public = {row.entrant.team: row.place for row in before.rows if row.place is not None}
+        return render(
+            request,
+            "board.html",
+            **_shared(sight),
+            board=found,
+            metrics=[found.metric] if sight.by_ladder else list(BENCHMARKS[sight.challenge.benchmark].task.metrics),
+            whiskers=pictures.whiskers(found),
+            public=public,
+            progress=pictures.progress(sight, entries, found.metric),
+            runs=pictures.runs(sight, entries, found.metric),
+            total=len(entries),
+        )
+
+
+@router.get("/c/{slug}/entries/{entry}")
+def entry(
+    request: Request, slug: str, entry: int, database: DatabaseOf, viewer: ViewerOf, part: PartWanted = None
+) -> HTMLResponse:
+    """One entry: its scores, and how they differ by site or month."""
+    with database.read() as session:
+        sight = sight_of(session, viewer, slug, part)
+        found = boards.entry_of(session, sight, str(entry))
+        declared = BENCHMARKS[sight.challenge.benchmark].task.metrics
+        row = next((row for row in boards.board_of(session, sight).rows if row.entrant.id == found.id), None)
+        return render(
+            request,
+            "entry.html",
+            **_shared(sight),
+            one=found,
+            row=row,
+            s=boards.submission_of(session, found),
+            metrics=[metric for metric in declared if metric.name in found.card.metrics],
+            breakdowns=pictures.breakdowns([found], declared[0]),
+            others=[other for other in boards.entries_of(session, sight) if other.id != found.id],
+            mine=sight.team is not None and sight.team.name == found.team,
+        )
+
+
+@router.get("/c/{slug}/compare")
+def compare(
+    request: Request, slug: str, database: DatabaseOf, viewer: ViewerOf, first: int | None = None,
+    second: int | None = None, part: PartWanted = None, metric: MetricWanted = None,
+) -> HTMLResponse:  # fmt: skip
+    """Any two entries beside each other, paired over units."""
+    with database.read() as session:
+        sight = sight_of(session, viewer, slug, part)
+        entries = boards.entries_of(session, sight)
+        found = None
+        if first is not None and second is not None:
+            pair = [boards.entry_of(session, sight, str(one)) for one in (first, second)]
+            wanted = board_metric(sight.challenge.benchmark).name if sight.by_ladder else metric
+            found = _asked(lambda: duel(sight.challenge.benchmark, *pair, metric=wanted))
+        return render(
+            request,
+            "compare.html",
+            **_shared(sight),
+            entries=entries,
+            duel=found,
+            chosen=(first, second),
+            metrics={one.name: one for one in BENCHMARKS[sight.challenge.benchmark].task.metrics},
+            picture=pictures.differences(found) if found is not None else "",
+            breakdowns=pictures.breakdowns([found.first, found.second], found.metric) if found is not None else [],
+        )
+
+
+@router.get("/c/{slug}/submissions/{number}/receipt.json")
+def receipt(slug: str, number: int, database: DatabaseOf, viewer: ViewerOf, part: PartWanted = None) -> Response:
+    """The receipt of a score, for its team and for organizers."""
+    key = receipt_key(database)
+    with database.read() as session:
+        challenge = rights.open_challenge(session, viewer.user, slug)
+        submission = rights.open_submission(session, viewer.user, challenge, number)
+        manages = rights.manages(session, viewer.user, challenge)
+        sight = boards.look(challenge, part or PUBLIC, manages=manages, team=submission.team)
+        card = cards_of(session, submission, parts_visible(challenge, manages)).get(sight.part)
+        if card is None or sight.by_ladder or "scored" not in card.provenance:
+            raise NotThereError
+        made = receipts.make_receipt(
+            card,
+            challenge=challenge.slug,
+            submission=str(submission.id),
+            team=submission.team.name,
+            accepted=submission.accepted_at,
+            run_name=submission.filename,
+            key=key,
+        )
+    name = f"receipt-{slug}-{number}-{sight.part}.json"
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(json.dumps(made, indent=2) + "\n", media_type="application/json", headers=headers)
+
+
+@router.get("/receipt-key.txt")
+def receipt_key_page(database: DatabaseOf) -> PlainTextResponse:
+    """The key that this server signs receipts with, for `fieldmark score --verify --signer`."""
+    key = receipt_key(database)
+    return PlainTextResponse(receipts.public_fingerprint(key) + "\n" if key else "receipts are not signed\n")
+
+
+@router.get("/organize/plan")
+def plan_ahead(
+    request: Request, user: UserOf, units: int = 500, score: float = 0.5, entries: int = 10,
+    correlation: float = planner.USUAL_CORRELATION, difference: float = 0.02, public_share: float = 0.3,
+) -> HTMLResponse:  # fmt: skip
+    """What a test set could tell, before there is a challenge."""
+    if user.role not in ("organizer", "admin"):
+        raise NotThereError
+    metric = board_metric("folder", "top_1")
+    share = min(max(public_share, 0.0), 1.0)
+    parts = {"all": units, PUBLIC: round(units * share), PRIVATE: units - round(units * share)}
+    wishes = {"units": units, "score": score, "entries": entries, "correlation": correlation}
+    wishes |= {"difference": difference, "public_share": public_share}
+    try:
+        spread = planner.assumed_spread(score, correlation=correlation)
+        made = pictures.planned(spread, parts, metric, entries=entries, difference=difference)
+    except FieldmarkError as error:
+        shared: dict[str, Any] = {
+            "c": None,
+            "wishes": wishes,
+            "made": None,
+            "error": str(error),
+            "metric": metric,
+            "measured": 0,
+        }
+        return render(request, "plan.html", 400, **shared)
+    shared = {"c": None, "wishes": wishes, "made": made, "error": "", "metric": metric, "measured": 0}
+    return render(request, "plan.html", **shared)
+
+
+@router.get("/c/{slug}/organize/plan")
+def plan(
+    request: Request, slug: str, database: DatabaseOf, user: UserOf, score: float = 0.5, entries: int = 10,
+    correlation: float = planner.USUAL_CORRELATION, difference: float = 0.02,
+) -> HTMLResponse:  # fmt: skip
+    """What the test set of a challenge can tell, from its baselines where it has some."""
+    with database.read() as session:
+        challenge = rights.open_challenge(session, user, slug, manage=True)
+        metric = board_metric(challenge.benchmark)
+        shared = _shared(Sight(challenge, PUBLIC, True, rights.team_of(session, user, challenge)))
+        parts = {"all": challenge.units, PUBLIC: challenge.units_public}
+        parts[PRIVATE] = challenge.units - challenge.units_public
+        wishes = {"score": score, "entries": entries, "correlation": correlation, "difference": difference}
+        try:
+            measured = _baseline_cards(session, challenge)
+            if measured:
+                spread = planner.measured_spread(measured[0], metric, measured[1] if len(measured) > 1 else None)
+            else:
+                spread = planner.assumed_spread(score, correlation=correlation)
+            made = pictures.planned(spread, parts, metric, entries=entries, difference=difference)
+        except FieldmarkError as error:
+            return render(
+                request, "plan.html", 400, **shared, wishes=wishes, made=None, error=str(error), metric=metric
+            )
+        return render(
+            request, "plan.html", **shared, wishes=wishes, made=made, error="", metric=metric, measured=len(measured)
+        )
+
+
+def receipt_key(database: Database) -> bytes | None:
+    """The key of this server, made once; None where the package for signatures is missing."""
+    return database.setting(RECEIPT_KEY, receipts.new_key) if receipts.can_sign() else None
+
+
+def _shared(sight: Sight) -> dict[str, Any]:
+    """What every page of a challenge gets."""
+    parts = parts_visible(sight.challenge, sight.manages)
+    there = parts if sight.challenge.units_public < sight.challenge.units else (PUBLIC,)
+    return {"c": sight.challenge, "manages": sight.manages, "team": sight.team, "part": sight.part, "parts": there}
+
+
+def _board(session: Session, sight: Sight, metric: str | None) -> Board:
+    return _asked(lambda: boards.board_of(session, sight, metric))
+
+
+def _asked(make: Callable[[], T]) -> T:
+    """What was asked for by name may not exist, which is nothing there rather than a fault."""
+    try:
+        return make()
+    except MisuseError as error:
+        raise NotThereError from error
+
+
+def _baseline_cards(session: Session, challenge: Challenge) -> list[Scorecard]:
+    """The scorecards of up to two baselines on the part with the most units."""
+    part = PRIVATE if challenge.units - challenge.units_public > challenge.units_public else PUBLIC
+    query = (
+        select(Submission)
+        .join(Team, Team.id == Submission.team_id)
+        .where(Submission.challenge_id == challenge.id, Team.kind == "baseline", Submission.state == "scored")
+        .order_by(Submission.accepted_at, Submission.id)
+    )
+    cards = [cards_of(session, submission, (part,)).get(part) for submission in session.scalars(query).all()[:2]]
+    return [card for card in cards if card is not None]

@@ -1,0 +1,122 @@
+"""The charts of the pages, from boards and entries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.benchmarks.declarations import Metric
+from fieldmark.challenge import charts, planner
+from fieldmark.challenge.axes import span_of
+from fieldmark.challenge.board import BASELINE, Board, Duel, Entrant, Row
+from fieldmark.challenge.boards import Sight
+from fieldmark.scoring import Score
+from fieldmark.stats.comparison import Difference
+
+MOST_BARS = 60
+# A breakdown into more values than this is a wall of dots.
+MOST_GROUPS = 40
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What the planner's page shows."""
+
+    plans: dict[str, planner.Plan]
+    spread: planner.Spread
+    swap: float | None
+    needed: int
+    curve: Markup
+
+
+def kind_of(row: Row) -> str:
+    """The class of a row's mark."""
+    if row.entrant.unranked == BASELINE:
+        return "baseline"
+    return "best" if row.among_best else "rest"
+
+
+def whiskers(board: Board) -> dict[str, Markup]:
+    """For each entry its score with the interval, all on the same rail."""
+    span = span_of([row.score for row in board.rows], board.metric)
+    return {row.entrant.id: charts.whisker(row.score, span, kind_of(row)) for row in board.rows}
+
+
+def progress(sight: Sight, entries: Sequence[Entrant], metric: Metric) -> Markup:
+    """Entries in time, with the best so far."""
+    own = sight.team.name if sight.team is not None else None
+    points = [
+        charts.Point(one.accepted, one.score(metric.name).value, one.team, one.team == own, one.unranked == BASELINE)
+        for one in entries
+    ]
+    if len({point.at for point in points}) < 2:
+        return Markup("")
+    return charts.progress("progress", "Progress over time", points, metric)
+
+
+def runs(sight: Sight, entries: Sequence[Entrant], metric: Metric) -> Markup:
+    """All runs as bars, with the second metric of the benchmark beside the first where both are shares."""
+    if len(entries) < 2:
+        return Markup("")
+    declared = BENCHMARKS[sight.challenge.benchmark].task.metrics
+    second = [other for other in declared if other.name != metric.name and other.is_share == metric.is_share]
+    shown = [metric, *second[:1]]
+    shown = [one for one in shown if all(one.name in entry.card.metrics for entry in entries)]
+    if metric not in shown:
+        return Markup("")
+    order = sorted(entries, key=lambda one: one.score(metric.name).value, reverse=metric.higher_is_better)
+    bars = [(_run_name(one), [one.score(each.name) for each in shown]) for one in order[:MOST_BARS]]
+    return charts.run_figure("runs", "Scores by run", bars, shown)
+
+
+def breakdowns(entries: Sequence[Entrant], metric: Metric) -> list[tuple[str, Markup]]:
+    """The score by each value of each column the benchmark names: site, month."""
+    found = []
+    for column, by_value in entries[0].card.groups.items():
+        values = [value for value, scores in by_value.items() if metric.name in scores][:MOST_GROUPS]
+        rows = []
+        for value in values:
+            others = [one.card.groups.get(column, {}).get(value, {}).get(metric.name) for one in entries]
+            scores = [score or Score(float("nan"), None, None, "none") for score in others]
+            rows.append((value, scores, "rest"))
+        if len(rows) > 1:
+            title = f"{charts.metric_title(metric.name)} by {column}"
+            names = [_run_name(one) for one in entries]
+            chart = charts.intervals(f"by-{column}", title, rows, metric, series=names)
+            found.append((column, chart))
+    return found
+
+
+def differences(found: Duel) -> Markup:
+    """The difference of two entries by each metric, with its interval around no difference."""
+    declared = {metric.name: metric for metric in BENCHMARKS[found.first.card.benchmark].task.metrics}
+    pairs: dict[str, Difference] = {} if found.difference is None else {found.metric.name: found.difference}
+    pairs |= {name: pair for name, pair in found.others.items() if declared[name].is_share == found.metric.is_share}
+    if not pairs:
+        return Markup("")
+    rows = []
+    for name, pair in pairs.items():
+        score = Score(pair.value, pair.interval.low, pair.interval.high, pair.interval.method)
+        rows.append((charts.metric_title(name), [score], "best" if pair.p_value < 0.05 else "rest"))
+    title = f"{_run_name(found.first)} minus {_run_name(found.second)}"
+    return charts.intervals("difference", title, rows, found.metric, zero=True)
+
+
+def planned(
+    spread: planner.Spread, parts: Mapping[str, int], metric: Metric, *, entries: int, difference: float
+) -> Planned:
+    """The plans for all parts that have units, and what follows for a difference of interest."""
+    plans = {name: planner.plan(units, spread, entries=entries) for name, units in parts.items() if units}
+    swap = None
+    if len(plans) == len(parts):
+        swap = planner.chance_of_swap(difference, spread, public=parts["public"], private=parts["private"])
+    needed = planner.units_for(difference, spread, entries=entries)
+    curve = charts.curve("curve", "Smallest separable difference", spread, metric, units=parts["all"], entries=entries)
+    return Planned(plans, spread, swap, needed, curve)
+
+
+def _run_name(entrant: Entrant) -> str:
+    return entrant.title if entrant.unranked == BASELINE else f"{entrant.team}: {entrant.title}"
