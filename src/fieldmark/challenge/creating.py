@@ -98,10 +98,11 @@ def material_of_release(benchmark: str, data: str | Path, *, seed: int = 0) -> I
 def material_of_files(
     benchmark: str, truth: Path, classes: Path | None = None, media: Path | None = None
 ) -> Iterator[Material]:
-    """Takes the truth as `fieldmark score --truth` does."""
+    """Takes the truth as `fieldmark score --truth` does; without classes, those that it names are all there are."""
     _check_hosted(benchmark)
     with tempfile.TemporaryDirectory(prefix="fieldmark-challenge-") as name:
-        given_truth(BENCHMARKS[benchmark].task, truth, classes, media)  # says what is wrong, by the names as given
+        _, labels, _ = given_truth(BENCHMARKS[benchmark].task, truth, classes, media)
+        pl.DataFrame({"label": labels.names}).write_csv(Path(name) / CLASSES_FILE)
         for source, target in ((truth, TRUTH_FILE), (classes, CLASSES_FILE), (media, MEDIA_FILE)):
             if source is not None:
                 shutil.copyfile(source, Path(name) / target)

@@ -47,7 +47,7 @@ def main(folder: Path) -> None:
     limit(job["memory_mb"], job["cpu_s"], job["output_mb"])
 
     from fieldmark.challenge.parts import score_parts, truth_files
-    from fieldmark.challenge.uploads import problems_of
+    from fieldmark.challenge.problems import problems_of
     from fieldmark.errors import InputError
 
     out = folder / "out"

@@ -18,11 +18,11 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.models import Challenge
 from fieldmark.challenge.names import clean_filename
 from fieldmark.challenge.parts import truth_files
+from fieldmark.challenge.problems import problems_of
 from fieldmark.challenge.refusals import RefusalError, TooLargeError
 from fieldmark.challenge.storage import CHUNK, Storage
 from fieldmark.errors import InputError
 from fieldmark.labels import Labels
-from fieldmark.runs.problems import RunError
 from fieldmark.truths import given_truth
 
 MIB = 1 << 20
@@ -111,14 +111,6 @@ def check_run(wanted: Checklist, upload: Upload, *, limit_mb: int) -> None:
         task.run.read(upload.path, wanted.items, answer_labels(labels, unknown=task.unknown))
     except InputError as error:
         raise RunRefusedError(*problems_of(error)) from error
-
-
-def problems_of(error: InputError) -> tuple[list[dict[str, Any]], int]:
-    """The problems that an error lists as plain data, and how many there are in all."""
-    if isinstance(error, RunError):
-        return [{"line": line, "text": text[:400]} for line, text in error.problems], error.total
-    expected = f", expected {error.expected}" if error.expected else ""
-    return [{"line": error.line, "text": f"found {error.found}{expected}"[:400]}], 1
 
 
 def _check_kind(upload: Upload, limit_mb: int) -> None:

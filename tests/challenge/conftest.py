@@ -1,0 +1,130 @@
+"""Platforms for the tests: real databases of both kinds, a real file store, a small challenge."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from argon2 import PasswordHasher
+from sqlalchemy import text
+
+from fieldmark.challenge import accounts
+from fieldmark.challenge.database import Database
+from fieldmark.challenge.storage import Storage
+from tests.challenge.house import House, open_house
+
+BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
+KINDS = ("sqlite", "postgresql")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quick_passwords() -> Iterator[None]:
+    """The strength of argon2 is not under test, and takes time."""
+    accounts.HASHER, kept = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1), accounts.HASHER
+    yield
+    accounts.HASHER = kept
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """The address of a PostgreSQL server of our own, with the name of the database left out."""
+    if not BINARIES:
+        pytest.skip("there is no PostgreSQL under /usr/lib/postgresql")
+    folder = Path(tempfile.mkdtemp(prefix="fieldmark-pg-"))
+    # The server refuses to run as root.
+    run_as: list[str] = []
+    if os.geteuid() == 0:
+        run_as = ["runuser", "-u", "postgres", "--"]
+        postgres = pwd.getpwnam("postgres")
+        os.chown(folder, postgres.pw_uid, postgres.pw_gid)
+    binaries, data = BINARIES[0].parent, folder / "data"
+    initdb = [str(binaries / "initdb"), "-D", str(data), "-A", "trust", "-U", "postgres", "--no-sync"]
+    subprocess.run([*run_as, *initdb], check=True, capture_output=True, cwd="/")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "150"}
+    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+    control = [*run_as, str(binaries / "pg_ctl"), "-D", str(data)]
+    options = f"{options} -p {port} -k {folder} -c listen_addresses=127.0.0.1"
+    subprocess.run(
+        [*control, "-w", "-o", options, "-l", str(folder / "log"), "start"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+    )
+    yield f"postgresql+psycopg://postgres@127.0.0.1:{port}"
+    subprocess.run([*control, "-m", "immediate", "stop"], check=True, capture_output=True, cwd="/")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def empty_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file, to be copied."""
+    path = tmp_path_factory.mktemp("empty") / "empty.sqlite"
+    database = Database(f"sqlite:///{path}")
+    database.migrate()
+    with database.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def empty_postgresql(postgresql: str) -> str:
+    """The name of a migrated database on the server, to be copied."""
+    administer(postgresql, "CREATE DATABASE empty")
+    database = Database(f"{postgresql}/empty")
+    database.migrate()
+    database.close()
+    return "empty"
+
+
+def administer(server: str, statement: str) -> None:
+    database = Database(f"{server}/postgres")
+    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(statement))
+    database.close()
+
+
+@pytest.fixture(params=KINDS)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of an empty platform's database, of each kind in turn."""
+    if request.param == "sqlite":
+        shutil.copyfile(request.getfixturevalue("empty_sqlite"), tmp_path / "platform.sqlite")
+        yield f"sqlite:///{tmp_path / 'platform.sqlite'}"
+        return
+    server = request.getfixturevalue("postgresql")
+    template = request.getfixturevalue("empty_postgresql")
+    name = f"t{os.urandom(6).hex()}"
+    administer(server, f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield f"{server}/{name}"
+    administer(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def house(database_url: str, tmp_path: Path) -> Iterator[House]:
+    """A platform with a small challenge, on each database in turn."""
+    database = Database(database_url)
+    yield open_house(database, Storage(tmp_path / "files"), tmp_path)
+    database.close()
+
+
+@pytest.fixture
+def small_house(empty_sqlite: Path, tmp_path: Path) -> Iterator[House]:
+    """The same on SQLite only, for promises that have nothing to do with the database."""
+    shutil.copyfile(empty_sqlite, tmp_path / "platform.sqlite")
+    database = Database(f"sqlite:///{tmp_path / 'platform.sqlite'}")
+    yield open_house(database, Storage(tmp_path / "files"), tmp_path)
+    database.close()
