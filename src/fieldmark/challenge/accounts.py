@@ -172,6 +172,8 @@ def reset_is_valid(database: Database, secret: str) -> bool:
 
 def use_reset(database: Database, secret: str, password: str) -> User:
     """Sets a new password by a link; ends all sessions and tokens of the account, and all its other links."""
+    if not reset_is_valid(database, secret):
+        raise NotThereError
     check_password(password)
     now = utc_now()
     new_hash = HASHER.hash(password)

@@ -107,5 +107,7 @@ def delete_data_file(database: Database, storage: Storage, actor: User, challeng
 def count_states(session: Session, challenge: Challenge) -> dict[str, int]:
     """How many submissions are in each state."""
     query = select(Submission.state, func.count()).where(Submission.challenge_id == challenge.id)
-    found: dict[str, int] = dict(session.execute(query.group_by(Submission.state)).tuples().all())
-    return {state: found.get(state, 0) for state in STATES}
+    found: dict[str, int] = dict.fromkeys(STATES, 0)
+    for state, count in session.execute(query.group_by(Submission.state)):
+        found[state] = count
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -19,7 +19,6 @@ from starlette.staticfiles import StaticFiles
 from fieldmark.challenge import api
 from fieldmark.challenge.accounts import new_secret
 from fieldmark.challenge.database import Database
-from fieldmark.challenge.models import utc_now
 from fieldmark.challenge.refusals import NotThereError, RefusalError, TooOftenError
 from fieldmark.challenge.storage import Storage
 from fieldmark.challenge.web import boards
@@ -74,11 +73,6 @@ def create_app(
     app.include_router(api.make_router())
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     _add_refusals(app)
-
-    @app.middleware("http")
-    async def _arrival(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        request.state.arrived = utc_now()  # deadlines go by this, not by when an upload ends
-        return await call_next(request)
 
     app.add_middleware(BodyLimit, upload_mb=upload_mb)
     app.add_middleware(SecureHeaders, https=https)

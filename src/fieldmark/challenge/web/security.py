@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fieldmark.challenge.accounts import new_secret
+from fieldmark.challenge.models import utc_now
 from fieldmark.challenge.refusals import RefusalError, TooLargeError
 
 POLICY = "; ".join(
@@ -81,7 +82,10 @@ class SecureHeaders:
 
 
 class BodyLimit:
-    """Stops reading a request as soon as it is too large: a mebibyte for forms, the limit on uploads for files."""
+    """Stops reading a request as soon as it is too large: a mebibyte for forms, the limit on uploads for files.
+
+    It also notes when the request arrived (`request.state.arrived`): deadlines go by this, not by when an upload ends.
+    """
 
     def __init__(self, app: ASGIApp, *, upload_mb: int) -> None:
         self.app, self.upload_mb = app, upload_mb
@@ -90,6 +94,7 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        scope.setdefault("state", {})["arrived"] = utc_now()
         uploads = scope["path"].endswith(UPLOAD_ENDINGS)
         limit = self.upload_mb * MIB + PLAIN_FORM_BYTES if uploads else PLAIN_FORM_BYTES
         announced = Headers(scope=scope).get("content-length", "0")

@@ -72,7 +72,12 @@ def add_phase(request: Request, slug: str, user: UserOf, database: DatabaseOf, f
 def change_phase(
     request: Request, slug: str, phase_id: int, user: UserOf, database: DatabaseOf, form: FormOf
 ) -> Response:
-    return _do(request, slug, user, database, lambda c: _set_phase(database, user, c, form, phase_id), "saved")
+    def act(challenge: Challenge) -> None:
+        if phase_id not in {phase.id for phase in challenge.phases}:
+            raise NotThereError
+        _set_phase(database, user, challenge, form, phase_id)
+
+    return _do(request, slug, user, database, act, "saved")
 
 
 @router.post("/publish")
@@ -268,6 +273,7 @@ def _do(
     """Does what a form asks, or shows the page again with what is wrong with it."""
     with database.read() as session:
         challenge = open_challenge(session, user, slug, manage=True)
+        challenge.phases  # noqa: B018  (loaded while there is a session)
     try:
         act(challenge)
     except NotThereError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from fastapi import APIRouter
@@ -19,6 +20,7 @@ from fieldmark.challenge.rights import open_challenge
 from fieldmark.challenge.storage import Storage
 from fieldmark.challenge.web.context import DatabaseOf, FormOf, StorageOf, UserOf, ViewerOf, go, render, text_of
 
+log = logging.getLogger(__name__)
 router = APIRouter()
 
 
@@ -150,6 +152,9 @@ def join(request: Request, token: str, user: UserOf, database: DatabaseOf, form:
 
 def sent(storage: Storage, path: str, name: str, size: int) -> Response:
     """A stored file on its way to a browser, which keeps it and never shows it."""
+    if not storage.exists(path):  # said before the answer has begun
+        log.error("the file %s is missing from the store", path)
+        raise NotThereError
     headers = {"content-disposition": f'attachment; filename="{name}"', "content-length": str(size)}
     return StreamingResponse(storage.chunks(path), media_type="application/octet-stream", headers=headers)
 

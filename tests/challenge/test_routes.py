@@ -1,0 +1,236 @@
+"""Every route, for every role, with one's own objects and with those of others: 404 rather than 403."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from fieldmark.challenge import accounts, organizing, queue, teams
+from fieldmark.challenge.database import Database
+from fieldmark.challenge.models import ApiToken, Challenge, DataFile, Invitation, Submission
+from fieldmark.challenge.parts import score_parts, truth_files
+from fieldmark.challenge.storage import Storage
+from fieldmark.challenge.web.app import create_app
+from fieldmark.challenge.web.security import SESSION_COOKIE
+from tests.challenge.house import PASSWORD, House, open_house, run_text
+from tests.challenge.routes_table import MANAGERS, ROLES, TABLE
+
+CANARY = "zebra-canary"
+
+
+@dataclass
+class Street:
+    """A server with one person of each role, the objects of one team, and those of a challenge elsewhere."""
+
+    house: House
+    app: FastAPI
+    path: Path
+    cookies: dict[str, str]
+    tokens: dict[str, str]
+    own: dict[str, object]
+    foreign: dict[str, object]
+
+    def ask(self, role: str, route: str, values: dict[str, object], app: FastAPI | None = None):
+        """One request, with everything a page would send along."""
+        verb, _, path = route.partition(" ")
+        for name, value in values.items():
+            path = path.replace(f"{{{name}}}", str(value))
+        client = TestClient(app or self.app, raise_server_exceptions=False, follow_redirects=False)
+        if path.startswith("/api/"):
+            token = self.tokens.get(role)
+            headers = {"authorization": f"Bearer {token}"} if token else {}
+            query = {"first": values["entry"], "second": values["entry"]} if path.endswith("/compare") else {}
+            return client.request(verb, path, headers=headers, params=query)
+        if role in self.cookies:
+            client.cookies.set(SESSION_COOKIE, self.cookies[role])
+        form = None
+        if verb == "POST":
+            base = self.cookies.get(role) or "anonymous-form-secret"
+            if role not in self.cookies:
+                client.cookies.set("fieldmark_form", base)
+            form = {"csrf": self.app.state.guard._token(base), "accept": "yes"}
+        return client.request(verb, path, data=form)
+
+
+@pytest.fixture(scope="module")
+def street(empty_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Street]:
+    folder = tmp_path_factory.mktemp("street")
+    shutil.copyfile(empty_sqlite, folder / "platform.sqlite")
+    house = open_house(Database(f"sqlite:///{folder / 'platform.sqlite'}"), Storage(folder / "files"), folder)
+    house.person("stranger")
+    house.captain("member")
+    house.captain("rival")
+    house.person("elsewhere", role="organizer")
+    house.person("organizer", role="organizer")
+    organizing.add_organizer(house.database, house.admin, house.challenge, "organizer")
+    draft = house.make("draft", owner=house.people["elsewhere"], published=False)
+    own = _objects(house, "member", house.challenge)
+    teams.accept_rules(house.database, house.people["elsewhere"], draft)
+    teams.make_team(house.database, house.people["elsewhere"], draft, "elsewhere")
+    foreign = _objects(house, "elsewhere", draft)
+    own["user_id"], foreign["user_id"] = house.people["organizer"].id, house.people["rival"].id
+    own["token"] = teams.invite(house.database, house.people["member"], house.team(house.people["member"]))
+    cookies, tokens = {}, {}
+    for role in ROLES[1:]:
+        user = house.people[role]
+        cookies[role] = accounts.sign_in(house.database, user.name, PASSWORD)[1]
+        tokens[role] = accounts.make_token(house.database, user, "all", accounts.SCOPES)
+    with house.database.read() as session:
+        newest = session.query(ApiToken).filter_by(user_id=house.people["member"].id).one()
+    own["token_id"] = newest.id
+    app = create_app(house.database, house.storage)
+    with house.database.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    yield Street(house, app, folder / "platform.sqlite", cookies, tokens, own, foreign)
+    house.database.close()
+
+
+def _objects(house: House, name: str, challenge: Challenge) -> dict[str, object]:
+    """A scored submission, an invitation, a phase and a file."""
+    user = house.people[name]
+    run = house.hand_in(user, run_text(right=40), challenge=challenge, title=CANARY, method=CANARY)
+    claimed = queue.claim(house.database, "w")
+    truth = house.storage.fetch_folder(challenge.truth_path, house.folder / challenge.slug)
+    (house.folder / "run.csv").write_text(run_text(right=40))
+    queue.finish(house.database, claimed, score_parts("folder", house.folder / "run.csv", truth_files(truth)))
+    with house.database.read() as session:
+        mine = session.get_one(Challenge, challenge.id)
+        team = session.get_one(Submission, run.id).team
+        phase = mine.phases[0].id
+        file = session.query(DataFile).filter_by(challenge_id=challenge.id).first().id
+    teams.invite(house.database, user, team)
+    with house.database.read() as session:
+        invitation = session.query(Invitation).filter_by(team_id=team.id).one().id
+    return {
+        "slug": challenge.slug,
+        "submission_id": run.id,
+        "number": run.id,
+        "entry": run.id,
+        "invitation_id": invitation,
+        "phase_id": phase,
+        "file_id": file,
+    }
+
+
+def all_routes(app: FastAPI) -> set[str]:
+    def walk(routes, prefix: str) -> Iterator[str]:
+        for route in routes:
+            if hasattr(route, "original_router"):
+                yield from walk(route.original_router.routes, prefix + route.include_context.prefix)
+            for verb in (getattr(route, "methods", None) or set()) - {"HEAD"}:
+                yield f"{verb} {prefix}{route.path}"
+
+    return set(walk(app.routes, ""))
+
+
+def is_denied(role: str, route: str, answer) -> bool:
+    """The one way in which nothing is given away: the same answer whether or not there is something."""
+    if role == "anonymous" and "/api/" in route:
+        return answer.status_code == 401
+    if role == "anonymous" and answer.status_code == 303:
+        return answer.headers["location"].startswith("/login")
+    return answer.status_code == 404
+
+
+def test_every_route_has_a_line_in_the_table(street: Street):
+    assert all_routes(street.app) == set(TABLE)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_who_may_not_is_told_nothing(street: Street, role):
+    for route, allowed in TABLE.items():
+        if role not in allowed:
+            answer = street.ask(role, route, street.own)
+            assert is_denied(role, route, answer), (role, route, answer.status_code)
+            assert CANARY not in answer.text
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_challenge_that_is_not_published_is_not_there(street: Street, role):
+    for route in TABLE:
+        if "{slug}" in route and role not in ("elsewhere", "admin"):
+            answer = street.ask(role, route, street.foreign)
+            assert is_denied(role, route, answer), (role, route, answer.status_code)
+            assert "draft" not in answer.text and CANARY not in answer.text
+
+
+@pytest.mark.parametrize("role", ["member", *sorted(MANAGERS)])
+def test_objects_of_another_challenge_are_not_reached_by_way_of_ones_own(street: Street, role):
+    ids = ("submission_id", "number", "entry", "invitation_id", "phase_id", "file_id", "user_id")
+    for route in TABLE:
+        named = [name for name in ids if f"{{{name}}}" in route]
+        if "{slug}" in route and named:
+            for values in ({**street.foreign, "slug": street.own["slug"]}, {**street.own, named[0]: 999_999}):
+                answer = street.ask(role, route, values)
+                assert answer.status_code == 404, (role, route, answer.status_code)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_who_may_is_let_in(street: Street, role, tmp_path):
+    for number, (route, allowed) in enumerate(TABLE.items()):
+        if role not in allowed:
+            continue
+        # Each request finds the street as it was: some of them change it.
+        copy = tmp_path / f"{number}.sqlite"
+        shutil.copyfile(street.path, copy)
+        street.app.state.database = Database(f"sqlite:///{copy}")
+        street.app.state.storage = Storage(shutil.copytree(street.house.storage.root, tmp_path / f"{number}"))
+        try:
+            values = street.own if "/reset/" not in route else {**street.own, "token": "no such link"}
+            answer = street.ask(role, route, values)
+        finally:
+            street.app.state.database.close()
+            street.app.state.database, street.app.state.storage = street.house.database, street.house.storage
+        if "/reset/{token}" in route:
+            assert answer.status_code == 404
+            continue
+        assert answer.status_code < 500 and answer.status_code not in (401, 403, 404), (role, route, answer.text[-800:])
+        if route.startswith("GET"):
+            assert answer.status_code in (200, 409), (role, route, answer.status_code)
+        elif role == "anonymous":
+            assert "/login" not in answer.headers.get("location", "")
+
+
+def test_a_token_reaches_no_further_than_its_scopes(street: Street):
+    user = street.house.people["organizer"]
+    secret = accounts.make_token(street.house.database, user, "look only", ["read"])
+    client = TestClient(street.app)
+    headers = {"authorization": f"Bearer {secret}"}
+    assert client.get("/api/v1/challenges/tiny", headers=headers).status_code == 200
+    for verb, path in (("POST", "submissions"), ("POST", "freeze"), ("GET", "export"), ("GET", "audit")):
+        assert client.request(verb, f"/api/v1/challenges/tiny/{path}", headers=headers).status_code == 404
+    with street.house.database.read() as session:
+        token = session.query(ApiToken).filter_by(name="look only").one()
+        assert secret not in (token.token_hash, token.shown) and token.used_at is not None
+    accounts.revoke_token(street.house.database, user, token.id)
+    assert client.get("/api/v1/me", headers=headers).status_code == 401
+
+
+def test_private_scores_are_nowhere_before_they_are_revealed(street: Street):
+    with street.house.database.read() as session:
+        run = session.get_one(Submission, street.own["submission_id"])
+        private = next(row for row in run.scores if row.part == "private")
+        public = next(row for row in run.scores if row.part == "public")
+    told = {f"{private.value:.4f}"[:6], f"{100 * private.value:.1f}"} - {f"{100 * public.value:.1f}"}
+    for role in ("anonymous", "stranger", "rival", "member"):
+        for route in TABLE:
+            if route.startswith("GET") and role in TABLE[route]:
+                for query in ("", "?part=private"):
+                    answer = street.ask(role, route + query, street.own)
+                    if answer.status_code == 200 and "{token}" not in route:
+                        assert not any(text in answer.text for text in told), (role, route)
+                        assert '"private": {' not in answer.text
+
+
+def test_the_api_is_described(street: Street):
+    described = TestClient(street.app).get("/api/openapi.json").json()
+    paths = {f"{verb.upper()} {path}" for path, verbs in described["paths"].items() for verb in verbs}
+    assert paths == {route for route in TABLE if "/api/v1/" in route}
+    upload = described["paths"]["/api/v1/challenges/{slug}/submissions"]["post"]
+    assert "multipart/form-data" in upload["requestBody"]["content"]
