@@ -45,6 +45,13 @@ class Scale:
         first = math.ceil(low / step - 1e-9)
         return [round(place * step, 12) for place in range(first, math.floor(high / step + 1e-9) + 1)]
 
+    def written(self, tick: float, metric: Metric, *, signed: bool = False) -> str:
+        """A tick with as many decimals as the ticks of this scale need."""
+        text = number(tick, metric, signed=signed)
+        if all(number(other, metric).endswith(".0") for other in self.ticks()):
+            return text.removesuffix(".0")
+        return text
+
 
 def span_of(
     scores: Sequence[Score], metric: Metric, *, zero: bool = False, from_zero: bool = False

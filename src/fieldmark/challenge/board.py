@@ -46,6 +46,18 @@ class Entrant:
     external_data: bool = False
     unranked: str = ""
 
+    @property
+    def name(self) -> str:
+        """How it is called beside others: by team and title, a baseline by its title."""
+        if self.unranked == BASELINE:
+            return self.title.removeprefix(f"{BASELINE}: ")
+        return f"{self.team}: {self.title}"
+
+    @property
+    def by(self) -> str:
+        """Who it stands for on a board: its team, or the baseline itself."""
+        return self.name if self.unranked == BASELINE else self.team
+
     def score(self, metric: str) -> Score:
         """Its score by a metric; undefined where the scorecard has none."""
         return self.card.metrics.get(metric, Score(math.nan, None, None, "none", "not computed"))
@@ -114,7 +126,8 @@ class Duel:
         first, second: The entries.
         metric: What they are compared by.
         difference: First minus second, with its paired interval; None with the reason where that cannot be said.
-        ahead: On how many units the first is better, on how many the second, on how many they are equal.
+        ahead: On how many units the first is better, on how many the second, on how many they are equal; it says
+            something of shares of items, where a unit speaks for itself.
         others: The same difference by every other metric that both have.
     """
 

@@ -22,6 +22,7 @@ WIDTH = 760
 ROW = 30
 # About how wide a character of the 13 px text is; names that would not fit are cut, and given in full as a title.
 CHARACTER = 7.2
+LONGEST_LABEL = 26
 SERIES = ("series-1", "series-2", "series-3")
 
 
@@ -36,9 +37,11 @@ class Point:
     baseline: bool = False
 
 
-def _svg(name: str, width: float, height: float, title: str, description: str, body: Sequence[str]) -> Markup:
+def _svg(
+    name: str, width: float, height: float, title: str, description: str, body: Sequence[str], cls: str = "chart"
+) -> Markup:
     return Markup(
-        f'<svg class="chart" role="img" aria-labelledby="{name}-title {name}-about" width="{width:.0f}" '
+        f'<svg class="{cls}" role="img" aria-labelledby="{name}-title {name}-about" width="{width:.0f}" '
         f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" xmlns="http://www.w3.org/2000/svg">'
         f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-about">{escape(description)}</desc>'
         + "".join(body)
@@ -109,7 +112,7 @@ def intervals(
     body = []
     for tick in scale.ticks():
         body.append(_line(scale(tick), top - 4, scale(tick), bottom, "zero" if zero and tick == 0 else "grid"))
-        body.append(_text(scale(tick), bottom + 18, number(tick, metric, signed=zero), "tick", anchor="middle"))
+        body.append(_text(scale(tick), bottom + 18, scale.written(tick, metric, signed=zero), "tick", anchor="middle"))
     for place, label in enumerate(series if len(series) > 1 else ()):
         body += [_dot(left + 16 + 200 * place, 12, f"dot {SERIES[place]}"), _text(left + 27 + 200 * place, 16, label)]
     for place, (label, own, kind) in enumerate(rows):
@@ -120,7 +123,8 @@ def intervals(
             cls = SERIES[step] if len(series) > 1 else kind
             at = middle + (step - (len(own) - 1) / 2) * 12
             body.append(_mark(scale, at, score, cls, f"{label}: {in_words(score, metric, signed=zero)}"))
-        body.append(_text(WIDTH - 50, middle + 4, number(own[0].value, metric, signed=zero), "value"))
+        if len(own) == 1:
+            body.append(_text(WIDTH - 50, middle + 4, number(own[0].value, metric, signed=zero), "value"))
     described = "; ".join(f"{label} {in_words(own[0], metric, signed=zero)}" for label, own, _ in rows[:12])
     return _svg(name, WIDTH, bottom + 28, title, described, body)
 
@@ -140,19 +144,20 @@ def progress(name: str, title: str, points: Sequence[Point], metric: Metric) -> 
     shown = sorted((point for point in points if point.value == point.value), key=lambda point: point.at)
     if not shown:
         return Markup("")
-    spare = timedelta(hours=1)
-    first, last = shown[0].at, max(shown[-1].at, shown[0].at + spare)
+    spare = max((shown[-1].at - shown[0].at) * 0.04, timedelta(minutes=1))
+    first, last = shown[0].at - spare, shown[-1].at + spare
     across = Scale((first.timestamp(), last.timestamp()), (left + 10, WIDTH - 20))
     up = Scale(span_of([Score(p.value, None, None, "none") for p in shown], metric), (bottom, 16))
     body = []
     for tick in up.ticks():
         body += [_line(left, up(tick), WIDTH - 10, up(tick), "grid")]
-        body += [_text(left - 8, up(tick) + 4, number(tick, metric), "tick", anchor="end")]
+        body += [_text(left - 8, up(tick) + 4, up.written(tick, metric), "tick", anchor="end")]
     for step in range(5):
         at = first + (last - first) * (step / 4)
         written = at.strftime("%b %-d") if last - first > timedelta(days=4) else at.strftime("%b %-d, %H:%M")
         anchor = ("start", "middle", "middle", "middle", "end")[step]
-        body.append(_text(across(at.timestamp()), bottom + 24, written, "tick", anchor=anchor))
+        if written not in body[-1]:
+            body.append(_text(across(at.timestamp()), bottom + 24, written, "tick", anchor=anchor))
     best: list[tuple[float, float]] = []
     for point in (point for point in shown if not point.baseline):
         ahead = not best or (point.value > best[-1][1] if metric.higher_is_better else point.value < best[-1][1])
@@ -167,7 +172,7 @@ def progress(name: str, title: str, points: Sequence[Point], metric: Metric) -> 
         kind = "baseline" if point.baseline else "own" if point.own else "rest"
         what = f"{point.team}, {point.at:%Y-%m-%d %H:%M} UTC: {number(point.value, metric)}"
         body.append(_dot(across(point.at.timestamp()), up(point.value), f"dot {kind}", what, 4.5))
-    described = f"{len(shown)} submissions from {first:%Y-%m-%d} to {last:%Y-%m-%d}" + (
+    described = f"{len(shown)} submissions from {shown[0].at:%Y-%m-%d} to {shown[-1].at:%Y-%m-%d}" + (
         f"; the best rose from {number(best[0][1], metric)} to {number(best[-1][1], metric)}" if best else ""
     )
     return _svg(name, WIDTH, height, title, described, body)
@@ -182,30 +187,31 @@ def run_figure(name: str, title: str, runs: Sequence[tuple[str, Sequence[Score]]
         runs: The name of each run and its scores by each metric, best first.
         metrics: Up to three, of which the first decides the order.
     """
-    left, top, plot = 52, 40, 250
-    per_run = max(16 * len(metrics) + 10, 26)
-    longest = min(max((len(label) for label, _ in runs), default=4), 26)
-    slant = 0.72 * CHARACTER * longest
-    width = max(left + 20 + per_run * len(runs) + 0.4 * slant, 360)
+    top, plot = 40, 250
+    longest = CHARACTER * min(max((len(label) for label, _ in runs), default=4), LONGEST_LABEL)
+    # Labels lean to the left by 50 degrees: this much to the side, this much down.
+    left = max(52, 0.66 * longest - 20)
+    per_run = min(max((WIDTH - left - 30) / max(len(runs), 1), 15 * len(metrics) + 12), 72)
+    width = max(left + 30 + per_run * len(runs), 60 + 240 * len(metrics))
     scores = [score for _, own in runs for score in own]
     low, high = span_of(scores, metrics[0], from_zero=True)
     up = Scale((low, high), (top + plot, top))
     body = []
     for tick in up.ticks():
         body.append(_line(left, up(tick), width - 10, up(tick), "grid"))
-        body.append(_text(left - 8, up(tick) + 4, number(tick, metrics[0]), "tick", anchor="end"))
+        body.append(_text(left - 8, up(tick) + 4, up.written(tick, metrics[0]), "tick", anchor="end"))
     for place, metric in enumerate(metrics):
         at = left + 6 + place * 230
         body.append(f'<rect x="{at}" y="8" width="12" height="12" rx="2" class="bar {SERIES[place]}"/>')
         body.append(_text(at + 18, 18, metric_title(metric.name)))
-    bar = 14.0 if len(metrics) > 1 else per_run - 10
+    bar = min((per_run - 10) / len(metrics), 26)
     for place, (label, own) in enumerate(runs):
         start = left + 8 + place * per_run
         for step, score in enumerate(own):
             if score.value == score.value:
                 body.append(_bar(up, start + step * (bar + 1), bar, score, SERIES[step], label, metrics[step]))
         x, y = start + (bar * len(own)) / 2 + 4, top + plot + 16
-        short = shortened(label, 26)
+        short = shortened(label, LONGEST_LABEL)
         full = f"<title>{escape(label)}</title>" if short != label else ""
         body.append(
             f'<text x="{x:.1f}" y="{y:.1f}" class="name" text-anchor="end" '
@@ -214,7 +220,7 @@ def run_figure(name: str, title: str, runs: Sequence[tuple[str, Sequence[Score]]
     described = f"{len(runs)} runs, best first: " + "; ".join(
         f"{label} {in_words(own[0], metrics[0])}" for label, own in runs[:12]
     )
-    return _svg(name, width, top + plot + 30 + slant, title, described, body)
+    return _svg(name, width, top + plot + 30 + 0.8 * longest, title, described, body, "chart natural")
 
 
 def _bar(up: Scale, x: float, width: float, score: Score, cls: str, label: str, metric: Metric) -> str:
@@ -241,7 +247,7 @@ def curve(name: str, title: str, spread: Spread, metric: Metric, *, units: int, 
     body = []
     for tick in up.ticks():
         body += [_line(left, up(tick), WIDTH - 10, up(tick), "grid")]
-        body += [_text(left - 8, up(tick) + 4, number(tick, metric), "tick", anchor="end")]
+        body += [_text(left - 8, up(tick) + 4, up.written(tick, metric), "tick", anchor="end")]
     for tick in across.ticks():
         body.append(_text(across(tick), bottom + 20, f"{tick:,.0f}", "tick", anchor="middle"))
     body.append(_text((left + WIDTH) / 2, bottom + 40, "independent units", "tick", anchor="middle"))

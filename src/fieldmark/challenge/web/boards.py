@@ -23,12 +23,16 @@ from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.scores import cards_of, parts_visible
 from fieldmark.challenge.web import pictures
 from fieldmark.challenge.web.context import DatabaseOf, UserOf, Viewer, ViewerOf, render
-from fieldmark.errors import FieldmarkError, MisuseError
+from fieldmark.errors import MisuseError
 from fieldmark.scoring import Scorecard
 
 router = APIRouter()
 T = TypeVar("T")
 RECEIPT_KEY = "receipt-key"
+Count = Annotated[int, Query(ge=0, le=10_000_000)]
+Share = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
+Difference = Annotated[float, Query(ge=0, allow_inf_nan=False)]
+Correlation = Annotated[float, Query(ge=-1, le=1, allow_inf_nan=False)]
 PartWanted = Annotated[str | None, Query(alias="part", max_length=16)]
 MetricWanted = Annotated[str | None, Query(alias="metric", max_length=64)]
 
@@ -154,61 +158,53 @@ def receipt_key_page(database: DatabaseOf) -> PlainTextResponse:
 
 @router.get("/organize/plan")
 def plan_ahead(
-    request: Request, user: UserOf, units: int = 500, score: float = 0.5, entries: int = 10,
-    correlation: float = planner.USUAL_CORRELATION, difference: float = 0.02, public_share: float = 0.3,
+    request: Request, user: UserOf, units: Count = 500, score: Share = 0.5, entries: Count = 10,
+    correlation: Correlation = planner.USUAL_CORRELATION, difference: Share = 0.02, public_share: Share = 0.3,
 ) -> HTMLResponse:  # fmt: skip
     """What a test set could tell, before there is a challenge."""
     if user.role not in ("organizer", "admin"):
         raise NotThereError
-    metric = board_metric("folder", "top_1")
-    share = min(max(public_share, 0.0), 1.0)
-    parts = {"all": units, PUBLIC: round(units * share), PRIVATE: units - round(units * share)}
-    wishes = {"units": units, "score": score, "entries": entries, "correlation": correlation}
-    wishes |= {"difference": difference, "public_share": public_share}
-    try:
-        spread = planner.assumed_spread(score, correlation=correlation)
-        made = pictures.planned(spread, parts, metric, entries=entries, difference=difference)
-    except FieldmarkError as error:
-        shared: dict[str, Any] = {
-            "c": None,
-            "wishes": wishes,
-            "made": None,
-            "error": str(error),
-            "metric": metric,
-            "measured": 0,
-        }
-        return render(request, "plan.html", 400, **shared)
-    shared = {"c": None, "wishes": wishes, "made": made, "error": "", "metric": metric, "measured": 0}
-    return render(request, "plan.html", **shared)
+    public = round(units * public_share)
+    wishes = {"units": units, "public_share": public_share}
+    wishes |= {"score": score, "entries": entries, "correlation": correlation, "difference": difference}
+    shared = {"c": None, "metric": board_metric("folder", "top_1"), "wishes": wishes}
+    parts = {"all": units, PUBLIC: public, PRIVATE: units - public}
+    return _planned(request, shared, parts, [])
 
 
 @router.get("/c/{slug}/organize/plan")
 def plan(
-    request: Request, slug: str, database: DatabaseOf, user: UserOf, score: float = 0.5, entries: int = 10,
-    correlation: float = planner.USUAL_CORRELATION, difference: float = 0.02,
+    request: Request, slug: str, database: DatabaseOf, user: UserOf, score: Share = 0.5, entries: Count = 10,
+    correlation: Correlation = planner.USUAL_CORRELATION, difference: Difference = 0.02,
 ) -> HTMLResponse:  # fmt: skip
     """What the test set of a challenge can tell, from its baselines where it has some."""
     with database.read() as session:
         challenge = rights.open_challenge(session, user, slug, manage=True)
-        metric = board_metric(challenge.benchmark)
-        shared = _shared(Sight(challenge, PUBLIC, True, rights.team_of(session, user, challenge)))
-        parts = {"all": challenge.units, PUBLIC: challenge.units_public}
-        parts[PRIVATE] = challenge.units - challenge.units_public
+        sight = Sight(challenge, PUBLIC, manages=True, team=rights.team_of(session, user, challenge))
         wishes = {"score": score, "entries": entries, "correlation": correlation, "difference": difference}
-        try:
-            measured = _baseline_cards(session, challenge)
-            if measured:
-                spread = planner.measured_spread(measured[0], metric, measured[1] if len(measured) > 1 else None)
-            else:
-                spread = planner.assumed_spread(score, correlation=correlation)
-            made = pictures.planned(spread, parts, metric, entries=entries, difference=difference)
-        except FieldmarkError as error:
-            return render(
-                request, "plan.html", 400, **shared, wishes=wishes, made=None, error=str(error), metric=metric
-            )
-        return render(
-            request, "plan.html", **shared, wishes=wishes, made=made, error="", metric=metric, measured=len(measured)
-        )
+        shared = {**_shared(sight), "metric": board_metric(challenge.benchmark), "wishes": wishes}
+        private = challenge.units - challenge.units_public
+        parts = {"all": challenge.units, PUBLIC: challenge.units_public, PRIVATE: private}
+        return _planned(request, shared, parts, _baseline_cards(session, challenge))
+
+
+def _planned(
+    request: Request, shared: dict[str, Any], parts: dict[str, int], baselines: list[Scorecard]
+) -> HTMLResponse:
+    """The page of the planner; what does not go together is said on it."""
+    wishes, metric = shared["wishes"], shared["metric"]
+    made, error = None, ""
+    try:
+        if baselines:
+            spread = planner.measured_spread(baselines[0], metric, baselines[1] if len(baselines) > 1 else None)
+        else:
+            spread = planner.assumed_spread(wishes["score"], correlation=wishes["correlation"])
+        wanted = {"entries": wishes["entries"], "difference": wishes["difference"]}
+        made = pictures.planned(spread, parts, metric, **wanted)
+    except MisuseError as refused:
+        error = str(refused)
+    shared = {**shared, "made": made, "error": error, "measured": len(baselines)}
+    return render(request, "plan.html", 400 if error else 200, **shared)
 
 
 def receipt_key(database: Database) -> bytes | None:

@@ -22,6 +22,7 @@ STATES = {
     "refused": "refused",
     "failed": "failed",
 }
+_CODE = re.compile(r"`([^`]+)`")
 _BULLET = re.compile(r"^\s*[-*] ")
 
 
@@ -34,6 +35,7 @@ def bounds(score: Any, metric: Metric) -> str:
     """The ends of an interval, or that there is none.
 
     >>> from fieldmark.benchmarks.measures import top
+    >>> from fieldmark.scoring import Score
     >>> bounds(Score(0.5, 0.4, 0.6, "jackknife-t"), top(1)), bounds(Score(0.5, None, None, "none"), top(1))
     ('40.0–60.0', 'no interval')
     """
@@ -128,10 +130,10 @@ def prose(text: str) -> Markup:
 
     def end() -> None:
         if lines:
-            written.append(f"<p>{escape(' '.join(lines))}</p>")
+            written.append(f"<p>{_marked(' '.join(lines))}</p>")
             lines.clear()
         if bullets:
-            written.append(f"<ul>{''.join(f'<li>{escape(one)}</li>' for one in bullets)}</ul>")
+            written.append(f"<ul>{''.join(f'<li>{_marked(one)}</li>' for one in bullets)}</ul>")
             bullets.clear()
 
     for line in text.splitlines():
@@ -152,6 +154,11 @@ def prose(text: str) -> Markup:
     return Markup("".join(written))
 
 
+def _marked(text: str) -> str:
+    """Escaped, with what stands in backquotes as code."""
+    return _CODE.sub(r"<code>\1</code>", str(escape(text)))
+
+
 def chance(probability: float) -> str:
     """A probability in percent, never a certainty that only rounding made.
 
@@ -161,6 +168,15 @@ def chance(probability: float) -> str:
     if probability > 0.99:
         return "over 99%"
     return "under 1%" if probability < 0.01 else f"{probability:.0%}"
+
+
+def p_value(value: float) -> str:
+    """A p-value as papers print it.
+
+    >>> p_value(0.0321), p_value(6e-25), p_value(0.4)
+    ('p = 0.032', 'p < 0.0001', 'p = 0.4')
+    """
+    return "p < 0.0001" if value < 0.0001 else f"p = {value:.2g}"
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
@@ -176,6 +192,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "state": state,
     "prose": prose,
     "chance": chance,
+    "p_value": p_value,
     "metric": metric_title,
     "count": count,
     "counted": counted,

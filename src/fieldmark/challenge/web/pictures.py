@@ -62,13 +62,13 @@ def runs(sight: Sight, entries: Sequence[Entrant], metric: Metric) -> Markup:
     if len(entries) < 2:
         return Markup("")
     declared = BENCHMARKS[sight.challenge.benchmark].task.metrics
-    second = [other for other in declared if other.name != metric.name and other.is_share == metric.is_share]
+    second = [other for other in declared if other.is_share == metric.is_share and not _variants(metric, other)]
     shown = [metric, *second[:1]]
     shown = [one for one in shown if all(one.name in entry.card.metrics for entry in entries)]
     if metric not in shown:
         return Markup("")
     order = sorted(entries, key=lambda one: one.score(metric.name).value, reverse=metric.higher_is_better)
-    bars = [(_run_name(one), [one.score(each.name) for each in shown]) for one in order[:MOST_BARS]]
+    bars = [(one.name, [one.score(each.name) for each in shown]) for one in order[:MOST_BARS]]
     return charts.run_figure("runs", "Scores by run", bars, shown)
 
 
@@ -84,7 +84,7 @@ def breakdowns(entries: Sequence[Entrant], metric: Metric) -> list[tuple[str, Ma
             rows.append((value, scores, "rest"))
         if len(rows) > 1:
             title = f"{charts.metric_title(metric.name)} by {column}"
-            names = [_run_name(one) for one in entries]
+            names = [one.name for one in entries]
             chart = charts.intervals(f"by-{column}", title, rows, metric, series=names)
             found.append((column, chart))
     return found
@@ -101,7 +101,7 @@ def differences(found: Duel) -> Markup:
     for name, pair in pairs.items():
         score = Score(pair.value, pair.interval.low, pair.interval.high, pair.interval.method)
         rows.append((charts.metric_title(name), [score], "best" if pair.p_value < 0.05 else "rest"))
-    title = f"{_run_name(found.first)} minus {_run_name(found.second)}"
+    title = f"{found.first.name} minus {found.second.name}"
     return charts.intervals("difference", title, rows, found.metric, zero=True)
 
 
@@ -118,5 +118,7 @@ def planned(
     return Planned(plans, spread, swap, needed, curve)
 
 
-def _run_name(entrant: Entrant) -> str:
-    return entrant.title if entrant.unranked == BASELINE else f"{entrant.team}: {entrant.title}"
+def _variants(metric: Metric, other: Metric) -> bool:
+    """Whether two metrics are the same up to a convention (macro_f1_all and macro_f1_union)."""
+    stems = [one.name.rpartition("_")[0] for one in (metric, other)]
+    return metric.name == other.name or (stems[0] == stems[1] != "")
