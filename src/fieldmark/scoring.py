@@ -113,15 +113,16 @@ class Scorecard:
     def from_data(cls, data: Mapping[str, Any], units: pl.DataFrame) -> Scorecard:
         """A scorecard from the plain data of `to_json` and the table of its pseudo-values."""
         groups = {
-            column: {value: _scores(scores) for value, scores in by_value.items()}
+            column: {value: scores_of(scores) for value, scores in by_value.items()}
             for column, by_value in data["groups"].items()
         }
-        plain = {**data, "metrics": _scores(data["metrics"]), "groups": groups}
+        plain = {**data, "metrics": scores_of(data["metrics"]), "groups": groups}
         pseudo = {name: units[name].to_numpy() for name in units.columns if name != "unit"}
         return cls(**plain, pseudo=pseudo, unit_ids=tuple(units["unit"]))
 
 
-def _scores(data: Mapping[str, Any]) -> dict[str, Score]:
+def scores_of(data: Mapping[str, Any]) -> dict[str, Score]:
+    """Scores by metric from plain data; a value that is not a number stands there as null."""
     return {
         name: Score(**{**score, "value": float("nan") if score["value"] is None else score["value"]})
         for name, score in data.items()

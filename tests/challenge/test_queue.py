@@ -13,7 +13,9 @@ from fieldmark.challenge.finals import NO_RUN_WITHOUT, final_submissions
 from fieldmark.challenge.models import AuditEvent, Challenge, PartScore, Submission, utc_now
 from fieldmark.challenge.queue import StaleClaimError
 from fieldmark.challenge.refusals import ConflictError
+from fieldmark.challenge.sandbox import Outcome
 from fieldmark.challenge.scores import cards_of, challenge_scores, own_cards, parts_visible
+from fieldmark.challenge.worker import Worker
 from fieldmark.scoring import Score, Scorecard
 from tests.challenge.house import House, truth_text
 
@@ -220,3 +222,12 @@ def test_final_runs_are_those_chosen_or_the_best_public_ones(small_house: House)
     assert [(value_of[final.submission.id], final.chosen, final.eligible) for final in of_ada] == [(0.3, True, True)]
     assert [value_of[final.submission.id] for final in of_bob] == [0.6, 0.5]
     assert all(not final.eligible and final.reason == NO_RUN_WITHOUT for final in of_bob)
+
+
+def test_a_score_that_is_no_number_is_never_ranked(small_house: House):
+    house = small_house
+    run = house.hand_in(house.captain("ada"))
+    claimed = queue.claim(house.database, "w")
+    Worker(house.database, house.storage)._settle(claimed, Outcome(cards=cards(float("nan"))))
+    found = house.submission(run.id)
+    assert found.state == "refused" and "not a number" in found.reason and not found.scores and not found.counted

@@ -73,7 +73,7 @@ class Client:
         """Where a submission stands."""
         return cast(dict[str, Any], self._call("GET", f"/submissions/{submission_id}", last=True))
 
-    def wait(self, submission_id: int, *, shown: bool = True) -> dict[str, Any]:
+    def wait(self, submission_id: int) -> dict[str, Any]:
         """Waits until a submission is no longer on its way."""
         with progress("scoring", 1) as tick:
             while (found := self.submission(submission_id))["state"] in ("queued", "running"):

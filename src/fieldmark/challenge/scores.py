@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import io
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 from sqlalchemy import select
@@ -16,7 +16,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.ladder import Released, release
 from fieldmark.challenge.models import Challenge, PartScore, Submission
 from fieldmark.challenge.parts import PRIVATE, PUBLIC
-from fieldmark.scoring import Score, Scorecard
+from fieldmark.scoring import Score, Scorecard, scores_of
 
 
 def to_row(submission_id: int, part: str, revision: int, card: Scorecard) -> PartScore:
@@ -76,11 +76,6 @@ def cards_of(session: Session, submission: Submission, parts: tuple[str, ...]) -
     return {row.part: to_scorecard(row) for row in session.scalars(query.options(undefer(PartScore.unit_values)))}
 
 
-def score_data(card: Scorecard) -> dict[str, Any]:
-    """The metrics of a scorecard as the API gives them."""
-    return dict(card.to_json()["metrics"])
-
-
 def own_cards(session: Session, challenge: Challenge, submission: Submission, *, manages: bool) -> dict[str, Scorecard]:
     """The scorecards of a submission that its team (or somebody who runs the challenge) may see.
 
@@ -91,6 +86,26 @@ def own_cards(session: Session, challenge: Challenge, submission: Submission, *,
     if challenge.ladder and not manages and not challenge.revealed_at and PUBLIC in cards:
         cards[PUBLIC] = _as_released(cards[PUBLIC], released(session, challenge, submission))
     return cards
+
+
+def own_metrics(
+    session: Session, challenge: Challenge, runs: Sequence[Submission], *, manages: bool
+) -> dict[int, dict[str, dict[str, Score]]]:
+    """The scores of many submissions by their number, part and metric, under the rules of `own_cards`.
+
+    Pseudo-values stay in the database.
+    """
+    found: dict[int, dict[str, dict[str, Score]]] = {run.id: {} for run in runs}
+    parts = parts_visible(challenge, manages)
+    query = select(PartScore).join(Submission).where(Submission.challenge_id == challenge.id, PartScore.part.in_(parts))
+    for row in session.scalars(query):
+        if row.submission_id in found:
+            found[row.submission_id][row.part] = scores_of(row.card["metrics"])
+    if challenge.ladder and not manages and not challenge.revealed_at:
+        for run in runs:
+            if PUBLIC in found[run.id]:
+                found[run.id][PUBLIC] = own_cards(session, challenge, run, manages=manages)[PUBLIC].metrics
+    return found
 
 
 def released(session: Session, challenge: Challenge, submission: Submission) -> Released:

@@ -95,6 +95,34 @@ def create(
         )
 
 
+@group.command(epilog="Example: `fieldmark challenge plan --units 638 --score 0.18 --entries 20`")
+def plan(
+    units: Annotated[int, typer.Option(min=1, help="How many independent units the test set has.")],
+    score: Annotated[float, typer.Option(help="About what score is expected, between 0 and 1.")] = 0.5,
+    entries: Annotated[int, typer.Option(min=2, help="How many entries will be compared.")] = 10,
+    public: Annotated[float, typer.Option(help="The public share of the units.")] = 0.3,
+    difference: Annotated[float, typer.Option(help="A difference of interest.")] = 0.02,
+    as_json: Json = False,
+) -> None:
+    """Say what a test set can tell apart, before the challenge opens."""
+    from fieldmark.challenge import planner
+    from fieldmark.cli.printing import print_json, print_table
+
+    spread = planner.assumed_spread(score)
+    parts = {"all": units, "public": round(public * units), "private": units - round(public * units)}
+    plans = {part: planner.plan(count, spread, entries=entries) for part, count in parts.items()}
+    needed = planner.units_for(difference, spread, entries=entries)
+    if as_json:
+        print_json({"parts": {part: made.to_json() for part, made in plans.items()}, "units_for_difference": needed})
+        return
+    rows = [
+        [part, str(made.units), *(f"{value:.3f}" for value in (made.half_width, made.pair, made.among_all))]
+        for part, made in plans.items()
+    ]
+    print_table(["", "units", "interval +-", "two entries apart", f"any of {entries} apart"], rows)
+    print(f"smallest differences found with 80 % power at 95 %; a difference of {difference:g} takes {needed} units")
+
+
 @group.command("list", epilog="Example: `fieldmark challenge list --json`")
 def list_challenges(
     folder: Folder = DEFAULT_FOLDER, database: DatabaseUrl = None, files: FilesUrl = None, as_json: Json = False

@@ -35,7 +35,7 @@ def submit(
     if not as_json:
         print(f"submission {sent['id']} accepted at {sent['accepted_at']}")
     if wait:
-        sent = client.wait(sent["id"], shown=not as_json)
+        sent = client.wait(sent["id"])
     if as_json:
         print_json(sent)
         return

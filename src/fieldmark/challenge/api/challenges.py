@@ -18,7 +18,7 @@ from fieldmark.challenge.models import Challenge, DataFile, Submission, User, ut
 from fieldmark.challenge.phases import phase_at
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.rights import open_challenge
-from fieldmark.challenge.scores import own_cards
+from fieldmark.challenge.scores import own_metrics
 from fieldmark.challenge.submissions import Entry
 from fieldmark.challenge.uploads import RunRefusedError, received
 from fieldmark.challenge.web.context import DatabaseOf, StorageOf, file_of, text_of
@@ -108,7 +108,7 @@ def own_submissions(slug: str, user: Reader, database: DatabaseOf) -> list[Submi
         found = open_challenge(session, user, slug)
         team = rights.team_of(session, user, found)
         runs = submissions.team_submissions(session, team) if team else []
-        return [_out(session, user, found, run) for run in runs]
+        return _outs(session, user, found, runs)
 
 
 @router.post(
@@ -221,6 +221,10 @@ def _managed(database: DatabaseOf, user: User, slug: str) -> Challenge:
         return open_challenge(session, user, slug, manage=True)
 
 
+def _outs(session: Session, user: User, found: Challenge, runs: list[Submission]) -> list[SubmissionOut]:
+    scores = own_metrics(session, found, runs, manages=rights.manages(session, user, found))
+    return [SubmissionOut.of(run, scores[run.id], queue.position(session, run)) for run in runs]
+
+
 def _out(session: Session, user: User, found: Challenge, run: Submission) -> SubmissionOut:
-    manages = rights.manages(session, user, found)
-    return SubmissionOut.of(run, own_cards(session, found, run, manages=manages), queue.position(session, run))
+    return _outs(session, user, found, [run])[0]

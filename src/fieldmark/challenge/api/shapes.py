@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+from dataclasses import asdict
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 from fieldmark.challenge.models import Challenge, DataFile, Phase, Submission, User
 from fieldmark.challenge.submissions import Quota
-from fieldmark.scoring import Scorecard
+from fieldmark.scoring import Score
 
 
 class PhaseOut(BaseModel):
@@ -104,7 +106,7 @@ class SubmissionOut(BaseModel):
     scores: dict[str, dict[str, Any]] = Field(description="by part (public; private once revealed) and metric")
 
     @classmethod
-    def of(cls, submission: Submission, cards: dict[str, Scorecard], position: int | None) -> SubmissionOut:
+    def of(cls, submission: Submission, scores: dict[str, dict[str, Score]], position: int | None) -> SubmissionOut:
         return cls(
             id=submission.id,
             team=submission.team.name,
@@ -120,8 +122,13 @@ class SubmissionOut(BaseModel):
             counted=submission.counted,
             selected=submission.selected,
             position=position,
-            scores={part: card.to_json()["metrics"] for part, card in cards.items()},
+            scores={part: {name: _plain(score) for name, score in by.items()} for part, by in scores.items()},
         )
+
+
+def _plain(score: Score) -> dict[str, Any]:
+    value = score.value if math.isfinite(score.value) else None
+    return {**asdict(score), "value": value}
 
 
 class MeOut(BaseModel):

@@ -21,7 +21,6 @@ POLICY = "; ".join(
     (
         "default-src 'none'",
         "style-src 'self'",
-        "script-src 'self'",
         "img-src 'self' data:",
         "font-src 'self'",
         "connect-src 'self'",

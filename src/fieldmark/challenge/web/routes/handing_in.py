@@ -20,7 +20,7 @@ from fieldmark.challenge.models import Challenge, Submission, User, utc_now
 from fieldmark.challenge.phases import phase_at
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.rights import open_challenge
-from fieldmark.challenge.scores import own_cards, released
+from fieldmark.challenge.scores import own_cards, own_metrics, released
 from fieldmark.challenge.storage import Storage
 from fieldmark.challenge.submissions import Entry
 from fieldmark.challenge.uploads import RunRefusedError, received
@@ -157,12 +157,11 @@ def select_final(slug: str, submission_id: int, user: UserOf, database: Database
 
 def rows_of(session: Session, challenge: Challenge, runs: list[Submission], *, manages: bool) -> list[Row]:
     """Submissions with the scores that may be shown."""
-    rows = []
-    for run in runs:
-        cards = own_cards(session, challenge, run, manages=manages)
-        scores = {part: card.metrics for part, card in cards.items()}
-        rows.append(Row(run, scores.get("public"), scores.get("private"), queue.position(session, run)))
-    return rows
+    scores = own_metrics(session, challenge, runs, manages=manages)
+    return [
+        Row(run, scores[run.id].get("public"), scores[run.id].get("private"), queue.position(session, run))
+        for run in runs
+    ]
 
 
 def metrics_by_name(challenge: Challenge) -> dict[str, Metric]:

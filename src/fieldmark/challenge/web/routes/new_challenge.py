@@ -104,7 +104,9 @@ def _material(user: User, form: FormData, files: dict[str, Path]) -> AbstractCon
         # A folder of the server may be anything: naming one is for those who run the server.
         if user.role != "admin":
             raise RefusalError("Only an admin may name a folder of the server; upload the truth as CSV instead.")
-        return creating.material_of_release(benchmark, data)
+        if not Path(data).is_dir():  # never an address: the server fetches nothing from anywhere
+            raise RefusalError(f"There is no folder {data!r} on the server.")
+        return creating.material_of_release(benchmark, Path(data))
     if "truth" not in files:
         raise RefusalError("Upload the truth as CSV (id, label, and unit where rows are not independent).")
     return creating.material_of_files(benchmark, files["truth"], files.get("classes"), files.get("media"))
