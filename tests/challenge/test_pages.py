@@ -16,7 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import undefer
 from starlette.testclient import TestClient
 
-from fieldmark.challenge import accounts, phases
+from fieldmark.challenge import accounts, phases, receipts
 from fieldmark.challenge.database import Database
 from fieldmark.challenge.models import Challenge, PartScore
 from fieldmark.challenge.storage import Storage
@@ -35,6 +35,7 @@ class Hall:
     """A server with two challenges that have a past, one of them with a Ladder."""
 
     database: Database
+    storage: Storage
     client: TestClient
     cookies: dict[str, str]
     tokens: dict[str, str]
@@ -92,7 +93,7 @@ def hall(empty_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         user, cookies[name] = accounts.sign_in(database, name, chorus.PASSWORD)
         tokens[name] = accounts.make_token(database, user, "all", accounts.SCOPES)
     client = TestClient(create_app(database, storage), raise_server_exceptions=False)
-    yield Hall(database, client, cookies, tokens)
+    yield Hall(database, storage, client, cookies, tokens)
     database.close()
 
 
@@ -216,6 +217,19 @@ def test_runs_that_are_not_on_the_board_belong_to_their_team(hall):
     assert hall.get("admin", "/c/dawn-chorus/entries/1").status_code == 200
     assert hall.get("Swift", "/c/dawn-chorus/submissions/1/receipt.json").status_code == 404
     assert hall.get("Warblers", "/c/dawn-chorus/submissions/1/receipt.json").json()["part"] == "public"
+
+
+def test_a_receipt_from_the_server_verifies_offline(hall, tmp_path):
+    with hall.database.read() as session:
+        challenge = session.scalars(select(Challenge).where(Challenge.slug == "dawn-chorus")).one()
+    folder = hall.storage.fetch_folder(challenge.truth_path, tmp_path / "receipt")
+    chorus.write_run(folder / "run.csv", folder, skill=SKILLS["Warblers"][0], seed=0)
+    served = hall.get("Warblers", "/c/dawn-chorus/submissions/1/receipt.json")
+    (folder / "receipt.json").write_bytes(served.content)
+    key = hall.get("anonymous", "/receipt-key.txt").text.strip()
+    signer = key if receipts.can_sign() else None
+    found = receipts.verify(folder / "receipt.json", signer=signer)
+    assert found.card.split == "public" and found.signed_by == signer
 
 
 def test_a_frozen_board_stands_still_for_participants(hall):

@@ -64,6 +64,11 @@ def test_two_baselines_measure_how_alike_runs_are(tmp_path):
     assert both.of_difference() == pytest.approx(apart.std(ddof=1)) and "two baselines on 24 units" in both.source
 
 
+def test_a_baseline_that_hardly_varies_tells_nothing_of_how_alike_runs_are(tmp_path):
+    good, constant = (one.card for one in entrants(tmp_path, {"good": 0.6, "constant": 0.01}))
+    assert measured_spread(good, METRIC, constant) == measured_spread(good, METRIC)
+
+
 def test_places_change_half_the_time_without_and_hardly_ever_with_a_large_difference():
     spread = assumed_spread(0.5)
     chances = [chance_of_swap(apart, spread, public=200, private=600) for apart in (0.0, 0.02, 0.2)]

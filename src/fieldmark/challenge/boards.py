@@ -4,8 +4,8 @@ What is shown depends on who asks: private scores are for organizers until they 
 still for participants, a Ladder lets only clear improvements through, and runs that are not on the board belong to
 their team. All of that is decided here, for the pages and for the API.
 
-Scorecards are read without their pseudo-values until it is known which of them are compared; whole boards are kept in
-memory under everything they depend on, so that many visitors cost one computation.
+Scorecards are read without their pseudo-values until it is known which of them are compared; boards and entries are
+kept in memory under everything they depend on: many visitors cost one computation, and nobody sees an old board.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 from sqlalchemy import select
-from sqlalchemy.orm import Session, joinedload
+from sqlalchemy.orm import Session
 
 from fieldmark.challenge.board import BASELINE, Board, Entrant, best_of_teams, board_metric, make_board, upward
 from fieldmark.challenge.finals import final_submissions
@@ -31,7 +31,7 @@ from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.scores import parts_visible
 from fieldmark.scoring import Scorecard
 
-KEPT_BOARDS = 64
+KEPT_BOARDS, KEPT_LISTS = 64, 8
 NO_UNITS = pl.DataFrame({"unit": []}, schema={"unit": pl.String})
 T = TypeVar("T")
 
@@ -91,24 +91,24 @@ def board_of(session: Session, sight: Sight, metric: str | None = None) -> Board
     """
     challenge = sight.challenge
     chosen = board_metric(challenge.benchmark, None if sight.by_ladder else metric)
-    entered = _entered(session, sight)
+    finals = None
     if sight.part == PRIVATE:
-        finals = {str(final.submission.id): final for final in final_submissions(session, challenge)}
-        entered = [
-            one if one.unranked else replace(one, unranked=finals[one.id].reason)
-            for one in entered
-            if one.unranked or one.id in finals
-        ]
-    key = ("board", challenge.id, sight.part, sight.by_ladder, chosen.name, _state(session, sight, entered))
+        finals = {str(final.submission.id): final.reason for final in final_submissions(session, challenge)}
+    state = _state(session, sight)
+    key = (challenge.id, sight.part, sight.by_ladder, chosen.name, state, tuple(sorted((finals or {}).items())))
 
     def make() -> Board:
+        entered = _entered(session, sight, state)
+        if finals is not None:
+            competing = [replace(one, unranked=finals[one.id]) for one in entered if one.id in finals]
+            entered = [*competing, *(one for one in entered if one.unranked == BASELINE)]
         if sight.by_ladder:
             shown = released_entrants(_with_units(session, sight, entered), chosen)
         else:
             shown = _with_units(session, sight, best_of_teams(entered, chosen))
         return make_board(challenge.benchmark, sight.part, shown, metric=chosen.name)
 
-    return _KEPT.get(key, make)
+    return _BOARDS.get(key, make)
 
 
 def entries_of(session: Session, sight: Sight) -> list[Entrant]:
@@ -122,7 +122,8 @@ def entries_of(session: Session, sight: Sight) -> list[Entrant]:
         return board
     shown = {one.id for one in board}
     own = sight.team.name if sight.team is not None else None
-    found = [one for one in _entered(session, sight) if sight.whole or one.id in shown or one.team == own]
+    entered = _entered(session, sight, _state(session, sight))
+    found = [one for one in entered if sight.whole or one.id in shown or one.team == own]
     return sorted(found, key=lambda one: (-upward(one, metric), one.accepted))
 
 
@@ -143,30 +144,55 @@ def submission_of(session: Session, entrant: Entrant) -> Submission:
     return session.get_one(Submission, int(entrant.id))
 
 
-def _entered(session: Session, sight: Sight) -> list[Entrant]:
-    """Every scored run that the board may draw on, in the order of acceptance, without pseudo-values."""
+def _state(session: Session, sight: Sight) -> tuple[Hashable, ...]:
+    """All that a board depends on: which runs, of whom, under which names, scored when. Read without the scores."""
     query = (
-        select(Submission, PartScore)
+        select(
+            Submission.id,
+            Submission.accepted_at,
+            Submission.title,
+            Submission.filename,
+            Submission.external_data,
+            Team.name,
+            Team.kind,
+            PartScore.scored_at,
+        )
         .join(PartScore, PartScore.submission_id == Submission.id)
+        .join(Team, Team.id == Submission.team_id)
         .where(Submission.challenge_id == sight.challenge.id, PartScore.part == sight.part)
         .where(Submission.state.in_(("scored", "queued", "running")))  # being scored anew: the old score stands
-        .options(joinedload(Submission.team))
         .order_by(Submission.accepted_at, Submission.id)
     )
     until = sight.until
-    return [
-        Entrant(
-            id=str(submission.id),
-            team=submission.team.name,
-            title=submission.title or submission.filename,
-            card=Scorecard.from_data(score.card, NO_UNITS),
-            accepted=submission.accepted_at,
-            external_data=submission.external_data,
-            unranked=BASELINE if submission.team.kind == "baseline" else "",
+    return tuple(
+        tuple(row)
+        for row in session.execute(query)
+        if until is None or row.accepted_at <= until or row.kind == "baseline"
+    )
+
+
+def _entered(session: Session, sight: Sight, state: tuple[Any, ...]) -> list[Entrant]:
+    """Every scored run that the board may draw on, in the order of acceptance, without pseudo-values."""
+
+    def make() -> list[Entrant]:
+        query = select(PartScore.submission_id, PartScore.card).where(
+            PartScore.part == sight.part, PartScore.submission_id.in_([row[0] for row in state])
         )
-        for submission, score in session.execute(query)
-        if until is None or submission.accepted_at <= until or submission.team.kind == "baseline"
-    ]
+        cards = {row.submission_id: row.card for row in session.execute(query)}
+        return [
+            Entrant(
+                id=str(number),
+                team=team,
+                title=title or filename,
+                card=Scorecard.from_data(cards[number], NO_UNITS),
+                accepted=accepted,
+                external_data=external,
+                unranked=BASELINE if kind == "baseline" else "",
+            )
+            for number, accepted, title, filename, external, team, kind, _ in state
+        ]
+
+    return _LISTS.get((sight.part, state), make)
 
 
 def _with_units(session: Session, sight: Sight, entrants: Sequence[Entrant]) -> list[Entrant]:
@@ -183,35 +209,26 @@ def _with_units(session: Session, sight: Sight, entrants: Sequence[Entrant]) -> 
     return filled
 
 
-def _state(session: Session, sight: Sight, entered: Sequence[Entrant]) -> Hashable:
-    """All that a board depends on: which runs, scored when, under which names."""
-    query = select(PartScore.submission_id, PartScore.scored_at).where(
-        PartScore.part == sight.part, PartScore.submission_id.in_([int(one.id) for one in entered])
-    )
-    scored = {str(number): at for number, at in session.execute(query)}
-    return tuple((one.id, one.team, one.title, one.unranked, scored[one.id]) for one in entered)
-
-
 class _Kept:
-    """The boards that were asked for last."""
+    """What was asked for last."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._boards: OrderedDict[Hashable, Any] = OrderedDict()
+        self._made: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         with self._lock:
-            if key in self._boards:
-                self._boards.move_to_end(key)
-                found: T = self._boards[key]
+            if key in self._made:
+                self._made.move_to_end(key)
+                found: T = self._made[key]
                 return found
         made = make()
         with self._lock:
-            self._boards[key] = made
-            while len(self._boards) > self._most:
-                self._boards.popitem(last=False)
+            self._made[key] = made
+            while len(self._made) > self._most:
+                self._made.popitem(last=False)
         return made
 
 
-_KEPT = _Kept(KEPT_BOARDS)
+_BOARDS, _LISTS = _Kept(KEPT_BOARDS), _Kept(KEPT_LISTS)

@@ -79,7 +79,8 @@ def whisker(score: Score, span: tuple[float, float], kind: str) -> Markup:
         parts.append(_dot(scale(score.value), 11, f"dot {kind}"))
     inside = "".join(parts)
     return Markup(
-        f'<svg class="whisker" viewBox="0 0 180 22" width="180" height="22" aria-hidden="true" '
+        f'<svg class="whisker" viewBox="0 0 180 22" width="180" height="22" '
+        f'preserveAspectRatio="xMinYMid" aria-hidden="true" '
         f'xmlns="http://www.w3.org/2000/svg">{inside}</svg>'
     )
 
@@ -252,8 +253,8 @@ def curve(name: str, title: str, spread: Spread, metric: Metric, *, units: int, 
         body.append(_text(across(tick), bottom + 20, f"{tick:,.0f}", "tick", anchor="middle"))
     body.append(_text((left + WIDTH) / 2, bottom + 40, "independent units", "tick", anchor="middle"))
     for cls, pick in (("series-2", "among_all"), ("series-1", "pair")):
-        ends = [(across(count), up(getattr(one, pick))) for count, one in found.items()]
-        inside = [(x, y) for x, y in ends if y >= 10]
+        low_enough = {count: value for count, one in found.items() if (value := getattr(one, pick)) <= top_value}
+        inside = [(across(count), up(value)) for count, value in low_enough.items()]
         body.append(f'<path d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in inside)}" class="curve {cls}"/>')
         here = getattr(found[units], pick)
         body.append(_dot(across(units), up(here), f"dot {cls}", f"{units} units: {number(here, metric)}"))

@@ -30,6 +30,8 @@ from fieldmark.scoring import Scorecard
 # Entries of one challenge fail on the same hard units; this is a middling assumption, and the page shows it as such.
 USUAL_CORRELATION = 0.5
 FEWEST_UNITS = 3
+# A baseline that varies less than this share of the other is of another kind, such as one constant answer.
+TOO_STEADY = 0.5
 
 
 @dataclass(frozen=True)
@@ -102,22 +104,25 @@ def assumed_spread(score: float, *, correlation: float = USUAL_CORRELATION) -> S
 
 
 def measured_spread(card: Scorecard, metric: Metric, other: Scorecard | None = None) -> Spread:
-    """The spread of a baseline; with a second baseline on the same units, how alike two runs are is measured too."""
+    """The spread of a baseline; with a second baseline on the same units, how alike two runs are is measured too.
+
+    A second one that hardly varies tells nothing of how alike good runs are, and is left out.
+    """
     if metric.name not in card.pseudo:
         raise MisuseError(f"{metric.name} has no value per unit, from which a plan could be made.")
     own = card.pseudo[metric.name]
     if len(own) < FEWEST_UNITS or not np.isfinite(own).all() or own.std() == 0:
         raise MisuseError(f"The {len(own)} units of the baseline do not tell how much units differ.")
-    if other is None or other.unit_ids != card.unit_ids:
+    told = None if other is None or other.unit_ids != card.unit_ids else other.pseudo[metric.name]
+    if told is None or told.std() < TOO_STEADY * own.std():
         return Spread(
             float(own.std(ddof=1)),
             USUAL_CORRELATION,
             f"a baseline on {len(own)} units, and an assumed correlation of {USUAL_CORRELATION:g} between runs",
             largest=1.0 if metric.is_share else 0.0,
         )
-    second = other.pseudo[metric.name]
-    deviation = math.sqrt((float(own.var(ddof=1)) + float(second.var(ddof=1))) / 2)
-    apart = float((own - second).std(ddof=1))
+    deviation = math.sqrt((float(own.var(ddof=1)) + float(told.var(ddof=1))) / 2)
+    apart = float((own - told).std(ddof=1))
     return Spread(deviation, 1 - apart**2 / (2 * deviation**2), f"two baselines on {len(own)} units")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
@@ -232,13 +233,14 @@ def _asked(make: Callable[[], T]) -> T:
 
 
 def _baseline_cards(session: Session, challenge: Challenge) -> list[Scorecard]:
-    """The scorecards of up to two baselines on the part with the most units."""
+    """The scorecards of the two best baselines on the part with the most units: entries will be nearer to those."""
     part = PRIVATE if challenge.units - challenge.units_public > challenge.units_public else PUBLIC
     query = (
         select(Submission)
         .join(Team, Team.id == Submission.team_id)
         .where(Submission.challenge_id == challenge.id, Team.kind == "baseline", Submission.state == "scored")
-        .order_by(Submission.accepted_at, Submission.id)
     )
-    cards = [cards_of(session, submission, (part,)).get(part) for submission in session.scalars(query).all()[:2]]
-    return [card for card in cards if card is not None]
+    cards = [cards_of(session, submission, (part,)).get(part) for submission in session.scalars(query)]
+    metric = board_metric(challenge.benchmark)
+    known = [card for card in cards if card is not None and not math.isnan(card.metrics[metric.name].value)]
+    return sorted(known, key=lambda card: card.metrics[metric.name].value, reverse=metric.higher_is_better)[:2]
