@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-Role = Literal["anonymous", "stranger", "rival", "member", "elsewhere", "organizer", "admin"]
-# A stranger has no team; a rival has another team; a member has the team whose objects are tried; somebody runs a
-# challenge elsewhere; the organizer and the admin run this one.
-ROLES: tuple[Role, ...] = ("anonymous", "stranger", "rival", "member", "elsewhere", "organizer", "admin")
+Role = Literal["anonymous", "stranger", "former", "rival", "member", "elsewhere", "organizer", "admin"]
+# A stranger has no team; a former member left it; a rival has another team; a member has the team whose objects are
+# tried; somebody runs a challenge elsewhere; the organizer and the admin run this one.
+ROLES: tuple[Role, ...] = ("anonymous", "stranger", "former", "rival", "member", "elsewhere", "organizer", "admin")
 
 PUBLIC = frozenset(ROLES)
 SIGNED_IN = PUBLIC - {"anonymous"}
@@ -67,6 +67,7 @@ TABLE: dict[str, frozenset[str]] = {
     "POST /organize/new": ORGANIZERS,
     "GET /c/{slug}/organize": MANAGERS,
     "GET /c/{slug}/organize/plan": MANAGERS,
+    "GET /c/{slug}/organize/truth/{table}": MANAGERS,
     "POST /c/{slug}/organize/settings": MANAGERS,
     "POST /c/{slug}/organize/phases": MANAGERS,
     "POST /c/{slug}/organize/phases/{phase_id}": MANAGERS,
@@ -105,3 +106,12 @@ TABLE: dict[str, frozenset[str]] = {
     "GET /api/v1/challenges/{slug}/entries/{entry}": SIGNED_IN,
     "GET /api/v1/challenges/{slug}/compare": SIGNED_IN,
 }
+
+# What takes away from those who do it what they need for the others, or from the others: tried after everything else.
+LAST = (
+    "POST /c/{slug}/organize/data/{file_id}/delete",
+    "POST /c/{slug}/team/leave",
+    "POST /c/{slug}/organize/organizers/{user_id}/remove",
+    "POST /account/tokens/{token_id}/revoke",
+    "POST /logout",
+)

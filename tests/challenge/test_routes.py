@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +19,9 @@ from fieldmark.challenge.parts import score_parts, truth_files
 from fieldmark.challenge.storage import Storage
 from fieldmark.challenge.web.app import create_app
 from fieldmark.challenge.web.security import SESSION_COOKIE
+from tests.challenge.conftest import KINDS, administer
 from tests.challenge.house import PASSWORD, House, open_house, run_text
-from tests.challenge.routes_table import MANAGERS, ROLES, TABLE
+from tests.challenge.routes_table import LAST, MANAGERS, ROLES, TABLE
 
 CANARY = "zebra-canary"
 
@@ -30,7 +32,6 @@ class Street:
 
     house: House
     app: FastAPI
-    path: Path
     cookies: dict[str, str]
     tokens: dict[str, str]
     own: dict[str, object]
@@ -58,24 +59,35 @@ class Street:
         return client.request(verb, path, data=form)
 
 
-@pytest.fixture(scope="module")
-def street(empty_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Street]:
+@pytest.fixture(scope="module", params=KINDS)
+def street(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Street]:
     folder = tmp_path_factory.mktemp("street")
-    shutil.copyfile(empty_sqlite, folder / "platform.sqlite")
-    house = open_house(Database(f"sqlite:///{folder / 'platform.sqlite'}"), Storage(folder / "files"), folder)
-    house.person("stranger")
-    house.captain("member")
-    house.captain("rival")
-    house.person("elsewhere", role="organizer")
-    house.person("organizer", role="organizer")
+    if request.param == "sqlite":
+        shutil.copyfile(request.getfixturevalue("empty_sqlite"), folder / "platform.sqlite")
+        url = f"sqlite:///{folder / 'platform.sqlite'}"
+    else:
+        server, template = request.getfixturevalue("postgresql"), request.getfixturevalue("empty_postgresql")
+        administer(server, f"CREATE DATABASE street TEMPLATE {template}")
+        url = f"{server}/street"
+    house = open_house(Database(url), Storage(folder / "files"), folder)
+    for name in ("stranger", "former"):
+        house.person(name)
+    for name in ("member", "rival"):
+        house.captain(name)
+    for name in ("elsewhere", "organizer"):
+        house.person(name, role="organizer")
     organizing.add_organizer(house.database, house.admin, house.challenge, "organizer")
+    team, former = house.team(house.people["member"]), house.people["former"]
+    teams.accept_rules(house.database, former, house.challenge)
+    teams.join(house.database, former, teams.invite(house.database, house.people["member"], team))
+    teams.leave(house.database, former, house.challenge)
     draft = house.make("draft", owner=house.people["elsewhere"], published=False)
     own = _objects(house, "member", house.challenge)
     teams.accept_rules(house.database, house.people["elsewhere"], draft)
     teams.make_team(house.database, house.people["elsewhere"], draft, "elsewhere")
     foreign = _objects(house, "elsewhere", draft)
     own["user_id"], foreign["user_id"] = house.people["organizer"].id, house.people["rival"].id
-    own["token"] = teams.invite(house.database, house.people["member"], house.team(house.people["member"]))
+    own["token"] = teams.invite(house.database, house.people["member"], team)
     cookies, tokens = {}, {}
     for role in ROLES[1:]:
         user = house.people[role]
@@ -84,11 +96,31 @@ def street(empty_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     with house.database.read() as session:
         newest = session.query(ApiToken).filter_by(user_id=house.people["member"].id).one()
     own["token_id"] = newest.id
-    app = create_app(house.database, house.storage)
-    with house.database.engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-    yield Street(house, app, folder / "platform.sqlite", cookies, tokens, own, foreign)
+    yield Street(house, create_app(house.database, house.storage), cookies, tokens, own, foreign)
     house.database.close()
+
+
+@contextmanager
+def copied(street: Street, folder: Path, role: str) -> Iterator[None]:
+    """The street once more, to be changed at will."""
+    house, kept = street.house, (street.house.database, street.house.storage)
+    house.database.close()  # its connections; it opens new ones when it is asked again
+    url = house.database.url
+    if house.database.is_sqlite:
+        for path in Path(url.database).parent.glob("platform.sqlite*"):
+            shutil.copyfile(path, folder / path.name)
+        copy = Database(f"sqlite:///{folder / 'platform.sqlite'}")
+    else:
+        server = url.render_as_string(hide_password=False).rpartition("/")[0]
+        administer(server, f"CREATE DATABASE street_{role} TEMPLATE street")
+        copy = Database(f"{server}/street_{role}")
+    street.app.state.database = copy
+    street.app.state.storage = Storage(shutil.copytree(house.storage.root, folder / "files"))
+    try:
+        yield
+    finally:
+        copy.close()
+        street.app.state.database, street.app.state.storage = kept
 
 
 def _objects(house: House, name: str, challenge: Challenge) -> dict[str, object]:
@@ -106,12 +138,13 @@ def _objects(house: House, name: str, challenge: Challenge) -> dict[str, object]
         file = session.query(DataFile).filter_by(challenge_id=challenge.id).first().id
     teams.invite(house.database, user, team)
     with house.database.read() as session:
-        invitation = session.query(Invitation).filter_by(team_id=team.id).one().id
+        invitation = session.query(Invitation).filter_by(team_id=team.id, used_at=None).one().id
     return {
         "slug": challenge.slug,
         "submission_id": run.id,
         "number": run.id,
         "entry": run.id,
+        "table": "parts.csv",
         "invitation_id": invitation,
         "phase_id": phase,
         "file_id": file,
@@ -173,28 +206,19 @@ def test_objects_of_another_challenge_are_not_reached_by_way_of_ones_own(street:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_who_may_is_let_in(street: Street, role, tmp_path):
-    for number, (route, allowed) in enumerate(TABLE.items()):
-        if role not in allowed:
-            continue
-        # Each request finds the street as it was: some of them change it.
-        copy = tmp_path / f"{number}.sqlite"
-        shutil.copyfile(street.path, copy)
-        street.app.state.database = Database(f"sqlite:///{copy}")
-        street.app.state.storage = Storage(shutil.copytree(street.house.storage.root, tmp_path / f"{number}"))
-        try:
-            values = street.own if "/reset/" not in route else {**street.own, "token": "no such link"}
-            answer = street.ask(role, route, values)
-        finally:
-            street.app.state.database.close()
-            street.app.state.database, street.app.state.storage = street.house.database, street.house.storage
-        if "/reset/{token}" in route:
-            assert answer.status_code == 404
-            continue
-        assert answer.status_code < 500 and answer.status_code not in (401, 403, 404), (role, route, answer.text[-800:])
-        if route.startswith("GET"):
-            assert answer.status_code in (200, 409), (role, route, answer.status_code)
-        elif role == "anonymous":
-            assert "/login" not in answer.headers.get("location", "")
+    gets = [route for route in TABLE if route.startswith("GET")]
+    order = [*gets, *(route for route in TABLE if route not in (*gets, *LAST)), *LAST]
+    with copied(street, tmp_path, role):
+        for route in (route for route in order if role in TABLE[route]):
+            answer = street.ask(role, route, street.own)
+            if "/reset/{token}" in route:
+                assert answer.status_code == 404  # the secret of an invitation is no reset link
+                continue
+            told = (role, route, answer.status_code, answer.text[-800:])
+            assert answer.status_code < 500 and answer.status_code not in (401, 403, 404), told
+            if route.startswith("GET"):
+                assert answer.status_code in (200, 409), told
+            assert not answer.headers.get("location", "").startswith("/login"), told
 
 
 def test_a_token_reaches_no_further_than_its_scopes(street: Street):

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge import boards, planner, receipts, rights
@@ -19,16 +19,17 @@ from fieldmark.challenge.board import Board, board_metric, duel
 from fieldmark.challenge.boards import Sight
 from fieldmark.challenge.database import Database
 from fieldmark.challenge.models import Challenge, Submission, Team
-from fieldmark.challenge.parts import PRIVATE, PUBLIC
+from fieldmark.challenge.parts import CLASSES_FILE, MEDIA_FILE, PARTS_FILE, PRIVATE, PUBLIC, TRUTH_FILE
 from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.scores import cards_of, parts_visible
 from fieldmark.challenge.web import pictures
-from fieldmark.challenge.web.context import DatabaseOf, UserOf, Viewer, ViewerOf, render
+from fieldmark.challenge.web.context import DatabaseOf, StorageOf, UserOf, Viewer, ViewerOf, render
 from fieldmark.errors import MisuseError
 from fieldmark.scoring import Scorecard
 
 router = APIRouter()
 T = TypeVar("T")
+TRUTH_TABLES = (TRUTH_FILE, CLASSES_FILE, MEDIA_FILE, PARTS_FILE)
 RECEIPT_KEY = "receipt-key"
 Count = Annotated[int, Query(ge=0, le=10_000_000)]
 Share = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
@@ -155,6 +156,17 @@ def receipt_key_page(database: DatabaseOf) -> PlainTextResponse:
     """The key that this server signs receipts with, for `fieldmark score --verify --signer`."""
     key = receipt_key(database)
     return PlainTextResponse(receipts.public_fingerprint(key) + "\n" if key else "receipts are not signed\n")
+
+
+@router.get("/c/{slug}/organize/truth/{table}")
+def truth_table(slug: str, table: str, database: DatabaseOf, storage: StorageOf, user: UserOf) -> Response:
+    """One table of the truth as the server keeps it, for organizers who want to publish it in the end."""
+    with database.read() as session:
+        path = rights.open_challenge(session, user, slug, manage=True).truth_path
+    if table not in TRUTH_TABLES or not storage.exists(f"{path}/{table}"):
+        raise NotThereError
+    headers = {"content-disposition": f'attachment; filename="{table}"'}
+    return StreamingResponse(storage.chunks(f"{path}/{table}"), media_type="text/csv", headers=headers)
 
 
 @router.get("/organize/plan")
