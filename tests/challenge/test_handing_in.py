@@ -31,7 +31,7 @@ def parallel(number: int, act) -> list[object]:
         together.wait()
         try:
             outcomes.append(act(place))
-        except RefusalError as error:
+        except Exception as error:  # looked at by the tests, whatever it is
             outcomes.append(error)
 
     threads = [threading.Thread(target=one, args=(place,)) for place in range(number)]
@@ -63,7 +63,7 @@ def test_the_last_run_of_a_phase_goes_to_one_of_two(house: House):
     house.hand_in(user)
     house.hand_in(user)
     outcomes = parallel(6, lambda place: house.hand_in(user))
-    assert sum(isinstance(outcome, Submission) for outcome in outcomes) == 1
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Submission", *["TooOftenError"] * 5]
     assert house.quota(user).total_left == 0
 
 
@@ -181,7 +181,7 @@ def test_reading_stops_at_the_limit():
 def test_the_same_request_twice_is_one_submission(house: House):
     user = house.captain("ada")
     outcomes = parallel(8, lambda place: house.hand_in(user, idempotency_key="0123456789"))
-    assert len({outcome.id for outcome in outcomes}) == 1
+    assert len(outcomes) == 8 and len({outcome.id for outcome in outcomes}) == 1
     assert house.quota(user).used == 1
 
 

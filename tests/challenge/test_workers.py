@@ -91,6 +91,20 @@ def test_a_stored_run_that_was_changed_is_not_scored(small_house: House):
     assert found.state == "failed" and "SHA-256" in found.detail and not found.counted and not found.scores
 
 
+def test_a_worker_survives_its_own_faults_and_charges_nobody(small_house: House, monkeypatch):
+    house = small_house
+    run = house.hand_in(house.captain("ada"))
+
+    def stumble(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug of ours")
+
+    monkeypatch.setattr("fieldmark.challenge.worker.score_in_sandbox", stumble)
+    Worker(house.database, house.storage).run(threading.Event(), until_idle=True)
+    found = house.submission(run.id)
+    assert (found.state, found.attempts, found.counted) == ("failed", queue.MAX_ATTEMPTS, False)
+    assert "a bug of ours" in found.detail and "bug" not in found.reason
+
+
 def test_a_worker_that_is_told_to_stop_gives_its_run_back(small_house: House):
     house = small_house
     run = house.hand_in(house.captain("ada"))

@@ -96,7 +96,12 @@ def material_of_release(benchmark: str, data: str | Path, *, seed: int = 0) -> I
 
 @contextmanager
 def material_of_files(
-    benchmark: str, truth: Path, classes: Path | None = None, media: Path | None = None
+    benchmark: str,
+    truth: Path,
+    classes: Path | None = None,
+    media: Path | None = None,
+    *,
+    simulated: bool = False,
 ) -> Iterator[Material]:
     """Takes the truth as `fieldmark score --truth` does; without classes, those that it names are all there are."""
     _check_hosted(benchmark)
@@ -106,7 +111,7 @@ def material_of_files(
         for source, target in ((truth, TRUTH_FILE), (classes, CLASSES_FILE), (media, MEDIA_FILE)):
             if source is not None:
                 shutil.copyfile(source, Path(name) / target)
-        yield Material(Path(name))
+        yield Material(Path(name), simulated)
 
 
 def create_challenge(
@@ -297,7 +302,7 @@ def _frequent(benchmark: str, data: str | Path, out: Path, seed: int) -> tuple[t
     except MisuseError:
         return ()
     about = "Answers every item with the most frequent labels of the training set."
-    return (("baseline: most frequent", result.folder / "run.csv", about),)
+    return (("most frequent", result.folder / "run.csv", about),)
 
 
 def _check_hosted(benchmark: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from fieldmark.challenge.creating import Material, NewChallenge, create_challeng
 from fieldmark.challenge.database import Database
 from fieldmark.challenge.models import Challenge, Submission, User, utc_now
 from fieldmark.challenge.queue import RESCORE_PRIORITY
+from fieldmark.challenge.refusals import ConflictError
 from fieldmark.challenge.storage import Storage, digest
 from fieldmark.challenge.submissions import Entry, hand_in
 from fieldmark.challenge.uploads import Upload
@@ -89,10 +91,13 @@ def make_demo(database: Database, storage: Storage, owner: User, *, seed: int = 
     return challenge
 
 
-def has_demo(database: Database) -> bool:
-    """Whether there is any challenge already: the demo is for empty platforms."""
+def make_demo_once(database: Database, storage: Storage, owner: User) -> None:
+    """Makes the demo on a platform without challenges; where another server makes it just now, leaves it to that."""
     with database.read() as session:
-        return session.scalars(select(Challenge.id).limit(1)).first() is not None
+        if session.scalars(select(Challenge.id).limit(1)).first() is not None:
+            return
+    with suppress(ConflictError):
+        make_demo(database, storage, owner)
 
 
 def _observe(nature: Nature, seed: int) -> dict[str, Observations]:
@@ -128,7 +133,7 @@ def _material(folder: Path, nature: Nature, train: Observations, test: Observati
     return Material(
         truth,
         simulated=True,
-        baselines=(("baseline: most frequent", folder / "most_frequent.csv", about),),
+        baselines=(("most frequent", folder / "most_frequent.csv", about),),
         downloads=(
             (folder / "train.csv", "Traits and labels to learn from."),
             (folder / "test.csv", "Traits to answer."),

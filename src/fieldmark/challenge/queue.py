@@ -204,6 +204,8 @@ def rescore(database: Database, actor: User | None, challenge: Challenge, *, onl
             raise ConflictError("After the private scores are revealed, all runs are scored anew or none.")
         if only is None:
             mine.revision += 1
+        else:
+            _check_again(session, mine, only, again)
         query = update(Submission).where(Submission.challenge_id == mine.id, Submission.state.in_(again))
         if only is not None:
             query = query.where(Submission.id == only)
@@ -218,10 +220,16 @@ def rescore(database: Database, actor: User | None, challenge: Challenge, *, onl
             )
         )
         count = int(done.rowcount) if isinstance(done, CursorResult) else 0
-        if only is not None and not count:
-            raise NotThereError
         audit.note(session, actor, "challenge.rescore", challenge=mine, subject=str(only or "all"), count=count)
     return count
+
+
+def _check_again(session: Session, challenge: Challenge, submission_id: int, again: tuple[str, ...]) -> None:
+    found = session.get(Submission, submission_id)
+    if found is None or found.challenge_id != challenge.id:
+        raise NotThereError
+    if found.state not in again:
+        raise ConflictError(f"A run that is {found.state} cannot be scored anew.")
 
 
 def _ready(now: dt.datetime) -> ColumnElement[bool]:

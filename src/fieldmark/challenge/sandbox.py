@@ -95,16 +95,19 @@ def bubblewrap() -> str | None:
     if program is None:
         log.warning("bubblewrap is not installed: scoring runs with limits, but not walled in")
         return None
-    tried = subprocess.run(
-        [*_wall(program, None), sys.executable, "-c", "import fieldmark"],
-        env=_environment(Path("/")),
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    if tried.returncode != 0:
-        said = tried.stderr.decode("utf-8", "replace").strip()[-300:]
-        log.warning("bubblewrap does not work here, scoring is not walled in: %s", said)
+    try:
+        subprocess.run(
+            [*_wall(program, None), sys.executable, "-c", "import fieldmark"],
+            env=_environment(Path("/")),
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        said = getattr(error, "stderr", None) or str(error).encode()
+        log.warning(
+            "bubblewrap does not work here, scoring is not walled in: %s", said.decode("utf-8", "replace")[-300:]
+        )
         return None
     return program
 

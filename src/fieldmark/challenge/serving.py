@@ -16,6 +16,7 @@ from sqlalchemy import select
 from fieldmark.challenge import accounts
 from fieldmark.challenge.database import Database
 from fieldmark.challenge.models import Challenge, User
+from fieldmark.challenge.refusals import RefusalError
 from fieldmark.challenge.rights import manages
 from fieldmark.challenge.storage import Storage
 from fieldmark.errors import MisuseError
@@ -88,7 +89,10 @@ def first_admin(database: Database) -> str | None:
     with database.read() as session:
         if session.scalars(select(User.id).where(User.role == "admin").limit(1)).first() is not None:
             return None
-    accounts.register(database, "admin", "admin@localhost", secrets.token_urlsafe(32), role="admin")
+    try:
+        accounts.register(database, "admin", "admin@localhost", secrets.token_urlsafe(32), role="admin")
+    except RefusalError:  # another server has just done so
+        return None
     return accounts.make_reset(database, "admin")
 
 

@@ -8,6 +8,7 @@ import os
 import socket
 import tempfile
 import threading
+import traceback
 from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
@@ -17,7 +18,6 @@ from fieldmark.challenge.database import Database
 from fieldmark.challenge.queue import LEASE_S, Claim, StaleClaimError
 from fieldmark.challenge.sandbox import Limits, Outcome, score_in_sandbox
 from fieldmark.challenge.storage import Storage, digest
-from fieldmark.errors import FieldmarkError
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +54,8 @@ class Worker:
         while not stop.is_set():
             try:
                 worked = self.run_one(stop)
-            except DBAPIError as error:
-                log.warning("the database does not answer (%s): trying again", error)
+            except Exception:  # whatever it is, the next run must not wait for a worker that is no more
+                log.exception("the worker stumbled; it goes on in %g seconds", AFTER_ERROR_S)
                 stop.wait(AFTER_ERROR_S)
                 continue
             if not worked:
@@ -93,8 +93,8 @@ class Worker:
                 if digest(run) != claimed.sha256:
                     return Outcome(fault="the stored run is not the one that was handed in (its SHA-256 is another)")
                 outcome = score_in_sandbox(folder, claimed.benchmark, limits=self.limits, stop=ended)
-            except (FieldmarkError, OSError) as error:
-                outcome = Outcome(fault=f"{type(error).__name__}: {error}")
+            except Exception as error:  # a fault of ours, whatever it is: noted for organizers, never charged
+                outcome = Outcome(fault="".join(traceback.format_exception(error)))
             finally:
                 done.set()
                 beating.join()

@@ -29,6 +29,9 @@ def create(
     truth: Annotated[Path | None, typer.Option(help="Or the truth as CSV, as for `fieldmark score`.")] = None,
     classes: Annotated[Path | None, typer.Option(help="With --truth: the classes as CSV.")] = None,
     media: Annotated[Path | None, typer.Option(help="With --truth of soundscapes: the recordings as CSV.")] = None,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="With --truth: say that it is that of a world.")
+    ] = False,
     title: Annotated[str, typer.Option(help="The title; the short name if not given.")] = "",
     public: Annotated[float, typer.Option(help="The public share of the independent units.")] = 0.3,
     seed: Annotated[int, typer.Option(help="Decides which units are public.")] = 0,
@@ -73,7 +76,7 @@ def create(
     material = (
         creating.material_of_release(benchmark, data, seed=seed)
         if data is not None
-        else creating.material_of_files(benchmark, _given(truth), classes, media)
+        else creating.material_of_files(benchmark, _given(truth), classes, media, simulated=simulated)
     )
     with serving.open_platform(folder, database, files) as platform, material as found:
         serving.first_admin(platform.database)

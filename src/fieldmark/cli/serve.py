@@ -46,8 +46,8 @@ def serve(
     serving.log_to_terminal()
     with serving.open_platform(folder, database, files) as platform:
         link = serving.first_admin(platform.database)
-        if demo and not demonstration.has_demo(platform.database):
-            demonstration.make_demo(platform.database, platform.storage, platform.account(None))
+        if demo:
+            demonstration.make_demo_once(platform.database, platform.storage, platform.account(None))
         base = (public_url or f"http://{host}:{port}").rstrip("/")
         print(f"Fieldmark challenges: {base}", flush=True)
         if link:
