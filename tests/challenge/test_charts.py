@@ -12,6 +12,7 @@ from fieldmark.challenge import charts
 from fieldmark.challenge.axes import Scale, number, span_of
 from fieldmark.challenge.board import board_metric
 from fieldmark.challenge.planner import assumed_spread
+from fieldmark.challenge.web.pictures import figure_metrics
 from fieldmark.scoring import Score
 from tests.challenge.hosting import START
 
@@ -94,3 +95,18 @@ def test_every_metric_can_be_written_and_drawn(name):
         low, high = span_of([score], metric)
         assert metric.bounds[0] <= low < high <= metric.bounds[1]
         assert number(0.5, metric) in charts.in_words(score, metric) and charts.metric_title(metric.name)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "printed"),
+    [
+        ("plantclef-2020", ["mrr", "mrr_rare"]),
+        ("birdclef-2020", ["cmap", "rmap"]),
+        ("geolifeclef-2020", ["adaptive_top_30", "recall_at_30"]),
+        ("snakeclef-2020", ["macro_f1_union"]),
+        ("folder", ["macro_f1_all", "top_1"]),
+    ],
+)
+def test_runs_are_shown_by_the_metrics_that_the_overviews_print(benchmark, printed):
+    declared = BENCHMARKS[benchmark].task.metrics
+    assert [metric.name for metric in figure_metrics(declared, declared[0])] == printed

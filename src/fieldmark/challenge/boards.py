@@ -103,9 +103,9 @@ def board_of(session: Session, sight: Sight, metric: str | None = None) -> Board
             competing = [replace(one, unranked=finals[one.id]) for one in entered if one.id in finals]
             entered = [*competing, *(one for one in entered if one.unranked == BASELINE)]
         if sight.by_ladder:
-            shown = released_entrants(_with_units(session, sight, entered), chosen)
+            shown = released_entrants(_with_units(session, sight, entered, chosen.name), chosen)
         else:
-            shown = _with_units(session, sight, best_of_teams(entered, chosen))
+            shown = _with_units(session, sight, best_of_teams(entered, chosen), chosen.name)
         return make_board(challenge.benchmark, sight.part, shown, metric=chosen.name)
 
     return _BOARDS.get(key, make)
@@ -195,18 +195,27 @@ def _entered(session: Session, sight: Sight, state: tuple[Any, ...]) -> list[Ent
     return _LISTS.get((sight.part, state), make)
 
 
-def _with_units(session: Session, sight: Sight, entrants: Sequence[Entrant]) -> list[Entrant]:
-    """The same entries with their pseudo-values."""
+def _with_units(
+    session: Session, sight: Sight, entrants: Sequence[Entrant], metric: str | None = None
+) -> list[Entrant]:
+    """The same entries with their pseudo-values, of one metric or of all.
+
+    Entries that were scored on the same units share the list of them: it is the largest part of a scorecard.
+    """
     query = select(PartScore.submission_id, PartScore.unit_values).where(
         PartScore.part == sight.part, PartScore.submission_id.in_([int(one.id) for one in entrants])
     )
-    units = {str(number): pl.read_parquet(io.BytesIO(values)) for number, values in session.execute(query)}
-    filled = []
-    for one in entrants:
-        table = units[one.id]
-        pseudo = {name: table[name].to_numpy() for name in table.columns if name != "unit"}
-        filled.append(replace(one, card=replace(one.card, pseudo=pseudo, unit_ids=tuple(table["unit"]))))
-    return filled
+    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+    found: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {}
+    for number, values in session.execute(query):
+        table = pl.read_parquet(io.BytesIO(values))
+        units = tuple(table["unit"])
+        kept = [name for name in table.columns if name != "unit" and metric in (None, name)]
+        pseudo = {name: table[name].to_numpy() for name in kept}
+        found[str(number)] = (pseudo, shared.setdefault(units, units))
+    return [
+        replace(one, card=replace(one.card, pseudo=found[one.id][0], unit_ids=found[one.id][1])) for one in entrants
+    ]
 
 
 class _Kept:

@@ -11,7 +11,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.challenge import charts, planner
 from fieldmark.challenge.axes import span_of
-from fieldmark.challenge.board import BASELINE, Board, Duel, Entrant, Row
+from fieldmark.challenge.board import BASELINE, Board, Duel, Entrant, Row, upward
 from fieldmark.challenge.boards import Sight
 from fieldmark.scoring import Score
 from fieldmark.stats.comparison import Difference
@@ -58,18 +58,24 @@ def progress(sight: Sight, entries: Sequence[Entrant], metric: Metric) -> Markup
 
 
 def runs(sight: Sight, entries: Sequence[Entrant], metric: Metric) -> Markup:
-    """All runs as bars, with the second metric of the benchmark beside the first where both are shares."""
-    if len(entries) < 2:
+    """All runs as bars, by the metrics that overviews of the challenge print beside each other."""
+    if len(entries) < 2 or any(metric.name not in entry.card.metrics for entry in entries):
         return Markup("")
-    declared = BENCHMARKS[sight.challenge.benchmark].task.metrics
-    second = [other for other in declared if other.is_share == metric.is_share and not _variants(metric, other)]
-    shown = [metric, *second[:1]]
-    shown = [one for one in shown if all(one.name in entry.card.metrics for entry in entries)]
-    if metric not in shown:
-        return Markup("")
-    order = sorted(entries, key=lambda one: one.score(metric.name).value, reverse=metric.higher_is_better)
+    wanted = figure_metrics(BENCHMARKS[sight.challenge.benchmark].task.metrics, metric)
+    shown = [one for one in wanted if all(one.name in entry.card.metrics for entry in entries)]
+    order = sorted(entries, key=lambda one: -upward(one, metric))
     bars = [(one.name, [one.score(each.name) for each in shown]) for one in order[:MOST_BARS]]
     return charts.run_figure("runs", "Scores by run", bars, shown)
+
+
+def figure_metrics(declared: Sequence[Metric], metric: Metric) -> list[Metric]:
+    """The metric, and beside it the next one of the benchmark that is not the same up to a convention.
+
+    That gives the pairs of the overviews of LifeCLEF 2020: MRR on all and on difficult species (Figure 3), cmAP and
+    rmAP (Figure 5), adaptive top-30 and top-30 accuracy (Figure 8), F1 alone (Figure 12: a log loss is no share).
+    """
+    second = next((other for other in declared if not _variants(metric, other)), None)
+    return [metric] if second is None or second.is_share != metric.is_share else [metric, second]
 
 
 def breakdowns(entries: Sequence[Entrant], metric: Metric) -> list[tuple[str, Markup]]:
