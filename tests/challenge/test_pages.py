@@ -219,6 +219,18 @@ def test_runs_that_are_not_on_the_board_belong_to_their_team(hall):
     assert hall.get("Warblers", "/c/dawn-chorus/submissions/1/receipt.json").json()["part"] == "public"
 
 
+def test_the_api_gives_the_numbers_of_the_pages(hall):
+    base = "/api/v1/challenges/dawn-chorus"
+    best, second = hall.get("Swift", f"{base}/board").json()["entries"][:2]
+    entry = hall.get("Swift", f"{base}/entries/{best['id']}").json()
+    assert entry["metrics"]["cmap"]["value"] == best["value"] and "site" in entry["groups"]
+    pair = hall.get("Swift", f"{base}/compare?first={best['id']}&second={second['id']}").json()
+    assert pair["difference"]["value"] == pytest.approx(best["value"] - second["value"])
+    assert f"{100 * best['value']:.1f}" in hall.get("Swift", "/c/dawn-chorus/board").text
+    described = hall.get("Swift", "/api/openapi.json").json()["components"]["schemas"]
+    assert "rank_low" in described["RowOut"]["properties"] and "separable" in described["DuelOut"]["properties"]
+
+
 def test_a_receipt_from_the_server_verifies_offline(hall, tmp_path):
     with hall.database.read() as session:
         challenge = session.scalars(select(Challenge).where(Challenge.slug == "dawn-chorus")).one()
