@@ -84,7 +84,8 @@ def test_a_mended_truth_changes_the_scores(small_house: House):
 def test_a_stored_run_that_was_changed_is_not_scored(small_house: House):
     house = small_house
     run = house.hand_in(house.captain("ada"))
-    house.storage.put_bytes(run_text(right=3).encode(), run.path)
+    (house.folder / "other.csv").write_text(run_text(right=3))
+    house.storage.put(house.folder / "other.csv", run.path)
     worker = Worker(house.database, house.storage)
     worker.run(threading.Event(), until_idle=True)
     found = house.submission(run.id)
@@ -178,7 +179,8 @@ def test_files_may_lie_on_an_object_store(tmp_path):
     store = Storage(f"memory://runs-{os.getpid()}")
     (tmp_path / "a").write_bytes(b"one")
     store.put(tmp_path / "a", "runs/1/a")
-    store.put_bytes(b"two", "runs/1/b")
+    (tmp_path / "b").write_bytes(b"two")
+    store.put(tmp_path / "b", "runs/1/b")
     assert store.names("runs/1") == ["a", "b"] and store.everything() == ["runs/1/a", "runs/1/b"]
     assert store.fetch("runs/1/b", tmp_path / "back").read_bytes() == b"two"
     store.delete("runs/1/a")

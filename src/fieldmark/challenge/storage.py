@@ -50,15 +50,6 @@ class Storage:
         else:
             self._fs.put_file(str(source), where)
 
-    def put_bytes(self, content: bytes, path: str) -> None:
-        """Writes a small file."""
-        where = self._where(path)
-        if self.is_local:
-            with appearing_file(Path(where)) as partial:
-                partial.write_bytes(content)
-        else:
-            self._fs.pipe_file(where, content)
-
     def fetch(self, path: str, target: Path) -> Path:
         """Copies a file out to a local path.
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from fieldmark.challenge import audit
 from fieldmark.challenge.database import Database
-from fieldmark.challenge.models import Challenge, Membership, Phase, Submission, Team, User, utc_now
+from fieldmark.challenge.models import Challenge, Phase, Submission, Team, User, utc_now
 from fieldmark.challenge.names import clean_name, clean_text
 from fieldmark.challenge.phases import phase_at
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError, TooOftenError
@@ -285,8 +285,3 @@ def team_submissions(session: Session, team: Team) -> list[Submission]:
     """The submissions of a team, newest first."""
     query = select(Submission).where(Submission.team_id == team.id)
     return list(session.scalars(query.order_by(Submission.accepted_at.desc(), Submission.id.desc())))
-
-
-def is_member(session: Session, user: User, team_id: int) -> bool:
-    """Whether somebody belongs to a team."""
-    return session.get(Membership, (team_id, user.id)) is not None

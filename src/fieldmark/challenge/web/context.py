@@ -64,10 +64,6 @@ class Viewer:
 
     user: User | None
 
-    @property
-    def signed_in(self) -> bool:
-        return self.user is not None
-
 
 def get_database(request: Request) -> Database:
     """The database of the application."""
