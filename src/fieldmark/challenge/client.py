@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from fieldmark.errors import InputError, MisuseError
+from fieldmark.errors import FieldmarkError, InputError, MisuseError
 from fieldmark.progress import progress
 from fieldmark.registry import require
 
 POLL_S = 1.0
 TRIES = 4
+
+
+class PlatformRefusalError(FieldmarkError):
+    """What the platform said no to, in its own words."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Client:
         """Hands in a run file; tries again where the connection fails, without ever handing in twice.
 
         Raises:
-            InputError: When the run is refused: what is wrong with it, line by line.
+            PlatformRefusalError: When it is refused: why, and what is wrong with the run, line by line.
         """
         if not run.is_file():
             raise InputError(run, found="no such file", expected="a run file")
@@ -106,9 +110,9 @@ class Client:
 
 
 def _refuse(status: int, said: dict[str, Any], where: str) -> None:
-    problems = said.get("problems") or []
-    for problem in problems:
+    """Raises what the platform said, with the lines of a run that are wrong as `fieldmark score` would list them."""
+    lines = []
+    for problem in said.get("problems") or []:
         place = f"{where}, line {problem['line']}" if problem.get("line") else where
-        said["error"] = f"{said.get('error', '')}\n{place}: {problem['text']}"
-    found = said.get("error") or f"the answer {status}"
-    raise InputError(where, found=f"a refusal: {found}".rstrip("."))
+        lines.append(f"{place}: {problem['text']}.")
+    raise PlatformRefusalError("\n".join([str(said.get("error") or f"The platform answered {status}."), *lines]))
