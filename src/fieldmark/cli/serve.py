@@ -9,10 +9,17 @@ import typer
 
 Folder = Annotated[Path, typer.Option(help="Where SQLite and the files are kept.")]
 DatabaseUrl = Annotated[
-    str | None, typer.Option("--database", help="Another database: postgresql+psycopg://user:password@host/name.")
+    str | None,
+    typer.Option(
+        "--database",
+        envvar="FIELDMARK_DATABASE",  # a command line can be read by everybody on the machine
+        show_envvar=True,
+        help="Another database: postgresql+psycopg://user:password@host/name.",
+    ),
 ]
 FilesUrl = Annotated[
-    str | None, typer.Option("--files", help="Another place for files: a folder, or s3://bucket/path.")
+    str | None,
+    typer.Option("--files", envvar="FIELDMARK_FILES", help="Another place for files: a folder, or s3://bucket/path."),
 ]
 DEFAULT_FOLDER = Path("fieldmark-challenges")
 
