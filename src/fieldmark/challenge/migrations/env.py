@@ -6,7 +6,10 @@ from alembic import context
 
 from fieldmark.challenge.models import Base
 
-connection = context.config.attributes["connection"]
-context.configure(connection=connection, target_metadata=Base.metadata, render_as_batch=True)
-with context.begin_transaction():
-    context.run_migrations()
+# There is a configuration only while Alembic runs this file; whoever merely imports it changes nothing.
+if hasattr(context, "config"):
+    context.configure(
+        connection=context.config.attributes["connection"], target_metadata=Base.metadata, render_as_batch=True
+    )
+    with context.begin_transaction():
+        context.run_migrations()
