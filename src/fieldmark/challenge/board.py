@@ -72,7 +72,7 @@ class Row:
         score: By the metric of the board.
         place: By score alone, equal scores share it.
         rank_low, rank_high: The ranks it may really have, for all entries at once; None where that cannot be said.
-        among_best: Whether no other entry is better beyond doubt.
+        among_best: Whether no other entry is better at the 95 % level, for all entries at once.
         behind: The first entry minus this one; None for the first itself and where that cannot be said.
     """
 
@@ -141,7 +141,7 @@ class Duel:
 
     @property
     def separable(self) -> bool:
-        """Whether one of them is better beyond doubt."""
+        """Whether one of them is better at the 95 % level, for this pair alone."""
         return self.difference is not None and self.difference.p_value < 0.05
 
     def to_json(self) -> dict[str, Any]:
