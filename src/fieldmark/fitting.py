@@ -24,11 +24,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.datasets import open_dataset
+from fieldmark.datasets.base import MediaKind
 from fieldmark.errors import MisuseError
-from fieldmark.features.settings import FeatureSettings
+from fieldmark.features.settings import FeatureSettings, defaults_for
 from fieldmark.files import appearing_folder
 from fieldmark.methods import METHODS, Fitted, Method
 from fieldmark.methods.base import truth_of
@@ -83,7 +86,8 @@ def fit(
         method: The name of the method.
         out: The folder to write.
         settings: Settings of the method and of its features.
-        steps: The names of the steps, in order; temperature if not given, and max-softmax in an open set.
+        steps: The names of the steps, in order; temperature if not given, and max-softmax in an open set; none where
+            several labels may hold at once.
         seed: The seed of everything random: parts that are drawn, and methods that draw.
         overwrite: Whether an existing folder is replaced.
         store: Where features are kept, if not in the user's cache.
@@ -95,13 +99,13 @@ def fit(
     """
     seconds: dict[str, float] = {}
     declared = BENCHMARKS[benchmark]
-    configured, features = _configure(method, settings or {})
-    _check_allowed(method, configured, declared.task)
-    default = OPEN_SET_STEPS if declared.task.unknown else DEFAULT_STEPS
-    unfitted = [STEPS[name]() for name in (default if steps is None else steps)]
+    # Names and settings are checked before anything is read, and the rest follows from what the media turn out to be.
+    _check_allowed(method, _configure(method, settings or {}, "photo")[0], declared.task)
+    unfitted = [STEPS[name]() for name in (_default_steps(declared.task) if steps is None else steps)]
     with appearing_folder(Path(out), overwrite=overwrite) as folder:
         with _timed(seconds, "open"):
             opened = open_benchmark(declared, open_dataset(declared.dataset, data, declared.subset), seed=seed)
+        configured, features = _configure(method, settings or {}, opened.dataset.media_kind)
         source = FeatureSource(features, store) if features else None
         with _timed(seconds, "features"):
             view = _supply(opened, source)
@@ -161,12 +165,15 @@ def predict(
     return predictions
 
 
-def _configure(method: str, settings: Mapping[str, Any]) -> tuple[Method, FeatureSettings | None]:
+def _configure(
+    method: str, settings: Mapping[str, Any], media_kind: MediaKind
+) -> tuple[Method, FeatureSettings | None]:
     cls = METHODS[method]
     if hasattr(cls, "expand"):  # settings that stand for others, such as a recipe
         settings = cls.expand(settings)
     if "features" in cls.needs:
-        configured, features = configure(settings, cls, FeatureSettings)
+        usual = {**defaults_for(media_kind), **getattr(cls, "feature_defaults", {})}
+        configured, features = configure({**usual, **settings}, cls, FeatureSettings)
         return configured, features
     return configure(settings, cls)[0], None
 
@@ -177,7 +184,7 @@ def _declared_external(*sources: object) -> list[str]:
 
 
 def _check_allowed(name: str, method: Method, task: Task) -> None:
-    if task.item not in ("photo", "observation"):
+    if task.item not in ("photo", "observation", "segment"):
         raise MisuseError(
             f"The benchmark asks about a {task.item}, which no method here answers yet; "
             "runs made elsewhere can be scored with `fieldmark score`."
@@ -185,6 +192,12 @@ def _check_allowed(name: str, method: Method, task: Task) -> None:
     if method.sees not in task.sees:
         allowed = " or ".join(task.sees)
         raise MisuseError(f"The method {name!r} is shown {method.sees} at prediction time; the task allows {allowed}.")
+
+
+def _default_steps(task: Task) -> tuple[str, ...]:
+    if task.item == "segment":
+        return ()
+    return OPEN_SET_STEPS if task.unknown else DEFAULT_STEPS
 
 
 def _supply(opened: Opened, source: FeatureSource | None) -> View:
@@ -195,7 +208,7 @@ def _supply(opened: Opened, source: FeatureSource | None) -> View:
 
     parts = {"train": view.train, "val": view.val, "unlabeled": view.unlabeled, "test": view.test}
     supplied: dict[str, Any] = {
-        name: source.supply(part, where=opened.dataset.where, what=f"{name} photos")
+        name: source.supply(part, where=opened.dataset.where, what=f"{name} {part.media_kind}s")
         for name, part in parts.items()
         if part is not None
     }
@@ -211,8 +224,11 @@ def _fit(method: Method, steps: Sequence[Step], view: View) -> tuple[Fitted, tup
     fitted = method.fit(replace(shown, val=known))
     predictions = fitted.predict(view.val, view.labels)
     fitted_steps: list[Step] = []
+    # Silence is an answer to a soundscape: where several labels may hold at once, steps see the items without any too.
+    judged = known if view.val.marks is None else view.val
+    truth: NDArray[Any] = truth_of(known) if view.val.marks is None else view.val.marks.dense()
     for step in steps:
-        fitted_steps.append(step.fit(predictions.select(known.item_ids), truth_of(known), known.items))
+        fitted_steps.append(step.fit(predictions.select(judged.item_ids), truth, judged.items))
         predictions = fitted_steps[-1].apply(predictions, view.val.items)
     return fitted, tuple(fitted_steps), predictions
 
@@ -262,7 +278,7 @@ def _provenance(
         data=str(Path(data).resolve()) if Path(data).exists() else str(data),
         data_digest=opened.dataset.digest,
         world=opened.dataset.release.world,
-        remarks=[*opened.dataset.remarks, *model.fitted.remarks],
+        remarks=[*opened.dataset.remarks, *(source.remarks if source else []), *model.fitted.remarks],
         seconds=seconds,
         external_data=model.trained["external_data"],
     )

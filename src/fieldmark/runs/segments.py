@@ -10,47 +10,25 @@ No header. Items are segments, called `<MediaId>/<start in seconds>`.
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from fieldmark.files import appearing_file
-from fieldmark.labels import Labels
+from fieldmark.labels import UNKNOWN, Labels
 from fieldmark.runs.lines import read_lines
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.predictions import Predictions, Scale, Scores
 from fieldmark.runs.problems import Problems
 from fieldmark.runs.ranked import read_number
 from fieldmark.runs.scored import sparse
-
-CLOCK = re.compile(r"(\d+):([0-5]\d):([0-5]\d)-(\d+):([0-5]\d):([0-5]\d)")
+from fieldmark.timecodes import clock, parse_interval
 
 
 def segment_name(media_id: str, start_s: int) -> str:
     """The id of a segment."""
     return f"{media_id}/{start_s}"
-
-
-def clock(seconds: int) -> str:
-    """Seconds as hours, minutes and seconds.
-
-    >>> clock(3725)
-    '01:02:05'
-    """
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-
-
-def parse_interval(text: str) -> tuple[int, int] | None:
-    """Start and end of `hh:mm:ss-hh:mm:ss` in seconds, None for anything else.
-
-    >>> parse_interval("00:00:05-00:00:10")
-    (5, 10)
-    """
-    match = CLOCK.fullmatch(text)
-    if match is None:
-        return None
-    h1, m1, s1, h2, m2, s2 = (int(number) for number in match.groups())
-    return 3600 * h1 + 60 * m1 + s1, 3600 * h2 + 60 * m2 + s2
 
 
 @dataclass(frozen=True)
@@ -68,19 +46,38 @@ class Segments:
     low: float = 0.0
     high: float = 1.0
 
+    def listed(self, predictions: Predictions) -> Predictions:
+        """What a run file can hold of predictions: the best classes of each segment, scores between the bounds.
+
+        Logits become probabilities class by class, since several birds may sing at once.
+        """
+        best = predictions.top(min(self.at_most, predictions.scores.shape[1]))
+        scores = predictions.scores
+        if predictions.codes is None:
+            chosen = np.take_along_axis(scores, np.maximum(best, 0), axis=1)
+        else:
+            chosen = -np.sort(-scores, axis=1, kind="stable")[:, : best.shape[1]]
+        chosen = _bounded(chosen, predictions.scale, self.low, self.high)
+        codes = np.where(chosen > self.low, best, np.int32(UNKNOWN)).astype(np.int32)
+        chosen = np.where(codes == UNKNOWN, np.float32(-np.inf), chosen)
+        return replace(predictions, scores=chosen, scale="score", codes=codes)
+
     def write(self, path: Path, predictions: Predictions) -> None:
         """Writes the best classes of each segment that has any score above 0."""
-        best = predictions.top(min(self.at_most, len(predictions.labels)))
+        listed = self.listed(predictions)
+        assert listed.codes is not None  # it lists
+        names = listed.labels.names
         with appearing_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, delimiter=";", lineterminator="\n")
-            for row, item in enumerate(predictions.items):
+            for item, codes, scores in zip(listed.items, listed.codes.tolist(), listed.scores.tolist(), strict=True):
                 media_id, _, start = item.rpartition("/")
                 interval = f"{clock(int(start))}-{clock(int(start) + self.seconds)}"
-                score_of = predictions.scores_by_code(row)
-                for code in best[row][best[row] >= 0]:
-                    if score_of[int(code)] > self.low:
-                        name = predictions.labels.names[code]
-                        writer.writerow([media_id, interval, name, f"{score_of[int(code)]:.7g}"])
+                # Nine digits are enough to read the same number back.
+                writer.writerows(
+                    [media_id, interval, names[code], f"{score:.9g}"]
+                    for code, score in zip(codes, scores, strict=True)
+                    if code != UNKNOWN
+                )
 
     def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
         """Reads and checks a run file; segments that are not listed have no answers.
@@ -135,3 +132,15 @@ class Segments:
         if row is None:
             problems.add(line, f"the interval {fields[1]!r}", "one within the recording")
         return row
+
+
+def _bounded(scores: Scores, scale: Scale, low: float, high: float) -> Scores:
+    """Scores between the bounds of a run file."""
+    if scale == "logit":
+        scores = (1 / (1 + np.exp(-scores.astype(np.float64)))).astype(np.float32)
+    elif scale == "log_probability":
+        scores = np.exp(scores)
+    outside = (scores > high) | ((scores < low) & np.isfinite(scores))
+    if outside.any():
+        raise ValueError(f"a score of {scores[outside][0]} lies outside {low} to {high}, which a run file may hold")
+    return np.asarray(scores, dtype=np.float32)
