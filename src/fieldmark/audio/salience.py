@@ -10,25 +10,25 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import torch
 
-# How far a bin must stand out of its band and of its frame, on pictures from 0 to 1 (80 dB): 10 dB.
-MARGIN = 0.125
+# How far a bin must stand out of its band and of its frame.
+MARGIN_DB = 10.0
 
 
-def salience(pictures: torch.Tensor) -> NDArray[np.float32]:
-    """The share of each picture that stands out of both the median of its band and the median of its frame.
+def salience(decibels: torch.Tensor) -> NDArray[np.float32]:
+    """The share of each spectrogram that stands out of both the median of its band and the median of its frame.
 
     Steady noise fills whole bands and clicks fill whole frames; what stands out of both is a voice. The idea is that of
     Sprengel et al., "Audio based bird species identification using deep learning techniques" (2016).
 
     Args:
-        pictures: Batch x bands x frames.
+        decibels: Batch x bands x frames (`MelSpectrogram.loudness`).
     """
     from torch.nn.functional import avg_pool2d
 
     # A voice is wider than one bin; noise, which is not, averages out.
-    smooth = avg_pool2d(pictures[:, None], kernel_size=3, stride=1)[:, 0]
-    over_band = smooth > smooth.median(dim=2, keepdim=True).values + MARGIN
-    over_frame = smooth > smooth.median(dim=1, keepdim=True).values + MARGIN
+    smooth = avg_pool2d(decibels[:, None], kernel_size=3, stride=1)[:, 0]
+    over_band = smooth > smooth.median(dim=2, keepdim=True).values + MARGIN_DB
+    over_frame = smooth > smooth.median(dim=1, keepdim=True).values + MARGIN_DB
     share = (over_band & over_frame).float().mean(dim=(1, 2))
     return np.asarray(share.cpu().numpy(), dtype=np.float32)
 

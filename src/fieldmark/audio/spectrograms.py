@@ -100,14 +100,18 @@ class MelSpectrogram:
 
     def __call__(self, windows: Samples | torch.Tensor) -> torch.Tensor:
         """Pictures of windows (batch x samples), as batch x bands x frames, each scaled to 0..1; silence is all 0."""
+        picture = self.loudness(windows)
+        low, high = picture.amin(dim=(1, 2), keepdim=True), picture.amax(dim=(1, 2), keepdim=True)
+        return (picture - low) / (high - low).clamp_min(1e-6)
+
+    def loudness(self, windows: Samples | torch.Tensor) -> torch.Tensor:
+        """The pictures before they are scaled: decibels, or magnitudes under the power law."""
         how, torch = self.settings, self._torch
         sound = torch.as_tensor(windows).to(self.device, torch.float32)
         if how.pre_emphasis:
             sound = torch.cat([sound[:, :1], sound[:, 1:] - how.pre_emphasis * sound[:, :-1]], dim=1)
         mel = self._bands @ self._power(sound)
-        picture = _decibel(mel, torch) if how.loudness == "decibel" else mel.clamp_min(SMALLEST_POWER) ** BIRDNET_POWER
-        low, high = picture.amin(dim=(1, 2), keepdim=True), picture.amax(dim=(1, 2), keepdim=True)
-        return (picture - low) / (high - low).clamp_min(1e-6)
+        return _decibel(mel, torch) if how.loudness == "decibel" else mel.clamp_min(SMALLEST_POWER) ** BIRDNET_POWER
 
     def _power(self, sound: torch.Tensor) -> torch.Tensor:
         """Power spectra (magnitudes under the power law), as batch x frequencies x frames."""

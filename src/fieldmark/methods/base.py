@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import IO, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +67,16 @@ def truth_of(part: Part) -> NDArray[np.int32]:
     if part.truth is None:
         raise ValueError("this part comes without labels")
     return part.truth
+
+
+def opener_of(part: Part) -> Callable[[str], IO[bytes]]:
+    """The function that opens the media of a part, as a stream where there is one."""
+    if part.open_medium is not None:
+        return part.open_medium
+    read = part.read_medium
+    if read is None:
+        raise ValueError("this part comes without a way to open its media")
+    return lambda media_id: io.BytesIO(read(media_id))
 
 
 def unit_rows(features: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
-import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
@@ -16,12 +15,13 @@ class Step(Protocol):
 
     name: ClassVar[str]
 
-    def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
+    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
         """Returns the step with its parameters set from predictions on val.
 
         Args:
             val: The predictions, after all earlier steps.
-            truth: The label code of each item.
+            truth: The label code of each item; where any number of labels may hold at once, one mark per item and
+                label.
             items: What may be known about the items (date, place, ...).
         """
         ...
