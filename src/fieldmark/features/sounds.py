@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from fieldmark.audio.spectrograms import MelSettings, MelSpectrogram
 from fieldmark.errors import InputError
 from fieldmark.features.store import KEY_BYTES, FeatureStore, Key
 from fieldmark.progress import progress
+
+K = TypeVar("K")
 
 # Windows that a network gets at once, and of a whole recording at most.
 BATCH_WINDOWS = 32
@@ -38,12 +40,21 @@ class Clip(NamedTuple):
     end_s: float | None = None
 
 
-class SoundEmbedder(Protocol):
-    """Turns windows of sound into named arrays, one row per window."""
+class Windowing(Protocol):
+    """What windows a network takes: their rate, their length, and what fills up a short one."""
 
-    rate_hz: int
-    window_s: float
-    padding: Padding
+    @property
+    def rate_hz(self) -> int: ...
+
+    @property
+    def window_s(self) -> float: ...
+
+    @property
+    def padding(self) -> Padding: ...
+
+
+class SoundEmbedder(Windowing, Protocol):
+    """Turns windows of sound into named arrays, one row per window."""
 
     def __call__(self, windows: Samples) -> dict[str, NDArray[Any]]: ...
 
@@ -89,7 +100,7 @@ def extract_sounds(
                     for row in rows:
                         keys[row] = _clip_key(content, clips[row])
                     missing = {keys[row]: clips[row] for row in rows if keys[row] not in store}
-                    for key, windows in _windows(file, missing, embedder) if missing else ():
+                    for key, windows in windows_of(file, missing, embedder) if missing else ():
                         batch.add(key, windows)
             except SoundError as error:
                 problems.append((media_id, str(error)))
@@ -103,68 +114,83 @@ def extract_sounds(
     return store.get(keys, output).astype(np.float32)
 
 
-def _windows(
-    file: IO[bytes], missing: Mapping[Key, Clip], embedder: SoundEmbedder
-) -> Iterator[tuple[Key, list[Samples]]]:
-    """The windows of each clip, at the length that the network takes."""
-    rate, length = embedder.rate_hz, round(embedder.rate_hz * embedder.window_s)
+def windows_of(
+    file: IO[bytes], clips: Mapping[K, Clip], how: Windowing, at_most: int = SALIENT_WINDOWS
+) -> Iterator[tuple[K, list[Samples]]]:
+    """The windows of each clip of a recording, at the length that a network takes.
+
+    Args:
+        file: The recording.
+        clips: What to cut out of it: stretches in the order of time, or the whole.
+        how: What windows a network takes.
+        at_most: How many windows to take of a whole recording.
+
+    Raises:
+        SoundError: When the recording cannot be read.
+    """
+    rate, length = how.rate_hz, round(how.rate_hz * how.window_s)
+    spans: list[tuple[int, int]] = []
+    owners: list[K] = []
+    for name, (_, start_s, end_s) in clips.items():
+        if start_s is not None and end_s is not None:
+            first, stretch = round(start_s * rate), round((end_s - start_s) * rate)
+            starts = [first + start for start in starts_within(stretch, length)]
+            spans += [(start, start + min(length, stretch)) for start in starts]
+            owners += [name] * len(starts)
     file.seek(0)
     with Recording(file) as recording:
-        segments = {key: clip for key, clip in missing.items() if clip.start_s is not None and clip.end_s is not None}
-        if segments:
-            spans, owners = [], []
-            for key, clip in segments.items():
-                assert clip.start_s is not None and clip.end_s is not None  # chosen above
-                first, stretch = round(clip.start_s * rate), round((clip.end_s - clip.start_s) * rate)
-                for start in starts_within(stretch, length):
-                    spans.append((first + start, first + start + min(length, stretch)))
-                    owners.append(key)
-            found: dict[Key, list[Samples]] = {}
-            for number, clip_samples in enumerate(cut(recording.blocks(rate), spans)):
-                key = owners[number]
-                found.setdefault(key, []).append(fill(clip_samples, length, embedder.padding))
-                if number + 1 == len(owners) or owners[number + 1] != key:
-                    yield key, found.pop(key)
-        for key in missing.keys() - segments.keys():
-            yield key, salient_windows(recording, embedder)
+        found: list[Samples] = []
+        for number, samples in enumerate(cut(recording.blocks(rate), spans)):
+            found.append(fill(samples, length, how.padding))
+            if number + 1 == len(owners) or owners[number + 1] != owners[number]:
+                yield owners[number], found
+                found = []
+        for name in clips.keys() - set(owners):
+            yield name, salient_windows(recording, how, at_most)
 
 
-def salient_windows(recording: Recording, embedder: SoundEmbedder, at_most: int = SALIENT_WINDOWS) -> list[Samples]:
-    """The windows of a recording in which most sounds, in the order of time; all of them where there are few.
+def salient_windows(recording: Recording, how: Windowing, at_most: int = SALIENT_WINDOWS) -> list[Samples]:
+    """The windows of a recording in which most sounds, in the order of time; all of them where there are few."""
+    kept: list[Samples] = []
+    scores = np.empty(0, dtype=np.float32)
+    for more_scores, more in scored_windows(recording, how):
+        together, scores = kept + more, np.append(scores, more_scores)
+        best = most_salient(scores, at_most)
+        kept, scores = [together[place] for place in best], scores[best]
+    return kept
+
+
+def scored_windows(recording: Recording, how: Windowing) -> Iterator[tuple[NDArray[np.float32], list[Samples]]]:
+    """All windows of a recording, a few dozen at a time, with how much sounds in each.
+
+    The rest of a recording counts as a window if it is at least half of one, or all there is.
 
     Raises:
         SoundError: When there is not a single window.
     """
-    length = round(embedder.rate_hz * embedder.window_s)
-    high_hz = min(15_000.0, embedder.rate_hz / 2)
-    frames = length // SALIENCE_HOP + 1
-    how = MelSettings(embedder.rate_hz, embedder.window_s, 64, frames, 2 * SALIENCE_HOP, 150.0, high_hz)
-    spectrogram = MelSpectrogram(how, "cpu")
-    kept: list[Samples] = []
-    scores = np.empty(0, dtype=np.float32)
+    length = round(how.rate_hz * how.window_s)
+    settings = MelSettings(
+        how.rate_hz,
+        how.window_s,
+        bands=64,
+        frames=length // SALIENCE_HOP + 1,
+        fft=2 * SALIENCE_HOP,
+        low_hz=150.0,
+        high_hz=min(15_000.0, how.rate_hz / 2),
+    )
+    spectrogram = MelSpectrogram(settings, "cpu")
     waiting: list[Samples] = []
-
-    def choose() -> None:
-        nonlocal kept, scores
-        scores = np.append(scores, salience(spectrogram.loudness(np.stack(waiting))))
-        best = most_salient(scores, at_most)
-        together = kept + waiting
-        kept, scores = [together[place] for place in best], scores[best]
-        waiting.clear()
-
-    for number, clip in enumerate(all_windows(recording.blocks(embedder.rate_hz), length, length)):
-        # The rest of a longer recording is no window of its own unless there is something of it.
-        if number == 0 or len(clip) >= length // 2:
-            waiting.append(fill(clip, length, embedder.padding))
+    number = 0
+    for number, clip in enumerate(all_windows(recording.blocks(how.rate_hz), length, length), 1):
+        if number == 1 or len(clip) >= length // 2:
+            waiting.append(fill(clip, length, how.padding))
         if len(waiting) == BATCH_WINDOWS:
-            choose()
-    if not kept and len(waiting) <= at_most:
-        if not waiting:
-            raise SoundError("a recording without a single sample")
-        return waiting
+            yield salience(spectrogram.loudness(np.stack(waiting))), waiting
+            waiting = []
+    if number == 0:
+        raise SoundError("a recording without a single sample")
     if waiting:
-        choose()
-    return kept
+        yield salience(spectrogram.loudness(np.stack(waiting))), waiting
 
 
 @dataclass

@@ -30,7 +30,9 @@ class Method(Protocol):
 
     needs: ClassVar[tuple[Need, ...]]
     sees: ClassVar[Sees]
-    scale: ClassVar[Scale]
+
+    @property
+    def scale(self) -> Scale: ...
 
     def fit(self, view: View) -> Fitted:
         """Learns from train; chooses what its settings leave open on val, if the view has one."""
