@@ -1,7 +1,7 @@
 """Fieldmark: biodiversity-recognition benchmarks as one system.
 
-The library mirrors the verbs of the command line: `fit`, `predict`, `score`, `compare`, `report`, `load_model`,
-`dataset`, `benchmark`, `world`. Nothing heavy is loaded before it is needed.
+The library mirrors the verbs of the command line: `fit`, `predict`, `identify`, `score`, `compare`, `report`,
+`load_model`, `dataset`, `benchmark`, `world`. Nothing heavy is loaded before it is needed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fieldmark.api import benchmark, dataset, world
     from fieldmark.comparing import compare
     from fieldmark.fitting import fit, predict
+    from fieldmark.identification import identify
     from fieldmark.models import load_model
     from fieldmark.reports import report
     from fieldmark.scoring import score
@@ -26,12 +27,25 @@ _HOME = {
     "world": "fieldmark.api",
     "fit": "fieldmark.fitting",
     "predict": "fieldmark.fitting",
+    "identify": "fieldmark.identification",
     "load_model": "fieldmark.models",
     "report": "fieldmark.reports",
     "score": "fieldmark.scoring",
 }
 
-__all__ = ["__version__", "benchmark", "compare", "dataset", "fit", "load_model", "predict", "report", "score", "world"]
+__all__ = [
+    "__version__",
+    "benchmark",
+    "compare",
+    "dataset",
+    "fit",
+    "identify",
+    "load_model",
+    "predict",
+    "report",
+    "score",
+    "world",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ def song(seconds: float, rate_hz: int, *, hz: float, seed: int = 0, hiss: float 
     rng = np.random.default_rng(seed)
     time = np.arange(round(seconds * rate_hz)) / rate_hz
     within = time % 0.5
-    chirp = np.sin(2 * np.pi * hz * (1 + 0.2 * within) * time) * np.exp(-(((within - 0.15) / 0.05) ** 2))
+    chirp = np.sin(2 * np.pi * hz * (1 + 0.2 * within) * within) * np.exp(-(((within - 0.15) / 0.05) ** 2))
     return (0.3 * chirp + rng.normal(0, hiss, len(time))).astype(np.float32)
 
 

@@ -17,6 +17,7 @@ VERBS = (
     "truth",
     "fit",
     "predict",
+    "identify",
     "score",
     "compare",
     "report",
