@@ -19,7 +19,7 @@ import numpy as np
 from fieldmark.files import appearing_file
 from fieldmark.labels import UNKNOWN, Labels
 from fieldmark.runs.lines import read_lines
-from fieldmark.runs.predictions import Predictions, Scale, Scores
+from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.problems import Problems
 from fieldmark.runs.ranked import read_number
 from fieldmark.runs.scored import sparse
@@ -49,18 +49,22 @@ class Segments:
     def listed(self, predictions: Predictions) -> Predictions:
         """What a run file can hold of predictions: the best classes of each segment, scores between the bounds.
 
-        Logits become probabilities class by class, since several birds may sing at once.
+        Logits become the shares of a softmax. Methods that hear several birds at once say scores themselves.
         """
-        best = predictions.top(min(self.at_most, predictions.scores.shape[1]))
-        scores = predictions.scores
+        if predictions.scale != "score":
+            predictions = predictions.with_scores(predictions.probabilities(), "score")
+        finite = predictions.scores[np.isfinite(predictions.scores)]
+        if finite.size and (finite.min() < self.low or finite.max() > self.high):
+            found = f"scores from {finite.min()} to {finite.max()}"
+            raise ValueError(f"{found}; a run file holds {self.low} to {self.high}")
+        order = np.argsort(-predictions.scores, axis=1, kind="stable")[:, : self.at_most]
+        scores = np.take_along_axis(predictions.scores, order, axis=1)
         if predictions.codes is None:
-            chosen = np.take_along_axis(scores, np.maximum(best, 0), axis=1)
+            codes = np.where(scores > self.low, order, UNKNOWN).astype(np.int32)
         else:
-            chosen = -np.sort(-scores, axis=1, kind="stable")[:, : best.shape[1]]
-        chosen = _bounded(chosen, predictions.scale, self.low, self.high)
-        codes = np.where(chosen > self.low, best, np.int32(UNKNOWN)).astype(np.int32)
-        chosen = np.where(codes == UNKNOWN, np.float32(-np.inf), chosen)
-        return replace(predictions, scores=chosen, scale="score", codes=codes)
+            codes = np.take_along_axis(predictions.codes, order, axis=1)
+        scores = np.where(codes == UNKNOWN, np.float32(-np.inf), scores)
+        return replace(predictions, scores=scores.astype(np.float32), codes=codes)
 
     def write(self, path: Path, predictions: Predictions) -> None:
         """Writes the best classes of each segment that has any score above 0."""
@@ -132,15 +136,3 @@ class Segments:
         if row is None:
             problems.add(line, f"the interval {fields[1]!r}", "one within the recording")
         return row
-
-
-def _bounded(scores: Scores, scale: Scale, low: float, high: float) -> Scores:
-    """Scores between the bounds of a run file."""
-    if scale == "logit":
-        scores = (1 / (1 + np.exp(-scores.astype(np.float64)))).astype(np.float32)
-    elif scale == "log_probability":
-        scores = np.exp(scores)
-    outside = (scores > high) | ((scores < low) & np.isfinite(scores))
-    if outside.any():
-        raise ValueError(f"a score of {scores[outside][0]} lies outside {low} to {high}, which a run file may hold")
-    return np.asarray(scores, dtype=np.float32)
