@@ -93,7 +93,7 @@ def open_birdclef(release: Release, subset: str = "all") -> Dataset:
     """
     if subset != "all":
         raise MisuseError(f"BirdCLEF 2020 has no subset called {subset!r}.")
-    names = Names(dict(_listed_names(release)))
+    names = Names(dict(listed_names(release)))
     focal = focal_recordings(release)
     if not focal:
         expected = "recordings in train/audio/<species>/"
@@ -140,7 +140,7 @@ def focal_recordings(release: Release) -> list[Found]:
         inside = release.folders(top)
         base = f"{top}/{AUDIO}" if AUDIO in inside else top
         species = [name for name in release.folders(base) if name not in NO_SPECIES]
-        shared = _json_files(release, f"{top}/{METADATA}") if METADATA in inside else {}
+        shared = json_files(release, f"{top}/{METADATA}") if METADATA in inside else {}
         with progress("reading metadata", len(species)) as tick:
             for name in species:
                 found += _species_folder(release, base, name, shared)
@@ -158,30 +158,40 @@ def _species_folder(release: Release, base: str, name: str, shared: Mapping[str,
             yield Found(f"{base}/{name}/{file}", "train", name, _about(release, json_path))
 
 
-def soundscapes(release: Release) -> list[Found]:
-    """The soundscapes of val and test, with their headers."""
+def soundscapes(release: Release, broken: list[InputError] | None = None) -> list[Found]:
+    """The soundscapes of val and test, with their headers.
+
+    Args:
+        release: The root.
+        broken: Where given, what cannot be read is noted here and passed over.
+    """
     found: list[Found] = []
     for part in ("val", "test"):
         for top in part_folders(release, part):
-            shared = _json_files(release, top)
-            for path in _files_below(release, top):
+            shared = json_files(release, top)
+            for path in files_below(release, top):
                 if is_recording(path):
-                    about = _about(release, shared.get(PurePosixPath(path).stem))
-                    with release.open(path) as file:
-                        found.append(Found(path, part, None, about, read_header(file, release.where(path))))
+                    try:
+                        about = _about(release, shared.get(PurePosixPath(path).stem))
+                        with release.open(path) as file:
+                            found.append(Found(path, part, None, about, read_header(file, release.where(path))))
+                    except InputError as error:
+                        if broken is None:
+                            raise
+                        broken.append(error)
     return found
 
 
-def _files_below(release: Release, top: str) -> list[str]:
+def files_below(release: Release, top: str) -> list[str]:
     """The files of a folder and of the folders in it."""
     inside = [f"{top}/{folder}" for folder in release.folders(top) if folder != "scripts"]
     return [f"{folder}/{name}" for folder in (top, *inside) for name in release.files(folder)]
 
 
-def _json_files(release: Release, top: str) -> dict[str, str]:
+def json_files(release: Release, top: str) -> dict[str, str]:
     """JSON files in a folder and one folder down, by stem and by `folder/stem`."""
     found: dict[str, str] = {}
-    for path in _files_below(release, top):
+    for path in files_below(release, top):
         if path.endswith(".json"):
             place = PurePosixPath(path)
             found[place.stem] = found[f"{place.parent.name}/{place.stem}"] = path
@@ -229,7 +239,7 @@ def _refuse_trained_soundscapes(release: Release, focal: Sequence[Found], scapes
             )
 
 
-def _listed_names(release: Release) -> Iterator[tuple[str, str]]:
+def listed_names(release: Release) -> Iterator[tuple[str, str]]:
     """Names of species and their codes, as far as a list of them lies somewhere near the top."""
     for folder in ("", *release.folders()):
         path = f"{folder}/{CODES_FILE}".lstrip("/")
@@ -252,7 +262,7 @@ def annotation_files(release: Release, part: str) -> list[str]:
     return [
         path
         for top in part_folders(release, part)
-        for path in _files_below(release, top)
+        for path in files_below(release, top)
         if path.lower().endswith(TABLE_SUFFIXES)
         and not any(word in PurePosixPath(path).name.lower() for word in NO_ANNOTATIONS)
     ]
@@ -322,7 +332,7 @@ def _observations(ids: Sequence[str], found: Sequence[Found], names: Names, name
         **{name: pl.Series([one.about[name] for one in found], dtype=pl.Float64) for name in ("lat", "lon")},
     }
     for name in CONTEXT:
-        values = [_site(one) if name == "site" else one.about[name] for one in found]
+        values = [scape_site(one) if name == "site" else one.about[name] for one in found]
         columns[name] = pl.Series(values, dtype=pl.Float64 if name in NUMBERS else pl.String)
     columns["background"] = pl.Series([behind(one) for one in found], dtype=pl.List(pl.String))
     return pl.DataFrame(columns)
@@ -335,7 +345,7 @@ def _date(one: Found) -> Any:
     return read_metadata(f'{{"date": "{"-".join(dated.groups())}"}}'.encode(), one.path)["date"]
 
 
-def _site(one: Found) -> str | None:
+def scape_site(one: Found) -> str | None:
     """The site of a soundscape; focal recordings come from everywhere."""
     if one.folder is not None:
         return None
