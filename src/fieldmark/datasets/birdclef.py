@@ -50,6 +50,8 @@ AUDIO, METADATA = "audio", "metadata"
 NO_SPECIES = (METADATA, "scripts")
 DATED = re.compile(r"^(.+?)_(\d{4})(\d{2})(\d{2})$")
 SITE = re.compile(r"^[A-Z]{3}")
+# Reading so many folders takes seconds.
+WORTH_WATCHING = 100
 TABLE_SUFFIXES = (".csv", ".txt", ".tsv")
 # Files that lie beside the soundscapes and are no annotations.
 NO_ANNOTATIONS = ("readme", "license", "location", "perfect_run", CODES_FILE)
@@ -141,7 +143,7 @@ def focal_recordings(release: Release) -> list[Found]:
         base = f"{top}/{AUDIO}" if AUDIO in inside else top
         species = [name for name in release.folders(base) if name not in NO_SPECIES]
         shared = json_files(release, f"{top}/{METADATA}") if METADATA in inside else {}
-        with progress("reading metadata", len(species)) as tick:
+        with progress("reading metadata", len(species) if len(species) >= WORTH_WATCHING else 0) as tick:
             for name in species:
                 found += _species_folder(release, base, name, shared)
                 tick(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -45,6 +46,7 @@ class Context:
         truth: The true label code of each item.
         unit: The independent unit of each item, numbered from 0.
         thumbnail: A small picture of an item as a data URI; None where there is none to show.
+        folder: Where the first run lies, if it lies anywhere.
     """
 
     opened: Opened
@@ -54,6 +56,7 @@ class Context:
     truth: Codes
     unit: Codes
     thumbnail: Callable[[str], str | None]
+    folder: Path | None = None
 
     @property
     def first(self) -> ScoredRun:
@@ -66,6 +69,16 @@ class Context:
     @property
     def task(self) -> Task:
         return self.opened.benchmark.task
+
+    @property
+    def many_labels(self) -> bool:
+        """Whether several labels may hold for an item, or none."""
+        return self.task.item == "segment"
+
+    @property
+    def media_noun(self) -> str:
+        """What the release consists of."""
+        return f"{self.opened.dataset.media_kind}s"
 
     @property
     def item_noun(self) -> str:
