@@ -106,6 +106,8 @@ def fit(
         with _timed(seconds, "open"):
             opened = open_benchmark(declared, open_dataset(declared.dataset, data, declared.subset), seed=seed)
         configured, features = _configure(method, settings or {}, opened.dataset.media_kind)
+        if hasattr(configured, "check"):  # what can be refused before features are computed
+            configured.check(opened.view)
         source = FeatureSource(features, store) if features else None
         with _timed(seconds, "features"):
             view = _supply(opened, source)

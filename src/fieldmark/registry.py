@@ -25,7 +25,6 @@ EXTRA_OF_MODULE = {
     "soundfile": "audio",
     "soxr": "audio",
     "ai_edge_litert": "birdnet",
-    "flatbuffers": "birdnet",
     "rasterio": "geo",
     "fastapi": "server",
     "sqlalchemy": "server",

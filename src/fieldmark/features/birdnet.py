@@ -32,7 +32,8 @@ LICENSE = "BirdNET V2.4 by the K. Lisa Yang Center and TU Chemnitz, CC BY-NC-SA 
 NETWORK, RANGES, LABELS = (
     f"BirdNET_GLOBAL_6K_V2.4_{name}" for name in ("Model_FP32.tflite", "MData_Model_V2_FP16.tflite", "Labels.txt")
 )
-FILE_IDENTIFIER = b"TFL3"
+# The place of the list of outputs among the fields of a graph, in the format of these files.
+OUTPUTS_FIELD = 8
 ALL_YEAR = -1
 WEEKS_PER_MONTH = 4
 
@@ -123,17 +124,25 @@ def birdnet_file(name: str) -> Path:
 
 
 def _with_layer_before(model: bytes) -> bytes:
-    """The network with the input of its last layer as a second output, which costs no time and changes no number."""
+    """The network with the input of its last layer as a second output, which costs no time and changes no number.
+
+    The list of outputs is written anew behind the end of the file, and the one place that points to it is changed:
+    taking the file apart and packing it again would need several times its size.
+    """
     schema: Any = require("ai_edge_litert.schema_py_generated", "BirdNET")
-    flatbuffers: Any = require("flatbuffers", "BirdNET")
-    opened = schema.ModelT.InitFromPackedBuf(model, 0)
-    graph = opened.subgraphs[0]
-    (last,) = (layer for layer in graph.operators if graph.outputs[0] in layer.outputs)
-    graph.outputs = np.append(graph.outputs, last.inputs[0]).astype(np.int32)
-    opened.signatureDefs = []  # they name the outputs there were
-    builder = flatbuffers.Builder(len(model))
-    builder.Finish(opened.Pack(builder), FILE_IDENTIFIER)
-    return bytes(builder.Output())
+    graph = schema.Model.GetRootAs(model, 0).Subgraphs(0)
+    output = graph.Outputs(0)
+    (last,) = (layer for layer in map(graph.Operators, range(graph.OperatorsLength())) if output in _outputs(layer))
+    outputs = np.array([2, output, last.Inputs(0)], dtype="<i4")  # how many, and which
+    pointer = graph._tab.Pos + graph._tab.Offset(OUTPUTS_FIELD)
+    changed = bytearray(model)
+    changed += b"\0" * (-len(changed) % 4)
+    changed[pointer : pointer + 4] = (len(changed) - pointer).to_bytes(4, "little")
+    return bytes(changed + outputs.tobytes())
+
+
+def _outputs(layer: Any) -> list[int]:
+    return [layer.Outputs(place) for place in range(layer.OutputsLength())]
 
 
 class _quiet:  # noqa: N801  (reads as a verb)

@@ -40,14 +40,16 @@ class BirdNetClassifier:
         if not 0 <= self.occurrence < 1:
             raise MisuseError("birdnet needs an occurrence of at least 0 and below 1.")
 
-    def fit(self, view: View) -> Fitted:
-        places = places_of(view.taxonomy, BirdNet().species)
-        if (places == UNKNOWN).all():
+    def check(self, view: View) -> None:
+        """Refuses a label set of which BirdNET knows nothing, before anything is heard."""
+        if (places_of(view.taxonomy, BirdNet().species) == UNKNOWN).all():
             raise MisuseError(
-                f"BirdNET knows none of the {len(places)} labels here: they must be called, or have as `species`, "
+                f"BirdNET knows none of the {len(view.labels)} labels here: they must be called, or have as `species`, "
                 "the scientific name of a bird (simulated species are none)."
             )
-        return Fitted(self, {"places": places})
+
+    def fit(self, view: View) -> Fitted:
+        return Fitted(self, {"places": places_of(view.taxonomy, BirdNet().species)})
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         places = arrays["places"]

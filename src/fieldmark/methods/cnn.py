@@ -18,6 +18,7 @@ from fieldmark.audio.reading import Samples, SoundError
 from fieldmark.audio.spectrograms import MelSettings, spectrogram_settings
 from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.features.settings import PACKAGED
 from fieldmark.features.sounds import Clip, windows_of
 from fieldmark.methods.base import Arrays, Fitted, Need, opener_of, truth_of
 from fieldmark.progress import progress
@@ -155,15 +156,32 @@ class SpectrogramNetwork(Training):
         return SoundSource(pack, heard, targets, partners), [left_out] if pack.problems else []
 
     def _network(self, classes: int, weights: str) -> Any:
-        return make_network(
-            self.network, weights, classes=classes, size=self.settings.frames, channels=1, seed=self.seed
+        # Packaged weights fit networks of three channels, whose first layer is then made one of one channel.
+        packaged = self.network in PACKAGED
+        network = make_network(
+            self.network,
+            weights,
+            classes=classes,
+            size=self.settings.frames,
+            channels=3 if packaged else 1,
+            seed=self.seed,
         )
+        return _with_one_channel(network) if packaged else network
 
     def _loaded(self, arrays: Arrays) -> Any:
         network = self._network(1, "random")
         network.reset_classifier(len(arrays[f"{network.default_cfg['classifier']}.weight"]))
         network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
         return network.eval()
+
+
+def _with_one_channel(network: Any) -> Any:
+    """The network for pictures of one channel: its first layer does to it what it did to three equal ones."""
+    first = next(layer for layer in network.modules() if isinstance(layer, torch.nn.Conv2d))
+    with torch.no_grad():
+        summed = first.weight.sum(dim=1, keepdim=True)
+    first.in_channels, first.weight = 1, torch.nn.Parameter(summed)
+    return network
 
 
 def _clip_rows(part: Part) -> Iterator[tuple[str, float | None, float | None]]:
