@@ -208,10 +208,12 @@ def _refuse_empty(dataset: Dataset, tables: Mapping[str, pl.DataFrame], benchmar
         hint = " ".join(dataset.remarks)
     if benchmark.task.item == "segment":
         hint = "Focal recordings stand in train, the validation soundscapes with their annotations in val."
+    root = dataset.release.root
     for part in ("train", "val"):
         if tables[part].is_empty():
-            root = dataset.release.root
             raise InputError(root, found=f"no items for {part}", expected="at least one", hint=hint)
+    if benchmark.task.item == "segment" and not tables["val"]["annotated"].all():
+        raise InputError(root, found="validation soundscapes without annotations", expected="a table", hint=hint)
 
 
 def _visible(items: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:

@@ -119,6 +119,12 @@ def test_without_validation_soundscapes_nothing_is_drawn_in_their_place(root):
         open_benchmark(BENCHMARKS["birdclef-2020"], open_dataset("birdclef-2020", root))
 
 
+def test_validation_soundscapes_without_annotations_are_refused(root):
+    (root / "val/ground_truth.csv").unlink()
+    with pytest.raises(InputError, match=r"validation soundscapes without annotations, expected a table"):
+        open_benchmark(BENCHMARKS["birdclef-2020"], open_dataset("birdclef-2020", root))
+
+
 def test_hidden_labels_of_test_leave_a_test_without_truth(root):
     (root / "test/annotations.csv").unlink()
     opened = open_benchmark(BENCHMARKS["birdclef-2020"], open_dataset("birdclef-2020", root))
