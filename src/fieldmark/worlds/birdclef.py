@@ -147,7 +147,7 @@ def write(
 
     Args:
         out: The root to be; it appears when complete.
-        size: How much: about 10, 110 or 1,000 minutes of sound.
+        size: How much: about 13 minutes, two and a half or 18 hours of sound.
         seed: Another seed is another nature.
         overwrite: Whether an existing folder is replaced.
         executor: Who records; all cores unless given.
@@ -188,8 +188,10 @@ def _grow(extent: Extent, rng: np.random.Generator) -> Birds:
     names = name_birds(tree.taxa, rng)
     sites = list(SITES)
     richness = np.array([SITES[site].richness for site in sites])
-    # Every site has a species before any has many; a few live at two sites.
-    home = np.concatenate([np.arange(len(sites)), rng.choice(len(sites), extent.species, p=richness / richness.sum())])
+    # Every site has two species before any has many; a few live at two sites.
+    home = np.concatenate(
+        [np.tile(np.arange(len(sites)), 2), rng.choice(len(sites), extent.species, p=richness / richness.sum())]
+    )
     home = rng.permutation(home[: extent.species])
     lives = np.zeros((len(sites), extent.species), dtype=np.bool_)
     lives[home, np.arange(extent.species)] = True
@@ -280,7 +282,7 @@ def _soundscapes(
         for _ in range(max(1, int(rng.poisson(where.birds)))):
             species = int(rng.choice(extent.species, p=present))
             distance = float(np.clip(rng.lognormal(np.log(32), 0.5), 8, 100))
-            singers.append(Singer(species, birds.specimen(species, rng), distance, float(rng.beta(2, 3))))
+            singers.append(Singer(species, birds.specimen(species, rng), distance, float(rng.beta(1.5, 3.5))))
         media_id = f"{site}{number:02d}"
         name = f"{media_id}_{date:%Y%m%d}.flac"
         job = RecordingJob(
