@@ -14,6 +14,8 @@ import datetime
 import hashlib
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -145,15 +147,15 @@ def _outputs(layer: Any) -> list[int]:
     return [layer.Outputs(place) for place in range(layer.OutputsLength())]
 
 
-class _quiet:  # noqa: N801  (reads as a verb)
+@contextmanager
+def _quiet() -> Iterator[None]:
     """Keeps the runtime's greeting off standard error, which it writes to directly."""
-
-    def __enter__(self) -> None:
-        sys.stderr.flush()
-        self._kept, self._nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-        os.dup2(self._nowhere, 2)
-
-    def __exit__(self, *problem: object) -> None:
-        os.dup2(self._kept, 2)
-        os.close(self._kept)
-        os.close(self._nowhere)
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

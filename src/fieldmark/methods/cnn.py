@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -54,13 +54,11 @@ class SpectrogramNetwork(Training):
     windows: int = 4
     choirs: float = 1.0
     loss: str = "binary"
-    optimizer: Any = "adamw"
-    lr: float = 1e-3
     weight_decay: float = 0.01
     warmup_epochs: float = 1.0
     epochs: int = 10
     batch: int = 32
-    best_by: Any = "top_1"
+    best_by: Literal["loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "last"] = "top_1"
 
     needs: ClassVar[tuple[Need, ...]] = ("audio",)
     sees: ClassVar[Sees] = "item"
