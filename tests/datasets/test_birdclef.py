@@ -125,6 +125,23 @@ def test_validation_soundscapes_without_annotations_are_refused(root):
         open_benchmark(BENCHMARKS["birdclef-2020"], open_dataset("birdclef-2020", root))
 
 
+def test_the_perfect_run_of_the_organizers_serves_where_there_is_no_ground_truth(root):
+    (root / "val").rename(root / "BirdCLEF2020_Validation")
+    folder = root / "BirdCLEF2020_Validation"
+    before = open_benchmark(BENCHMARKS["birdclef-2020"], open_dataset("birdclef-2020", root)).truth["val"]
+    (folder / "scripts").mkdir()
+    run = (
+        "PER54;00:00:00-00:00:05;blujay;1.0\nPER54;00:00:00-00:00:05;greant1;1.0\nPER54;00:00:05-00:00:10;greant1;1.0\n"
+    )
+    (folder / "scripts" / "perfect_run.csv").write_text(run + "PER54;00:00:10-00:00:15;greant1;1.0\n")
+    (folder / "scripts" / "evaluate.py").write_text("print()")
+    both = open_benchmark(BENCHMARKS["birdclef-2020"], open_dataset("birdclef-2020", root)).truth["val"]
+    assert sorted(both.rows.rows()) == sorted(before.rows.rows())
+    (folder / "ground_truth.csv").unlink()
+    after = open_benchmark(BENCHMARKS["birdclef-2020"], open_dataset("birdclef-2020", root)).truth["val"]
+    assert sorted(after.rows.rows()) == sorted(before.rows.rows()) and after.items == before.items
+
+
 def test_hidden_labels_of_test_leave_a_test_without_truth(root):
     (root / "test/annotations.csv").unlink()
     opened = open_benchmark(BENCHMARKS["birdclef-2020"], open_dataset("birdclef-2020", root))

@@ -1,6 +1,7 @@
 """What is heard when: the tables in which people wrote it down.
 
-- Ground truth of BirdCLEF: `MediaId;ClassId;hh:mm:ss-hh:mm:ss[;country]`, no header.
+- Ground truth of BirdCLEF: `MediaId;ClassId;hh:mm:ss-hh:mm:ss[;country]`, no header. The organizers' perfect run says
+  the same as a run does, `MediaId;hh:mm:ss-hh:mm:ss;ClassId;Probability`.
 - Annotations as published on Zenodo: `Filename,Start Time (s),End Time (s),Low Freq (Hz),High Freq (Hz),Species eBird
   Code`, where `????` is a bird that nobody could name. The same with other names: `fid,start_time_s,end_time_s,
   ebird_codes` (several codes with spaces between).
@@ -61,7 +62,7 @@ def read_events(data: bytes, where: object) -> pl.DataFrame:
 
 
 def read_ground_truth(data: bytes, where: object) -> pl.DataFrame:
-    """Reads the organizers' ground truth; rows are in the order of the lines.
+    """Reads the organizers' ground truth, or their perfect run; rows are in the order of the lines.
 
     Raises:
         InputError: For a line that is not `MediaId;ClassId;hh:mm:ss-hh:mm:ss`.
@@ -74,11 +75,13 @@ def read_ground_truth(data: bytes, where: object) -> pl.DataFrame:
         if len(fields) not in (3, 4):
             found = f"{len(fields)} field{'s' if len(fields) != 1 else ''}"
             raise InputError(where, line=number, found=found, expected=TRUTH_LINE)
-        interval = parse_interval(fields[2])
+        name, label, text = fields[:3]
+        if parse_interval(label) is not None:
+            label, text = text, label
+        interval = parse_interval(text)
         if interval is None or interval[1] < interval[0]:
-            found = f"the interval {fields[2]!r}"
-            raise InputError(where, line=number, found=found, expected="hh:mm:ss-hh:mm:ss")
-        rows.append((fields[0], float(interval[0]), float(interval[1]), fields[1]))
+            raise InputError(where, line=number, found=f"the interval {text!r}", expected="hh:mm:ss-hh:mm:ss")
+        rows.append((name, float(interval[0]), float(interval[1]), label))
     schema = {name: EVENT_COLUMNS[name] for name in ("name", "start_s", "end_s", "label")}
     events = pl.DataFrame(rows, schema=schema, orient="row")
     return events.with_columns(low_hz=pl.lit(None, pl.Float64), high_hz=pl.lit(None, pl.Float64))

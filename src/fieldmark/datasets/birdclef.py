@@ -7,7 +7,8 @@ ROOT/
   train/species_names_to_codes.txt       name,code (also at the root, or in a folder of its own); optional
   val/PER54_20190116.wav                 <MediaId>_<date>; also one folder down
   val/PER54_20190116.json                or in metadata/; optional
-  val/ground_truth.csv                   MediaId;ClassId;hh:mm:ss-hh:mm:ss, or any other table of `annotations`
+  val/ground_truth.csv                   MediaId;ClassId;hh:mm:ss-hh:mm:ss, or any other table of `annotations`; where
+                                         there is none, scripts/perfect_run.csv, which says the same
   test/...                               as val; without a table where the labels are hidden
 ```
 
@@ -47,14 +48,15 @@ from fieldmark.release import Release
 
 CODES_FILE = "species_names_to_codes.txt"
 AUDIO, METADATA = "audio", "metadata"
-NO_SPECIES = (METADATA, "scripts")
 DATED = re.compile(r"^(.+?)_(\d{4})(\d{2})(\d{2})$")
 SITE = re.compile(r"^[A-Z]{3}")
 # Reading so many folders takes seconds.
 WORTH_WATCHING = 100
 TABLE_SUFFIXES = (".csv", ".txt", ".tsv")
 # Files that lie beside the soundscapes and are no annotations.
-NO_ANNOTATIONS = ("readme", "license", "location", "perfect_run", CODES_FILE)
+NO_ANNOTATIONS = ("readme", "license", "location", "requirements", CODES_FILE)
+SCRIPTS, PERFECT_RUN = "scripts", "perfect_run"
+NO_SPECIES = (METADATA, SCRIPTS)
 
 # What is known about a recording besides when, where and what.
 CONTEXT = ("time", "site", "country", "locality", "elevation_m", "recordist", "quality", "vocalization")
@@ -186,7 +188,7 @@ def soundscapes(release: Release, broken: list[InputError] | None = None) -> lis
 
 def files_below(release: Release, top: str) -> list[str]:
     """The files of a folder and of the folders in it."""
-    inside = [f"{top}/{folder}" for folder in release.folders(top) if folder != "scripts"]
+    inside = [f"{top}/{folder}" for folder in release.folders(top) if folder != SCRIPTS]
     return [f"{folder}/{name}" for folder in (top, *inside) for name in release.files(folder)]
 
 
@@ -260,14 +262,18 @@ def _plain(name: str) -> str:
 
 
 def annotation_files(release: Release, part: str) -> list[str]:
-    """The tables of events of a part."""
-    return [
-        path
-        for top in part_folders(release, part)
-        for path in files_below(release, top)
-        if path.lower().endswith(TABLE_SUFFIXES)
-        and not any(word in PurePosixPath(path).name.lower() for word in NO_ANNOTATIONS)
-    ]
+    """The tables of events of a part; where there are none, the organizers' perfect run, which says the same."""
+    tables: list[str] = []
+    for top in part_folders(release, part):
+        beside = [f"{top}/{SCRIPTS}/{name}" for name in release.files(f"{top}/{SCRIPTS}")]
+        tables += [
+            path
+            for path in (*files_below(release, top), *beside)
+            if path.lower().endswith(TABLE_SUFFIXES)
+            and not any(word in PurePosixPath(path).name.lower() for word in NO_ANNOTATIONS)
+        ]
+    perfect = [path for path in tables if PERFECT_RUN in PurePosixPath(path).name.lower()]
+    return [path for path in tables if path not in perfect] or perfect
 
 
 def _events(release: Release, scapes: Sequence[Found]) -> tuple[pl.DataFrame, set[str], int]:
