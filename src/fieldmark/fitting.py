@@ -45,6 +45,7 @@ from fieldmark.views import Opened, View, open_benchmark
 
 DEFAULT_STEPS = ("temperature",)
 OPEN_SET_STEPS = ("temperature", "max-softmax")
+SEVERAL_LABELS_STEPS = ("presence",)
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,8 @@ def fit(
         method: The name of the method.
         out: The folder to write.
         settings: Settings of the method and of its features.
-        steps: The names of the steps, in order; temperature if not given, and max-softmax in an open set; none where
-            several labels may hold at once.
+        steps: The names of the steps, in order; temperature if not given, and max-softmax in an open set; presence
+            where several labels may hold at once.
         seed: The seed of everything random: parts that are drawn, and methods that draw.
         overwrite: Whether an existing folder is replaced.
         store: Where features are kept, if not in the user's cache.
@@ -198,7 +199,7 @@ def _check_allowed(name: str, method: Method, task: Task) -> None:
 
 def _default_steps(task: Task) -> tuple[str, ...]:
     if task.item == "segment":
-        return ()
+        return SEVERAL_LABELS_STEPS
     return OPEN_SET_STEPS if task.unknown else DEFAULT_STEPS
 
 

@@ -93,6 +93,15 @@ def test_presence_keeps_the_order_and_says_nothing_where_nothing_can_be_told_apa
     assert Presence().fit(predictions, np.zeros_like(truth), items) == Presence()
 
 
+def test_presence_leaves_out_what_was_ruled_out():
+    predictions, truth, items = soundscapes()
+    without_rooks = np.where(np.arange(4) == 3, 0, predictions.scores).astype(np.float32)
+    step = Presence().fit(predictions.with_scores(without_rooks, "score"), truth, items)
+    three = Predictions(predictions.items, Labels(LABELS.names[:3]), predictions.scores[:, :3], "score")
+    assert step == Presence().fit(three, truth[:, :3], items)
+    assert not step.apply(predictions.with_scores(without_rooks, "score"), items).scores[:, 3].any()
+
+
 def test_smoothing_takes_from_the_segments_before_and_after_and_never_from_another_recording():
     items = pl.DataFrame(
         {

@@ -13,8 +13,8 @@ from fieldmark.runs.predictions import Predictions
 Chances = NDArray[np.float64]
 Marks = NDArray[np.bool_]
 
-# Chances of exactly 0 and 1 have no logit.
-SMALLEST = 1e-7
+# Chances of exactly 0 and 1 have no logit. Small ones still differ from each other; near 1, single precision ends.
+SMALLEST, LARGEST = 1e-30, 1 - 1e-8
 
 
 def chances_of(predictions: Predictions) -> Chances:
@@ -27,7 +27,7 @@ def chances_of(predictions: Predictions) -> Chances:
 
 def logits_of(chances: Chances) -> Chances:
     """The logarithm of the odds."""
-    bounded = np.clip(chances, SMALLEST, 1 - SMALLEST)
+    bounded = np.clip(chances, SMALLEST, LARGEST)
     return np.asarray(np.log(bounded) - np.log1p(-bounded))
 
 

@@ -19,6 +19,7 @@ class Presence:
 
     Platt, "Probabilistic outputs for support vector machines" (1999), with his targets, which never quite reach 0 and
     1. The order of items for a label stays as it is; what changes is that a score of 0.8 is right in 8 of 10 cases.
+    What scores exactly 0 was ruled out, teaches nothing and stays so.
     """
 
     slope: float = 1.0
@@ -26,8 +27,9 @@ class Presence:
     name: ClassVar[str] = "presence"
 
     def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
-        logits = logits_of(chances_of(val)).ravel()
-        marks = marks_of(truth, len(val.labels)).ravel()
+        chances = chances_of(val)
+        possible = chances > 0
+        logits, marks = logits_of(chances[possible]), marks_of(truth, len(val.labels))[possible]
         present = int(marks.sum())
         if present in (0, len(marks)) or np.ptp(logits) == 0:
             return self  # nothing to tell apart
@@ -36,8 +38,9 @@ class Presence:
         return replace(self, slope=max(slope, 1e-3), offset=offset)
 
     def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
-        logits = logits_of(chances_of(predictions))
-        return predictions.with_scores(sigmoid(self.slope * logits + self.offset).astype(np.float32), "score")
+        chances = chances_of(predictions)
+        present = np.where(chances > 0, sigmoid(self.slope * logits_of(chances) + self.offset), 0.0)
+        return predictions.with_scores(present.astype(np.float32), "score")
 
 
 def _newton(logits: NDArray[np.float64], target: NDArray[np.float64]) -> tuple[float, float]:
