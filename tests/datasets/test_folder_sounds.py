@@ -57,7 +57,8 @@ def test_recordings_are_fitted_and_scored_like_photos_and_have_a_page(tones, tmp
     again = fieldmark.score("folder", tmp_path / "run", data=tones)
     assert again.metrics == result.scorecard.metrics
     page = fieldmark.report([tmp_path / "run"], tmp_path / "page.html").read_text()
-    assert 'id="look"' in page and "data:image/jpeg" in page
+    assert 'id="look"' in page and "data:image/jpeg" in page and "test recordings" in page
+    assert "photo" not in page.partition("</style>")[2]
 
 
 def test_photos_and_recordings_in_one_folder_are_refused(tones, tmp_path, make_release):

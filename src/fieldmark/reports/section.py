@@ -83,7 +83,7 @@ class Context:
     @property
     def item_noun(self) -> str:
         """What one answer is about, as a reader would say it."""
-        return self.task.item
+        return self.opened.dataset.media_kind if self.task.item == "photo" else self.task.item
 
     @property
     def unit_noun(self) -> str:
