@@ -18,7 +18,7 @@ from fieldmark.audio.reading import Samples, SoundError
 from fieldmark.audio.spectrograms import MelSettings, spectrogram_settings
 from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.features.settings import PACKAGED
+from fieldmark.features.settings import PACKAGED, data_behind
 from fieldmark.features.sounds import Clip, windows_of
 from fieldmark.methods.base import Arrays, Fitted, Need, opener_of, truth_of
 from fieldmark.progress import progress
@@ -74,6 +74,11 @@ class SpectrogramNetwork(Training):
     @property
     def scale(self) -> Scale:
         return "score" if self.loss == "binary" else "logit"
+
+    @property
+    def external_data(self) -> tuple[str, ...]:
+        """What the pre-trained weights bring in from outside the release."""
+        return data_behind(self.network, self.weights)
 
     @property
     def settings(self) -> MelSettings:
