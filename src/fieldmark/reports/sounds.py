@@ -18,6 +18,7 @@ HIGHEST_HZ = 12_000
 WINDOW_S = 0.024
 # How far below the loudest a picture goes, in decibels above the noise of each band.
 DEPTH_DB = 42.0
+LEAST_TOP_DB = 28.0
 JPEG_QUALITY = 78
 
 
@@ -86,5 +87,6 @@ def spectrogram(stretch: Stretch, *, columns: int) -> NDArray[np.float32]:
     bands = power[:, np.fft.rfftfreq(size, 1 / stretch.rate_hz) <= HIGHEST_HZ].T
     decibels = 10 * np.log10(bands + 1e-12)
     above = decibels - np.quantile(decibels, 0.3, axis=1, keepdims=True)
-    top = max(float(np.quantile(above, 0.999)), 10.0)
+    # Where nothing sounds, noise must not be blown up to look like something.
+    top = max(float(np.quantile(above, 0.999)), LEAST_TOP_DB)
     return np.asarray(np.clip(1 - (top - above) / min(DEPTH_DB, top + 6.0), 0, 1), dtype=np.float32)

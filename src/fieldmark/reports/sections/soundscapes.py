@@ -87,11 +87,12 @@ class Soundscapes:
 def strips(context: Context, heard: Heard) -> list[Strip]:
     """A stretch of a recording of each site while there are sites, then of others; drawn, not chosen."""
     rng = np.random.default_rng(SEED)
-    items = context.items.with_row_index("row")
-    by_recording = items.group_by("recording", maintain_order=True).agg(pl.col("site").first())
-    drawn = by_recording[rng.permutation(len(by_recording))].with_columns(
-        turn=pl.int_range(pl.len()).over(pl.col("site").fill_null(""))
+    items = context.items.with_row_index("row").with_columns(sounding=pl.Series(heard.truth.any(axis=1)))
+    by_recording = items.group_by("recording", maintain_order=True).agg(
+        pl.col("site").first(), pl.col("sounding").any()
     )
+    drawn = by_recording[rng.permutation(len(by_recording))].sort("sounding", descending=True, maintain_order=True)
+    drawn = drawn.with_columns(turn=pl.int_range(pl.len()).over(pl.col("site").fill_null("")))
     order = drawn.sort("turn", maintain_order=True)["recording"]
     made: list[Strip] = []
     for recording in order:
