@@ -21,7 +21,7 @@ from fieldmark.views import Part, View
 
 LABELS = Labels(("a", "b", "c", "never seen"))
 # Methods that look at photos or hear recordings themselves have tests of their own.
-OF_FEATURES = [name for name in METHODS if name not in ("birdnet", "cnn", "finetune")]
+OF_FEATURES = [name for name in METHODS if name not in ("birdnet", "cnn", "finetune", "published")]
 
 
 def make_part(rng: np.random.Generator, n: int, dimensions: int, centers: np.ndarray) -> Part:
