@@ -13,6 +13,8 @@ STUDIES = {
     "challenges": "do the 95 % intervals of the other challenges cover?",
     "baselines": "the baselines on five worlds, beside the best that can be known from the traits (simulated)",
     "birds": "the baselines on birds_cub_odd with its official split (real photos)",
+    "chipnotes": "twenty species of birds by ear, real clips, split by source recording",
+    "soundscapes": "methods and steps on five worlds of soundscapes (simulated)",
     "scratch": "a small network from scratch on a small world, beside linear on random features (simulated)",
     "fewshot": "one to eight photos per class of real birds and fungi, ten draws each",
     "openset": "the open-set score chosen on val against max softmax, worlds (simulated) and real birds",

@@ -51,3 +51,14 @@ def make_release(tmp_path: Path) -> MakeRelease:
         return root
 
     return make
+
+
+@pytest.fixture(scope="session")
+def bird_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny world of birds, made once: focal recordings and soundscapes."""
+    from fieldmark.work import LocalExecutor
+    from fieldmark.worlds import birdclef
+
+    root = tmp_path_factory.mktemp("birds") / "world"
+    birdclef.write(root, size="tiny", seed=1, executor=LocalExecutor(1))
+    return root

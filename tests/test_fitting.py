@@ -133,8 +133,8 @@ def test_a_method_that_sees_the_test_set_says_so_and_is_refused_where_the_task_f
 
 
 def test_what_no_method_answers_is_refused_before_anything_is_read(tmp_path):
-    with pytest.raises(MisuseError, match=r"asks about a segment, .* `fieldmark score`"):
-        fieldmark.fit("birdclef-2020", tmp_path / "nowhere", "frequent", tmp_path / "run")
+    with pytest.raises(MisuseError, match=r"asks about a mask, .* `fieldmark score`"):
+        fieldmark.fit("fungitastic-mini/segmentation", tmp_path / "nowhere", "frequent", tmp_path / "run")
 
 
 def test_a_method_that_answers_item_by_item_is_never_given_the_test_set(make_release):

@@ -1,6 +1,6 @@
 """Fieldmark: biodiversity-recognition benchmarks as one system.
 
-The library mirrors the verbs of the command line: `fit`, `predict`, `score`, `compare`, `report`,
+The library mirrors the verbs of the command line: `fit`, `predict`, `identify`, `score`, `compare`, `report`,
 `reproduce`, `load_model`, `dataset`, `benchmark`, `world`. Nothing heavy is loaded before it is needed.
 """
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fieldmark.api import benchmark, dataset, reproduce, world
     from fieldmark.comparing import compare
     from fieldmark.fitting import fit, predict
+    from fieldmark.identification import identify
     from fieldmark.models import load_model
     from fieldmark.reports import report
     from fieldmark.scoring import score
@@ -26,6 +27,7 @@ _HOME = {
     "world": "fieldmark.api",
     "fit": "fieldmark.fitting",
     "predict": "fieldmark.fitting",
+    "identify": "fieldmark.identification",
     "load_model": "fieldmark.models",
     "report": "fieldmark.reports",
     "reproduce": "fieldmark.api",
@@ -38,6 +40,7 @@ __all__ = [
     "compare",
     "dataset",
     "fit",
+    "identify",
     "load_model",
     "predict",
     "report",

@@ -29,8 +29,9 @@ from typing import Any
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.datasets import open_dataset
+from fieldmark.datasets.base import MediaKind
 from fieldmark.errors import MisuseError
-from fieldmark.features.settings import FeatureSettings
+from fieldmark.features.settings import FeatureSettings, defaults_for
 from fieldmark.files import appearing_folder
 from fieldmark.methods import METHODS, Fitted, Method
 from fieldmark.methods.base import OpenMethod, truth_of
@@ -46,6 +47,7 @@ from fieldmark.views import Opened, View, open_benchmark
 
 DEFAULT_STEPS = ("temperature",)
 OPEN_SET_STEPS = ("temperature", "max-softmax")
+SEVERAL_LABELS_STEPS = ("presence",)
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ def fit(
         out: The folder to write.
         settings: Settings of the method and of its features.
         steps: The names of the steps, in order, each with settings after a colon (`group-temperature:column=habitat`);
-            temperature if not given, and max-softmax in an open set, or those that the method asks for.
+            those that the method asks for if not given, else temperature, with max-softmax in an open set, and presence
+            where several labels may hold at once.
         seed: The seed of everything random: parts that are drawn, and methods that draw.
         overwrite: Whether an existing folder is replaced.
         store: Where features are kept, if not in the user's cache.
@@ -101,12 +104,16 @@ def fit(
     """
     seconds: dict[str, float] = {}
     declared = BENCHMARKS[benchmark]
-    configured, features = _configure(method, settings or {})
-    _check_allowed(method, configured, declared.task)
-    unfitted = _steps(configured, declared.task, steps)
+    # Names and settings are checked before anything is read, and the rest follows from what the media turn out to be.
+    planned = _configure(method, settings or {}, "photo")[0]
+    _check_allowed(method, planned, declared.task)
+    unfitted = _steps(planned, declared.task, steps)
     with appearing_folder(Path(out), overwrite=overwrite) as folder:
         with _timed(seconds, "open"):
             opened = open_benchmark(declared, open_dataset(declared.dataset, data, declared.subset), seed=seed)
+        configured, features = _configure(method, settings or {}, opened.dataset.media_kind)
+        if hasattr(configured, "check"):  # what can be refused before features are computed
+            configured.check(opened.view)
         source = FeatureSource(features, store) if features else None
         with _timed(seconds, "features"):
             view = _supply(opened, source)
@@ -170,12 +177,15 @@ def predict(
     return predictions
 
 
-def _configure(method: str, settings: Mapping[str, Any]) -> tuple[Method, FeatureSettings | None]:
+def _configure(
+    method: str, settings: Mapping[str, Any], media_kind: MediaKind
+) -> tuple[Method, FeatureSettings | None]:
     cls = METHODS[method]
     if hasattr(cls, "expand"):  # settings that stand for others, such as a recipe
         settings = cls.expand(settings)
     if "features" in cls.needs:
-        configured, features = configure(settings, cls, FeatureSettings)
+        usual = {**defaults_for(media_kind), **getattr(cls, "feature_defaults", {})}
+        configured, features = configure({**usual, **settings}, cls, FeatureSettings)
         return configured, features
     return configure(settings, cls)[0], None
 
@@ -187,11 +197,10 @@ def _declared_external(*sources: object) -> list[str]:
 
 def _steps(method: Method, task: Task, names: Sequence[str] | None) -> list[Step]:
     """The steps that were asked for, else those of the method, else those of the task."""
-    default = OPEN_SET_STEPS if task.unknown else DEFAULT_STEPS
     if names is None and isinstance(method, OpenMethod):
         steps = list(method.default_steps())
     else:
-        steps = [make_step(name) for name in (default if names is None else names)]
+        steps = [make_step(name) for name in (_default_steps(task) if names is None else names)]
     for step in steps:
         if isinstance(step, OpenStep):
             step.check(task)
@@ -199,7 +208,7 @@ def _steps(method: Method, task: Task, names: Sequence[str] | None) -> list[Step
 
 
 def _check_allowed(name: str, method: Method, task: Task) -> None:
-    if task.item not in ("photo", "observation"):
+    if task.item not in ("photo", "observation", "segment"):
         raise MisuseError(
             f"The benchmark asks about a {task.item}, which no method here answers yet; "
             "runs made elsewhere can be scored with `fieldmark score`."
@@ -207,6 +216,12 @@ def _check_allowed(name: str, method: Method, task: Task) -> None:
     if method.sees not in task.sees:
         allowed = " or ".join(task.sees)
         raise MisuseError(f"The method {name!r} is shown {method.sees} at prediction time; the task allows {allowed}.")
+
+
+def _default_steps(task: Task) -> tuple[str, ...]:
+    if task.item == "segment":
+        return SEVERAL_LABELS_STEPS
+    return OPEN_SET_STEPS if task.unknown else DEFAULT_STEPS
 
 
 def _supply(opened: Opened, source: FeatureSource | None) -> View:
@@ -217,7 +232,7 @@ def _supply(opened: Opened, source: FeatureSource | None) -> View:
 
     parts = {"train": view.train, "val": view.val, "unlabeled": view.unlabeled, "test": view.test}
     supplied: dict[str, Any] = {
-        name: source.supply(part, where=opened.dataset.where, what=f"{name} photos")
+        name: source.supply(part, where=opened.dataset.where, what=f"{name} {part.media_kind}s")
         for name, part in parts.items()
         if part is not None
     }
@@ -237,7 +252,10 @@ def _fit(
     predictions = fitted.predict(view.val, view.labels)
     fitted_steps: list[Step] = []
     for step in steps:
-        fitted_steps.append(fit_step(step, predictions, truth_of(view.val), view.val.items, asked))
+        if view.val.marks is None:
+            fitted_steps.append(fit_step(step, predictions, truth_of(view.val), view.val.items, asked))
+        else:  # silence is an answer to a soundscape: steps see the items without any label too
+            fitted_steps.append(step.fit(predictions, view.val.marks.dense(), view.val.items))
         predictions = fitted_steps[-1].apply(predictions, view.val.items)
     return fitted, tuple(fitted_steps), predictions
 
@@ -290,7 +308,7 @@ def _provenance(
         data=str(Path(data).resolve()) if Path(data).exists() else str(data),
         data_digest=opened.dataset.digest,
         world=opened.dataset.release.world,
-        remarks=[*opened.dataset.remarks, *model.fitted.remarks],
+        remarks=[*opened.dataset.remarks, *(source.remarks if source else []), *model.fitted.remarks],
         seconds=seconds,
         external_data=model.trained["external_data"],
     )
@@ -321,13 +339,15 @@ def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
     seconds[phase] = round(time.perf_counter() - start, 3)
 
 
-def prepare(method: str, settings: Mapping[str, Any], task: Task) -> tuple[Method, FeatureSettings | None]:
+def prepare(
+    method: str, settings: Mapping[str, Any], task: Task, media_kind: MediaKind = "photo"
+) -> tuple[Method, FeatureSettings | None]:
     """A method with its settings, and the features it needs.
 
     Raises:
         MisuseError: When names or settings are at fault, or when the task does not allow what the method sees.
     """
-    configured, features = _configure(method, settings)
+    configured, features = _configure(method, settings, media_kind)
     _check_allowed(method, configured, task)
     return configured, features
 

@@ -23,15 +23,16 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from fieldmark.errors import InputError
+from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.embeddings import quantized
 from fieldmark.features.photos import views_of
-from fieldmark.features.settings import FeatureSettings
+from fieldmark.features.settings import EMBEDDERS, FeatureSettings
 from fieldmark.features.store import FeatureStore, default_store
 from fieldmark.files import write_json
 from fieldmark.hub import HUB_PREFIX
 from fieldmark.labels import Labels
 from fieldmark.methods import METHODS, Fitted
+from fieldmark.methods.base import opener_of
 from fieldmark.registry import require
 from fieldmark.runs.predictions import Predictions
 from fieldmark.steps import Step, step_from_data, step_to_data
@@ -53,16 +54,51 @@ class FeatureSource:
 
     @cached_property
     def backbone(self) -> Any:
+        if self.settings.backbone in EMBEDDERS:
+            from fieldmark.features.embedders import load_embedder
+
+            return load_embedder(self.settings)
         module: Any = require("fieldmark.features.backbones", "Reading photos")
         return module.load_backbone(self.settings)
 
     @property
     def about(self) -> dict[str, Any]:
         """What a run records about its features."""
+        if self.settings.backbone in EMBEDDERS:
+            return dict(self.backbone.about)
         return {**self.backbone.about, "views": self.settings.views, "embeddings": self.settings.embeddings}
 
-    def supply(self, part: Part, *, where: Callable[[str], str] = str, what: str = "photos") -> Part:
+    @property
+    def remarks(self) -> list[str]:
+        """What a person should know who uses these features: the terms of weights that are not free."""
+        return [self.backbone.about["license"]] if "license" in self.backbone.about else []
+
+    def supply(self, part: Part, *, where: Callable[[str], str] = str, what: str | None = None) -> Part:
         """The part with features, one row per item."""
+        if (self.settings.backbone in EMBEDDERS) != (part.media_kind == "recording"):
+            known = f"one of {', '.join(EMBEDDERS)}" if part.media_kind == "recording" else "a network for photos"
+            raise MisuseError(f"backbone={self.settings.backbone} does not read {part.media_kind}s: take {known}.")
+        if part.media_kind == "recording":
+            return self._supply_sounds(part, where, what or "recordings")
+        return self._supply_photos(part, where, what or "photos")
+
+    def _supply_sounds(self, part: Part, where: Callable[[str], str], what: str) -> Part:
+        from fieldmark.features.sounds import Clip, extract_sounds
+
+        rows = part.items.select(pl.col("media_ids").list.first(), "start_s", "end_s").iter_rows()
+        store = FeatureStore(self._store_root, self.backbone.digest)
+        features = extract_sounds(
+            [Clip(*row) for row in rows],
+            opener_of(part),
+            self.backbone,
+            store,
+            output=self.settings.output,
+            where=where,
+            what=what,
+        )
+        return replace(part, features=features)
+
+    def _supply_photos(self, part: Part, where: Callable[[str], str], what: str) -> Part:
         media, photos = part.items["media_ids"], part.items["media_ids"].list.len().to_numpy().astype(np.int64)
         if (photos == 0).any():
             raise ValueError("features are taken of items with at least one photo each")

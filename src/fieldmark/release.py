@@ -49,6 +49,10 @@ class Release:
     def exists(self, path: str) -> bool:
         return bool(self._fs.exists(f"{self._base}/{path}"))
 
+    def size(self, path: str) -> int:
+        """How many bytes a file of the release has."""
+        return int(self._fs.size(f"{self._base}/{path}"))
+
     def folders(self, path: str = "") -> list[str]:
         """Names of the folders directly below `path`, sorted, hidden ones left out."""
         return sorted(self._names(path, "directory"))

@@ -21,6 +21,7 @@ from fieldmark.files import write_json
 from fieldmark.labels import Labels
 from fieldmark.runs.predictions import Predictions, read_predictions
 from fieldmark.runs.provenance import RUN_FILE, Run
+from fieldmark.runs.segments import Segments
 from fieldmark.segmentation import MaskAnswers, compare_masks
 from fieldmark.stats.bootstrap import bootstrap_interval, replicated
 from fieldmark.stats.concentrated import concentrated_interval, cost_interval
@@ -148,6 +149,9 @@ def score_predictions(
         run: Where the predictions came from, if known.
         classes: What is known about the labels (`poisonous`, `rare`), for metrics that ask for it.
     """
+    if isinstance(benchmark.task.run, Segments):
+        # A run may list so many classes a segment and no more: whatever is kept beyond that does not count.
+        predictions = benchmark.task.run.listed(predictions)
     if benchmark.task.unknown and UNKNOWN_NAME not in predictions.labels.code_of:
         predictions = predictions.with_label(UNKNOWN_NAME)
     known = Labels(tuple(name for name in predictions.labels.names if name != UNKNOWN_NAME))

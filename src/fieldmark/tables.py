@@ -75,6 +75,16 @@ class TrueLabel:
     label: str
 
 
+@dataclass(frozen=True)
+class Event:
+    """A label that holds for a stretch of a recording; without a label, something that nobody could name."""
+
+    media_id: str
+    start_s: float
+    end_s: float
+    label: str | None
+
+
 Row = TypeVar("Row")
 
 
@@ -152,6 +162,7 @@ OBSERVATIONS = Schema(Observation, key="observation_id")
 MEDIA = Schema(Medium, key="media_id")
 ITEMS = Schema(Item, key="item_id")
 TRUTH = Schema(TrueLabel)
+EVENTS = Schema(Event)
 
 
 def read_csv(file: IO[bytes], where: object, *, required: Iterable[str] = (), separator: str = ",") -> pl.DataFrame:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from fieldmark.answers import UNKNOWN_NAME
@@ -14,9 +14,11 @@ from fieldmark.benchmarks.declarations import Task
 from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.files import appearing_folder
+from fieldmark.items import overlapped, segments_in
 from fieldmark.labels import Labels
-from fieldmark.runs.segments import parse_interval, segment_name
+from fieldmark.runs.segments import segment_name
 from fieldmark.tables import parse_column, read_csv
+from fieldmark.timecodes import clock, parse_interval
 from fieldmark.views import Truth, open_benchmark
 
 SEGMENT_S = 5
@@ -68,6 +70,8 @@ def write_truth(
 ) -> int:
     """Writes the truth of one part of a release as `truth.csv` and `classes.csv`, and returns the number of items.
 
+    For soundscapes `media.csv` lists the recordings.
+
     Raises:
         InputError: When the release does not hold the labels of that part.
     """
@@ -76,16 +80,29 @@ def write_truth(
     if split not in opened.truth:
         raise InputError(data, found=f"no labels for {split}", expected="a release that holds them")
     known = opened.truth[split]
-    units = pl.DataFrame({"item_id": known.items, "unit": known.units})
-    shown_by = [name for name in benchmark.task.by if name in opened.items[split].columns]
-    context = opened.items[split].select("item_id", "date", *shown_by)
-    rows = known.rows.join(units, on="item_id", how="left", maintain_order="left").join(
-        context, on="item_id", how="left", maintain_order="left"
-    )
     with appearing_folder(out, overwrite=overwrite) as folder:
-        rows.rename({"item_id": "id"}).write_csv(folder / "truth.csv")
+        if benchmark.task.item == "segment":
+            _write_soundscapes(folder, known, opened.items[split])
+        else:
+            units = pl.DataFrame({"item_id": known.items, "unit": known.units})
+            shown_by = [name for name in benchmark.task.by if name in opened.items[split].columns]
+            context = opened.items[split].select("item_id", "date", *shown_by)
+            rows = known.rows.join(units, on="item_id", how="left", maintain_order="left").join(
+                context, on="item_id", how="left", maintain_order="left"
+            )
+            rows.rename({"item_id": "id"}).write_csv(folder / "truth.csv")
         opened.dataset.taxa.write_csv(folder / "classes.csv")
     return len(known.items)
+
+
+def _write_soundscapes(folder: Path, known: Truth, items: pl.DataFrame) -> None:
+    """The truth as the organizers give it, segment by segment, and the recordings, so that silence counts."""
+    segments = known.rows.join(items, on="item_id", how="left", maintain_order="left", suffix="_longest")
+    with (folder / "truth.csv").open("w", encoding="utf-8") as file:
+        for name, label, start, end in segments.select("recording", "label", "start_s", "end_s").iter_rows():
+            file.write(f"{name};{label};{clock(int(start))}-{clock(int(end))}\n")
+    media = items.group_by("recording", maintain_order=True).agg(pl.col("seconds", "site").first())
+    media.rename({"recording": "MediaId"}).write_csv(folder / "media.csv")
 
 
 def _classes(classes: Any, known: pl.Series, where: str) -> tuple[Labels, pl.DataFrame]:
@@ -117,7 +134,7 @@ def _soundscapes(task: Task, truth: Any, classes: Any, media: Any) -> tuple[Trut
     units: list[str] = []
     sites: list[str | None] = []
     for name, seconds, place in zip(recordings["MediaId"], recordings["seconds"], site, strict=True):
-        starts = range(0, math.ceil(seconds / SEGMENT_S) * SEGMENT_S, SEGMENT_S)
+        starts = range(0, segments_in(seconds, SEGMENT_S) * SEGMENT_S, SEGMENT_S)
         items += [segment_name(name, start) for start in starts]
         units += [name] * len(starts)
         sites += [place] * len(starts)
@@ -153,11 +170,11 @@ def _marked(events: pl.DataFrame, where: str, items: set[str]) -> pl.DataFrame:
         interval = parse_interval(text)
         if interval is None or interval[1] < interval[0]:
             raise InputError(where, line=number, found=f"the interval {text!r}", expected="hh:mm:ss-hh:mm:ss")
-        first = interval[0] // SEGMENT_S * SEGMENT_S
-        for start in range(first, max(interval[1], first + 1), SEGMENT_S):
-            item = segment_name(name, start)
+        first, last = overlapped(np.array([interval[0]]), np.array([interval[1]]), SEGMENT_S)
+        for segment in range(int(first[0]), int(last[0]) + 1):
+            item = segment_name(name, segment * SEGMENT_S)
             if item not in items:
-                found = f"an event at {start} s of {name!r}"
+                found = f"an event at {segment * SEGMENT_S} s of {name!r}"
                 raise InputError(where, line=number, found=found, expected="one within a recording listed in media")
             rows[item, label] = None
     return pl.DataFrame(list(rows), schema={"item_id": pl.String, "label": pl.String}, orient="row")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import polars as pl
@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import COLUMNS_OF_INPUT, Benchmark, Task
 from fieldmark.datasets import Dataset
+from fieldmark.datasets.base import MediaKind
 from fieldmark.errors import InputError
+from fieldmark.items import Laid, Marks, lay_out
 from fieldmark.labels import UNKNOWN_NAME, Labels
-from fieldmark.splits import cut
-from fieldmark.tables import ITEMS, TRUTH
+from fieldmark.splits import Cut, cut
+from fieldmark.tables import TRUTH
 from fieldmark.taxonomy import Taxonomy
 
 SEEN_IN_VAL, NEW_IN_TEST = "also in val", "not in val"
@@ -30,10 +32,14 @@ class Part:
 
     Args:
         items: One row per item, only the allowed columns.
-        truth: The label code of each item, or None where a method may not see it.
+        truth: The label code of each item, or None where a method may not see it. Where items have any number of
+            labels, the one that is heard longest, -1 for none.
         features: One row per item, for methods that need features.
-        read_medium: Opens a photo or recording by its id, for methods that need pixels or audio.
+        read_medium: The bytes of a photo or recording by its id, for methods that need pixels or audio.
         layers: The allowed layers (captions, climate, ...), functions of a media id or an observation id.
+        open_medium: A medium as an open file, for recordings that are too long to hold in memory.
+        marks: All labels, where items have any number of them and a method may see them.
+        media_kind: Whether the media are photos or recordings.
     """
 
     items: pl.DataFrame
@@ -41,6 +47,9 @@ class Part:
     features: NDArray[np.float32] | None = None
     read_medium: Callable[[str], bytes] | None = None
     layers: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
+    open_medium: Callable[[str], IO[bytes]] | None = None
+    marks: Marks | None = None
+    media_kind: MediaKind = "photo"
 
     def __len__(self) -> int:
         return len(self.items)
@@ -55,7 +64,9 @@ class Part:
             return self
         known = self.truth >= 0
         features = None if self.features is None else self.features[known]
-        return replace(self, items=self.items.filter(pl.Series(known)), truth=self.truth[known], features=features)
+        marks = None if self.marks is None else self.marks.take(known)
+        items = self.items.filter(pl.Series(known))
+        return replace(self, items=items, truth=self.truth[known], features=features, marks=marks)
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,13 @@ class View:
     scratch: Path | None = None
 
     def with_val_in_train(self) -> View:
-        """Train and val together as train, and no val."""
+        """Train and val together as train, and no val.
+
+        Raises:
+            ValueError: For soundscapes, whose val may never be trained on.
+        """
+        if self.train.marks is not None:
+            raise ValueError("the validation soundscapes may not be trained on")
         if self.val is None or self.train.truth is None or self.val.truth is None:
             return self
         features = None
@@ -140,24 +157,10 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> 
     """
     media = dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
     parts = cut(benchmark.split, media, seed=seed)
-    items = _observation_items(media) if benchmark.task.item == "observation" else _photo_items(media)
+    laid = lay_out(benchmark.task.item, dataset, media)
+    tables = _tables(laid, media, parts)
+    _refuse_empty(dataset, tables, benchmark)
     labels = Labels(tuple(dataset.taxa["label"]))
-    answered = media["observation_id" if benchmark.task.item == "observation" else "media_id"]
-    tables = {
-        part: items.filter(pl.col("item_id").is_in(answered.filter(members).implode()))
-        for part, members in parts.members.items()
-    }
-    for part in ("train", "val"):
-        if tables[part].is_empty():
-            raise InputError(
-                dataset.release.root,
-                found=f"no items for {part}",
-                expected="at least one",
-                hint="Classes with a single observation all go to train: add observations, or a folder for val."
-                if benchmark.split.otherwise
-                else " ".join(dataset.remarks),
-            )
-
     allowed = benchmark.task.inputs
     layers = {name: layer for name, layer in dataset.layers.items() if name.partition("_")[0] in allowed}
 
@@ -165,8 +168,15 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> 
         table = tables[name]
         if table.is_empty():
             return None
-        truth = labels.encode(table["label"]) if labeled else None
-        return Part(_visible(table, benchmark), truth, read_medium=dataset.read_medium, layers=layers)
+        return Part(
+            items=_visible(table, benchmark),
+            truth=labels.encode(table["label"]) if labeled else None,
+            read_medium=dataset.read_medium,
+            open_medium=dataset.open_medium,
+            layers=layers,
+            marks=laid.marks(table, labels) if labeled else None,
+            media_kind=dataset.media_kind,
+        )
 
     train = make_part("train", labeled=True)
     assert train is not None  # checked above
@@ -179,9 +189,9 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> 
         test=make_part("test", labeled=False),
     )
     truth = {
-        part: _truth(table, benchmark.task)
+        part: _truth(table, laid, benchmark.task)
         for part, table in tables.items()
-        if part in ("val", "test") and len(table) and table["label"].is_not_null().all()
+        if part in ("val", "test") and _is_labeled(table, laid)
     }
     if benchmark.task.unknown and "test" in truth:
         columns = [*truth["test"].groups.get_columns(), *unknown_species(tables["val"], tables["test"])]
@@ -189,22 +199,26 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> 
     return Opened(benchmark, dataset, view, truth, tables, parts.val_is_drawn)
 
 
-def _photo_items(media: pl.DataFrame) -> pl.DataFrame:
-    """One item per photo."""
-    items = media.with_columns(
-        item_id=pl.col("media_id"),
-        media_ids=pl.concat_list("media_id"),
-    ).drop("media_id", "path", "parts")
-    return ITEMS.check(items, "items")
+def _tables(laid: Laid, media: pl.DataFrame, parts: Cut) -> dict[str, pl.DataFrame]:
+    """The items of each part."""
+    return {
+        part: laid.table.filter(pl.col(laid.member).is_in(media[laid.listed].filter(members).implode()))
+        for part, members in parts.members.items()
+    }
 
 
-def _observation_items(media: pl.DataFrame) -> pl.DataFrame:
-    """One item per observation, with all its photos."""
-    context = [name for name in media.columns if name not in ("media_id", "path", "parts", "observation_id")]
-    items = media.group_by("observation_id", maintain_order=True).agg(
-        pl.col("media_id").alias("media_ids"), pl.col(context).first()
-    )
-    return ITEMS.check(items.with_columns(item_id="observation_id"), "items")
+def _refuse_empty(dataset: Dataset, tables: Mapping[str, pl.DataFrame], benchmark: Benchmark) -> None:
+    hint = "Classes with a single observation all go to train: add observations, or a folder for val."
+    if not benchmark.split.otherwise:
+        hint = " ".join(dataset.remarks)
+    if benchmark.task.item == "segment":
+        hint = "Focal recordings stand in train, the validation soundscapes with their annotations in val."
+    root = dataset.release.root
+    for part in ("train", "val"):
+        if tables[part].is_empty():
+            raise InputError(root, found=f"no items for {part}", expected="at least one", hint=hint)
+    if benchmark.task.item == "segment" and not tables["val"]["annotated"].all():
+        raise InputError(root, found="validation soundscapes without annotations", expected="a table", hint=hint)
 
 
 def _visible(items: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:
@@ -234,7 +248,14 @@ def unknown_species(val: pl.DataFrame, test: pl.DataFrame) -> list[pl.Series]:
     return [pl.Series("unknown_species", groups)] if len(of_unknown) == 2 else []
 
 
-def _truth(items: pl.DataFrame, task: Task) -> Truth:
-    rows = TRUTH.check(items.select("item_id", "label"), "truth")
+def _is_labeled(items: pl.DataFrame, laid: Laid) -> bool:
+    """Whether the labels of a part are known. A segment without any may be silent, so that recordings tell it."""
+    return len(items) > 0 and bool((items["label"].is_not_null() if laid.labels is None else items["annotated"]).all())
+
+
+def _truth(items: pl.DataFrame, laid: Laid, task: Task) -> Truth:
+    rows = items.select("item_id", "label")
+    if laid.labels is not None:
+        rows = laid.labels.select("item_id", "label").join(items.select("item_id"), on="item_id", how="semi")
     by = [pl.col("date").dt.strftime("%m").alias("month") if name == "month" else pl.col(name) for name in task.by]
-    return Truth(rows, tuple(items["item_id"]), tuple(items[task.unit]), items.select(by))
+    return Truth(TRUTH.check(rows, "truth"), tuple(items["item_id"]), tuple(items[task.unit]), items.select(by))

@@ -18,6 +18,7 @@ VERBS = (
         "truth",
         "fit",
         "predict",
+        "identify",
         "score",
         "compare",
         "report",

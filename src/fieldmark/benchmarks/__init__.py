@@ -8,7 +8,7 @@ from fieldmark.registry import Registry
 BENCHMARKS: Registry[Benchmark] = Registry(
     "benchmark",
     {
-        "folder": ("fieldmark.benchmarks.folder:FOLDER", "your own photos, closed set"),
+        "folder": ("fieldmark.benchmarks.folder:FOLDER", "your own photos or recordings, closed set"),
         "fungitastic/closed": ("fieldmark.benchmarks.fungitastic:CLOSED", "FungiTastic, closed set"),
         "fungitastic/dna": ("fieldmark.benchmarks.fungitastic:DNA", "FungiTastic, DNA-sequenced test photos"),
         "fungitastic/open": ("fieldmark.benchmarks.fungitastic:OPEN", "FungiTastic, open set"),

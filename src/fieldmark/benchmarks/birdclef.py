@@ -20,7 +20,7 @@ BIRDCLEF_2020 = Benchmark(
         item="segment",
         labels="ClassId",
         unit="recording",
-        inputs=("date", "place"),
+        inputs=("recording", "date", "time", "place", "site"),
         run=Segments(seconds=5, at_most=10),
         metrics=(cmap(), rmap(), cmap(ties="expected"), rmap(ties="expected")),
         by=("site",),

@@ -18,7 +18,10 @@ Sees = Literal["item", "past", "test set", "hidden labels"]
 # The columns of the items table behind each input that a task may allow.
 COLUMNS_OF_INPUT: Mapping[str, tuple[str, ...]] = {
     "photo": ("media_ids",),
+    "recording": ("media_ids", "recording"),
     "date": ("date",),
+    "time": ("time",),
+    "site": ("site",),
     "place": ("lat", "lon"),
     "habitat": ("habitat",),
     "substrate": ("substrate", "meta_substrate"),

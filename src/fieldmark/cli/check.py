@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from fieldmark.datasets.checking import CheckReport, Count
+    from fieldmark.datasets.checking import CheckReport
 
 
 def add_to(app: typer.Typer) -> None:
@@ -18,7 +19,7 @@ def add_to(app: typer.Typer) -> None:
 def check(
     name: Annotated[str, typer.Argument(help="The dataset (`fieldmark list datasets`).")],
     root: Annotated[Path, typer.Argument(help="The root of the release.")],
-    photos: Annotated[bool, typer.Option("--photos", help="Also open every photo.")] = False,
+    photos: Annotated[bool, typer.Option("--photos", help="Also open every photo or recording.")] = False,
     near_duplicates: Annotated[
         bool, typer.Option("--near-duplicates", help="Also look for photos in two splits that look the same.")
     ] = False,
@@ -46,10 +47,12 @@ def _print(report: CheckReport) -> None:
 
     rows = []
     for part in report.counts:
-        rows.append([part.part, *_numbers(part.found)])
+        rows.append((part.part, asdict(part.found)))
         if not report.simulated:
-            rows += [[f"  {source}", *_numbers(count)] for source, count in part.published.items()]
-    print_table(["part", "observations", "photos", "classes", "unknown classes"], rows)
+            rows += [(f"  {source}", asdict(count)) for source, count in part.published.items()]
+    counted = [name for name in (rows[0][1] if rows else {}) if any(count[name] is not None for _, count in rows)]
+    table = [[title, *("" if count[name] is None else f"{count[name]:,}" for name in counted)] for title, count in rows]
+    print_table(["part", *(name.replace("_", " ") for name in counted)], table)
     if report.simulated:
         print("simulated release: the published counts are not shown beside it")
     for problem in report.problems:
@@ -58,8 +61,3 @@ def _print(report: CheckReport) -> None:
             print(f"    {place}")
     if not report.problems:
         print("nothing is missing, broken or leaking")
-
-
-def _numbers(count: Count) -> list[str]:
-    values = (count.observations, count.photos, count.classes, count.unknown_classes)
-    return ["" if value is None else f"{value:,}" for value in values]

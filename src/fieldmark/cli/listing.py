@@ -42,7 +42,7 @@ def list_kind(
 def _entries(kind: Kind) -> dict[str, str]:
     from fieldmark.benchmarks import BENCHMARKS
     from fieldmark.datasets import DATASETS
-    from fieldmark.features.settings import PACKAGED
+    from fieldmark.features.settings import EMBEDDERS, PACKAGED
     from fieldmark.methods import METHODS
     from fieldmark.reproducing import TABLES
     from fieldmark.steps import STEPS
@@ -58,11 +58,12 @@ def _entries(kind: Kind) -> dict[str, str]:
     }
     if kind is Kind.BACKBONES:
         packaged = {name: f"ImageNet weights in the package {package}" for name, (package, _) in PACKAGED.items()}
-        return packaged | {
+        anything = {
             "<any timm name>": "weights from the hub, or from a file with --set weights=FILE",
             "openclip:<name>": "the same, for networks of open_clip",
             "hf-hub:<org>/<name>": "a repository of the hub; local-dir:<folder> for one on disk",
         }
+        return packaged | anything | {name: f"for recordings: {about}" for name, about in EMBEDDERS.items()}
     if kind is Kind.METRICS:
         return {metric.name: metric.about for name in BENCHMARKS for metric in BENCHMARKS[name].task.metrics}
     return {name: registries[kind].about(name) for name in registries[kind]}

@@ -83,7 +83,9 @@ def _said(label: str) -> str:
 
 
 def _answers(predictions: Predictions, top: int) -> dict[str, list[dict[str, Any]]]:
-    best, probabilities = predictions.top(top), predictions.probabilities()
+    best = predictions.top(top)
+    # Where several labels may hold at once, each score is a probability of its own already.
+    probabilities = predictions.scores if predictions.scale == "score" else predictions.probabilities()
     return {
         item: [
             {"label": predictions.labels.names[code], "probability": round(float(probabilities[row, code]), 6)}

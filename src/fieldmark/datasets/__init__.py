@@ -12,7 +12,8 @@ DATASETS: Registry[DatasetOpener] = Registry(
     "dataset",
     {
         "fgvcx-fungi-2018": ("fieldmark.datasets.fgvcx_fungi:open_fgvcx_fungi", "FGVCx Fungi 2018"),
-        "folder": ("fieldmark.datasets.folder:open_folder", "your own photos, one folder per class"),
+        "folder": ("fieldmark.datasets.folder:open_folder", "your own photos or recordings, one folder per class"),
+        "birdclef-2020": ("fieldmark.datasets.birdclef:open_birdclef", "BirdCLEF 2020: focal recordings, soundscapes"),
         "fungitastic": ("fieldmark.datasets.fungitastic:open_fungitastic", "FungiTastic: full, Mini and FewShot"),
     },
 )

@@ -6,12 +6,14 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import IO, Any, Literal, Protocol
 
 import polars as pl
 
 from fieldmark.release import Release
-from fieldmark.tables import MEDIA, OBSERVATIONS, TAXA
+from fieldmark.tables import EVENTS, MEDIA, OBSERVATIONS, TAXA
+
+MediaKind = Literal["photo", "recording"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Dataset:
         remarks: What a reader of the numbers should know about this release, one sentence each.
         layers: What else there is (masks, captions, climate, ...): functions of a media id or an observation id that
             return None where there is nothing.
+        media_kind: Whether the media are photos or recordings.
+        events: For soundscapes, what is heard when (`tables.Event`).
     """
 
     name: str
@@ -36,15 +40,23 @@ class Dataset:
     media: pl.DataFrame
     remarks: tuple[str, ...] = ()
     layers: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
+    media_kind: MediaKind = "photo"
+    events: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
         TAXA.check(self.taxa, f"{self.name}: taxa")
         OBSERVATIONS.check(self.observations, f"{self.name}: observations")
         MEDIA.check(self.media, f"{self.name}: media")
+        if self.events is not None:
+            EVENTS.check(self.events, f"{self.name}: events")
 
     def read_medium(self, media_id: str) -> bytes:
         """Returns the bytes of one photo or recording."""
         return self.release.read(self._path_of[media_id])
+
+    def open_medium(self, media_id: str) -> IO[bytes]:
+        """Opens one photo or recording, for what is too long to hold in memory."""
+        return self.release.open(self._path_of[media_id])
 
     def where(self, media_id: str) -> str:
         """The place of one photo or recording as a person would look for it."""
@@ -60,6 +72,8 @@ class Dataset:
         hasher = hashlib.blake2b(digest_size=16)
         for table in (self.taxa, self.observations, self.media):
             hasher.update(table.sort(table.columns[0]).write_json().encode())
+        if self.events is not None:
+            hasher.update(self.events.sort(self.events.columns).write_json().encode())
         return hasher.hexdigest()
 
     @cached_property

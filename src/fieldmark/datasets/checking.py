@@ -21,6 +21,9 @@ class Count:
     photos: int | None = None
     classes: int | None = None
     unknown_classes: int | None = None
+    recordings: int | None = None
+    hours: float | None = None
+    sites: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,10 @@ class CheckReport:
 
 
 class Checker(Protocol):
-    """Checks a release. `photos` also opens every photo, `near_duplicates` also compares them across parts."""
+    """Checks a release.
+
+    `photos` also opens every photo or recording, `near_duplicates` also compares them across parts.
+    """
 
     def __call__(self, release: Release, *, photos: bool = False, near_duplicates: bool = False) -> CheckReport: ...
 
@@ -74,6 +80,7 @@ CHECKS: Registry[Checker] = Registry(
             "fieldmark.datasets.fgvcx_fungi_check:check_fgvcx_fungi",
             "FGVCx Fungi 2018: counts of the draft and of the final release, ids, files",
         ),
+        "birdclef-2020": ("fieldmark.datasets.birdclef_check:check_birdclef", "BirdCLEF 2020: counts, labels, leaks"),
         "fungitastic": ("fieldmark.datasets.fungitastic_check:check_fungitastic", "FungiTastic: counts, files, leaks"),
     },
 )

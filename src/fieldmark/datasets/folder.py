@@ -1,4 +1,4 @@
-"""A researcher's own photos, one folder per class.
+"""A researcher's own photos or recordings, one folder per class.
 
 ```
 ROOT/
@@ -12,7 +12,8 @@ ROOT/
 
 Quirks:
 
-- A photo is any `.jpg`, `.jpeg`, `.png` or `.webp`, in any case. Hidden files and other files are passed over.
+- A photo is any `.jpg`, `.jpeg`, `.png` or `.webp`, a recording any `.wav`, `.flac`, `.ogg` or `.mp3`, in any case.
+  Hidden files and other files are passed over. A folder holds one or the other; "photo" below means either.
 - `file` in `observations.csv` is the path below ROOT. A photo without a row, and any photo where there is no table, is
   an observation of its own. Columns beyond the named ones (habitat, substrate, ...) become columns of the observation.
 - `label` in `taxa.csv` is the name of the class folder. Without a table, a class called like a binomial
@@ -31,13 +32,15 @@ from pathlib import PurePosixPath
 
 import polars as pl
 
-from fieldmark.datasets.base import Dataset
+from fieldmark.datasets.base import Dataset, MediaKind
+from fieldmark.datasets.soundfiles import SUFFIXES as SOUND_SUFFIXES
+from fieldmark.datasets.soundfiles import is_recording
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.release import Release
 from fieldmark.tables import RANKS, missing_column, parse_column, read_csv
 
 PARTS = ("train", "val", "test")
-SUFFIXES = {".jpg", ".jpeg", ".png", ".webp"}
+SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", *SOUND_SUFFIXES}
 OBSERVATIONS_FILE, TAXA_FILE = "observations.csv", "taxa.csv"
 RENAMED = {"observation": "observation_id", "latitude": "lat", "longitude": "lon"}
 BINOMIAL = re.compile(r"^([A-Z][a-z]+)[ _]([a-z][a-z-]+)$")
@@ -48,10 +51,22 @@ def open_folder(release: Release, subset: str = "all") -> Dataset:
     if subset != "all":
         raise MisuseError(f"A folder of photos has no subset called {subset!r}.")
     photos, remarks = _list_photos(release)
+    kind = _kind(release, photos)
     observations, photos = _observations(release, photos)
     parts = pl.when(pl.col("part").is_null()).then(pl.lit([], pl.List(pl.String))).otherwise(pl.concat_list("part"))
     media = photos.select("media_id", "observation_id", "path", parts.alias("parts"))
-    return Dataset("folder", release, _taxa(release, photos), observations, media, remarks)
+    taxa = _taxa(release, photos)
+    return Dataset("folder", release, taxa, observations, media, remarks, media_kind=kind)
+
+
+def _kind(release: Release, photos: pl.DataFrame) -> MediaKind:
+    """Whether the folder holds photos or recordings; both at once cannot be learned together."""
+    sound = pl.Series([is_recording(path) for path in photos["path"]], dtype=pl.Boolean)
+    if sound.any() and not sound.all():
+        photo, recording = photos["path"].filter(~sound)[0], photos["path"].filter(sound)[0]
+        found = f"photos ({photo}) and recordings ({recording})"
+        raise InputError(release.root, found=found, expected="one or the other", hint="Keep them in two folders.")
+    return "recording" if sound.any() else "photo"
 
 
 def _list_photos(release: Release) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -173,6 +188,7 @@ def _taxa(release: Release, photos: pl.DataFrame) -> pl.DataFrame:
             raise missing_column(where, "label", rows.columns)
         rows = parse_column(rows, "poisonous", bool, where)
         known = [rank for rank in RANKS if rank in rows.columns]
+        known += [name for name in ("common_name",) if name in rows.columns]
         return labels.join(rows.select("label", *known, "poisonous"), on="label", how="left", maintain_order="left")
     matches = [BINOMIAL.match(label) for label in labels["label"]]
     genus = [match.group(1) if match else None for match in matches]

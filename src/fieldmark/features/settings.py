@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Any, Literal
 
 from fieldmark.errors import MisuseError, did_you_mean
 
@@ -18,6 +20,12 @@ CHOICES = {
     "resize": ("", "cut", "squash"),
     "views": ("one", "flips", "crops", "flips+crops"),
     "embeddings": ("plain", "quantized"),
+    "output": ("features", "logits"),
+}
+# What turns recordings into features, each with one line about it.
+EMBEDDERS = {
+    "logmel": "mean and spread over time of each band of a mel spectrogram; knows nothing, needs no weights",
+    "birdnet": "BirdNET V2.4, the layer before its classifier (extra birdnet; CC BY-NC-SA 4.0)",
 }
 
 
@@ -26,8 +34,9 @@ class FeatureSettings:
     """Which features a method gets.
 
     Args:
-        backbone: A packaged backbone, any name timm knows, `openclip:NAME` for a network of open_clip,
-            `hf-hub:ORG/NAME` for a repository of the hub, or `local-dir:FOLDER` for such a repository on disk.
+        backbone: For photos a packaged backbone, any name timm knows, `openclip:NAME` for a network of open_clip,
+            `hf-hub:ORG/NAME` for a repository of the hub, or `local-dir:FOLDER` for such a repository on disk; for
+            recordings one of `EMBEDDERS`.
         size: The side of the photo in pixels; 0 takes what the backbone was trained for.
         weights: "pretrained", "random" (the control that shows what pre-training is worth), a file, or, for
             `openclip:`, the name of one of its sets of weights.
@@ -37,6 +46,7 @@ class FeatureSettings:
             center and four corners), or "flips+crops".
         embeddings: "plain", or "quantized" to 8 bits of each coordinate of the unit-length features, as the organizers
             of FungiTastic store theirs.
+        output: "features", or "logits": what the classifier that a backbone was trained with says.
     """
 
     backbone: str = "efficientnet_lite0"
@@ -45,6 +55,7 @@ class FeatureSettings:
     resize: str = ""
     views: str = "one"
     embeddings: str = "plain"
+    output: str = "features"
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -65,8 +76,15 @@ def data_behind(network: str, weights: str) -> tuple[str, ...]:
     >>> data_behind("efficientnet_lite0", "pretrained"), data_behind("efficientnet_lite0", "random")
     (('ImageNet, by the pre-trained weights of efficientnet_lite0',), ())
     """
-    if weights == "random":
+    if network == "birdnet":
+        return ("recordings of xeno-canto and the Macaulay Library, by the weights of BirdNET V2.4",)
+    if weights == "random" or network in EMBEDDERS:
         return ()
     if weights != "pretrained":
         return (f"whatever {network} was trained on for the weights in {PurePath(weights).name}",)
     return (f"{'ImageNet, by the' if network in PACKAGED else 'the'} pre-trained weights of {network}",)
+
+
+def defaults_for(media_kind: Literal["photo", "recording"]) -> Mapping[str, Any]:
+    """The settings that differ from the usual ones for a kind of media."""
+    return {"backbone": "logmel"} if media_kind == "recording" else {}

@@ -24,6 +24,11 @@ METHODS: Registry[type[Method]] = Registry(
             "fieldmark.methods.lda:Discriminant",
             "Gaussian labels, one shrunk covariance; good with few photos",
         ),
+        "birdnet": (
+            "fieldmark.methods.birdnet:BirdNetClassifier",
+            "BirdNET V2.4 as it is, for recordings (extra birdnet, not for commercial use)",
+        ),
+        "cnn": ("fieldmark.methods.cnn:SpectrogramNetwork", "a network of timm on mel spectrograms, for recordings"),
         "finetune": ("fieldmark.methods.finetune:Finetune", "the whole network learns, by a recipe in TOML"),
         "published": ("fieldmark.methods.published:Published", "a network that others have trained and published"),
         "linear": ("fieldmark.methods.linear:Linear", "multinomial logistic regression, regularizer from val"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import IO, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +33,9 @@ class Method(Protocol):
 
     needs: ClassVar[tuple[Need, ...]]
     sees: ClassVar[Sees]
-    scale: ClassVar[Scale]
+
+    @property
+    def scale(self) -> Scale: ...
 
     def fit(self, view: View) -> Fitted:
         """Learns from train; chooses what its settings leave open on val, if the view has one."""
@@ -105,6 +109,16 @@ def check_lengths(method: str, lengths: str) -> None:
         raise MisuseError(f"{method} has no lengths={lengths}: expected unit or given.")
 
 
+def opener_of(part: Part) -> Callable[[str], IO[bytes]]:
+    """The function that opens the media of a part, as a stream where there is one."""
+    if part.open_medium is not None:
+        return part.open_medium
+    read = part.read_medium
+    if read is None:
+        raise ValueError("this part comes without a way to open its media")
+    return lambda media_id: io.BytesIO(read(media_id))
+
+
 __all__ = [
     "Arrays",
     "Fitted",
@@ -112,6 +126,7 @@ __all__ = [
     "Need",
     "check_lengths",
     "features_of",
+    "opener_of",
     "truth_of",
     "unit_rows",
     "with_lengths",

@@ -38,10 +38,10 @@ def load_context(folders: Sequence[str | Path], *, data: str | Path | None = Non
         raise InputError(where, found=f"no labels for {part}", expected="the release that the run was scored on")
     truth = opened.truth[part]
     predictions = _answers(paths[0] / "predictions" / f"{part}.parquet", opened, truth)
-    label_of = dict(zip(truth.rows["item_id"], truth.rows["label"], strict=True))
+    label_of = dict(opened.items[part].select("item_id", "label").iter_rows())
     codes = opened.view.labels.encode([label_of.get(item) for item in truth.items])
     unit = np.unique(np.array(truth.units, dtype=str), return_inverse=True)[1]
-    return Context(opened, runs, part, predictions, codes, unit.astype(np.int32), Thumbnails(opened))
+    return Context(opened, runs, part, predictions, codes, unit.astype(np.int32), Thumbnails(opened), paths[0])
 
 
 def _named(paths: Sequence[Path], runs: Sequence[Run]) -> tuple[ScoredRun, ...]:

@@ -17,6 +17,10 @@ METRIC_TITLES = {
     "f1_known": "Macro-F1, known classes",
     "cost_poison": "Cost of poison confusions",
     "cost_unknown": "Cost of missed unknowns",
+    "cmap": "cmAP",
+    "rmap": "rmAP",
+    "cmap_expected": "cmAP, ties in any order",
+    "rmap_expected": "rmAP, ties in any order",
 }
 SEES = {
     "item": "one item at a time",
@@ -90,7 +94,7 @@ def plural(noun: str) -> str:
         return irregular[noun]
     if noun.endswith("y"):
         return f"{noun[:-1]}ies"
-    return f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{noun}es" if noun.endswith(("s", "ch")) else f"{noun}s"
 
 
 def label(name: str) -> str:

@@ -17,7 +17,13 @@ def readable_names(taxa: pl.DataFrame) -> dict[str, str]:
     """The name of each label's class: the scientific name where the release tells it, otherwise the label itself.
 
     Authors are left out unless two classes would then be called the same; where even full names are, the label follows.
+    Birds, whose labels are codes, go by their common names.
     """
+    if "common_name" in taxa.columns:
+        rows = taxa.select("label", "common_name").iter_rows()
+        common = {name: called or label(name) for name, called in rows}
+        times = Counter(common.values())
+        return {name: called if times[called] == 1 else f"{called} ({name})" for name, called in common.items()}
     if "scientific_name" not in taxa.columns:
         return {name: label(name) for name in taxa["label"]}
     full = {name: text or label(name) for name, text in taxa.select("label", "scientific_name").iter_rows()}

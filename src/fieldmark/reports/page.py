@@ -12,7 +12,7 @@ from fieldmark.files import appearing_file
 from fieldmark.reports.loading import load_context
 from fieldmark.reports.markup import render
 from fieldmark.reports.section import Context
-from fieldmark.reports.sections import SECTIONS
+from fieldmark.reports.sections import ONE_ANSWER, SECTIONS
 from fieldmark.version import __version__
 
 
@@ -27,7 +27,7 @@ def write_page(runs: Sequence[str | Path], out: str | Path, *, data: str | Path 
 
 def render_page(context: Context) -> str:
     """The whole page as text."""
-    sections = [SECTIONS[name] for name in SECTIONS]
+    sections = [SECTIONS[name] for name in SECTIONS if not (context.many_labels and name in ONE_ANSWER)]
     rendered = [
         {
             "name": section.name,

@@ -47,6 +47,7 @@ class Context:
         truth: The true label code of each item.
         unit: The independent unit of each item, numbered from 0.
         thumbnail: A small picture of an item as a data URI; None where there is none to show.
+        folder: Where the first run lies, if it lies anywhere.
     """
 
     opened: Opened
@@ -56,6 +57,7 @@ class Context:
     truth: Codes
     unit: Codes
     thumbnail: Callable[[str], str | None]
+    folder: Path | None = None
 
     @property
     def first(self) -> ScoredRun:
@@ -70,9 +72,19 @@ class Context:
         return self.opened.benchmark.task
 
     @property
+    def many_labels(self) -> bool:
+        """Whether several labels may hold for an item, or none."""
+        return self.task.item == "segment"
+
+    @property
+    def media_noun(self) -> str:
+        """What the release consists of."""
+        return f"{self.opened.dataset.media_kind}s"
+
+    @property
     def item_noun(self) -> str:
         """What one answer is about, as a reader would say it."""
-        return self.task.item
+        return self.opened.dataset.media_kind if self.task.item == "photo" else self.task.item
 
     @property
     def unit_noun(self) -> str:

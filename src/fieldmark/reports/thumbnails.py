@@ -9,10 +9,12 @@ from io import BytesIO
 from PIL import Image, ImageOps
 
 from fieldmark.errors import InputError
+from fieldmark.reports.sounds import picture_uri, read_stretch
 from fieldmark.views import Opened
 
 SIDE_PIXELS = 128
 JPEG_QUALITY = 80
+LISTENED_S = 5.0
 
 
 class Thumbnails:
@@ -23,7 +25,10 @@ class Thumbnails:
         self._made: dict[str, str | None] = {}
 
     def __call__(self, item_id: str) -> str | None:
-        """The first photo of an item as a data URI, or None where it has none that can be read."""
+        """The first photo of an item as a data URI, or None where it has none that can be read.
+
+        A recording is shown as the spectrogram of its first seconds.
+        """
         if item_id not in self._made:
             self._made[item_id] = self._make(item_id)
         return self._made[item_id]
@@ -32,8 +37,12 @@ class Thumbnails:
         media_id = self._first_medium.get(item_id)
         if media_id is None:
             return None
+        dataset = self._opened.dataset
         try:
-            return data_uri(self._opened.dataset.read_medium(media_id))
+            if dataset.media_kind == "recording":
+                with dataset.open_medium(media_id) as file:
+                    return picture_uri(read_stretch(file, 0, LISTENED_S), width=SIDE_PIXELS, height=SIDE_PIXELS)
+            return data_uri(dataset.read_medium(media_id))
         except (InputError, OSError, Image.DecompressionBombError):
             return None  # a page about thousands of photos does not fail over one of them
 

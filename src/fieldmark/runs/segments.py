@@ -10,47 +10,25 @@ No header. Items are segments, called `<MediaId>/<start in seconds>`.
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from fieldmark.files import appearing_file
-from fieldmark.labels import Labels
+from fieldmark.labels import UNKNOWN, Labels
 from fieldmark.runs.lines import read_lines
 from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.problems import Problems
 from fieldmark.runs.ranked import read_number
 from fieldmark.runs.scored import sparse
-
-CLOCK = re.compile(r"(\d+):([0-5]\d):([0-5]\d)-(\d+):([0-5]\d):([0-5]\d)")
+from fieldmark.timecodes import clock, parse_interval
 
 
 def segment_name(media_id: str, start_s: int) -> str:
     """The id of a segment."""
     return f"{media_id}/{start_s}"
-
-
-def clock(seconds: int) -> str:
-    """Seconds as hours, minutes and seconds.
-
-    >>> clock(3725)
-    '01:02:05'
-    """
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-
-
-def parse_interval(text: str) -> tuple[int, int] | None:
-    """Start and end of `hh:mm:ss-hh:mm:ss` in seconds, None for anything else.
-
-    >>> parse_interval("00:00:05-00:00:10")
-    (5, 10)
-    """
-    match = CLOCK.fullmatch(text)
-    if match is None:
-        return None
-    h1, m1, s1, h2, m2, s2 = (int(number) for number in match.groups())
-    return 3600 * h1 + 60 * m1 + s1, 3600 * h2 + 60 * m2 + s2
 
 
 @dataclass(frozen=True)
@@ -68,19 +46,42 @@ class Segments:
     low: float = 0.0
     high: float = 1.0
 
+    def listed(self, predictions: Predictions) -> Predictions:
+        """What a run file can hold of predictions: the best classes of each segment, scores between the bounds.
+
+        Logits become the shares of a softmax. Methods that hear several birds at once say scores themselves.
+        """
+        if predictions.scale != "score":
+            predictions = predictions.with_scores(predictions.probabilities(), "score")
+        finite = predictions.scores[np.isfinite(predictions.scores)]
+        if finite.size and (finite.min() < self.low or finite.max() > self.high):
+            found = f"scores from {finite.min()} to {finite.max()}"
+            raise ValueError(f"{found}; a run file holds {self.low} to {self.high}")
+        order = np.argsort(-predictions.scores, axis=1, kind="stable")[:, : self.at_most]
+        scores = np.take_along_axis(predictions.scores, order, axis=1)
+        if predictions.codes is None:
+            codes = np.where(scores > self.low, order, UNKNOWN).astype(np.int32)
+        else:
+            codes = np.take_along_axis(predictions.codes, order, axis=1)
+        scores = np.where(codes == UNKNOWN, np.float32(-np.inf), scores)
+        return replace(predictions, scores=scores.astype(np.float32), codes=codes)
+
     def write(self, path: Path, predictions: Predictions) -> None:
         """Writes the best classes of each segment that has any score above 0."""
-        best = predictions.top(min(self.at_most, len(predictions.labels)))
+        listed = self.listed(predictions)
+        assert listed.codes is not None  # it lists
+        names = listed.labels.names
         with appearing_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, delimiter=";", lineterminator="\n")
-            for row, item in enumerate(predictions.items):
+            for item, codes, scores in zip(listed.items, listed.codes.tolist(), listed.scores.tolist(), strict=True):
                 media_id, _, start = item.rpartition("/")
                 interval = f"{clock(int(start))}-{clock(int(start) + self.seconds)}"
-                score_of = predictions.scores_by_code(row)
-                for code in best[row][best[row] >= 0]:
-                    if score_of[int(code)] > self.low:
-                        name = predictions.labels.names[code]
-                        writer.writerow([media_id, interval, name, f"{score_of[int(code)]:.7g}"])
+                # Nine digits are enough to read the same number back.
+                writer.writerows(
+                    [media_id, interval, names[code], f"{score:.9g}"]
+                    for code, score in zip(codes, scores, strict=True)
+                    if code != UNKNOWN
+                )
 
     def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
         """Reads and checks a run file; segments that are not listed have no answers.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -19,12 +19,13 @@ class Step(Protocol):
 
     name: ClassVar[str]
 
-    def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
+    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
         """Returns the step with its parameters set from predictions on val.
 
         Args:
             val: The predictions, after all earlier steps.
-            truth: The label code of each item.
+            truth: The label code of each item; where any number of labels may hold at once, one mark per item and
+                label.
             items: What may be known about the items (date, place, ...).
         """
         ...

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
@@ -22,7 +21,7 @@ class MaxSoftmax:
 
     name: ClassVar[str] = "max-softmax"
 
-    def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
+    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
         return self
 
     def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:

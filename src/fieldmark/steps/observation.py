@@ -22,7 +22,7 @@ class ObservationMean:
 
     name: ClassVar[str] = "observation-mean"
 
-    def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
+    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
         return self
 
     def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
@@ -35,7 +35,7 @@ class ObservationMax:
 
     name: ClassVar[str] = "observation-max"
 
-    def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
+    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
         return self
 
     def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fieldmark.errors import MisuseError
 from fieldmark.runs.predictions import Predictions, log_softmax
 
 # 1 / temperature is sought between these; beyond them the scores carry no information worth sharpening.
@@ -29,7 +30,9 @@ class Temperature:
     temperature: float = 1.0
     name: ClassVar[str] = "temperature"
 
-    def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
+    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
+        if truth.ndim == 2:
+            raise MisuseError("A temperature is for one label per item; where several may hold, take --step presence.")
         if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
             return self  # scores that only rank, or that say nothing, have no temperature
         return replace(self, temperature=best_temperature(val.scores, truth, np.ones(len(truth))))

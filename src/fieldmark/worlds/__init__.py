@@ -20,6 +20,10 @@ WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
             "fieldmark.worlds.folder:write",
             "photos of invented fungi in folders by species, as a researcher's own photos are kept",
         ),
+        "birdclef-2020": (
+            "fieldmark.worlds.birdclef:write",
+            "invented birds as BirdCLEF 2020 is released: focal recordings, and soundscapes of four sites",
+        ),
         "fungitastic": (
             "fieldmark.worlds.fungitastic:write",
             "invented fungi as FungiTastic is released: full, Mini and few-shot, with every layer",

@@ -10,6 +10,12 @@ SECTIONS: Registry[Section] = Registry(
     {
         "scores": ("fieldmark.reports.sections.scores:SECTION", "every run with every metric and its interval"),
         "reported": ("fieldmark.reports.sections.reported:SECTION", "what papers reported, apart from our own results"),
+        "soundscapes": (
+            "fieldmark.reports.sections.soundscapes:SECTION",
+            "stretches of soundscapes to see and hear, with the detections",
+        ),
+        "sites": ("fieldmark.reports.sections.sites:SECTION", "scores by recording site"),
+        "species": ("fieldmark.reports.sections.species:SECTION", "precision and recall of each species"),
         "look": ("fieldmark.reports.sections.look:SECTION", "a few photos drawn at random, with the answers"),
         "observations": (
             "fieldmark.reports.sections.observations:SECTION",
@@ -34,4 +40,9 @@ SECTIONS: Registry[Section] = Registry(
     },
 )
 
-__all__ = ["SECTIONS"]
+# Sections that rest on one right answer per item, which a soundscape does not have.
+ONE_ANSWER = frozenset(
+    ("look", "observations", "where-when", "long-tail", "tree", "confusions", "ranks", "reliability", "season")
+)
+
+__all__ = ["ONE_ANSWER", "SECTIONS"]

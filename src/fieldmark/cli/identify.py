@@ -1,0 +1,122 @@
+"""`fieldmark identify`: what is it?"""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+if TYPE_CHECKING:
+    from fieldmark.identification import PhotoAnswer, Timeline
+
+
+class Form(StrEnum):
+    """How a timeline is written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    RAVEN = "raven"
+    AUDACITY = "audacity"
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("identify", epilog="Example: `fieldmark identify dawn.wav --model birdnet --lat 42.4 --lon -76.5`")(
+        identify
+    )
+
+
+def identify(
+    file: Annotated[Path, typer.Argument(help="A photo or a recording.")],
+    model: Annotated[
+        str, typer.Option(help="The folder of a model or of the run that made it; or birdnet, for BirdNET itself.")
+    ],
+    top: Annotated[int, typer.Option(min=1, help="How many names to give for a photo.")] = 3,
+    at_least: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="From which score on a name stands in a timeline.")
+    ] = 0.25,
+    form: Annotated[Form, typer.Option("--format", help="How a timeline is written.")] = Form.TABLE,
+    out: Annotated[Path | None, typer.Option(help="Write the timeline there (csv, raven or audacity).")] = None,
+    lat: Annotated[float | None, typer.Option(min=-90, max=90, help="Where it was recorded, in degrees.")] = None,
+    lon: Annotated[float | None, typer.Option(min=-180, max=180, help="Where it was recorded, in degrees.")] = None,
+    date: Annotated[datetime.datetime | None, typer.Option(formats=["%Y-%m-%d"], help="When it was recorded.")] = None,
+    site: Annotated[str | None, typer.Option(help="The site, for models with a prior of sites.")] = None,
+    each_window: Annotated[
+        bool, typer.Option("--each-window", help="Keep windows of the same name apart that touch each other.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+) -> None:
+    """Say what a photo shows, or who is heard in a recording and when."""
+    from fieldmark.cli.printing import print_json
+    from fieldmark.errors import MisuseError
+    from fieldmark.identification import Context, PhotoAnswer
+    from fieldmark.identification import identify as ask
+
+    if (lat is None) != (lon is None):
+        raise MisuseError("--lat and --lon go together.")
+    if form is Form.RAVEN and out is None:
+        raise MisuseError("A Raven table is written to a file: add --out NAME.selections.txt.")
+    if out is not None and form is Form.TABLE:
+        raise MisuseError("--out needs --format csv, raven or audacity.")
+    context = Context(lat, lon, None if date is None else date.date(), site)
+    answer = ask(file, model, top=top, at_least=at_least, context=context)
+    if as_json:
+        print_json(answer.to_json())
+    elif isinstance(answer, PhotoAnswer):
+        _print_photo(answer)
+    else:
+        _print_timeline(answer, form, out, each_window)
+
+
+def _print_photo(answer: PhotoAnswer) -> None:
+    from fieldmark.cli.printing import print_table
+
+    rows = [
+        [name.shown, name.species or "", f"{100 * name.probability:.0f} %", "poisonous" if name.poisonous else ""]
+        for name in answer.names
+    ]
+    print_table(["name", "species", "probability", ""], rows)
+    if answer.unknown is not None:
+        print(f"strangeness {answer.unknown:.2f}: how much it looks like none of what the model knows")
+    _print_notes(answer.remarks, answer.simulated)
+
+
+def _print_timeline(answer: Timeline, form: Form, out: Path | None, each_window: bool) -> None:
+    from fieldmark.cli.printing import print_table
+    from fieldmark.identification.writing import as_audacity, as_csv, write_timeline
+    from fieldmark.timecodes import clock
+
+    found = answer.windows if each_window else answer.detections
+    if out is not None:
+        write_timeline(out, answer.file, found, form.value)
+        print(f"{len(found)} detections in {out}")
+    elif form is not Form.TABLE:
+        print(as_csv(found) if form is Form.CSV else as_audacity(found), end="")
+        _print_notes(answer.remarks, answer.simulated, sys.stderr)  # a program reads standard output
+        return
+    else:
+        rows = [
+            [
+                voice.shown,
+                voice.species or "",
+                f"{voice.score:.2f}",
+                clock(int(voice.start_s)),
+                clock(round(voice.end_s)),
+            ]
+            for voice in found
+        ]
+        if rows:
+            print_table(["name", "species", "score", "from", "to"], rows)
+        else:
+            print(f"No voice scores {answer.at_least:g} or more in {answer.seconds:.1f} s.")
+    _print_notes(answer.remarks, answer.simulated)
+
+
+def _print_notes(remarks: tuple[str, ...], simulated: bool, file: TextIO | None = None) -> None:
+    for remark in remarks:
+        print(f"note: {remark}", file=file)
+    if simulated:
+        print("The model was trained on simulated data.", file=file)

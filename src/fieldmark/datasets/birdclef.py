@@ -1,0 +1,374 @@
+"""BirdCLEF 2020 as it is released: focal recordings to learn from, soundscapes to listen to.
+
+```
+ROOT/
+  train/audio/<species>/XC1234.mp3       one folder per species; `audio/` may be left out
+  train/metadata/<species>/XC1234.json   or beside the recording; optional
+  train/species_names_to_codes.txt       name,code (also at the root, or in a folder of its own); optional
+  val/PER54_20190116.wav                 <MediaId>_<date>; also one folder down
+  val/PER54_20190116.json                or in metadata/; optional
+  val/ground_truth.csv                   MediaId;ClassId;hh:mm:ss-hh:mm:ss, or any other table of `annotations`; where
+                                         there is none, scripts/perfect_run.csv, which says the same
+  test/...                               as val; without a table where the labels are hidden
+```
+
+Quirks:
+
+- The parts are the folders whose names hold "train", "val" and "test" ("BirdCLEF2020_Train_Additional_Data" may
+  well lie beside "BirdCLEF2020_Train"): the archives have been unpacked under many names.
+- Classes are eBird codes. Species folders are called by the code, or by a name that `species_names_to_codes.txt` knows.
+- The keys of the JSON files differ from year to year; see `birdclef_metadata`.
+- A table may call a recording by its MediaId, by its file name or by its stem. The site is what a MediaId begins with.
+- Birds that nobody could name (`????`) stand in the events without a label and count as silence.
+- Two hours of soundscapes with labels are given for validation and **may not be trained on**. A training recording that
+  bears the name of a soundscape is refused.
+- The label set is every class of every part, so that a class that cannot be learned still counts.
+
+Only the soundscapes' headers are read; 70,000 focal recordings stay closed until somebody listens to them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+import polars as pl
+
+from fieldmark.datasets.annotations import EVENT_COLUMNS, read_events
+from fieldmark.datasets.base import Dataset
+from fieldmark.datasets.birdclef_metadata import KEYS, NUMBERS, read_metadata
+from fieldmark.datasets.soundfiles import Header, is_recording, read_header
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.progress import progress
+from fieldmark.release import Release
+
+CODES_FILE = "species_names_to_codes.txt"
+AUDIO, METADATA = "audio", "metadata"
+DATED = re.compile(r"^(.+?)_(\d{4})(\d{2})(\d{2})$")
+SITE = re.compile(r"^[A-Z]{3}")
+# Reading so many folders takes seconds.
+WORTH_WATCHING = 100
+TABLE_SUFFIXES = (".csv", ".txt", ".tsv")
+# Files that lie beside the soundscapes and are no annotations.
+NO_ANNOTATIONS = ("readme", "license", "location", "requirements", CODES_FILE)
+SCRIPTS, PERFECT_RUN = "scripts", "perfect_run"
+NO_SPECIES = (METADATA, SCRIPTS)
+
+# What is known about a recording besides when, where and what.
+CONTEXT = ("time", "site", "country", "locality", "elevation_m", "recordist", "quality", "vocalization")
+
+
+@dataclass(frozen=True)
+class Found:
+    """One sound file of the release: where it lies, and what its JSON says."""
+
+    path: str
+    part: str
+    folder: str | None
+    about: Mapping[str, Any]
+    header: Header | None = None
+
+    @property
+    def stem(self) -> str:
+        return PurePosixPath(self.path).stem
+
+
+@dataclass(frozen=True)
+class Names:
+    """How names of species, in folders and lists, become class ids."""
+
+    code_of: Mapping[str, str] = field(default_factory=dict)
+
+    def code(self, name: str) -> str:
+        """The class id behind a name; a name that is not listed is one itself."""
+        return self.code_of.get(_plain(name), name)
+
+
+def open_birdclef(release: Release, subset: str = "all") -> Dataset:
+    """Opens BirdCLEF 2020; there are no subsets.
+
+    Raises:
+        InputError: When there are no focal recordings, a file is not what it should be, or a soundscape stands among
+            the training recordings.
+    """
+    if subset != "all":
+        raise MisuseError(f"BirdCLEF 2020 has no subset called {subset!r}.")
+    names = Names(dict(listed_names(release)))
+    focal = focal_recordings(release)
+    if not focal:
+        expected = "recordings in train/audio/<species>/"
+        raise InputError(release.root, found="no focal recordings", expected=expected)
+    scapes = soundscapes(release)
+    _refuse_trained_soundscapes(release, focal, scapes)
+    ids = [*_unique_ids([found.stem for found in focal], focal), *(scape_id(found) for found in scapes)]
+    everything = [*focal, *scapes]
+    events, annotated, stray = _events(release, scapes)
+    taxa, name_of = _taxa(focal, names, events)
+    media = pl.DataFrame(
+        {
+            "media_id": ids,
+            "observation_id": ids,
+            "path": [found.path for found in everything],
+            "parts": [[found.part] for found in everything],
+            "seconds": pl.Series(
+                [found.header.seconds if found.header else None for found in everything], dtype=pl.Float64
+            ),
+            "annotated": [found.folder is not None or found.path in annotated for found in everything],
+        }
+    )
+    return Dataset(
+        name="birdclef-2020",
+        release=release,
+        taxa=taxa,
+        observations=_observations(ids, everything, names, name_of),
+        media=media,
+        remarks=_remarks(focal, events, stray),
+        media_kind="recording",
+        events=events,
+    )
+
+
+def part_folders(release: Release, part: str) -> list[str]:
+    """The folders of a part: those whose names hold it."""
+    return [name for name in release.folders() if part in name.lower()]
+
+
+def focal_recordings(release: Release) -> list[Found]:
+    """Every recording of every species folder, with what its JSON says."""
+    found: list[Found] = []
+    for top in part_folders(release, "train"):
+        inside = release.folders(top)
+        base = f"{top}/{AUDIO}" if AUDIO in inside else top
+        species = [name for name in release.folders(base) if name not in NO_SPECIES]
+        shared = json_files(release, f"{top}/{METADATA}") if METADATA in inside else {}
+        with progress("reading metadata", len(species) if len(species) >= WORTH_WATCHING else 0) as tick:
+            for name in species:
+                found += _species_folder(release, base, name, shared)
+                tick(1)
+    return found
+
+
+def _species_folder(release: Release, base: str, name: str, shared: Mapping[str, str]) -> Iterator[Found]:
+    files = release.files(f"{base}/{name}")
+    beside = {PurePosixPath(file).stem: f"{base}/{name}/{file}" for file in files if file.endswith(".json")}
+    for file in files:
+        if is_recording(file):
+            stem = PurePosixPath(file).stem
+            json_path = beside.get(stem) or shared.get(f"{name}/{stem}") or shared.get(stem)
+            yield Found(f"{base}/{name}/{file}", "train", name, _about(release, json_path))
+
+
+def soundscapes(release: Release, broken: list[InputError] | None = None) -> list[Found]:
+    """The soundscapes of val and test, with their headers.
+
+    Args:
+        release: The root.
+        broken: Where given, what cannot be read is noted here and passed over.
+    """
+    found: list[Found] = []
+    for part in ("val", "test"):
+        for top in part_folders(release, part):
+            shared = json_files(release, top)
+            for path in files_below(release, top):
+                if is_recording(path):
+                    try:
+                        about = _about(release, shared.get(PurePosixPath(path).stem))
+                        with release.open(path) as file:
+                            found.append(Found(path, part, None, about, read_header(file, release.where(path))))
+                    except InputError as error:
+                        if broken is None:
+                            raise
+                        broken.append(error)
+    return found
+
+
+def files_below(release: Release, top: str) -> list[str]:
+    """The files of a folder and of the folders in it."""
+    inside = [f"{top}/{folder}" for folder in release.folders(top) if folder != SCRIPTS]
+    return [f"{folder}/{name}" for folder in (top, *inside) for name in release.files(folder)]
+
+
+def json_files(release: Release, top: str) -> dict[str, str]:
+    """JSON files in a folder and one folder down, by stem and by `folder/stem`."""
+    found: dict[str, str] = {}
+    for path in files_below(release, top):
+        if path.endswith(".json"):
+            place = PurePosixPath(path)
+            found[place.stem] = found[f"{place.parent.name}/{place.stem}"] = path
+    return found
+
+
+def _about(release: Release, json_path: str | None) -> Mapping[str, Any]:
+    if json_path is None:
+        return dict.fromkeys(KEYS) | {"background": []}
+    return read_metadata(release.read(json_path), release.where(json_path))
+
+
+def scape_id(found: Found) -> str:
+    """The MediaId of a soundscape: from its JSON, or from its file name, without the date.
+
+    >>> scape_id(Found("val/PER54_20190116.wav", "val", None, {"media_id": None}))
+    'PER54'
+    """
+    dated = DATED.match(found.stem)
+    return found.about["media_id"] or (dated.group(1) if dated else found.stem)
+
+
+def _unique_ids(stems: Sequence[str], found: Sequence[Found]) -> list[str]:
+    """File names without their endings; where two are the same, digits that stand for the folder are put in front."""
+    twice = {
+        stem for stem, shared in zip(stems, pl.Series(stems, dtype=pl.String).is_duplicated(), strict=True) if shared
+    }
+    return [
+        f"{hashlib.blake2b(one.path.encode(), digest_size=4).hexdigest()}-{stem}" if stem in twice else stem
+        for stem, one in zip(stems, found, strict=True)
+    ]
+
+
+def _refuse_trained_soundscapes(release: Release, focal: Sequence[Found], scapes: Sequence[Found]) -> None:
+    """Soundscapes may not be trained on, val no more than test."""
+    reserved = {name: found for found in scapes for name in (found.stem, scape_id(found))}
+    for one in focal:
+        if one.stem in reserved:
+            other = reserved[one.stem]
+            raise InputError(
+                release.where(one.path),
+                found=f"the soundscape {other.path} among the training recordings",
+                expected="focal recordings only",
+                hint="Soundscapes of val and test may not be trained on: remove it from train.",
+            )
+
+
+def listed_names(release: Release) -> Iterator[tuple[str, str]]:
+    """Names of species and their codes, as far as a list of them lies somewhere near the top."""
+    for folder in ("", *release.folders()):
+        path = f"{folder}/{CODES_FILE}".lstrip("/")
+        if not release.exists(path):
+            continue
+        for number, line in enumerate(release.read(path).decode("utf-8-sig").splitlines(), 1):
+            name, comma, code = line.rpartition(",")
+            if not comma and line.strip():
+                raise InputError(release.where(path), line=number, found=repr(line), expected="name,code")
+            for part in name.split("_") if "_" in name else [name]:
+                yield _plain(part), code.strip()
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ").strip().lower()
+
+
+def annotation_files(release: Release, part: str) -> list[str]:
+    """The tables of events of a part; where there are none, the organizers' perfect run, which says the same."""
+    tables: list[str] = []
+    for top in part_folders(release, part):
+        beside = [f"{top}/{SCRIPTS}/{name}" for name in release.files(f"{top}/{SCRIPTS}")]
+        tables += [
+            path
+            for path in (*files_below(release, top), *beside)
+            if path.lower().endswith(TABLE_SUFFIXES)
+            and not any(word in PurePosixPath(path).name.lower() for word in NO_ANNOTATIONS)
+        ]
+    perfect = [path for path in tables if PERFECT_RUN in PurePosixPath(path).name.lower()]
+    return [path for path in tables if path not in perfect] or perfect
+
+
+def _events(release: Release, scapes: Sequence[Found]) -> tuple[pl.DataFrame, set[str], int]:
+    """The events of all soundscapes, the soundscapes that were annotated, and how many events have no recording."""
+    tables, annotated, stray = [pl.DataFrame(schema=EVENT_COLUMNS)], set(), 0
+    for part in ("val", "test"):
+        here = [found for found in scapes if found.part == part]
+        id_of = {
+            name: scape_id(found)
+            for found in here
+            for name in (PurePosixPath(found.path).name, found.stem, scape_id(found))
+        }
+        for path in annotation_files(release, part):
+            events = read_events(release.read(path), release.where(path))
+            media_id = events["name"].replace_strict(id_of, default=None, return_dtype=pl.String)
+            stray += media_id.null_count()
+            tables.append(events.with_columns(name=media_id).drop_nulls("name"))
+            annotated |= {found.path for found in here}
+    events = pl.concat(tables).rename({"name": "media_id"})
+    return _within(release, events, scapes), annotated, stray
+
+
+def _within(release: Release, events: pl.DataFrame, scapes: Sequence[Found]) -> pl.DataFrame:
+    """Events cut off at the end of their recording, to which people round up."""
+    seconds = {scape_id(found): found.header.seconds for found in scapes if found.header}
+    length = pl.col("media_id").replace_strict(seconds, default=None, return_dtype=pl.Float64)
+    late = events.filter(pl.col("start_s") >= length)
+    if len(late):
+        name, start = late["media_id"][0], late["start_s"][0]
+        found = f"an event at {start:g} s of {name!r}, which lasts {seconds[name]:g} s"
+        hint = f"{len(late) - 1} more such events." if len(late) > 1 else None
+        raise InputError(release.root, found=found, expected="events within their recordings", hint=hint)
+    return events.with_columns(end_s=pl.min_horizontal("end_s", length))
+
+
+def _taxa(focal: Sequence[Found], names: Names, events: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
+    """One row per class, and the class behind each scientific name."""
+    rows: dict[str, dict[str, str | None]] = {}
+    for one in focal:
+        row = rows.setdefault(names.code(one.folder or ""), dict.fromkeys(("genus", "species", "common_name")))
+        for key in row:
+            row[key] = row[key] or one.about[key]
+    for label in events["label"].drop_nulls():
+        rows.setdefault(label, dict.fromkeys(("genus", "species", "common_name")))
+    taxa = pl.DataFrame(
+        [{"label": label, **row} for label, row in sorted(rows.items())],
+        schema=dict.fromkeys(("label", "genus", "species", "common_name"), pl.String),
+    ).with_columns(poisonous=pl.lit(None, pl.Boolean))
+    name_of = {str(row["species"]): label for label, row in rows.items() if row["species"]}
+    return taxa, {_plain(name): label for name, label in name_of.items()}
+
+
+def _observations(ids: Sequence[str], found: Sequence[Found], names: Names, name_of: Mapping[str, str]) -> pl.DataFrame:
+    """One row per recording, which is an observation of its own."""
+
+    def behind(one: Found) -> list[str]:
+        listed = [name_of.get(_plain(name)) or names.code_of.get(_plain(name)) for name in one.about["background"]]
+        return [code for code in listed if code is not None]
+
+    columns: dict[str, Any] = {
+        "observation_id": ids,
+        "label": [names.code(one.folder) if one.folder else None for one in found],
+        "date": pl.Series([_date(one) for one in found], dtype=pl.Date),
+        **{name: pl.Series([one.about[name] for one in found], dtype=pl.Float64) for name in ("lat", "lon")},
+    }
+    for name in CONTEXT:
+        values = [scape_site(one) if name == "site" else one.about[name] for one in found]
+        columns[name] = pl.Series(values, dtype=pl.Float64 if name in NUMBERS else pl.String)
+    columns["background"] = pl.Series([behind(one) for one in found], dtype=pl.List(pl.String))
+    return pl.DataFrame(columns)
+
+
+def _date(one: Found) -> Any:
+    dated = re.search(r"_(\d{4})(\d{2})(\d{2})", one.stem)
+    if one.about["date"] is not None or dated is None:
+        return one.about["date"]
+    return read_metadata(f'{{"date": "{"-".join(dated.groups())}"}}'.encode(), one.path)["date"]
+
+
+def scape_site(one: Found) -> str | None:
+    """The site of a soundscape; focal recordings come from everywhere."""
+    if one.folder is not None:
+        return None
+    match = SITE.match(scape_id(one))
+    return match.group() if match else one.about["site"] or one.about["locality"] or one.about["country"]
+
+
+def _remarks(focal: Sequence[Found], events: pl.DataFrame, stray: int) -> tuple[str, ...]:
+    remarks = []
+    unnamed = events["label"].null_count()
+    if unnamed:
+        remarks.append(f"{unnamed} event(s) are of birds that nobody could name (????); they count as silence.")
+    if stray:
+        remarks.append(f"{stray} event(s) are of recordings that are not here; they are passed over.")
+    bare = sum(one.about["species"] is None and one.about["date"] is None for one in focal)
+    if bare:
+        remarks.append(f"{bare} focal recording(s) have no metadata.")
+    return tuple(remarks)

@@ -1,0 +1,225 @@
+"""A check of a BirdCLEF 2020 release: counts beside the published ones, and what is missing, broken or leaking."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+import polars as pl
+
+from fieldmark.datasets.annotations import read_events
+from fieldmark.datasets.birdclef import (
+    METADATA,
+    Found,
+    Names,
+    annotation_files,
+    focal_recordings,
+    json_files,
+    listed_names,
+    part_folders,
+    scape_id,
+    scape_site,
+    soundscapes,
+)
+from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems, Severity
+from fieldmark.datasets.soundfiles import read_header
+from fieldmark.errors import InputError
+from fieldmark.progress import progress
+from fieldmark.release import Release
+from fieldmark.work import all_cores, blocks_of, map_blocks
+
+SEED = "LifeCLEF 2020, section 3"
+AT_LEAST = f"{SEED}: more than"
+PUBLISHED = {
+    "train": {
+        AT_LEAST: Count(recordings=70_000, classes=960),
+        "MetaAudio, README": Count(recordings=72_305, classes=960),
+    },
+    "val": {SEED: Count(hours=2.0)},
+    "test": {SEED: Count(recordings=153, hours=25.5, sites=4)},
+}
+SOUNDSCAPE_S, SOUNDSCAPE_HZ = 600.0, 32_000
+
+
+def check_birdclef(release: Release, *, photos: bool = False, near_duplicates: bool = False) -> CheckReport:
+    """Checks a release.
+
+    Args:
+        release: The root.
+        photos: Whether the header of each focal recording is read as well.
+        near_duplicates: Whether recordings with the same bytes are sought among all of train; without it, only
+            soundscapes are looked for there.
+    """
+    problems = Problems()
+    for part in ("train", "val", "test"):
+        if not part_folders(release, part):
+            problems.add("warning", "a part is missing", [part])
+    broken: list[InputError] = []
+    names = Names(dict(listed_names(release)))
+    focal, scapes = focal_recordings(release), soundscapes(release, broken)
+    if broken:
+        problems.add("error", "a soundscape cannot be read", [f"{error.where}: {error.found}" for error in broken])
+    counts = [PartCount("train", _count_focal(focal, names), PUBLISHED["train"])]
+    for part in ("val", "test"):
+        here = [found for found in scapes if found.part == part]
+        heard = _check_events(release, part, here, focal, names, problems)
+        counts.append(PartCount(part, _count_scapes(here, heard), PUBLISHED[part]))
+    _check_metadata(release, focal, problems)
+    _check_species(focal, problems)
+    if release.world is None:
+        _check_make(scapes, problems)
+    _check_leaks(release, focal, scapes, problems, all_of_train=near_duplicates)
+    if photos:
+        _open_recordings(release, focal, problems)
+    return CheckReport("birdclef-2020", release.root, release.world is not None, tuple(counts), problems.listed())
+
+
+def _count_focal(focal: Sequence[Found], names: Names) -> Count:
+    return Count(recordings=len(focal), classes=len({names.code(found.folder or "") for found in focal}))
+
+
+def _count_scapes(scapes: Sequence[Found], heard: set[str] | None) -> Count:
+    seconds = sum(found.header.seconds for found in scapes if found.header)
+    sites = {scape_site(found) for found in scapes} - {None}
+    return Count(
+        recordings=len(scapes),
+        classes=None if heard is None else len(heard),
+        hours=round(seconds / 3600, 2),
+        sites=len(sites),
+    )
+
+
+def _check_events(
+    release: Release, part: str, scapes: Sequence[Found], focal: Sequence[Found], names: Names, problems: Problems
+) -> set[str] | None:
+    """Checks the events of a part, and returns the classes that are heard; None where nobody says."""
+    files = annotation_files(release, part)
+    if not files:
+        if scapes and part == "val":
+            problems.add("error", "the validation soundscapes have no annotations", part_folders(release, part))
+        elif scapes:
+            problems.add("note", "the labels of a part are hidden", [part])
+        return None
+    seconds = {
+        name: found.header.seconds
+        for found in scapes
+        for name in (PurePosixPath(found.path).name, found.stem, scape_id(found))
+        if found.header
+    }
+    taught = {names.code(found.folder or "") for found in focal}
+    heard: set[str] = set()
+    for path in files:
+        try:
+            events = read_events(release.read(path), release.where(path)).with_row_index("row", offset=1)
+        except InputError as error:
+            line = f", line {error.line}" if error.line else ""
+            problems.add("error", "a table of events cannot be read", [f"{path}{line}: {error.found}"])
+            continue
+        length = pl.col("name").replace_strict(seconds, default=None, return_dtype=pl.Float64)
+        for what, wrong in (
+            ("an event is of a recording that is not here", length.is_null()),
+            ("an event begins after the end of its recording", pl.col("start_s") >= length),
+        ):
+            _note(problems, "error", what, path, events.filter(wrong))
+        _note(
+            problems,
+            "note",
+            "an event is of a bird that nobody could name",
+            path,
+            events.filter(pl.col("label").is_null()),
+        )
+        known = events.drop_nulls("label")
+        untaught = known.filter(~pl.col("label").is_in(list(taught)))
+        _note(problems, "warning", "a class is heard that train does not have", path, untaught.unique("label"))
+        heard |= set(known["label"])
+    return heard
+
+
+def _note(problems: Problems, severity: Severity, what: str, path: str, events: pl.DataFrame) -> None:
+    if len(events):
+        rows = events.sort("row").select("row", "name", "start_s", "label").iter_rows()
+        places = [
+            f"{path}, event {row}: {label or '????'} at {start:g} s of {name}" for row, name, start, label in rows
+        ]
+        problems.add(severity, what, places)
+
+
+def _check_metadata(release: Release, focal: Sequence[Found], problems: Problems) -> None:
+    """Focal recordings without metadata, and metadata without a recording."""
+    bare = [found.path for found in focal if found.about["species"] is None and found.about["date"] is None]
+    if bare:
+        problems.add("note", "a recording has no metadata", bare)
+    stems = {found.stem for found in focal}
+    for top in part_folders(release, "train"):
+        if METADATA in release.folders(top):
+            listed = json_files(release, f"{top}/{METADATA}")
+            lost = sorted({path for stem, path in listed.items() if "/" not in stem and stem not in stems})
+            if lost:
+                problems.add("warning", "metadata without a recording", lost)
+
+
+def _check_species(focal: Sequence[Found], problems: Problems) -> None:
+    """A species folder holds one species; subspecies and synonyms make it two now and then."""
+    species: dict[str, dict[str, str]] = {}
+    for found in focal:
+        if found.about["species"]:
+            species.setdefault(found.folder or "", {}).setdefault(found.about["species"], found.path)
+    mixed = [f"{folder}: {', '.join(sorted(seen))}" for folder, seen in sorted(species.items()) if len(seen) > 1]
+    if mixed:
+        problems.add("warning", "a species folder holds recordings of several species", mixed)
+
+
+def _check_make(scapes: Sequence[Found], problems: Problems) -> None:
+    """Soundscapes are ten minutes long, at 32 kHz, in one channel."""
+    for found in scapes:
+        header = found.header
+        if header is None:
+            continue
+        if abs(header.seconds - SOUNDSCAPE_S) > 1:
+            place = f"{found.path}: {header.seconds:.1f} s"
+            problems.add("warning", "a soundscape is not ten minutes long", [place])
+        if header.sample_rate_hz != SOUNDSCAPE_HZ or header.channels != 1:
+            place = f"{found.path}: {header.sample_rate_hz:,} Hz, {header.channels} channel(s)"
+            problems.add("note", "a soundscape is not sampled at 32 kHz in mono", [place])
+
+
+def _check_leaks(
+    release: Release, focal: Sequence[Found], scapes: Sequence[Found], problems: Problems, *, all_of_train: bool
+) -> None:
+    """Recordings with the same bytes in two places. Only files of the same size are read."""
+    by_size: dict[int, list[Found]] = {}
+    for found in (*scapes, *focal):
+        by_size.setdefault(release.size(found.path), []).append(found)
+    for alike in by_size.values():
+        scapes_here = [found for found in alike if found.folder is None]
+        if len(alike) < 2 or not (scapes_here or all_of_train):
+            continue
+        by_bytes: dict[bytes, list[Found]] = {}
+        for found in alike:
+            by_bytes.setdefault(hashlib.blake2b(release.read(found.path)).digest(), []).append(found)
+        for same in by_bytes.values():
+            parts = {found.part for found in same}
+            places = [" and ".join(found.path for found in same)]
+            if len(parts) > 1:
+                problems.add("error", "the same recording is in two parts", places)
+            elif len(same) > 1 and len({found.folder for found in same}) > 1:
+                problems.add("warning", "the same recording is in two species folders", places)
+
+
+def _open_recordings(release: Release, focal: Sequence[Found], problems: Problems) -> None:
+    def open_block(block: Sequence[Found]) -> list[str]:
+        broken = []
+        for found in block:
+            try:
+                with release.open(found.path) as file:
+                    read_header(file, found.path)
+            except InputError as error:
+                broken.append(f"{found.path}: {error.found}")
+        return broken
+
+    with progress("opening recordings", len(focal)) as tick:
+        for broken in map_blocks(open_block, blocks_of(focal, 64), all_cores("thread")):
+            if broken:
+                problems.add("error", "a recording cannot be read", broken)
+            tick(64)

@@ -1,0 +1,237 @@
+"""Features of recordings and of segments of them: computed once, kept by content and interval.
+
+A segment has the features of the windows that cover it, averaged; a whole recording those of its most salient
+windows. Of logits the highest is taken in place of the mean: a voice in one window is heard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import IO, Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.audio.cutting import Padding, all_windows, cut, fill, starts_within
+from fieldmark.audio.reading import Recording, Samples, SoundError
+from fieldmark.audio.salience import most_salient, salience
+from fieldmark.audio.spectrograms import MelSettings, MelSpectrogram
+from fieldmark.errors import InputError
+from fieldmark.features.store import KEY_BYTES, FeatureStore, Key
+from fieldmark.progress import progress
+
+K = TypeVar("K")
+
+# Windows that a network gets at once, and of a whole recording at most.
+BATCH_WINDOWS = 32
+SALIENT_WINDOWS = 8
+SALIENCE_HOP = 512
+HASHED_BYTES = 1 << 20
+
+
+class Clip(NamedTuple):
+    """A stretch of a recording, or the whole of it where there is neither beginning nor end."""
+
+    media_id: str
+    start_s: float | None = None
+    end_s: float | None = None
+
+
+class Windowing(Protocol):
+    """What windows a network takes: their rate, their length, and what fills up a short one."""
+
+    @property
+    def rate_hz(self) -> int: ...
+
+    @property
+    def window_s(self) -> float: ...
+
+    @property
+    def padding(self) -> Padding: ...
+
+
+class SoundEmbedder(Windowing, Protocol):
+    """Turns windows of sound into named arrays, one row per window."""
+
+    def __call__(self, windows: Samples) -> dict[str, NDArray[Any]]: ...
+
+
+def extract_sounds(
+    clips: Sequence[Clip],
+    open_medium: Callable[[str], IO[bytes]],
+    embedder: SoundEmbedder,
+    store: FeatureStore,
+    *,
+    output: str = "features",
+    where: Callable[[str], str] = str,
+    what: str = "recordings",
+) -> NDArray[np.float32]:
+    """Returns the features of clips, one row each.
+
+    Each recording is read once, as a stream. What is computed is stored as it comes, so that an interrupted
+    extraction goes on where it stopped.
+
+    Args:
+        clips: The clips, those of a recording in the order of time.
+        open_medium: Opens a recording.
+        embedder: The network.
+        store: Where its outputs are kept.
+        output: Which of its outputs.
+        where: The place of a recording as a person would look for it, for messages.
+        what: What is being read, for the progress bar.
+
+    Raises:
+        InputError: When recordings cannot be read; all have been tried, and the good ones are stored.
+    """
+    rows_of: dict[str, list[int]] = {}
+    for row, clip in enumerate(clips):
+        rows_of.setdefault(clip.media_id, []).append(row)
+    keys: list[Key] = [b""] * len(clips)
+    problems: list[tuple[str, str]] = []
+    batch = _Batch(embedder, store)
+    with progress(f"reading {what}", len(clips)) as tick:
+        for media_id, rows in rows_of.items():
+            try:
+                with closing(open_medium(media_id)) as file:
+                    content = _content_key(file)
+                    for row in rows:
+                        keys[row] = _clip_key(content, clips[row])
+                    missing = {keys[row]: clips[row] for row in rows if keys[row] not in store}
+                    for key, windows in windows_of(file, missing, embedder) if missing else ():
+                        batch.add(key, windows)
+            except SoundError as error:
+                problems.append((media_id, str(error)))
+            tick(len(rows))
+        batch.flush()
+    if problems:
+        media_id, problem = problems[0]
+        more = f" {len(problems) - 1} more recordings cannot be read either." if len(problems) > 1 else ""
+        hint = f"Replace the file or remove it (and its line in any table).{more}"
+        raise InputError(where(media_id), found=problem, expected="a WAV, FLAC, OGG or MP3 file", hint=hint)
+    return store.get(keys, output).astype(np.float32)
+
+
+def windows_of(
+    file: IO[bytes], clips: Mapping[K, Clip], how: Windowing, at_most: int = SALIENT_WINDOWS
+) -> Iterator[tuple[K, list[Samples]]]:
+    """The windows of each clip of a recording, at the length that a network takes.
+
+    Args:
+        file: The recording.
+        clips: What to cut out of it: stretches in the order of time, or the whole.
+        how: What windows a network takes.
+        at_most: How many windows to take of a whole recording.
+
+    Raises:
+        SoundError: When the recording cannot be read.
+    """
+    rate, length = how.rate_hz, round(how.rate_hz * how.window_s)
+    spans: list[tuple[int, int]] = []
+    owners: list[K] = []
+    for name, (_, start_s, end_s) in clips.items():
+        if start_s is not None and end_s is not None:
+            first, stretch = round(start_s * rate), round((end_s - start_s) * rate)
+            starts = [first + start for start in starts_within(stretch, length)]
+            spans += [(start, start + min(length, stretch)) for start in starts]
+            owners += [name] * len(starts)
+    file.seek(0)
+    with Recording(file) as recording:
+        found: list[Samples] = []
+        for number, samples in enumerate(cut(recording.blocks(rate), spans)):
+            found.append(fill(samples, length, how.padding))
+            if number + 1 == len(owners) or owners[number + 1] != owners[number]:
+                yield owners[number], found
+                found = []
+        for name in clips.keys() - set(owners):
+            yield name, salient_windows(recording, how, at_most)
+
+
+def salient_windows(recording: Recording, how: Windowing, at_most: int = SALIENT_WINDOWS) -> list[Samples]:
+    """The windows of a recording in which most sounds, in the order of time; all of them where there are few."""
+    kept: list[Samples] = []
+    scores = np.empty(0, dtype=np.float32)
+    for more_scores, more in scored_windows(recording, how):
+        together, scores = kept + more, np.append(scores, more_scores)
+        best = most_salient(scores, at_most)
+        kept, scores = [together[place] for place in best], scores[best]
+    return kept
+
+
+def scored_windows(recording: Recording, how: Windowing) -> Iterator[tuple[NDArray[np.float32], list[Samples]]]:
+    """All windows of a recording, a few dozen at a time, with how much sounds in each.
+
+    The rest of a recording counts as a window if it is at least half of one, or all there is.
+
+    Raises:
+        SoundError: When there is not a single window.
+    """
+    length = round(how.rate_hz * how.window_s)
+    settings = MelSettings(
+        how.rate_hz,
+        how.window_s,
+        bands=64,
+        frames=length // SALIENCE_HOP + 1,
+        fft=2 * SALIENCE_HOP,
+        low_hz=150.0,
+        high_hz=min(15_000.0, how.rate_hz / 2),
+    )
+    spectrogram = MelSpectrogram(settings, "cpu")
+    waiting: list[Samples] = []
+    number = 0
+    for number, clip in enumerate(all_windows(recording.blocks(how.rate_hz), length, length), 1):
+        if number == 1 or len(clip) >= length // 2:
+            waiting.append(fill(clip, length, how.padding))
+        if len(waiting) == BATCH_WINDOWS:
+            yield salience(spectrogram.loudness(np.stack(waiting))), waiting
+            waiting = []
+    if number == 0:
+        raise SoundError("a recording without a single sample")
+    if waiting:
+        yield salience(spectrogram.loudness(np.stack(waiting))), waiting
+
+
+@dataclass
+class _Batch:
+    """Gathers windows until a network is worth calling, and stores what comes out."""
+
+    embedder: SoundEmbedder
+    store: FeatureStore
+    waiting: dict[Key, list[Samples]] = field(default_factory=dict)
+    number: int = 0
+
+    def add(self, key: Key, windows: list[Samples]) -> None:
+        self.number += len(windows)
+        self.waiting[key] = windows
+        if self.number >= BATCH_WINDOWS:
+            self.flush()
+
+    def flush(self) -> None:
+        if not self.waiting:
+            return
+        counts = np.array([len(windows) for windows in self.waiting.values()])
+        outputs = self.embedder(np.stack([window for windows in self.waiting.values() for window in windows]))
+        self.store.add(list(self.waiting), {name: _pooled(name, rows, counts) for name, rows in outputs.items()})
+        self.waiting, self.number = {}, 0
+
+
+def _pooled(name: str, rows: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[np.float16]:
+    starts = np.cumsum(counts) - counts
+    if name == "logits":
+        return np.asarray(np.maximum.reduceat(rows, starts, axis=0), dtype=np.float16)
+    return np.asarray(np.add.reduceat(rows, starts, axis=0) / counts[:, None], dtype=np.float16)
+
+
+def _content_key(file: IO[bytes]) -> Key:
+    """The key of a whole recording, read in pieces: it may be longer than memory."""
+    hasher = hashlib.blake2b(digest_size=KEY_BYTES)
+    while piece := file.read(HASHED_BYTES):
+        hasher.update(piece)
+    return hasher.digest()
+
+
+def _clip_key(content: Key, clip: Clip) -> Key:
+    interval = f"{clip.start_s}:{clip.end_s}".encode()
+    return hashlib.blake2b(content + interval, digest_size=KEY_BYTES).digest()

@@ -1,0 +1,89 @@
+"""BirdNET as it is: a classifier that was trained elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.benchmarks.declarations import Sees
+from fieldmark.errors import MisuseError
+from fieldmark.features.birdnet import BirdNet
+from fieldmark.labels import UNKNOWN
+from fieldmark.methods.base import Arrays, Fitted, Need, features_of
+from fieldmark.runs.predictions import Scale
+from fieldmark.taxonomy import Taxonomy
+from fieldmark.views import Part, View
+
+
+@dataclass(frozen=True)
+class BirdNetClassifier:
+    """The scores of BirdNET V2.4 for the labels it knows, by scientific or common name; 0 for the others.
+
+    Nothing is learned. Where an item has a place, BirdNET's location model says which species occur there in that week.
+
+    Args:
+        occurrence: Species less likely than this at the place and in the week of an item score 0; 0 asks nothing.
+    """
+
+    occurrence: float = 0.03
+
+    needs: ClassVar[tuple[Need, ...]] = ("features",)
+    sees: ClassVar[Sees] = "item"
+    scale: ClassVar[Scale] = "score"
+    feature_defaults: ClassVar[Mapping[str, Any]] = {"backbone": "birdnet", "output": "logits"}
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.occurrence < 1:
+            raise MisuseError("birdnet needs an occurrence of at least 0 and below 1.")
+
+    def check(self, view: View) -> None:
+        """Refuses a label set of which BirdNET knows nothing, before anything is heard."""
+        if (places_of(view.taxonomy, BirdNet().species) == UNKNOWN).all():
+            raise MisuseError(
+                f"BirdNET knows none of the {len(view.labels)} labels here: they must be called, or have as `species`, "
+                "the scientific name of a bird (simulated species are none)."
+            )
+
+    def fit(self, view: View) -> Fitted:
+        return Fitted(self, {"places": places_of(view.taxonomy, BirdNet().species)})
+
+    def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        places = arrays["places"]
+        known = np.maximum(places, 0)
+        logits = features_of(part)[:, known]
+        chances = np.where(places == UNKNOWN, 0, 1 / (1 + np.exp(-logits)))
+        return np.asarray(chances * self._met(part)[:, known], dtype=np.float32)
+
+    def _met(self, part: Part) -> NDArray[np.bool_]:
+        """For each item and each sound that BirdNET knows, whether it is to be expected there and then."""
+        network = BirdNet()
+        met = np.ones((len(part), len(network.species)), dtype=np.bool_)
+        if not self.occurrence or not {"lat", "lon"} <= set(part.items.columns):
+            return met
+        dates = part.items["date"] if "date" in part.items.columns else [None] * len(part)
+        found: dict[Any, NDArray[np.bool_]] = {}
+        for row, where in enumerate(zip(part.items["lat"], part.items["lon"], dates, strict=True)):
+            if where[0] is None or where[1] is None:
+                continue
+            if where not in found:
+                found[where] = network.occurrence(*where) >= self.occurrence
+            met[row] = found[where]
+        return met
+
+
+def places_of(taxonomy: Taxonomy, species: tuple[tuple[str, str], ...]) -> NDArray[np.int32]:
+    """For each label its place among the sounds of BirdNET, -1 where it is not among them.
+
+    A label is found by the scientific name of its species, or by its own name, scientific or common.
+    """
+    by_name = {name.lower(): place for place, names in enumerate(species) for name in names if name}
+    found = []
+    for code, label in enumerate(taxonomy.labels.names):
+        names = (taxonomy.taxon(code, "species"), label.replace("_", " "))
+        known = [by_name[name.lower()] for name in names if name and name.lower() in by_name]
+        found.append(known[0] if known else UNKNOWN)
+    return np.array(found, dtype=np.int32)

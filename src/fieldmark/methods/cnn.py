@@ -1,0 +1,206 @@
+"""A network that looks at spectrograms."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+
+from fieldmark.audio.reading import Samples, SoundError
+from fieldmark.audio.spectrograms import MelSettings, spectrogram_settings
+from fieldmark.benchmarks.declarations import Sees
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.features.settings import PACKAGED, data_behind
+from fieldmark.features.sounds import Clip, windows_of
+from fieldmark.methods.base import Arrays, Fitted, Need, opener_of, truth_of
+from fieldmark.progress import progress
+from fieldmark.runs.predictions import Scale
+from fieldmark.training.loop import make_fabric, train
+from fieldmark.training.networks import make_network
+from fieldmark.training.packing import default_packs
+from fieldmark.training.recipe import Training
+from fieldmark.training.sounds import SoundSource, SoundTransform, Windowed, choirs, open_sound_pack
+from fieldmark.views import Part, View
+
+BATCH_WINDOWS = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpectrogramNetwork(Training):
+    """Trains a network of timm on mel spectrograms of one channel (see `training.recipe.Training`).
+
+    It learns from the salient windows of recordings, and from choirs of two of them whose labels are united. Where any
+    number of labels may hold at once, each has a sigmoid of its own; where one holds, it is a softmax.
+
+    Args:
+        network: Any name timm knows, or a packaged backbone.
+        weights: "random", "pretrained" (on photos, the three channels summed into one), or a file.
+        spectrogram: The settings of the spectrogram, by name.
+        windows: How many windows are kept of a training recording.
+        choirs: How many choirs there are for each recording; 0 for none.
+    """
+
+    network: str = "efficientnet_lite0"
+    weights: str = "pretrained"
+    spectrogram: str = "segment"
+    windows: int = 4
+    choirs: float = 1.0
+    loss: str = "binary"
+    weight_decay: float = 0.01
+    warmup_epochs: float = 1.0
+    epochs: int = 10
+    batch: int = 32
+    best_by: Literal["loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "last"] = "top_1"
+
+    needs: ClassVar[tuple[Need, ...]] = ("audio",)
+    sees: ClassVar[Sees] = "item"
+    # The epoch is chosen on val, so there is nothing left to choose it by if val were learned from as well.
+    learns_from_val: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        spectrogram_settings(self.spectrogram)
+        if self.windows < 1 or not 0 <= self.choirs <= 1:
+            raise MisuseError("cnn needs windows of at least 1, and choirs from 0 to 1 for each recording.")
+
+    @property
+    def scale(self) -> Scale:
+        return "score" if self.loss == "binary" else "logit"
+
+    @property
+    def external_data(self) -> tuple[str, ...]:
+        """What the pre-trained weights bring in from outside the release."""
+        return data_behind(self.network, self.weights)
+
+    @property
+    def settings(self) -> MelSettings:
+        """The settings of the spectrogram."""
+        return spectrogram_settings(self.spectrogram)
+
+    def fit(self, view: View) -> Fitted:
+        if view.val is None:
+            raise ValueError("the network chooses its epoch on val")
+        if view.train.marks is None and self.loss == "binary":
+            return replace(self, loss="cross-entropy").fit(view)
+        fabric = make_fabric(self)
+        with fabric.rank_zero_first():  # one process packs, the others find the pack
+            learned, remarks = self._source(view.train, mixing=self.choirs)
+            val, _ = self._source(view.val, mixing=0)
+        with tempfile.TemporaryDirectory() as temporary:
+            trained = train(
+                self._network(len(view.labels), self.weights),
+                learned,
+                val,
+                SoundTransform(self.settings, str(fabric.device)),
+                self,
+                classes=len(view.labels),
+                scratch=view.scratch or Path(temporary),
+                fabric=fabric,
+            )
+        if trained.rank:
+            raise SystemExit(0)  # the first process goes on to predict and write; the others have done their part
+        remarks.append(f"Best of {self.epochs} epochs by {self.best_by} on val: {trained.best_epoch}.")
+        return Fitted(self, {name: tensor.numpy() for name, tensor in trained.weights.items()}, tuple(remarks))
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator]
+    def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        network = self._loaded(arrays).to(device)
+        transform = SoundTransform(self.settings, device)
+        sums: NDArray[np.float64] | None = None
+        counts = np.zeros(len(part), dtype=np.int64)
+        with progress("listening", len(part)) as tick:
+            for rows, windows in self._batches(part):
+                logits = network(transform([torch.from_numpy(windows).to(device)], None)).float()
+                found = (logits.sigmoid() if self.loss == "binary" else logits.log_softmax(dim=1)).cpu().numpy()
+                sums = np.zeros((len(part), found.shape[1])) if sums is None else sums
+                np.add.at(sums, rows, found)
+                tick(len(np.unique(rows[counts[rows] == 0])))
+                np.add.at(counts, rows, 1)
+        assert sums is not None  # a part has items, and each has a window
+        return np.asarray(sums / counts[:, None], dtype=np.float32)
+
+    def _batches(self, part: Part) -> Iterator[tuple[NDArray[np.int64], Samples]]:
+        """Windows of the items, a few at a time, each with the row of its item."""
+        opener, waiting = opener_of(part), list[tuple[int, Samples]]()
+        for media_id, clips in _clips_by_recording(part).items():
+            try:
+                with closing(opener(media_id)) as file:
+                    for row, windows in windows_of(file, clips, Windowed.of(self.settings), self.windows):
+                        waiting += [(row, window) for window in windows]
+                        while len(waiting) >= BATCH_WINDOWS:
+                            yield _stacked(waiting[:BATCH_WINDOWS])
+                            del waiting[:BATCH_WINDOWS]
+            except SoundError as error:
+                raise _unreadable(media_id, str(error)) from error
+        if waiting:
+            yield _stacked(waiting)
+
+    def _source(self, part: Part, *, mixing: float) -> tuple[SoundSource, list[str]]:
+        """The examples of a part, and what is to be said about recordings that cannot be read."""
+        clips = [Clip(*row) for row in _clip_rows(part)]
+        pack = open_sound_pack(clips, opener_of(part), self.settings, self.windows, default_packs())
+        if pack.problems and not mixing and part.marks is not None:
+            raise _unreadable(*next(iter(pack.problems.items())))
+        heard = np.flatnonzero([clip.media_id not in pack.problems for clip in clips])
+        targets: NDArray[Any] = truth_of(part) if self.loss != "binary" or part.marks is None else part.marks.dense()
+        targets = targets[heard].astype(np.int32)
+        partners = choirs(len(heard), round(mixing * len(heard)), self.seed) if targets.ndim == 2 else np.empty(0, int)
+        some = "; ".join(f"{medium} ({problem})" for medium, problem in list(pack.problems.items())[:3])
+        left_out = f"{len(pack.problems)} recordings cannot be read and were left out: {some}."
+        return SoundSource(pack, heard, targets, partners), [left_out] if pack.problems else []
+
+    def _network(self, classes: int, weights: str) -> Any:
+        # Packaged weights fit networks of three channels, whose first layer is then made one of one channel.
+        packaged = self.network in PACKAGED
+        network = make_network(
+            self.network,
+            weights,
+            classes=classes,
+            size=self.settings.frames,
+            channels=3 if packaged else 1,
+            seed=self.seed,
+        )
+        return _with_one_channel(network) if packaged else network
+
+    def _loaded(self, arrays: Arrays) -> Any:
+        network = self._network(1, "random")
+        network.reset_classifier(len(arrays[f"{network.default_cfg['classifier']}.weight"]))
+        network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
+        return network.eval()
+
+
+def _with_one_channel(network: Any) -> Any:
+    """The network for pictures of one channel: its first layer does to it what it did to three equal ones."""
+    first = next(layer for layer in network.modules() if isinstance(layer, torch.nn.Conv2d))
+    with torch.no_grad():
+        summed = first.weight.sum(dim=1, keepdim=True)
+    first.in_channels, first.weight = 1, torch.nn.Parameter(summed)
+    return network
+
+
+def _clip_rows(part: Part) -> Iterator[tuple[str, float | None, float | None]]:
+    return part.items.select(pl.col("media_ids").list.first(), "start_s", "end_s").iter_rows()
+
+
+def _clips_by_recording(part: Part) -> Mapping[str, dict[int, Clip]]:
+    clips: dict[str, dict[int, Clip]] = {}
+    for row, clip in enumerate(Clip(*fields) for fields in _clip_rows(part)):
+        clips.setdefault(clip.media_id, {})[row] = clip
+    return clips
+
+
+def _stacked(waiting: list[tuple[int, Samples]]) -> tuple[NDArray[np.int64], Samples]:
+    return np.array([row for row, _ in waiting]), np.stack([window for _, window in waiting])
+
+
+def _unreadable(media_id: str, problem: str) -> InputError:
+    return InputError(media_id, found=problem, expected="a WAV, FLAC, OGG or MP3 file", hint="Replace or remove it.")

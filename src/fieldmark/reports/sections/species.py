@@ -1,0 +1,83 @@
+"""Precision and recall of each species in soundscapes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fieldmark.metrics.retrieval import cmap
+from fieldmark.reports.estimates import Axis, Share, share
+from fieldmark.reports.heard import Heard, listen
+from fieldmark.reports.markup import render
+from fieldmark.reports.section import Context
+
+SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Row:
+    """One species: how often it is to be heard, and how well it was."""
+
+    title: str
+    label: str
+    trained: int
+    segments: int
+    recordings: int
+    precision: Share | None
+    recall: Share
+    average_precision: float
+
+
+class Species:
+    """Which birds a run hears."""
+
+    name = "species"
+    title = "Species, precision and recall"
+
+    def applies(self, context: Context) -> bool:
+        return context.many_labels
+
+    def render(self, context: Context) -> str:
+        heard = listen(context)
+        rows = rows_of(context, heard)
+        silent = (heard.detected & ~heard.truth.any(axis=0)).any(axis=0)
+        return render(
+            "sections/species.html.j2",
+            context=context,
+            rows=rows[:SHOWN],
+            rest=rows[SHOWN:],
+            heard=heard,
+            axis=Axis(0.0, 1.0),
+            imagined=[context.title(context.labels.names[code]) for code in np.flatnonzero(silent)],
+        )
+
+
+def rows_of(context: Context, heard: Heard) -> list[Row]:
+    """The species that are to be heard, the most frequent first."""
+    found = []
+    for code in np.argsort(-heard.truth.sum(axis=0), kind="stable"):
+        true, detected = heard.truth[:, code], heard.detected[:, code]
+        if not true.any():
+            break
+        listed = np.flatnonzero(heard.score[:, code] > 0).astype(np.int32)
+        relevant = np.flatnonzero(true).astype(np.int32)
+        one = np.zeros(len(listed), dtype=np.int32)
+        found.append(
+            Row(
+                title=context.title(context.labels.names[code]),
+                label=context.labels.names[code],
+                trained=int(context.train_counts[code]),
+                segments=int(true.sum()),
+                recordings=len(np.unique(context.unit[true])),
+                precision=share(true[detected], context.unit[detected]) if detected.any() else None,
+                recall=share(detected[true], context.unit[true]),
+                average_precision=cmap(
+                    listed, one, heard.score[listed, code], relevant, np.zeros_like(relevant), ties="expected"
+                ),
+            )
+        )
+    return found
+
+
+SECTION = Species()

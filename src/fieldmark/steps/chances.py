@@ -1,0 +1,53 @@
+"""Predictions and truth where any number of labels may hold at once: one chance per item and label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.metrics.retrieval import cmap_dense
+from fieldmark.runs.predictions import Predictions
+
+Chances = NDArray[np.float64]
+Marks = NDArray[np.bool_]
+
+# Chances of exactly 0 and 1 have no logit. Small ones still differ from each other; near 1, single precision ends.
+SMALLEST, LARGEST = 1e-30, 1 - 1e-8
+
+
+def chances_of(predictions: Predictions) -> Chances:
+    """The chance of each label for each item, from 0 to 1."""
+    if not predictions.dense:
+        raise ValueError("a list of labels does not give a chance to each")
+    scores = predictions.scores if predictions.scale == "score" else predictions.probabilities()
+    return np.clip(scores.astype(np.float64), 0.0, 1.0)
+
+
+def logits_of(chances: Chances) -> Chances:
+    """The logarithm of the odds."""
+    bounded = np.clip(chances, SMALLEST, LARGEST)
+    return np.asarray(np.log(bounded) - np.log1p(-bounded))
+
+
+def sigmoid(logits: Chances) -> Chances:
+    """The chance behind a logit.
+
+    >>> sigmoid(np.array([0.0]))
+    array([0.5])
+    """
+    return np.asarray(0.5 * (1 + np.tanh(logits / 2)))
+
+
+def marks_of(truth: NDArray[Any], labels: int) -> Marks:
+    """The truth as one mark per item and label, whether it is given so or as one code per item."""
+    if truth.ndim == 2:
+        return truth.astype(np.bool_)
+    return np.asarray(truth[:, None] == np.arange(labels))
+
+
+def mean_average_precision(chances: Chances, marks: Marks) -> float:
+    """The mean over labels that hold anywhere of their average precision; the order of equals does not matter."""
+    item, label = np.nonzero(marks)
+    return cmap_dense(chances, item.astype(np.int32), label.astype(np.int32), ties="expected")

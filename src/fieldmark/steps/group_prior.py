@@ -1,0 +1,108 @@
+"""Which labels are to be expected at a site or in a month, as val has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.errors import MisuseError
+from fieldmark.runs.predictions import Predictions
+from fieldmark.steps.chances import Chances, Marks, chances_of, logits_of, marks_of, mean_average_precision, sigmoid
+
+WEIGHTS = (0.0, 0.25, 0.5, 1.0)
+# The rate of a label over all of val counts as much as this many segments of a group, so that few segments say little.
+SEGMENTS_OF_ALL = 120.0
+
+
+@dataclass(frozen=True)
+class _GroupPrior:
+    """Shifts the logit of each label by how much more often it holds in a group than everywhere.
+
+    The shift is the log of (rate in the group / rate in all of val), rates shrunk toward the common one, times a
+    weight. The weight comes from val with each recording left out of the rates it is judged by; 0 is among those tried.
+    Items of a group that val does not have stay as they are.
+
+    Args:
+        weight: How much the group counts.
+        shifts: For each group the shift of each label.
+    """
+
+    weight: float = 0.0
+    shifts: dict[str, list[float]] = field(default_factory=dict)
+    name: ClassVar[str] = ""
+    column: ClassVar[str] = ""
+
+    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
+        marks = marks_of(truth, len(val.labels))
+        groups = self._groups(val, items)
+        recordings = _aligned(val, items, "observation_id")
+        logits = logits_of(chances_of(val))
+        held_out = np.zeros_like(logits)
+        for recording in np.unique(recordings):
+            rows, rest = recordings == recording, recordings != recording
+            shifts = _shifts(marks[rest], groups[rest])
+            for row in np.flatnonzero(rows):
+                held_out[row] = shifts.get(groups[row], 0.0)
+        values = [mean_average_precision(sigmoid(logits + weight * held_out), marks) for weight in WEIGHTS]
+        weight = WEIGHTS[int(np.argmax(np.nan_to_num(values)))]
+        found = {group: [round(value, 4) for value in row] for group, row in _shifts(marks, groups).items()}
+        return replace(self, weight=weight, shifts=found)
+
+    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+        chances = chances_of(predictions)
+        if not self.weight:
+            return predictions.with_scores(chances.astype(np.float32), "score")
+        groups = self._groups(predictions, items)
+        none = np.zeros(len(predictions.labels))
+        shift = np.stack([np.array(self.shifts.get(group, none)) for group in groups])
+        # What scores exactly 0 was ruled out, and stays so.
+        shifted = np.where(chances > 0, sigmoid(logits_of(chances) + self.weight * shift), 0.0)
+        return predictions.with_scores(shifted.astype(np.float32), "score")
+
+    def _groups(self, predictions: Predictions, items: pl.DataFrame) -> NDArray[Any]:
+        if self.column not in items.columns:
+            raise MisuseError(f"The step {self.name} needs to know the {self.column} of each item; the task has none.")
+        return _aligned(predictions, items, self.column)
+
+
+@dataclass(frozen=True)
+class SitePrior(_GroupPrior):
+    """What is to be expected at each site; see `_GroupPrior`."""
+
+    name: ClassVar[str] = "site-prior"
+    column: ClassVar[str] = "site"
+
+
+@dataclass(frozen=True)
+class SeasonPrior(_GroupPrior):
+    """What is to be expected in each month; see `_GroupPrior`."""
+
+    name: ClassVar[str] = "season-prior"
+    column: ClassVar[str] = "date"
+
+    def _groups(self, predictions: Predictions, items: pl.DataFrame) -> NDArray[Any]:
+        dates = super()._groups(predictions, items)
+        return np.array(["" if date is None else f"{date.month:02d}" for date in dates.tolist()], dtype=object)
+
+
+def _aligned(predictions: Predictions, items: pl.DataFrame, column: str) -> NDArray[Any]:
+    """A column of the items in the order of the predictions; an empty string where there is no value."""
+    value_of = dict(zip(items["item_id"], items[column], strict=True))
+    values = [value_of[item] for item in predictions.items]
+    empty = None if items.schema[column] == pl.Date else ""
+    return np.array([empty if value is None else value for value in values], dtype=object)
+
+
+def _shifts(marks: Marks, groups: NDArray[Any]) -> dict[str, Chances]:
+    """For each named group the shift of each label's logit."""
+    everywhere = (marks.sum(axis=0) + 0.5) / (len(marks) + 1.0)
+    found = {}
+    for group in sorted({name for name in groups.tolist() if name}):
+        rows = groups == group
+        rate = (marks[rows].sum(axis=0) + SEGMENTS_OF_ALL * everywhere) / (rows.sum() + SEGMENTS_OF_ALL)
+        found[group] = np.asarray(np.log(rate / everywhere))
+    return found

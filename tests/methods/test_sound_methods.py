@@ -1,0 +1,106 @@
+"""Methods that hear: on a tiny world, and on names that BirdNET knows."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fieldmark
+from fieldmark.errors import MisuseError
+from fieldmark.features.birdnet import BirdNet
+from fieldmark.identification import Timeline
+from fieldmark.labels import Labels
+from fieldmark.methods.birdnet import BirdNetClassifier
+from fieldmark.methods.cnn import SpectrogramNetwork
+from fieldmark.taxonomy import Taxonomy
+from fieldmark.views import Part, View
+
+SMALL = {"network": "lcnet_050", "weights": "random", "epochs": 1, "windows": 1, "choirs": 0.5}
+
+
+@pytest.fixture(scope="module")
+def run(bird_world, tmp_path_factory):
+    steps = ["presence", "neighbors", "site-prior", "season-prior", "class-thresholds"]
+    out = tmp_path_factory.mktemp("cnn") / "run"
+    return fieldmark.fit("birdclef-2020", bird_world, "cnn", out, settings=SMALL, steps=steps)
+
+
+def test_the_network_runs_from_recordings_to_a_run_of_at_most_ten_species_a_segment(run):
+    rows = [line.split(";") for line in (run.folder / "run.csv").read_text().splitlines()]
+    assert rows and max(Counter((row[0], row[1]) for row in rows).values()) <= 10
+    assert all(0 < float(row[3]) <= 1 for row in rows)
+    assert run.run.simulated and run.run.trained_on == ["train"]
+    assert run.run.steps[0]["step"] == "presence"
+    assert any("Best of 1 epochs" in remark for remark in run.run.remarks)
+
+
+def test_a_network_from_its_folder_answers_as_the_one_that_was_fitted(run, bird_world):
+    again = fieldmark.predict(run.folder, bird_world)
+    assert again.scores == pytest.approx(fieldmark.predict(run.model, bird_world).scores, abs=1e-5)
+    assert again.scale == "score" and again.scores.max() <= 1
+
+
+def test_a_fitted_network_answers_a_soundscape_with_a_timeline(run, bird_world):
+    soundscape = next((bird_world / "test").glob("*.flac"))
+    answer = fieldmark.identify(soundscape, run.folder, at_least=0.0)
+    assert isinstance(answer, Timeline) and answer.simulated
+    assert all(found.end_s <= answer.seconds for found in answer.windows)
+
+
+@pytest.mark.parametrize(("method", "settings"), [("centroid", {}), ("knn", {"k": 3})])
+def test_methods_for_photos_work_unchanged_on_segments(bird_world, tmp_path, method, settings):
+    result = fieldmark.fit("birdclef-2020", bird_world, method, tmp_path / "run", settings=settings)
+    assert result.run.features["backbone"] == "logmel" and set(result.scorecards) == {"val", "test"}
+
+
+def test_a_backbone_for_photos_is_refused_for_recordings(bird_world, tmp_path):
+    with pytest.raises(MisuseError, match="does not read recordings: take one of logmel, birdnet"):
+        fieldmark.fit("birdclef-2020", bird_world, "knn", tmp_path / "r", settings={"backbone": "efficientnet_lite0"})
+    with pytest.raises(MisuseError, match="BirdNET knows none of the 10 labels"):
+        fieldmark.fit("birdclef-2020", bird_world, "birdnet", tmp_path / "r")
+
+
+def test_settings_that_cannot_be_are_misuse():
+    with pytest.raises(MisuseError, match="no spectrogram called 'melody'"):
+        SpectrogramNetwork(spectrogram="melody")
+    with pytest.raises(MisuseError, match="choirs from 0 to 1"):
+        SpectrogramNetwork(choirs=2.0)
+
+
+LABELS = Labels(("acafly", "Blue Jay", "Corvus_corax", "yeti"))
+
+
+def birdnet_part(lat: float | None = None) -> Part:
+    species = [name for name, _ in BirdNet().species]
+    logits = np.full((2, len(species)), -9.0, dtype=np.float32)
+    for row, name in enumerate(("Empidonax virescens", "Cyanocitta cristata")):
+        logits[row, species.index(name)] = 3.0
+    where = {"lat": [lat] * 2, "lon": [None if lat is None else 13.4] * 2, "date": [datetime.date(2020, 6, 1)] * 2}
+    types = {"lat": pl.Float64, "lon": pl.Float64, "date": pl.Date}
+    return Part(pl.DataFrame({"item_id": ["a", "b"], **where}, schema_overrides=types), None, features=logits)
+
+
+@pytest.fixture
+def birdnet_view() -> View:
+    taxa = pl.DataFrame({"label": LABELS.names, "species": ["Empidonax virescens", None, None, "Homo nivalis"]})
+    part = birdnet_part()
+    return View(LABELS, Taxonomy.of(LABELS, taxa), part, None, None, None)
+
+
+def test_birdnet_finds_labels_by_scientific_and_common_name_and_gives_the_others_nothing(birdnet_view):
+    fitted = BirdNetClassifier().fit(birdnet_view)
+    scores = fitted.predict(birdnet_part(), LABELS).scores
+    assert scores.argmax(axis=1).tolist() == [0, 1] and scores[0, 0] == pytest.approx(1 / (1 + np.exp(-3)))
+    assert (fitted.arrays["places"][:3] >= 0).all() and not scores[:, 3].any()
+
+
+def test_birdnet_rules_out_birds_that_do_not_live_there(birdnet_view):
+    berlin = birdnet_part(52.5)
+    scores = BirdNetClassifier().fit(birdnet_view).predict(berlin, LABELS).scores
+    assert not scores[:, :2].any() and scores[0, 2] > 0  # no flycatchers of America, but ravens
+    asked_nothing = BirdNetClassifier(occurrence=0).fit(birdnet_view).predict(berlin, LABELS).scores
+    assert asked_nothing[0, 0] > 0.9

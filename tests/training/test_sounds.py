@@ -1,0 +1,111 @@
+"""Recordings as examples: packs, choirs, and what the network sees."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import torch
+
+from fieldmark.audio.spectrograms import MelSettings
+from fieldmark.features.sounds import Clip
+from fieldmark.training.draws import Draws, example_seeds
+from fieldmark.training.sounds import SoundSource, SoundTransform, choirs, open_sound_pack
+from tests.audio.sounds import encoded, song
+
+RATE = 8000
+HOW = MelSettings(RATE, 1.0, bands=16, frames=26, fft=512, low_hz=150, high_hz=3800)
+CLIPS = [Clip("long"), Clip("short"), Clip("scape", 0.0, 1.0), Clip("scape", 1.0, 2.0)]
+
+
+def recording(seconds: float, hz: float) -> bytes:
+    return encoded(song(seconds, RATE, hz=hz, seed=int(hz)), RATE, "FLAC")
+
+
+class Media:
+    """Recordings by name, and how often they were opened."""
+
+    def __init__(self) -> None:
+        self.files = {"long": recording(12, 800), "short": recording(0.4, 1600), "scape": recording(2, 2400)}
+        self.opened = 0
+
+    def __call__(self, name: str) -> io.BytesIO:
+        self.opened += 1
+        return io.BytesIO(self.files[name])
+
+
+@pytest.fixture
+def media() -> Media:
+    return Media()
+
+
+def draws(number: int, seed: int = 0) -> Draws:
+    return Draws(example_seeds(seed, 0, np.arange(number)))
+
+
+def test_a_pack_holds_a_few_windows_of_a_recording_one_of_a_segment_and_backgrounds(media, tmp_path):
+    pack = open_sound_pack(CLIPS, media, HOW, 4, tmp_path)
+    assert pack.owners.tolist() == [0, 0, 0, 0, 1, 2, 3, -1] and pack.windows.shape == (8, RATE)
+    assert [values.tolist() for values in pack.first_and_number] == [[0, 4, 5, 6], [4, 1, 1, 1]]
+    assert pack.backgrounds.tolist() == [7] and not pack.problems
+    assert np.abs(pack.windows[4]).max() > 3000  # a short one is repeated, not followed by silence
+    half = np.abs(pack.windows[4].astype(int)).reshape(2, -1).max(axis=1)
+    assert half.min() > 3000
+
+
+def test_a_pack_is_made_once_and_again_when_recordings_have_changed(media, tmp_path):
+    first = open_sound_pack(CLIPS, media, HOW, 4, tmp_path)
+    made = media.opened
+    open_sound_pack(CLIPS, media, HOW, 4, tmp_path)
+    assert media.opened - made == 3  # only looked at
+    media.files["scape"] = recording(2, 3000)
+    changed = open_sound_pack(CLIPS, media, HOW, 4, tmp_path)
+    assert (changed.windows[:5] == first.windows[:5]).all() and (changed.windows[5] != first.windows[5]).any()
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_packed(media, tmp_path):
+    media.files["short"] = b"no sound"
+    pack = open_sound_pack(CLIPS, media, HOW, 2, tmp_path)
+    assert pack.problems == {"short": "8 bytes that are not a recording"} and 1 not in pack.owners
+
+
+def make_source(media, tmp_path, *, mixing: int = 4) -> SoundSource:
+    pack = open_sound_pack(CLIPS, media, HOW, 4, tmp_path)
+    return SoundSource(pack, np.arange(4), np.eye(4, dtype=np.int32), choirs(4, mixing, seed=0))
+
+
+def test_the_labels_of_a_choir_are_those_of_both_voices(media, tmp_path):
+    source = make_source(media, tmp_path)
+    assert len(source) == 8 and source.labels.shape == (8, 4)
+    assert (source.labels[:4] == np.eye(4)).all() and (source.labels[4:].sum(axis=1) == 2).all()
+    assert (source.labels[4:].diagonal() == 1).all()
+
+
+@pytest.mark.parametrize("clips", [1, 2, 7])
+def test_nobody_sings_in_a_choir_with_themselves(clips):
+    for seed in range(20):
+        partners = choirs(clips, clips, seed)
+        assert (partners != np.arange(len(partners))).all() and (clips > 1 or not len(partners))
+
+
+def test_a_choir_sounds_like_both_and_a_single_bird_has_no_second_voice(media, tmp_path):
+    source = make_source(media, tmp_path)
+    sounds, seconds, backgrounds = source.read(np.arange(8), draws(8))
+    assert not seconds[:4].any() and all(second.any() for second in seconds[4:])
+    assert sounds.shape == backgrounds.shape == (8, RATE) and sounds.dtype == np.int16
+    (alone,) = source.read(np.arange(4), None)
+    assert (alone == source.pack.windows[[0, 4, 5, 6]]).all()
+
+
+def test_the_same_draws_give_the_same_picture_and_evaluation_draws_nothing(media, tmp_path):
+    source, transform = make_source(media, tmp_path), SoundTransform(HOW, "cpu")
+
+    def picture(seed: int | None) -> torch.Tensor:
+        drawn = None if seed is None else draws(8, seed)
+        raw = [torch.from_numpy(np.array(array)) for array in source.read(np.arange(8), drawn)]
+        return transform(raw, drawn)
+
+    assert picture(0).shape == (8, 1, 16, 26)
+    assert (picture(0) == picture(0)).all() and (picture(0) != picture(1)).any()
+    assert (picture(None) == picture(None)).all()
