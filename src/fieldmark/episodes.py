@@ -170,8 +170,11 @@ def run_episodes(
     """
     declared = BENCHMARKS[benchmark]
     _check(entries, shots, draws)
-    prepared = {entry.name: prepare(entry.method, entry.settings, declared.task) for entry in entries}
+    for entry in entries:  # names and settings are refused before anything is read
+        prepare(entry.method, entry.settings, declared.task)
     opened = open_benchmark(declared, open_dataset(declared.dataset, data, declared.subset), seed=seed)
+    kind = opened.dataset.media_kind
+    prepared = {entry.name: prepare(entry.method, entry.settings, declared.task, kind) for entry in entries}
     if "test" not in opened.truth or opened.view.test is None:
         raise InputError(data, found="no labels for test", expected="a release that holds them")
     chosen = {(n, draw): _draw(opened.view.train, n, [seed, draw]) for n in shots for draw in range(draws)}
