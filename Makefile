@@ -37,7 +37,7 @@ constraints: .venv/bin/uv
 
 .venv/.user: .venv/bin/uv pyproject.toml constraints.txt
 	@echo "installing Fieldmark into .venv (a few GB with torch; a minute or two the first time)"
-	$(INSTALL) --editable ".[vision,report]"
+	$(INSTALL) --editable ".[train,report,audio,birdnet,server]"
 	@touch $@
 
 .venv/.dev: .venv/bin/uv pyproject.toml constraints.txt
