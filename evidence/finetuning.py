@@ -60,7 +60,7 @@ def train_once(listed: dict[str, Any], photos: Path, recipe_name: str, rate: flo
     from fieldmark.training.sources import evaluation_batches, prepared
 
     settings = read_recipe(recipe_name) | {"network": "efficientnet_lite0", "size": SIZE_PX, "epochs": EPOCHS}
-    how = replace(Recipe(**settings), lr=rate, seed=seed, workers=2, checkpoint_minutes=60.0, devices="1")
+    how = replace(Recipe(**settings), lr=rate, seed=seed, workers=2, checkpoint_minutes=60.0, devices=1)
     network = make_network(
         how.network, how.weights, classes=len(listed["classes"]), size=SIZE_PX, drop_path=how.drop_path, seed=seed
     )

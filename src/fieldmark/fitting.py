@@ -35,7 +35,7 @@ from fieldmark.features.settings import FeatureSettings, defaults_for
 from fieldmark.files import appearing_folder
 from fieldmark.methods import METHODS, Fitted, Method
 from fieldmark.methods.base import OpenMethod, truth_of
-from fieldmark.models import MODEL_FOLDER, FeatureSource, Model, load_model
+from fieldmark.models import MODEL_FOLDER, NOT_STATED, FeatureSource, Model, load_model
 from fieldmark.runs.predictions import Predictions, write_predictions
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import RUN_CSV, SCORECARD_FILE, Scorecard, score_predictions
@@ -105,13 +105,13 @@ def fit(
     seconds: dict[str, float] = {}
     declared = BENCHMARKS[benchmark]
     # Names and settings are checked before anything is read, and the rest follows from what the media turn out to be.
-    planned = _configure(method, settings or {}, "photo")[0]
+    planned = _configure(method, settings or {}, "photo", seed)[0]
     _check_allowed(method, planned, declared.task)
     unfitted = _steps(planned, declared.task, steps)
     with appearing_folder(Path(out), overwrite=overwrite) as folder:
         with _timed(seconds, "open"):
             opened = open_benchmark(declared, open_dataset(declared.dataset, data, declared.subset), seed=seed)
-        configured, features = _configure(method, settings or {}, opened.dataset.media_kind)
+        configured, features = _configure(method, settings or {}, opened.dataset.media_kind, seed)
         if hasattr(configured, "check"):  # what can be refused before features are computed
             configured.check(opened.view)
         source = FeatureSource(features, store) if features else None
@@ -178,9 +178,11 @@ def predict(
 
 
 def _configure(
-    method: str, settings: Mapping[str, Any], media_kind: MediaKind
+    method: str, settings: Mapping[str, Any], media_kind: MediaKind, seed: int = 0
 ) -> tuple[Method, FeatureSettings | None]:
     cls = METHODS[method]
+    if "seed" in getattr(cls, "__dataclass_fields__", {}):  # a method that draws, unless its own seed was given
+        settings = {"seed": seed, **settings}
     if hasattr(cls, "expand"):  # settings that stand for others, such as a recipe
         settings = cls.expand(settings)
     if "features" in cls.needs:
@@ -289,7 +291,8 @@ def _model(
         "world": opened.dataset.release.world,
         "external_data": external_data,
     }
-    return Model(name, fitted, steps, opened.view.labels, opened.dataset.taxa, features, trained)
+    terms = getattr(fitted.method, "license", NOT_STATED)
+    return Model(name, fitted, steps, opened.view.labels, opened.dataset.taxa, features, trained, terms)
 
 
 def _provenance(

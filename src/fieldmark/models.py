@@ -196,6 +196,7 @@ class Model:
                 "fieldmark_model": 1,
                 "code_version": __version__,
                 "license": self.license,
+                "remarks": list(self.fitted.remarks),
                 "method": self.name,
                 "options": asdict(self.fitted.method),  # type: ignore[call-overload]
                 "features": asdict(self.features) if self.features else None,
@@ -275,7 +276,7 @@ def load_model(path: str | Path) -> Model:
         method = METHODS[data["method"]](**data["options"])
         return Model(
             name=data["method"],
-            fitted=Fitted(method, arrays),
+            fitted=Fitted(method, arrays, tuple(data.get("remarks", ()))),
             steps=tuple(step_from_data(step) for step in data["steps"]),
             labels=Labels(tuple(data["labels"])),
             taxa=pl.DataFrame(data["taxa"], schema_overrides=dict.fromkeys(RANKS, pl.String)),

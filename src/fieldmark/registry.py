@@ -16,6 +16,8 @@ EXTRA_OF_MODULE = {
     "torchvision": "vision",
     "timm": "vision",
     "lightning_fabric": "train",
+    "tensorboard": "tracking",
+    "mlflow": "tracking",
     "open_clip": "clip",
     "onnx": "onnx",
     "onnxruntime": "onnx",

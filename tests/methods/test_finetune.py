@@ -75,3 +75,11 @@ def test_settings_beside_a_recipe_win_and_unknown_ones_are_refused(make_release,
         fit(root, tmp_path / "run", epoch=3)
     with pytest.raises(MisuseError, match="Did you mean scratch"):
         fit(root, tmp_path / "run", recipe="scratsh")
+
+
+def test_the_seed_of_the_run_is_the_seed_of_the_training(make_release, tmp_path):
+    root, little = make_release(), SETTINGS | {"epochs": 1}
+    runs = [fieldmark.fit("folder", root, "finetune", tmp_path / str(n), settings=little, seed=n) for n in (0, 1)]
+    assert [run.run.options["seed"] for run in runs] == [0, 1]
+    first, second = (run.model.fitted.arrays["fc.weight"] for run in runs)
+    assert not np.allclose(first, second)

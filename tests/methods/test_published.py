@@ -56,6 +56,8 @@ def test_outputs_are_matched_by_name_where_the_checkpoint_names_them():
     labels, names = Labels(("a", "b", "c")), {"a": "Amanita alba", "b": "Boletus b", "c": "Clavaria c"}
     config = {"num_classes": 4, "label_names": ["Clavaria c", "x", "a", "Boletus b"]}
     assert output_order(config, labels, names, "it").tolist() == [2, 3, 0]
+    with pytest.raises(InputError, match="two labels of the benchmark with one name"):
+        output_order(config, labels, {"b": "Boletus b", "c": "Boletus b"}, "it")
     with pytest.raises(InputError, match="no output for b"):
         output_order({"num_classes": 2, "label_names": ["a", "c"]}, labels, {}, "it")
 

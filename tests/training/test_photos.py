@@ -48,6 +48,14 @@ def test_a_pack_is_made_once_and_again_when_a_photo_was_replaced(tmp_path, monke
     assert again.squares(np.array([3]))[0][0, 16, 16].tolist() == [255, 0, 0]
 
 
+def test_a_photo_that_was_mended_is_read_again(tmp_path):
+    photos = {f"p{n}": photo((n, 100, 100), (8, 8)) for n in range(120)}  # more than are watched
+    photos["p50"] = b""
+    assert list(open_pack(list(photos), photos.__getitem__, 16, "raw", tmp_path).find_problems()) == ["p50"]
+    photos["p50"] = PHOTOS["p0"]
+    assert not open_pack(list(photos), photos.__getitem__, 16, "raw", tmp_path).find_problems()
+
+
 @pytest.mark.parametrize("form", ["raw", "jpeg", "none"])
 def test_photos_that_cannot_be_read_are_counted_and_named(tmp_path, form):
     photos = PHOTOS | {"cut": PHOTOS["p0"][:60], "empty": b"", "text": b"not a photo"}

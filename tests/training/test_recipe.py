@@ -61,7 +61,14 @@ def test_a_recipe_on_disk_counts_whole_numbers_as_numbers(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"sampler": "balanced"}, {"epochs": 0}, {"crop_scale": 0.0}, {"randaugment_magnitude": 31}]
+    "wrong",
+    [
+        {"sampler": "balanced"},
+        {"epochs": 0},
+        {"crop_scale": 0.0},
+        {"randaugment_magnitude": 31},
+        {"network": "hf-hub:a/b"},
+    ],
 )
 def test_settings_outside_their_range_are_refused(wrong):
     with pytest.raises(MisuseError, match=next(iter(wrong))):

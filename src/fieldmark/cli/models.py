@@ -50,10 +50,14 @@ def push(
     from dataclasses import replace
 
     from fieldmark import hub
-    from fieldmark.models import load_model
+    from fieldmark.errors import MisuseError
+    from fieldmark.models import NOT_STATED, load_model
 
+    opened = load_model(model)
+    if opened.license not in (NOT_STATED, license):
+        raise MisuseError(f"This model came with the license {opened.license}; it cannot be pushed under {license}.")
     with tempfile.TemporaryDirectory() as folder:
-        replace(load_model(model), license=license).save(Path(folder))
+        replace(opened, license=license).save(Path(folder))
         print(hub.push(Path(folder), name, private=private))
 
 

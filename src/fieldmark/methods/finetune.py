@@ -24,6 +24,7 @@ from fieldmark.training.recipe import Recipe, read_recipe
 from fieldmark.views import Part, View
 
 DEFAULT_RECIPE = "better"
+INPUTS = ("input_mean", "input_std")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ class Finetune(Recipe):
         sources: dict[str, PhotoSource] = {}
         remarks: list[str] = []
         for name, part in (("train", view.train), ("val", view.val)):
-            with fabric.rank_zero_first():  # one process packs, the others find the pack
+            with fabric.rank_zero_first(local=True):  # one process packs, the others find the pack
                 photos = self._reading.photos(part)
             problems = photos.find_problems()
             if problems and name == "val":
@@ -84,7 +85,9 @@ class Finetune(Recipe):
         if trained.rank:
             raise SystemExit(0)  # the first process goes on to predict and write; the others have done their part
         remarks.append(f"Best of {self.epochs} epochs by {self.best_by} on val: {trained.best_epoch}.")
-        return Fitted(self, {name: tensor.numpy() for name, tensor in trained.weights.items()}, tuple(remarks))
+        arrays = {name: tensor.numpy() for name, tensor in trained.weights.items()}
+        arrays |= {name: np.array(values) for name, values in zip(INPUTS, normalization(network), strict=True)}
+        return Fitted(self, arrays, tuple(remarks))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         network = self.load(arrays)
@@ -94,7 +97,10 @@ class Finetune(Recipe):
         """The trained network, ready to answer."""
         network = self._network(1, "random")
         network.reset_classifier(len(arrays[f"{network.default_cfg['classifier']}.weight"]))
-        network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
+        weights = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items() if name not in INPUTS}
+        network.load_state_dict(weights)
+        known = dict(zip(("mean", "std"), (tuple(arrays[name].tolist()) for name in INPUTS), strict=True))
+        network.pretrained_cfg = {**network.pretrained_cfg, **known}  # not what this version of timm has by that name
         return on_device(network)
 
     def transform(self, network: Any) -> PhotoTransform:

@@ -28,6 +28,10 @@ ORGANIZERS = {
 }
 
 
+ORGANIZERS_LICENSE, UNKNOWN = "cc-by-nc-4.0", "see the page of the checkpoint"
+ORDER = "label_order"
+
+
 @dataclass(frozen=True)
 class Published:
     """Answers with a checkpoint in timm's format (config.json with model.safetensors or pytorch_model.bin).
@@ -56,15 +60,18 @@ class Published:
     def external_data(self) -> tuple[str, ...]:
         return (f"a network that others have trained: {self.checkpoint}",)
 
+    @property
+    def license(self) -> str:
+        """The terms of the checkpoint, as far as they are known."""
+        known = ORGANIZERS_LICENSE if ORGANIZERS.get(self.checkpoint, self.checkpoint).startswith("BVRA/") else UNKNOWN
+        return str(json.loads(self.config).get("license", known)) if self.config else known
+
     def fit(self, view: View) -> Fitted:
-        config, network = _open(self.checkpoint)
+        config, network = _open(self.checkpoint, self.size)
         order = output_order(config, view.labels, _names(view), self.checkpoint)
         fixed = replace(self, size=self.size or network.default_cfg["input_size"][1], config=json.dumps(config))
         arrays = {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
-        license_of = config.get(
-            "license", "see the page of the checkpoint; the organizers of FungiTastic: CC BY-NC 4.0"
-        )
-        remark = f"Answers come from {self.checkpoint} (license: {license_of})."
+        remark = f"Answers come from {self.checkpoint} (license: {fixed.license})."
         return Fitted(fixed, arrays | {ORDER: order}, (remark,))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
@@ -74,9 +81,9 @@ class Published:
     def load(self, arrays: Arrays) -> Any:
         """The network, ready to answer; its outputs are in the order of the checkpoint."""
         config = json.loads(self.config)
-        network = timm.create_model(
-            config["architecture"], num_classes=config["num_classes"], **_size_of(config, self.size)
-        )
+        pooled = {"global_pool": config["global_pool"]} if config.get("global_pool") else {}
+        options = {**pooled, **config.get("model_args", {}), **_size_of(config["architecture"], self.size)}
+        network = timm.create_model(config["architecture"], num_classes=config["num_classes"], **options)
         weights = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items() if name != ORDER}
         network.load_state_dict(weights)
         return on_device(network)
@@ -92,9 +99,6 @@ class Published:
         return PhotoReading(self.size, "none", Crops(self.eval_crop), self.batch, 0)
 
 
-ORDER = "label_order"
-
-
 def output_order(config: dict[str, Any], labels: Labels, names: dict[str, str], checkpoint: str) -> NDArray[np.int64]:
     """For every label of the benchmark the output of the checkpoint that means it.
 
@@ -108,6 +112,13 @@ def output_order(config: dict[str, Any], labels: Labels, names: dict[str, str], 
         if -1 in found:
             missing = labels.names[found.index(-1)]
             raise InputError(checkpoint, found=f"no output for {missing}", expected="one for every label")
+        if len(set(found)) < len(found):
+            raise InputError(
+                checkpoint,
+                found="two labels of the benchmark with one name",
+                expected="an output for each",
+                hint="Names do not tell them apart: list the labels themselves as label_names in config.json.",
+            )
         return np.array(found, dtype=np.int64)
     if config["num_classes"] != len(labels):
         raise InputError(
@@ -125,8 +136,8 @@ def _names(view: View) -> dict[str, str]:
     return {label: taxonomy.taxon(code, "species") or "" for code, label in enumerate(view.labels.names)}
 
 
-def _open(checkpoint: str) -> tuple[dict[str, Any], Any]:
-    """The configuration and the network of a checkpoint."""
+def _open(checkpoint: str, size: int) -> tuple[dict[str, Any], Any]:
+    """The configuration and the network of a checkpoint, for photos of another size where one is given."""
     name = ORGANIZERS.get(checkpoint, checkpoint)
     folder = Path(name)
     try:
@@ -141,7 +152,8 @@ def _open(checkpoint: str) -> tuple[dict[str, Any], Any]:
         ) from error
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        network = timm.create_model(f"local-dir:{folder}", pretrained=True)
+        options = _size_of(config["architecture"], size) if size else {}
+        network = timm.create_model(f"local-dir:{folder}", pretrained=True, **options)
         config["num_classes"] = network.num_classes
         return config, network
     except (OSError, KeyError, RuntimeError, json.JSONDecodeError) as error:
@@ -152,6 +164,6 @@ def _open(checkpoint: str) -> tuple[dict[str, Any], Any]:
         ) from error
 
 
-def _size_of(config: dict[str, Any], size: int) -> dict[str, int]:
-    fixed = timm.get_pretrained_cfg_value(config["architecture"], "fixed_input_size")
-    return {"img_size": size} if fixed else {}
+def _size_of(architecture: str, size: int) -> dict[str, int]:
+    """What a network must be told that knows the size of its photos."""
+    return {"img_size": size} if timm.get_pretrained_cfg_value(architecture, "fixed_input_size") else {}

@@ -12,7 +12,6 @@ from fieldmark.registry import require
 from fieldmark.training.recipe import Training
 
 LOG_FILE = "log.jsonl"
-TRACKERS = ("tensorboard", "mlflow")
 
 
 class Log:
@@ -25,8 +24,8 @@ class Log:
     def keep_until(self, step: int) -> None:
         """Drops the lines after a step: they belong to work that is about to be done again."""
         if self.path.exists():
-            lines = [line for line in self.path.read_text().splitlines() if json.loads(line)["step"] <= step]
-            self.path.write_text("".join(f"{line}\n" for line in lines))
+            kept = [line for line in self.read() if line["step"] <= step]
+            self.path.write_text("".join(json.dumps(line) + "\n" for line in kept))
 
     def write(self, step: int, **values: Any) -> None:
         """Adds a line."""
@@ -34,11 +33,17 @@ class Log:
             file.write(json.dumps({"step": step, **values}) + "\n")
         numbers = {key: value for key, value in _flat(values).items() if isinstance(value, int | float)}
         for tracker in self._trackers:
-            tracker(step, numbers)
+            tracker.write(step, numbers)
 
     def read(self) -> list[dict[str, Any]]:
-        """All lines so far."""
-        return [json.loads(line) for line in self.path.read_text().splitlines()] if self.path.exists() else []
+        """All lines so far; one that was cut off in the middle does not count."""
+        text = self.path.read_text() if self.path.exists() else ""
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+    def close(self) -> None:
+        """Ends what trackers have begun."""
+        for tracker in self._trackers:
+            tracker.close()
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -49,22 +54,44 @@ def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _tracker(name: str, folder: Path, how: Training) -> Any:
-    if name == "tensorboard":
+    if name not in _TRACKERS:
+        raise MisuseError(f"There is no tracker called {name!r}. {did_you_mean(name, _TRACKERS)}")
+    return _TRACKERS[name](folder, how)
+
+
+class _TensorBoard:
+    """Event files beside the log."""
+
+    def __init__(self, folder: Path, how: Training) -> None:
+        require("tensorboard", "trackers=tensorboard")
         module: Any = require("torch.utils.tensorboard", "trackers=tensorboard")
-        writer = module.SummaryWriter(str(folder / "tensorboard"))
+        self.writer = module.SummaryWriter(str(folder / "tensorboard"))
 
-        def to_tensorboard(step: int, numbers: dict[str, float]) -> None:
-            for key, value in numbers.items():
-                writer.add_scalar(key, value, step)
-            writer.flush()
+    def write(self, step: int, numbers: dict[str, float]) -> None:
+        for key, value in numbers.items():
+            self.writer.add_scalar(key, value, step)
+        self.writer.flush()
 
-        return to_tensorboard
-    if name == "mlflow":
+    def close(self) -> None:
+        self.writer.close()
+
+
+class _MLflow:
+    """A run of MLflow; a training that goes on goes on with its run."""
+
+    def __init__(self, folder: Path, how: Training) -> None:
         mlflow: Any = require("mlflow", "trackers=mlflow")
-        if mlflow.active_run() is None:
-            mlflow.start_run()
-        mlflow.log_params(asdict(how))
-        return lambda step, numbers: mlflow.log_metrics(
-            {key.replace("/", "."): value for key, value in numbers.items()}, step=step
-        )
-    raise MisuseError(f"There is no tracker called {name!r}. {did_you_mean(name, TRACKERS)}")
+        self.mlflow, known = mlflow, folder / "mlflow-run"
+        run = mlflow.start_run(run_id=known.read_text() if known.exists() else None, nested=True)
+        if not known.exists():
+            known.write_text(run.info.run_id)
+            mlflow.log_params(asdict(how))
+
+    def write(self, step: int, numbers: dict[str, float]) -> None:
+        self.mlflow.log_metrics({key.replace("/", "."): value for key, value in numbers.items()}, step=step)
+
+    def close(self) -> None:
+        self.mlflow.end_run()
+
+
+_TRACKERS: dict[str, Any] = {"tensorboard": _TensorBoard, "mlflow": _MLflow}

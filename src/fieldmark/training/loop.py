@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -93,6 +96,7 @@ def train(
     fabric = fabric or make_fabric(how)
     trainer = _Trainer(fabric, network, train, val, transform, how, classes, scratch, per_group)
     trainer.run()
+    trainer.log.close()
     fabric.barrier()
     lines = [line for line in trainer.log.read() if "val" in line]
     return Trained(load_best(scratch), trainer.best_epoch, lines, fabric.global_rank)
@@ -108,7 +112,7 @@ def make_fabric(how: Training) -> Any:
         devices = int(os.environ["LOCAL_WORLD_SIZE"])
         nodes = int(os.environ["WORLD_SIZE"]) // devices
     else:
-        devices, nodes = (torch.cuda.device_count() if gpu else 1) if how.devices == "auto" else int(how.devices), 1
+        devices, nodes = how.devices, 1
     fabric = Fabric(accelerator="cuda" if gpu else "cpu", devices=devices, num_nodes=nodes, precision=precision)
     fabric.launch()
     return fabric
@@ -145,6 +149,8 @@ class _Trainer:
         self.steps_per_epoch = len(self._order(0)) // how.batch
         self.schedule = Schedule(how, self.steps_per_epoch)
         self.epoch, self.step_in_epoch = 0, 0
+        self.loss_so_far = torch.zeros((), dtype=torch.float64)
+        self.interrupted = False
         self.best: float | None = None
         self.best_epoch = 0
         self._check()
@@ -161,7 +167,7 @@ class _Trainer:
         """Trains to the end."""
         total = self.how.epochs * self.steps_per_epoch
         shown = progress("training", total - self.step) if self.fabric.global_rank == 0 else nullcontext(_no_tick)
-        with self._saved_if_interrupted(), shown as tick:
+        with self._interruptible(), shown as tick:
             while self.epoch < self.how.epochs:
                 started, first = time.perf_counter(), self.step_in_epoch
                 loss = self._train_epoch(tick)
@@ -185,19 +191,21 @@ class _Trainer:
             pin=self.on_gpu,
         )
         ready = prepared(batches, self.transform, self.fabric.device)
-        total, saved = torch.zeros((), device=self.fabric.device), time.monotonic()
-        first, loss = self.step_in_epoch, 0.0
+        self.loss_so_far = self.loss_so_far.to(self.fabric.device)
+        saved, loss = time.monotonic(), self._mean_over_processes(self.loss_so_far) / max(1, self.step_in_epoch)
         while self.step_in_epoch < self.steps_per_epoch:
             rate = self.schedule.set(self.optimizer, self.step)
-            total += self._step(ready)
+            self.loss_so_far += self._step(ready)
             self.step_in_epoch += 1
             tick(1)
             if self.step_in_epoch % STEPS_PER_LINE == 0 or self.step_in_epoch == self.steps_per_epoch:
-                loss = self._mean_over_processes(total) / (self.step_in_epoch - first)
+                loss = self._mean_over_processes(self.loss_so_far) / self.step_in_epoch
                 self.log.write(self.step, epoch=self.epoch + 1, loss=loss, lr=rate)
-            if time.monotonic() - saved > 60 * self.how.checkpoint_minutes:
+            if self.interrupted or time.monotonic() - saved > 60 * self.how.checkpoint_minutes:
                 self._save()
                 saved = time.monotonic()
+            if self.interrupted:
+                raise KeyboardInterrupt
         return loss
 
     def _step(self, batches: Iterator[Prepared]) -> Tensor:
@@ -232,6 +240,7 @@ class _Trainer:
 
     def _end_epoch(self, loss: float, rate: float) -> None:
         with self._evaluated_weights():
+            self._share_buffers()
             values = self._validate()
             value = values["loss" if self.how.best_by == "last" else self.how.best_by]
             improved = better(value, self.best, self.how.best_by)
@@ -241,6 +250,7 @@ class _Trainer:
                     save_best(self.scratch, self.network.state_dict())
         self.schedule.after_epoch(values["loss"])
         self.epoch, self.step_in_epoch = self.epoch + 1, 0
+        self.loss_so_far = torch.zeros_like(self.loss_so_far)
         self.log.write(self.step, epoch=self.epoch, train_loss=loss, val=values, examples_per_s=round(rate, 1))
         if self.fabric.global_rank == 0:
             names = dict.fromkeys(("loss", "top_1", self.how.best_by))
@@ -287,12 +297,27 @@ class _Trainer:
             self.network.load_state_dict(own)
 
     @contextmanager
-    def _saved_if_interrupted(self) -> Iterator[None]:
+    def _interruptible(self) -> Iterator[None]:
+        """Lets Ctrl-C end the training between two steps, where its state is whole; a second one ends it at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def stop(number: int, frame: Any) -> None:
+            self.interrupted = True
+            signal.signal(signal.SIGINT, before)
+
+        before = signal.signal(signal.SIGINT, stop)
         try:
             yield
-        except KeyboardInterrupt:
-            self._save()
-            raise
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _share_buffers(self) -> None:
+        """Gives all processes the running statistics of the first, so that they evaluate one and the same network."""
+        if self.share.processes > 1:
+            for buffer in self.network.buffers():
+                torch.distributed.broadcast(buffer, 0)
 
     def _order(self, epoch: int) -> NDArray[np.int64]:
         labels = self.train.labels if self.train.labels.ndim == 1 else self.train.labels.argmax(axis=1)
@@ -318,7 +343,9 @@ class _Trainer:
     def _fingerprint(self) -> dict[str, Any]:
         """What a training that goes on must have in common with the one that was interrupted."""
         settings = {name: value for name, value in asdict(self.how).items() if name not in FREE_SETTINGS}
-        return settings | {"number of examples": len(self.train), "number of classes": self.classes}
+        parts = {"train": self.train, "val": self.val}
+        examples = {f"{name} labels": crc32(part.labels.tobytes()) for name, part in parts.items()}
+        return settings | examples | {"number of classes": self.classes}
 
     def _save(self) -> None:
         if self.fabric.global_rank == 0:
@@ -328,6 +355,7 @@ class _Trainer:
                     "fingerprint": self._fingerprint(),
                     "epoch": self.epoch,
                     "step_in_epoch": self.step_in_epoch,
+                    "loss_so_far": self.loss_so_far,
                     "best": self.best,
                     "best_epoch": self.best_epoch,
                     "weights": self.network.state_dict(),
@@ -347,6 +375,7 @@ class _Trainer:
         if self.average is not None:
             self.average.restore(state["average"])
         self.epoch, self.step_in_epoch = state["epoch"], state["step_in_epoch"]
+        self.loss_so_far = state["loss_so_far"]
         self.best, self.best_epoch = state["best"], state["best_epoch"]
 
 

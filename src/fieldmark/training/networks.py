@@ -8,6 +8,7 @@ import timm
 import torch
 from timm.data import resolve_model_data_config
 
+from fieldmark.errors import MisuseError
 from fieldmark.features.backbones import create_network
 from fieldmark.features.settings import PACKAGED, FeatureSettings
 
@@ -22,7 +23,7 @@ def make_network(
         weights: "pretrained", "random", or a file.
         classes: How many logits the head gives.
         size: The side of the input in pixels, for networks that must know it.
-        drop_path: The share of residual branches left out at random; networks without them ignore it.
+        drop_path: The share of residual branches left out at random; refused by networks without any.
         channels: How many channels the input has.
         seed: The seed of whatever is not loaded.
     """
@@ -35,7 +36,10 @@ def make_network(
         options["img_size"] = size
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        network = create_network(FeatureSettings(name, size, weights), **options)
+        try:
+            network = create_network(FeatureSettings(name, size, weights), **options)
+        except TypeError as error:
+            raise MisuseError(f"{name} has no {' or no '.join(options)} to set ({error}).") from error
         network.reset_classifier(classes)
     return network
 

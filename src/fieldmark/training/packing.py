@@ -4,11 +4,11 @@
 ROOT/<digest>/pixels.bin     raw: n x side x side x 3 bytes; jpeg: one file after the other
               aspects.npy    width / height of each photo before it was made square, 0 for one that cannot be read
               offsets.npy    jpeg only: where each photo begins
-              pack.json      side, format, the photos that cannot be read, and a sample of contents; written last
+              pack.json      side, format, the photos that cannot be read, and contents to watch; written last
 ```
 
 A pack belongs to a list of photos, a side and a format. Photos that were replaced in place since are noticed by
-comparing the contents of a few dozen of them.
+comparing the contents of a few dozen of them, and of every one that could not be read: those are what people mend.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import hashlib
 import io
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -37,7 +37,7 @@ Format = Literal["raw", "jpeg"]
 Pixels = NDArray[np.uint8]
 Reader = Callable[[str], bytes]
 
-PACK_VERSION = 1
+PACK_VERSION = 2
 BLOCK_PHOTOS = 32
 SAMPLED_PHOTOS = 48
 JPEG_QUALITY = 95
@@ -127,10 +127,10 @@ def open_pack(media_ids: Sequence[str], read_medium: Reader, side_px: int, form:
         InputError: When the disk has no room for it.
     """
     folder = root / _digest(media_ids, side_px, form)
-    sample = _sample(media_ids, read_medium)
-    if not (folder / "pack.json").exists() or json.loads((folder / "pack.json").read_text())["sample"] != sample:
-        _write(folder, media_ids, read_medium, side_px, form, sample)
-    facts = json.loads((folder / "pack.json").read_text())
+    facts = _facts(folder)
+    if facts is None or facts["contents"] != _contents(facts["contents"], read_medium):
+        _write(folder, media_ids, read_medium, side_px, form)
+        facts = json.loads((folder / "pack.json").read_text())
     aspects = np.load(folder / "aspects.npy")
     pixels = np.memmap(folder / "pixels.bin", dtype=np.uint8, mode="r")
     if form == "raw":
@@ -145,18 +145,21 @@ def _digest(media_ids: Sequence[str], side_px: int, form: Format) -> str:
     return hasher.hexdigest()
 
 
-def _sample(media_ids: Sequence[str], read_medium: Reader) -> dict[str, str]:
-    """The contents of a few dozen photos, spread over the list."""
-    rows = np.unique(np.linspace(0, len(media_ids) - 1, SAMPLED_PHOTOS).astype(int))
-    return {media_ids[row]: content_key(read_medium(media_ids[row])).hex() for row in rows}
+def _facts(folder: Path) -> dict[str, Any] | None:
+    path = folder / "pack.json"
+    return json.loads(path.read_text()) if path.exists() else None
 
 
-def _write(
-    folder: Path, media_ids: Sequence[str], read_medium: Reader, side_px: int, form: Format, sample: dict[str, str]
-) -> None:
+def _contents(media_ids: Iterable[str], read_medium: Reader) -> dict[str, str]:
+    """A fingerprint of the contents of each of some photos."""
+    return {media_id: content_key(read_medium(media_id)).hex() for media_id in media_ids}
+
+
+def _write(folder: Path, media_ids: Sequence[str], read_medium: Reader, side_px: int, form: Format) -> None:
     _check_room(folder, len(media_ids) * side_px * side_px * 3 // (1 if form == "raw" else 8))
     aspects = np.zeros(len(media_ids), dtype=np.float32)
-    offsets, problems, row = [0], {}, 0
+    offsets, row = [0], 0
+    problems: dict[str, str] = {}
 
     def prepare(block: Sequence[str]) -> list[tuple[str, bytes, float, str]]:
         return [_square_bytes(media_id, read_medium(media_id), side_px, form) for media_id in block]
@@ -174,7 +177,10 @@ def _write(
         np.save(partial / "aspects.npy", aspects)
         if form == "jpeg":
             np.save(partial / "offsets.npy", np.array(offsets, dtype=np.int64))
-        facts: dict[str, Any] = {"side_px": side_px, "format": form, "problems": problems, "sample": sample}
+        spread = np.unique(np.linspace(0, len(media_ids) - 1, SAMPLED_PHOTOS).astype(int))
+        watched = dict.fromkeys([*(media_ids[row] for row in spread), *problems])
+        contents = _contents(watched, read_medium)
+        facts: dict[str, Any] = {"side_px": side_px, "format": form, "problems": problems, "contents": contents}
         write_json(partial / "pack.json", facts)
 
 

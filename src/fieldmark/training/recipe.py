@@ -35,7 +35,7 @@ class Training:
             macro_f1_present, or last for the last epoch.
         precision: "auto" is bf16 on a GPU that has it and single precision elsewhere.
         compile: Whether torch.compile is used.
-        devices: How many devices of this host, or "auto"; under torchrun, its processes.
+        devices: How many devices of this host; under torchrun, its processes.
         workers: Threads that read ahead; 0 for one per core.
         checkpoint_minutes: A checkpoint is written after each epoch, and within one this often.
         trackers: "tensorboard", "mlflow", or both with a comma, beside the JSON lines that are always written.
@@ -64,7 +64,7 @@ class Training:
     best_by: Literal["loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "last"] = "macro_f1_all"
     precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed"] = "auto"
     compile: bool = False
-    devices: str = "auto"
+    devices: int = 1
     workers: int = 0
     checkpoint_minutes: float = 5.0
     trackers: str = ""
@@ -79,6 +79,8 @@ class Training:
         for name in ("lr", "epochs", "batch", "accumulate"):
             if getattr(self, name) <= 0:
                 raise MisuseError(f"{name}={getattr(self, name)}: expected more than 0.")
+        if self.warmup_epochs and self.schedule == "plateau":
+            raise MisuseError("warmup_epochs goes with cosine and constant, not with plateau.")
         if self.batch % self.accumulate:
             raise MisuseError(f"accumulate={self.accumulate} does not divide batch={self.batch}.")
 
@@ -91,7 +93,7 @@ class Recipe(Training):
         network: A packaged backbone, or any name timm knows.
         weights: "pretrained", "random", or a file.
         size: The side of the photo in pixels.
-        drop_path: The share of residual branches that are left out at random, where the network has them.
+        drop_path: The share of residual branches that are left out at random; for networks that have them.
         crop_scale: Crops for training cover at least this share of a photo's area.
         flip: Whether photos are mirrored at random.
         randaugment_ops, randaugment_magnitude: RandAugment; magnitudes run from 0 to 30.
@@ -115,6 +117,8 @@ class Recipe(Training):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.network.startswith(("hf-hub:", "local-dir:")):
+            raise MisuseError(f"network={self.network}: take a name of timm, and pass the file as --set weights=FILE.")
         if not 0 < self.crop_scale <= 1:
             raise MisuseError(f"crop_scale={self.crop_scale}: expected more than 0 and at most 1.")
         if not 0 <= self.randaugment_magnitude <= 30:
