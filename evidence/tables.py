@@ -36,6 +36,7 @@ def write_tables() -> Path:
         "perf-metrics_retrieval": _perf,
         "perf-metrics_geo": _perf,
         "perf-store": _perf,
+        "perf-training_gpu": _gpu,
         "perf-sound": _perf,
     }
     parts = ["# Results\n\nMade by `make evidence` and `make perf` from `docs/results/*.json`; do not edit.\n"]
@@ -182,8 +183,8 @@ def _scratch(name: str, result: dict[str, Any]) -> str:
     slowest = max(world["of_3_minutes"] for world in worlds)
     return (
         "## A network from scratch (simulated)\n\n"
-        f"Worlds `folder`, size small: top-1 of ResNet-10-T at 64 px after {result['epochs']} epochs (recipe `scratch`) "
-        f"beside `linear` on random features of Lite0 at 64 px. The slowest fit took {slowest} of three minutes on two "
+        f"Worlds `folder`, size small: top-1 of ResNet-10-T at 64 px after {result['epochs']} epochs "
+        f"(recipe `scratch`) beside `linear` on random features of Lite0 at 64 px. The slowest fit took {slowest} of three minutes on two "
         f"cores, photos packed and test answered. Ahead by {_difference(ahead)} over worlds.\n\n"
         + _table(["seed", "test photos", "from scratch", "linear on random features"], rows)
     )
@@ -264,6 +265,19 @@ def _soundscapes(name: str, result: dict[str, Any]) -> str:
 def _difference(values: np.ndarray) -> str:
     found = interval(float(values.mean()), values, bounds=(-1.0, 1.0))
     return _percent((float(values.mean()), found.low, found.high))
+
+
+def _gpu(name: str, result: dict[str, Any]) -> str:
+    text = (
+        f"## Speed: training on a GPU\n\nPhotos per second on one {result['device']} (torch {result['torch']}, bf16, "
+        "AdamW, 224 px); each run has the plain loops, on inputs that never leave the device, beside it.\n\n"
+    )
+    for run in result["runs"]:
+        for network, rates in run["photos_per_s"].items():
+            peer = rates["plain compiled"]
+            rows = [[loop, f"{rate:,.0f}", f"{rate / peer:.0%}"] for loop, rate in rates.items()]
+            text += f"{network}; {run['engine']}:\n\n" + _table(["", "photos/s", "of plain compiled"], rows) + "\n"
+    return text
 
 
 def _perf(name: str, result: dict[str, Any]) -> str:
