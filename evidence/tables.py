@@ -184,8 +184,9 @@ def _scratch(name: str, result: dict[str, Any]) -> str:
     return (
         "## A network from scratch (simulated)\n\n"
         f"Worlds `folder`, size small: top-1 of ResNet-10-T at 64 px after {result['epochs']} epochs "
-        f"(recipe `scratch`) beside `linear` on random features of Lite0 at 64 px. The slowest fit took {slowest} of three minutes on two "
-        f"cores, photos packed and test answered. Ahead by {_difference(ahead)} over worlds.\n\n"
+        "(recipe `scratch`) beside `linear` on random features of Lite0 at 64 px. The slowest fit took "
+        f"{slowest} of three minutes on two cores, photos packed and test answered. Ahead by "
+        f"{_difference(ahead)} over worlds.\n\n"
         + _table(["seed", "test photos", "from scratch", "linear on random features"], rows)
     )
 
