@@ -10,7 +10,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
 from fieldmark.methods.combining import Combination, combine, cross_fitted
 from fieldmark.methods.openset import COMBINED, OpenSet, without_some_labels
-from fieldmark.methods.strangeness import SCORES
+from fieldmark.methods.strangeness import SCORES, residual
 from fieldmark.metrics.openset import known_roc_auc
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part, View
@@ -45,6 +45,25 @@ def test_each_score_can_be_named_and_is_what_the_predictions_carry(view, score):
     assert fitted.method.chosen == score
     assert predictions.unknown == pytest.approx(fitted.method.unknown_scores(fitted.arrays, view.test)[score])
     assert known_roc_auc(predictions.unknown, view.test.truth >= 0) > 0.5
+
+
+@pytest.mark.parametrize("classifier", ["linear", "centroid", "knn", "lda", "ridge"])
+def test_separated_unknown_items_are_stranger_by_every_score_whatever_the_logits_look_like(view, classifier):
+    fitted = OpenSet(score="all", classifier=classifier).fit(view)
+    values = fitted.method.unknown_scores(fitted.arrays, view.test)
+    areas = {name: known_roc_auc(score.astype(np.float64), view.test.truth >= 0) for name, score in values.items()}
+    assert min(areas.values()) > 0.5, areas
+    assert fitted.arrays["score.alpha"] > 0
+
+
+@pytest.mark.parametrize("classifier", ["linear", "lda"])
+def test_vim_is_matched_on_the_scaled_logits_that_it_is_added_to(view, classifier):
+    fitted = OpenSet(score="vim", classifier=classifier).fit(view)
+    scaled = fitted.method.scores(fitted.arrays, view.train) / fitted.arrays["temperature"]
+    outside = residual(view.train.features, fitted.arrays["score.origin"], fitted.arrays["score.left"])
+    largest = (scaled - scaled.mean(axis=1, keepdims=True)).max(axis=1)
+    assert fitted.arrays["temperature"] != 1
+    assert fitted.arrays["score.alpha"] * outside.mean() == pytest.approx(largest.mean(), rel=1e-4)
 
 
 def test_max_softmax_is_what_the_steps_temperature_and_max_softmax_say(view):

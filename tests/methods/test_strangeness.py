@@ -84,3 +84,16 @@ def test_blocks_change_nothing(monkeypatch):
     whole = strangeness.neighbor_distance(ITEMS, TRAIN, 3)
     monkeypatch.setattr(strangeness, "BLOCK_ITEMS", 7)
     assert strangeness.neighbor_distance(ITEMS, TRAIN, 3) == pytest.approx(whole, abs=1e-6)
+
+
+def test_sharp_answers_do_not_tie_in_max_softmax():
+    logits = np.array([[0, 40, 1], [0, 50, 1], [0, 60, 1]], dtype=np.float32)
+    found = strangeness.max_softmax(logits)
+    assert (np.diff(found) < 0).all() and (found > 0).all()
+
+
+def test_logits_around_zero_keep_the_probabilities_and_are_never_all_negative():
+    log_probability = LOGITS + strangeness.energy(LOGITS)[:, None]
+    centered = strangeness.around_zero(log_probability)
+    assert strangeness.max_softmax(centered) == pytest.approx(strangeness.max_softmax(LOGITS), rel=1e-5)
+    assert (centered.max(axis=1) >= 0).all()

@@ -15,7 +15,7 @@ from fieldmark.methods import METHODS
 from fieldmark.methods.base import Arrays, Fitted, Method, Need, features_of, truth_of
 from fieldmark.methods.combining import COMBINED, Combination, combine, cross_fitted
 from fieldmark.methods.linear import Linear
-from fieldmark.methods.strangeness import SCORES, Seen, learn, logit_origin
+from fieldmark.methods.strangeness import SCORES, Seen, around_zero, learn, logit_origin
 from fieldmark.metrics.openset import known_roc_auc
 from fieldmark.runs.predictions import Scale
 from fieldmark.settings import configure, parse_pairs
@@ -134,12 +134,13 @@ class OpenSet:
             temperature = Temperature().fit(predictions, truth_of(known.val), known.val.items).temperature
             arrays["temperature"] = np.array(temperature)
         names = (self.score,) if self.score in SCORES else tuple(SCORES)
-        learned = learn(names, features, truth, logits, _origin(head, features), self.k)
+        seen = _scaled(head.method, logits, arrays)
+        learned = learn(names, features, truth, seen, _origin(head, features), self.k)
         return head, arrays | {LEARNED + name: values for name, values in learned.items()}
 
     def _scores(self, arrays: Arrays, part: Part, names: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
-        logits = self.scores(arrays, part) / arrays["temperature"]
-        seen = Seen(logits, features_of(part), _under(LEARNED, arrays))
+        logits = self.scores(arrays, part)
+        seen = Seen(_scaled(self.head(), logits, arrays), features_of(part), _under(LEARNED, arrays))
         return {name: SCORES[name](seen) for name in names}
 
     def _all_scores(self, arrays: Arrays, part: Part) -> dict[str, NDArray[np.float64]]:
@@ -218,6 +219,13 @@ def _origin(head: Fitted, features: NDArray[np.float32]) -> NDArray[np.float64]:
         return np.asarray(features.mean(axis=0, dtype=np.float64))
     weights = head.arrays["weights"][:-1].astype(np.float64) / head.arrays["spread"][:, None]
     return logit_origin(weights.T, head.arrays["weights"][-1] - head.arrays["mean"] @ weights)
+
+
+def _scaled(head: Method, logits: NDArray[np.float32], arrays: Arrays) -> NDArray[Any]:
+    """Logits as every score sees them, of train as of any item asked about: those of calibrated probabilities."""
+    # The energy of log-probabilities is the same for all items, so that it would tell of nothing but the temperature.
+    plain = around_zero(logits) if head.scale == "log_probability" else logits
+    return np.asarray(plain / arrays["temperature"])
 
 
 def _settings(method: Method) -> str:

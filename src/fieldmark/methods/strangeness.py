@@ -25,7 +25,10 @@ def max_softmax(logits: Array) -> Floats:
     >>> max_softmax(np.array([[0.0, 0.0], [0.0, 50.0]])).round(3)
     array([0.5, 0. ])
     """
-    return np.asarray(1 - np.exp(logits.max(axis=1) + energy(logits)))
+    rest = np.exp(logits - logits.max(axis=1, keepdims=True).astype(np.float64))
+    rest[np.arange(len(rest)), logits.argmax(axis=1)] = 0
+    beside = rest.sum(axis=1)  # 1 - p of sharp answers, which the difference would round to the same zero
+    return np.asarray(beside / (1 + beside))
 
 
 def max_logit(logits: Array) -> Floats:
@@ -128,6 +131,15 @@ def matched_scale(logits: Array, residuals: Array) -> float:
     return float(logits.max(axis=1).mean() / max(float(residuals.mean()), 1e-12))
 
 
+def around_zero(logits: Array) -> Floats:
+    """Logits of mean zero in each row, whose largest is never negative.
+
+    A classifier determines its logits up to a number per item; those of softmax regression come with mean zero, so
+    that nothing changes there. Log-probabilities are never positive, and would turn the sign of the alpha of ViM.
+    """
+    return np.asarray(logits - logits.mean(axis=1, keepdims=True, dtype=np.float64))
+
+
 def logit_origin(weights: Array, bias: Array) -> Floats:
     """The point from which logits weights @ x + bias look as if they had no bias: -pinv(weights) bias."""
     return np.asarray(-np.linalg.pinv(weights.astype(np.float64)) @ bias)
@@ -158,7 +170,7 @@ SCORES: dict[str, Callable[[Seen], Floats]] = {
 def learn(
     names: tuple[str, ...], features: Array, truth: Array, logits: Array, origin: Array, k: int
 ) -> dict[str, Array]:
-    """What the named scores must keep of the training items."""
+    """What the named scores must keep of the training items; logits scaled as those that the scores will see."""
     kept: dict[str, Array] = {}
     if "nearest-mean" in names:
         kept["means"] = class_means(features, truth).astype(np.float32)
@@ -171,7 +183,8 @@ def learn(
         # The paper takes 512 directions of about 1,000; with few training items they would hold everything.
         dimension = min(512, features.shape[1] // 2, max((len(features) - 1) // 2, 1))
         left = complement(features, origin, dimension)
-        alpha = matched_scale(logits, residual(features, origin, left))
+        # Logits that are all alike say nothing: any alpha above zero leaves the residual.
+        alpha = matched_scale(around_zero(logits), residual(features, origin, left)) or 1.0
         kept |= {"origin": origin.astype(np.float32), "left": left.astype(np.float32), "alpha": np.array(alpha)}
     return kept
 
