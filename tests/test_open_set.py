@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,15 @@ from fieldmark.cli.main import app
 from fieldmark.methods.strangeness import SCORES
 from fieldmark.reports.loading import load_context
 from fieldmark.reports.sections import SECTIONS
-from fieldmark.reports.sections.costs import CHEAPEST, LIKELIEST, cost_curve, costs_of, decisions
+from fieldmark.reports.sections.costs import (
+    CHEAPEST,
+    LIKELIEST,
+    cost_curve,
+    costliest,
+    costs_of,
+    decisions,
+    rule_and_prices,
+)
 from fieldmark.reports.sections.unknown import operating_point, roc_curve, strangeness, taken_for
 from fieldmark.runs.predictions import read_predictions
 from fieldmark.steps.costs import Prices
@@ -151,6 +160,29 @@ def test_the_page_of_costs_agrees_with_the_scorecard_and_never_dips_below_what_i
     assert (np.diff(curve.cost[LIKELIEST]) >= -1e-9).all()  # the same answers, dearer and dearer
     html = SECTIONS["costs"].render(context)
     assert "Dangerous confusions that remain" in html and "<svg" in html
+
+
+def test_the_page_of_costs_takes_the_prices_of_the_run_where_the_rule_is_that_of_the_task(root, tmp_path):
+    fieldmark.fit("fungitastic/cost-poison", root, "min-cost", tmp_path / "run", settings=LITTLE | {"c_p": 10})
+    context = load_context([tmp_path / "run"])
+    assert rule_and_prices(context) == ("poison", Prices(c_p=10))
+    assert costs_of(context).wrong.max() == 10
+
+
+def test_the_costliest_confusions_of_a_table_of_prices_stand_on_the_page_with_photos(make_release, tmp_path):
+    prices = tmp_path / "prices.csv"
+    prices.write_text("true,predicted,cost\nRubra vera,Alba alba,50\nRubra vera,Alba nigra,7\n")
+    fieldmark.fit("folder", make_release(), "min-cost", tmp_path / "run", settings=LITTLE | {"cost": str(prices)})
+    context = load_context([tmp_path / "run"])
+    costs = costs_of(context)
+    # Whatever the run answers, here are mistakes: every item is taken for the next label.
+    wrong = ((context.truth + 1) % len(context.labels)).astype(np.int32)
+    context = replace(context, predictions=replace(context.predictions, answers=wrong))
+    paid = costliest(context, costs)
+    assert sum(one.together for one in paid) == pytest.approx(costs.matrix[context.truth, wrong].sum())
+    assert [one.together for one in paid] == sorted((one.together for one in paid), reverse=True)
+    html = SECTIONS["costs"].render(context)
+    assert "Costliest confusions that remain" in html and html.count('<li class="pair') == min(len(paid), 6)
 
 
 def test_a_run_that_never_answers_unknown_is_priced_all_the_same(root, tmp_path):

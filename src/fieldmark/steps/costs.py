@@ -98,6 +98,11 @@ class Costs:
         np.fill_diagonal(full, self.right[self.kind])
         return full
 
+    def at(self, truth: int, answer: int) -> float:
+        """What an answer costs where a label is the truth."""
+        kind = self.kind[truth]
+        return float(self.right[kind] if truth == answer else self.wrong[kind, self.kind[answer]])
+
     def expected(self, probabilities: NDArray[Any]) -> Floats:
         """The expected cost of each answer: sum over labels y of P(y) W[y, answer], one column per answer."""
         together = np.zeros((len(probabilities), len(self.wrong)))

@@ -20,15 +20,16 @@ from fieldmark.reports.estimates import Share, share
 from fieldmark.reports.markup import render
 from fieldmark.reports.plots import BLUE, GREEN, MUTED, ORANGE, draw, stacked
 from fieldmark.reports.section import Context
-from fieldmark.reports.sections.confusions import all_pairs, photos_of
+from fieldmark.reports.sections.confusions import UNKNOWN_SPECIES, Pair, all_pairs, photos_of
 from fieldmark.scoring import Score
 from fieldmark.stats.comparison import compare
 from fieldmark.stats.concentrated import cost_interval
 from fieldmark.stats.intervals import pseudo_values
 from fieldmark.steps.costs import POISON_RULES, RULES, Costs, Prices, costs_by_rule, rule_of
+from fieldmark.steps.min_cost import TASK
 from fieldmark.worlds.fungitastic_posterior import ClassPosterior, open_posterior
 
-DANGEROUS_SHOWN = 6
+DANGEROUS_SHOWN, CONFUSIONS_LISTED = 6, 12
 LIKELIEST, CHEAPEST, AS_RUN = "the likeliest label", "least expected cost", "as the run answers"
 # For rules with one price that matters: its name, and the prices to try.
 PRICE_OF = {"poison": "c_p", "fungiclef-3": "c_p", "unknown": "c_u", "unknown-organizers": "c_u"}
@@ -48,6 +49,18 @@ class Decision:
     title: str
     cost: Score
     right: Share
+
+
+@dataclass(frozen=True)
+class Paid:
+    """A confusion that remains, and what each of its items costs."""
+
+    pair: Pair
+    each: float
+
+    @property
+    def together(self) -> float:
+        return self.each * self.pair.items
 
 
 @dataclass(frozen=True)
@@ -74,9 +87,12 @@ class CostSection:
         costs = costs_of(context)
         assert costs is not None  # applies() said so
         found = decisions(context, costs)
-        rule, prices = _rule_of(context)
+        rule, prices = rule_and_prices(context)
         curve = cost_curve(context, rule, prices) if rule in PRICE_OF else None
         pairs = [pair for pair in all_pairs(context) if pair.dangerous] if rule in POISON_RULES else []
+        paid = costliest(context, costs)
+        if rule not in POISON_RULES:  # a table of one's own, or unknown: the price alone says what is grave
+            pairs = [one.pair for one in paid]
         return render(
             "sections/costs.html.j2",
             context=context,
@@ -87,6 +103,8 @@ class CostSection:
             explained=None if curve is None else EXPLAINED[curve.price],
             bound=_bound(context, rule, prices) if rule in RULES else None,
             about_poison=rule in POISON_RULES,
+            paid=paid[:CONFUSIONS_LISTED],
+            n_paid=len(paid),
             pairs=[(pair, photos_of(context, pair)) for pair in pairs[:DANGEROUS_SHOWN]],
             n_dangerous=sum(pair.items for pair in pairs),
             n_pairs=len(pairs),
@@ -99,7 +117,7 @@ def costs_of(context: Context) -> Costs | None:
     for step in context.first.run.steps:
         if step.get("step") == "min-cost" and step.get("costs"):
             return Costs.from_data(step["costs"])
-    rule, prices = _rule_of(context)
+    rule, prices = rule_and_prices(context)
     return costs_by_rule(rule, _labels(context), _dangerous(context), prices) if rule in RULES else None
 
 
@@ -115,6 +133,14 @@ def decisions(context: Context, costs: Costs) -> list[Decision]:
         Decision(title, _mean_cost(context, costs, given), share(given == codes, context.unit))
         for title, given in shown.items()
     ]
+
+
+def costliest(context: Context, costs: Costs) -> list[Paid]:
+    """The confusions that cost anything, the dearest in all first; whatever made the matrix, a rule or a table."""
+    code_of = {**costs.labels.code_of, UNKNOWN_SPECIES: len(context.labels)}
+    pairs = all_pairs(context)
+    paid = [Paid(pair, costs.at(code_of[pair.truth], code_of[pair.answer])) for pair in pairs]
+    return sorted((one for one in paid if one.each > 0), key=lambda one: (-one.together, -one.each))
 
 
 def cost_curve(context: Context, rule: str, prices: Prices) -> Curve:
@@ -141,15 +167,18 @@ def cost_curve(context: Context, rule: str, prices: Prices) -> Curve:
     )
 
 
-def _rule_of(context: Context) -> tuple[str, Prices]:
-    """The rule by which the run answers, else that of the task; an empty name where there is none."""
+def rule_and_prices(context: Context) -> tuple[str, Prices]:
+    """The rule and the prices by which the run answers, else those of the task; no name where there is none."""
+    rule, prices = TASK, Prices()
     for step in context.first.run.steps:
-        if step.get("step") == "min-cost" and step["cost"] != "task":
-            return step["cost"], Prices(*(step[name] for name in ("c_p", "c_e", "c_u", "c_k")))
+        if step.get("step") == "min-cost":
+            rule, prices = step["cost"], Prices(*(step[name] for name in ("c_p", "c_e", "c_u", "c_k")))
+    if rule != TASK:
+        return rule, prices
     try:
-        return rule_of(context.task), Prices()
+        return rule_of(context.task), prices
     except MisuseError:
-        return "", Prices()
+        return "", prices
 
 
 def _labels(context: Context) -> Labels:
