@@ -24,6 +24,10 @@ STEPS: Registry[type[Step]] = Registry(
             "a temperature for each month, habitat, ... drawn towards the common one",
         ),
         "max-softmax": ("fieldmark.steps.max_softmax:MaxSoftmax", "strange is what no class is likely for"),
+        "unknown-score": (
+            "fieldmark.steps.unknown_score:UnknownScore",
+            "strange by energy, highest logit, entropy or max softmax: from logits alone",
+        ),
         "unknown-probability": (
             "fieldmark.steps.unknown_probability:UnknownProbability",
             "a probability of unknown from the score of strangeness",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.runs.predictions import Predictions
+from fieldmark.steps.unknown_score import UnknownScore
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class MaxSoftmax:
     """Calls an item the stranger, the lower the probability of its likeliest class.
 
     Hendrycks and Gimpel, "A baseline for detecting misclassified and out-of-distribution examples" (2017). It scores
-    strangeness and decides nothing: the answers stay as they are.
+    strangeness and decides nothing: the answers stay as they are. The same as `unknown-score:score=max-softmax`.
     """
 
     name: ClassVar[str] = "max-softmax"
@@ -25,4 +26,4 @@ class MaxSoftmax:
         return self
 
     def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
-        return replace(predictions, unknown=1 - predictions.probabilities().max(axis=1))
+        return UnknownScore(self.name).apply(predictions, items)
