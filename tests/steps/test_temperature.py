@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import polars as pl
 import pytest
 
 from fieldmark.labels import Labels
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.predictions import Predictions, log_softmax
 from fieldmark.steps import step_from_data, step_to_data
-from fieldmark.steps.temperature import Temperature
+from fieldmark.steps.temperature import LARGEST, SMALLEST, LogLoss, Temperature
 
 LABELS, ITEMS = Labels(tuple("abcde")), pl.DataFrame()
 
@@ -61,3 +63,42 @@ def test_a_fitted_step_is_plain_data():
     data = step_to_data(Temperature(1.7))
     assert data == {"step": "temperature", "temperature": 1.7}
     assert step_from_data(data) == Temperature(1.7)
+
+
+def by_bisection(scores: np.ndarray, truth: np.ndarray, weight: np.ndarray) -> float:
+    """The same minimum the long way: bisection of the slope, all items at once, in double precision."""
+    centered = scores.astype(np.float64) - scores[np.arange(len(truth)), truth].astype(np.float64)[:, None]
+    spread = 1 / (weight.sum() + 1) / scores.shape[1]
+    low, high = np.log(SMALLEST), np.log(LARGEST)
+    for _ in range(60):
+        middle = (low + high) / 2
+        probability = np.exp(log_softmax(np.exp(middle) * centered))
+        if (weight[:, None] * (probability - spread) * centered).sum() > 0:
+            high = middle
+        else:
+            low = middle
+    return float(np.exp(-(low + high) / 2))
+
+
+@pytest.mark.parametrize("size", [1e-2, 1.0, 300.0])
+@pytest.mark.parametrize("errors", [0.0, 0.3, 1.0])
+def test_the_temperature_is_that_of_plain_bisection(size, errors):
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 40, 2500).astype(np.int32)
+    logits = rng.normal(0, 1, (2500, 40))
+    logits[np.arange(2500), truth] += 6 * (rng.random(2500) >= errors)
+    scores = (size * logits + 20).astype(np.float32)
+    for weight in (np.ones(2500), (np.arange(2500) < 9) + 0.01, (np.arange(2500) < 9) * 1.0):
+        found = LogLoss(scores, truth).best_temperature(weight)
+        assert found == pytest.approx(by_bisection(scores, truth, weight), rel=1e-5)
+
+
+def test_memory_does_not_grow_with_items_times_classes():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(0, 1, (20_000, 300)).astype(np.float32)
+    truth = scores.argmax(axis=1).astype(np.int32)
+    predictions = Predictions(tuple(map(str, range(len(truth)))), Labels(tuple(map(str, range(300)))), scores, "logit")
+    tracemalloc.start()
+    Temperature().fit(predictions, truth, ITEMS)
+    assert tracemalloc.get_traced_memory()[1] < scores.nbytes / 2
+    tracemalloc.stop()

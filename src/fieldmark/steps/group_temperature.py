@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
-from fieldmark.runs.predictions import Predictions, log_softmax
-from fieldmark.steps.temperature import best_temperature
+from fieldmark.runs.predictions import Predictions
+from fieldmark.steps.temperature import LogLoss, scaled
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class GroupTemperature:
         if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
             return self  # scores that only rank, or that say nothing, have no temperature
         groups = self._groups(val, items)
-        everything = np.ones(len(truth))
+        loss = LogLoss(val.scores, truth)
+        common = loss.best_temperature(np.ones(len(truth)))
         found = {}
         for group in sorted({name for name in groups if name is not None}):
             own = np.array([name == group for name in groups], dtype=np.float64)
-            found[group] = best_temperature(val.scores, truth, own + self.borrowed / len(truth))
-        common = best_temperature(val.scores, truth, everything)
+            found[group] = loss.best_temperature(own + self.borrowed / len(truth), start=common)
         return replace(self, temperature=common, temperatures=found)
 
     def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
@@ -57,8 +57,7 @@ class GroupTemperature:
             return predictions
         groups = self._groups(predictions, items)
         by_item = np.array([self.temperatures.get(group or "", self.temperature) for group in groups])
-        scores = log_softmax(predictions.scores.astype(np.float64) / by_item[:, None])
-        return predictions.with_scores(scores, "log_probability")
+        return predictions.with_scores(scaled(predictions.scores, by_item), "log_probability")
 
     def _groups(self, predictions: Predictions, items: pl.DataFrame) -> list[str | None]:
         """The group of each predicted item, None where the column is empty."""

@@ -14,6 +14,10 @@ from fieldmark.runs.predictions import Predictions, log_softmax
 
 # 1 / temperature is sought between these; beyond them the scores carry no information worth sharpening.
 SMALLEST, LARGEST = 1e-3, 1e4
+# How closely the temperature is found, relative to itself.
+PRECISION = 1e-7
+# Items whose logits are held in double precision, or copied, at once.
+BLOCK_ITEMS = 1024
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,8 @@ class Temperature:
     """Divides logits by one number so that confidence on val is neither too high nor too low.
 
     Guo et al., "On calibration of modern neural networks" (2017). The temperature minimizes the log loss on val, which
-    is convex in 1 / temperature, so bisection of its slope finds the minimum. The ranking of labels stays as it is.
+    is convex in 1 / temperature, so that Newton's steps on its slope, kept within bounds, find the minimum. The ranking
+    of labels stays as it is.
 
     To the n items of val one is added that could be anything: the share 1 / (n + 1) of each target is spread over all
     labels. Without it, a val without a single error would ask for infinite confidence.
@@ -35,30 +40,71 @@ class Temperature:
             raise MisuseError("A temperature is for one label per item; where several may hold, take --step presence.")
         if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
             return self  # scores that only rank, or that say nothing, have no temperature
-        return replace(self, temperature=best_temperature(val.scores, truth, np.ones(len(truth))))
+        return replace(self, temperature=LogLoss(val.scores, truth).best_temperature(np.ones(len(truth))))
 
     def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
         if predictions.scale == "score":
             return predictions
-        scores = log_softmax(predictions.scores.astype(np.float64) / self.temperature)
-        return predictions.with_scores(scores.astype(np.float32), "log_probability")
+        temperature = np.full(len(predictions.items), self.temperature)
+        return predictions.with_scores(scaled(predictions.scores, temperature), "log_probability")
 
 
-def best_temperature(scores: NDArray[np.float32], truth: NDArray[np.int32], weight: NDArray[np.float64]) -> float:
-    """The temperature of lowest log loss, by bisection of its slope; each item counts by its weight.
+class LogLoss:
+    """The log loss on val as a function of b = 1 / temperature, a block of items at a time.
 
-    With logits z centered on the true label, the slope of the loss in b = 1 / temperature is the sum over items of
-    weight * sum_c (softmax(b z)_c - spread) z_c, which grows with b.
+    With logits z, the slope in b is the sum over items of weight * (sum_c softmax(b z)_c z_c - z_true), and a little
+    for the item that could be anything; it grows with b, by the variance of z under softmax(b z). Exponentials are
+    taken in single precision, sums over items in double.
     """
-    rows = np.arange(len(truth))
-    centered = scores.astype(np.float64) - scores[rows, truth].astype(np.float64)[:, None]
-    spread = 1 / (weight.sum() + 1) / scores.shape[1]
-    low, high = np.log(SMALLEST), np.log(LARGEST)
-    for _ in range(60):
-        middle = (low + high) / 2
-        probability = np.exp(log_softmax(np.exp(middle) * centered))
-        if (weight[:, None] * (probability - spread) * centered).sum() > 0:
-            high = middle
-        else:
-            low = middle
-    return float(np.exp(-(low + high) / 2))
+
+    def __init__(self, scores: NDArray[np.float32], truth: NDArray[np.int32]) -> None:
+        self._scores = scores
+        self._highest = scores.max(axis=1, keepdims=True)
+        rows = np.arange(len(truth))
+        self._true = scores[rows, truth].astype(np.float64) - self._highest[:, 0]
+        self._mean = scores.mean(axis=1, dtype=np.float64) - self._highest[:, 0]
+
+    def best_temperature(self, weight: NDArray[np.float64], start: float = 1.0) -> float:
+        """The temperature of lowest loss where each item counts by its weight; `start` is where to look first."""
+        rows = np.flatnonzero(weight)
+        low, high, sharpness, before = SMALLEST, LARGEST, 1 / start, np.inf
+        while high / low > 1 + PRECISION:
+            slope, curvature = self._slope(sharpness, weight, rows)
+            if slope > 0:
+                high = sharpness
+            else:
+                low = sharpness
+            following = sharpness - slope / curvature if curvature > 0 else 0.0
+            if not low < following < high or abs(slope) > before / 2:
+                following = float(np.sqrt(low * high))  # Newton's step leads out or gains little: halve what is left
+            elif abs(following / sharpness - 1) < PRECISION:
+                return 1 / following
+            sharpness, before = following, abs(slope)
+        return float(1 / np.sqrt(low * high))
+
+    def _slope(self, sharpness: float, weight: NDArray[np.float64], rows: NDArray[np.int64]) -> tuple[float, float]:
+        """The slope of the loss, and its curvature."""
+        anything = 1 / (weight.sum() + 1)
+        slope = curvature = 0.0
+        for first in range(0, len(rows), BLOCK_ITEMS):
+            block = rows[first : first + BLOCK_ITEMS]
+            logits = self._scores[block] - self._highest[block]
+            share = np.exp(np.float32(sharpness) * logits)
+            total = share.sum(axis=1, dtype=np.float64)
+            share *= logits
+            mean = share.sum(axis=1, dtype=np.float64) / total
+            share *= logits
+            squared = share.sum(axis=1, dtype=np.float64) / total
+            true, average = self._true[block], self._mean[block]
+            slope += float(weight[block] @ (mean - true - anything * (average - true)))
+            curvature += float(weight[block] @ np.maximum(squared - mean**2, 0))
+        return slope, curvature
+
+
+def scaled(scores: NDArray[np.float32], temperature: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The log-probabilities of logits divided by the temperature of each item."""
+    made = np.empty(scores.shape, dtype=np.float32)
+    for start in range(0, len(scores), BLOCK_ITEMS):
+        rows = slice(start, start + BLOCK_ITEMS)
+        made[rows] = log_softmax(scores[rows].astype(np.float64) / temperature[rows, None])
+    return made
