@@ -306,3 +306,11 @@ def test_em_gives_a_photo_between_two_species_to_the_more_frequent_one_only_wher
 def test_impossible_settings_are_refused(make, sentence):
     with pytest.raises(MisuseError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize("vote", ["weighted", "majority"])
+def test_the_nearest_item_is_told_from_one_that_is_hardly_farther(vote):
+    # Two directions that half precision cannot tell apart, each asked about.
+    near = np.array([[1.0, 0.3], [1.0, 0.3 + 5e-5]], dtype=np.float32)
+    fitted = NearestNeighbors(k=1, vote=vote).fit(view(part(near, [1, 0])))
+    assert fitted.predict(part(np.array([[1.0, 0.2], [1.0, 0.4]]), None), LABELS).top(1)[:, 0].tolist() == [1, 0]

@@ -61,8 +61,8 @@ class NearestNeighbors:
         # By label, so that the first of equals is the one of the label listed first.
         order = np.argsort(truth_of(view.train), kind="stable")
         known = with_lengths(features_of(view.train), self.lengths)[order]
-        stored = known.astype(np.float16) if self.lengths == "unit" else known
-        learned = {"features": stored, "labels": truth_of(view.train)[order], "n_labels": np.array(len(view.labels))}
+        # In single precision: rounded ones would change which item is the nearest.
+        learned = {"features": known, "labels": truth_of(view.train)[order], "n_labels": np.array(len(view.labels))}
         return Fitted(self, learned)
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
@@ -72,7 +72,7 @@ class NearestNeighbors:
         return np.concatenate(found) if found else np.zeros((0, n_labels), dtype=np.float32)
 
     def _similarity(self, arrays: Arrays, part: Part) -> Iterator[NDArray[np.float32]]:
-        known = arrays["features"].astype(np.float32)
+        known = arrays["features"].astype(np.float32, copy=False)
         asked = with_lengths(features_of(part), self.lengths)
         for start in range(0, len(asked), BLOCK_ITEMS):
             yield asked[start : start + BLOCK_ITEMS] @ known.T
