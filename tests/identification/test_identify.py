@@ -129,6 +129,13 @@ def test_where_a_bird_cannot_be_it_is_not_heard(tmp_path, concert):
     assert {found.label for found in there.windows} < {found.label for found in everywhere.windows}
 
 
+def test_what_the_place_rules_out_is_not_listed_however_low_the_line(tmp_path):
+    path = tmp_path / "short.wav"
+    path.write_bytes(encoded(tone(1, 48_000), 48_000))
+    there = fieldmark.identify(path, "birdnet", at_least=0.0, context=Context(lat=-75.0, lon=0.0))
+    assert len(there.windows) < 1000 and there.windows
+
+
 def detection(label: str, start: float, score: float = 0.5) -> Detection:
     return Detection(label, f"{label} {label}", None, score, start, start + 5)
 

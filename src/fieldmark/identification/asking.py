@@ -128,7 +128,8 @@ def _ask_birdnet(path: Path, at_least: float, context: Context) -> Timeline:
             logits = network(np.stack([fill(window, length, network.padding) for window in batch]))["logits"]
             for chances in np.where(expected, 1 / (1 + np.exp(-logits)), 0):
                 start = number * network.window_s
-                for place in np.argsort(-chances, kind="stable")[: int((chances >= at_least).sum())]:
+                heard = int(((chances >= at_least) & (chances > 0)).sum())
+                for place in np.argsort(-chances, kind="stable")[:heard]:
                     species, common = network.species[place]
                     end = min(start + network.window_s, seconds)
                     found.append(Detection(species, species, common, round(float(chances[place]), 6), start, end))
