@@ -109,3 +109,15 @@ def test_the_same_draws_give_the_same_picture_and_evaluation_draws_nothing(media
     assert picture(0).shape == (8, 1, 16, 26)
     assert (picture(0) == picture(0)).all() and (picture(0) != picture(1)).any()
     assert (picture(None) == picture(None)).all()
+
+
+def test_gain_makes_a_voice_stand_out_of_its_background_and_alone_it_changes_nothing():
+    voice, background = (torch.from_numpy(song(1, RATE, hz=hz, seed=1)[None]).float() for hz in (800, 2400))
+    none = torch.zeros_like(voice)
+
+    def picture(gain: float, loudness: float) -> torch.Tensor:
+        fixed = {"mask_time": 0.0, "mask_bands": 0.0, "background_db": (loudness, loudness)}
+        return SoundTransform(HOW, "cpu", **fixed)([gain * voice, none, background], draws(1))
+
+    assert picture(0.3, -30) == pytest.approx(picture(1.0, -30), abs=1e-3)
+    assert (picture(1.0, 5) - picture(1.0, -30)).abs().max() > 0.1

@@ -240,6 +240,9 @@ def choirs(n_clips: int, number: int, seed: int) -> NDArray[np.int64]:
 class SoundTransform:
     """Mixes, shifts and pictures sounds on the device.
 
+    Gain is drawn for second voices and backgrounds, beside the first voice. One gain for all of a window would change
+    nothing: every picture is scaled to 0..1.
+
     Args:
         settings: The spectrogram.
         device: Where.
