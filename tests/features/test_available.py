@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from fieldmark.cli.main import app
 from fieldmark.features.available import KNOWN, available_backbones
 from fieldmark.features.hub import cached_files, hub_answers
+from fieldmark.training.recipe import read_recipe, shipped_recipes
 
 
 @pytest.fixture
@@ -71,3 +72,8 @@ def test_a_repository_that_is_not_there_has_no_files_and_offline_means_offline(c
     assert hub_answers.__wrapped__() is False
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
     assert hub_answers.__wrapped__() is True
+
+
+def test_every_network_of_the_recipes_of_table_4_is_listed():
+    wanted = {read_recipe(name)["network"] for name in shipped_recipes() if name.startswith("fungitastic-")}
+    assert wanted <= {known.name for known in KNOWN}

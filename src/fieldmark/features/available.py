@@ -44,9 +44,12 @@ KNOWN = (
             "tf_efficientnet_b3.ap_in1k": "EfficientNet-B3",
             "tf_efficientnetv2_b3.in21k_ft_in1k": "EfficientNet-v2-B3",
             "convnext_base.fb_in1k": "ConvNeXt-Base",
-            "vit_base_patch16_384.augreg_in21k_ft_in1k": "ViT-Base/16",
-            "swin_base_patch4_window12_384.ms_in22k_ft_in1k": "Swin-Base",
-            "beit_base_patch16_384.in22k_ft_in22k_in1k": "BEiT-Base/16",
+            "vit_base_patch16_224.augreg_in21k_ft_in1k": "ViT-Base/16 at 224 px",
+            "vit_base_patch16_384.augreg_in21k_ft_in1k": "ViT-Base/16 at 384 px",
+            "swin_base_patch4_window7_224.ms_in22k_ft_in1k": "Swin-Base at 224 px",
+            "swin_base_patch4_window12_384.ms_in22k_ft_in1k": "Swin-Base at 384 px",
+            "beit_base_patch16_224.in22k_ft_in22k_in1k": "BEiT-Base/16 at 224 px",
+            "beit_base_patch16_384.in22k_ft_in22k_in1k": "BEiT-Base/16 at 384 px",
         }.items()
     ),
 )

