@@ -20,12 +20,11 @@ from evidence.results import real_data
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
 from fieldmark.features.settings import FeatureSettings
-from fieldmark.fitting import _supply
+from fieldmark.fitting import with_features
 from fieldmark.labels import UNKNOWN_NAME, Labels
 from fieldmark.methods.base import features_of
 from fieldmark.methods.openset import OpenSet
 from fieldmark.metrics.openset import known_roc_auc, known_roc_auc_without_each_unit
-from fieldmark.models import FeatureSource
 from fieldmark.stats.comparison import compare
 from fieldmark.stats.intervals import pseudo_values
 from fieldmark.taxonomy import Taxonomy
@@ -83,7 +82,7 @@ def _birds() -> dict[str, Any] | None:
     if data is None:
         return None
     folder = open_benchmark(BENCHMARKS["folder"], open_dataset("folder", data))
-    supplied = _supply(folder, FeatureSource(FeatureSettings(size=160)))
+    supplied = with_features(folder, FeatureSettings(size=160))
     opened = with_unknown_species(folder, supplied)
     rows: dict[str, Any] = {"simulated": False, "species": len(opened.view.labels), "chosen": {}}
     for choose in CHOICES:
