@@ -122,7 +122,7 @@ def fit(
             asked = Asked(declared.task, view.labels, opened.dataset.taxa)
             fitted, fitted_steps, val_predictions = _fit(configured, unfitted, replace(view, scratch=scratch), asked)
             final, trained_on = _final(fitted, view, opened.val_is_drawn)
-        external = [*_declared_external(configured, features), *external_data]
+        external = [*_declared_external(configured, features, *fitted_steps), *external_data]
         model = _model(method, final, fitted_steps, opened, features, trained_on, seed, external)
         run = _provenance(model, opened, source, data, seconds)
         predictions = {"val": val_predictions}
@@ -193,7 +193,7 @@ def _configure(
 
 
 def _declared_external(*sources: object) -> list[str]:
-    """What methods and features declare by themselves, in a tuple `external_data` (pre-trained weights)."""
+    """What methods, features and steps declare in a tuple `external_data` (pre-trained weights, a location model)."""
     return [sentence for source in sources for sentence in getattr(source, "external_data", ())]
 
 

@@ -49,6 +49,10 @@ STEPS: Registry[type[Step]] = Registry(
         "neighbors": ("fieldmark.steps.neighbors:Neighbors", "smoothing over the neighboring segments of a recording"),
         "site-prior": ("fieldmark.steps.group_prior:SitePrior", "what is to be expected at a site, from val"),
         "season-prior": ("fieldmark.steps.group_prior:SeasonPrior", "what is to be expected in a month, from val"),
+        "place-prior": (
+            "fieldmark.steps.place_prior:PlacePrior",
+            "what is to be expected at a place in a week, by BirdNET's location model",
+        ),
         "class-thresholds": (
             "fieldmark.steps.class_thresholds:ClassThresholds",
             "scores below the threshold of their label are dropped; for lists that people read",
