@@ -185,6 +185,17 @@ def test_the_costliest_confusions_of_a_table_of_prices_stand_on_the_page_with_ph
     assert "Costliest confusions that remain" in html and html.count('<li class="pair') == min(len(paid), 6)
 
 
+def test_what_the_confusions_cost_adds_up_to_what_the_run_costs(poison, root, tmp_path):
+    fieldmark.fit("fungitastic/cost-unknown", root, "min-cost", tmp_path / "run", settings=LITTLE)
+    for run in (poison, tmp_path / "run"):
+        context = load_context([run])
+        card = context.first.scorecard.metrics
+        mean = next(card[name].value for name in ("cost_poison", "cost_unknown") if name in card)
+        assert sum(one.together for one in costliest(context, costs_of(context))) / len(context.truth) == pytest.approx(
+            mean
+        )
+
+
 def test_a_run_that_never_answers_unknown_is_priced_all_the_same(root, tmp_path):
     fieldmark.fit("fungitastic/cost-unknown", root, "centroid", tmp_path / "run", settings=LITTLE)
     context = load_context([tmp_path / "run"])

@@ -81,9 +81,14 @@ class Confusions:
         )
 
 
-def all_pairs(context: Context) -> list[Pair]:
-    """Every pair of classes that was confused, most items first, the surest among equals."""
-    wrong = np.flatnonzero(~context.correct & (context.predicted != UNKNOWN))
+def all_pairs(context: Context, *, called_unknown: bool = False) -> list[Pair]:
+    """Every pair of classes that was confused, most items first, the surest among equals.
+
+    Args:
+        context: The run.
+        called_unknown: Whether known classes that were called unknown are among them.
+    """
+    wrong = np.flatnonzero(~context.correct & (called_unknown | (context.predicted != UNKNOWN)))
     # Unknown species (-1) come last, so that -1 finds them.
     totals = np.bincount(
         np.where(context.truth == UNKNOWN, len(context.labels), context.truth), minlength=len(context.labels) + 1
