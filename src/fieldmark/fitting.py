@@ -26,6 +26,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.datasets import open_dataset
@@ -252,12 +254,11 @@ def _fit(
     val = view.val if isinstance(method, OpenMethod) else view.val.of_known_labels()
     fitted = method.fit(replace(shown, val=val))
     predictions = fitted.predict(view.val, view.labels)
+    # Silence is an answer to a soundscape: steps see the items without any label too.
+    truth: NDArray[Any] = truth_of(view.val) if view.val.marks is None else view.val.marks.dense()
     fitted_steps: list[Step] = []
     for step in steps:
-        if view.val.marks is None:
-            fitted_steps.append(fit_step(step, predictions, truth_of(view.val), view.val.items, asked))
-        else:  # silence is an answer to a soundscape: steps see the items without any label too
-            fitted_steps.append(step.fit(predictions, view.val.marks.dense(), view.val.items))
+        fitted_steps.append(fit_step(step, predictions, truth, view.val.items, asked))
         predictions = fitted_steps[-1].apply(predictions, view.val.items)
     return fitted, tuple(fitted_steps), predictions
 

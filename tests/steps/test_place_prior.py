@@ -9,10 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+import fieldmark
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.datasets import open_dataset
 from fieldmark.errors import MisuseError
+from fieldmark.features.birdnet import BirdNet
 from fieldmark.labels import Labels
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.predictions import Predictions, read_predictions
 from fieldmark.steps import make_step, step_from_data, step_to_data
 from fieldmark.steps.base import Asked, fit_step
 from fieldmark.steps.place_prior import PlacePrior
@@ -85,3 +88,15 @@ def test_what_cannot_be_is_refused_in_one_sentence():
         PlacePrior().check(replace(TASK, inputs=("recording",)))
     with pytest.raises(MisuseError, match="floor"):
         PlacePrior(floor=0)
+
+
+def test_a_centroid_on_soundscapes_can_ask_and_the_run_declares_it(bird_world, tmp_path, monkeypatch):
+    birds = open_dataset("birdclef-2020", bird_world).taxa["species"].to_list()
+    known = BirdNet().species
+    # Simulated birds have no range: they take those of the first birds on BirdNET's list.
+    monkeypatch.setattr(BirdNet, "species", tuple((name, "") for name in birds) + known[len(birds) :])
+    steps = ["presence", "place-prior"]
+    result = fieldmark.fit("birdclef-2020", bird_world, "centroid", tmp_path / "run", steps=steps)
+    assert any("location model of BirdNET" in sentence for sentence in result.run.external_data)
+    stored = read_predictions(tmp_path / "run" / "predictions" / "test.parquet")
+    assert fieldmark.predict(tmp_path / "run", bird_world).scores == pytest.approx(stored.scores, abs=1e-4)

@@ -73,13 +73,16 @@ class OpenStep(Protocol):
 
 
 def fit_step(
-    step: Step, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame, asked: Asked | None = None
+    step: Step, val: Predictions, truth: NDArray[Any], items: pl.DataFrame, asked: Asked | None = None
 ) -> Step:
-    """Fits a step on val: on all of it where the step learns from the unknown, else on the items of known labels."""
+    """Fits a step on val: on all of it where the step learns from the unknown, else on the items of known labels.
+
+    Where any number of labels may hold, the truth is one mark per item and label, and no item is unknown.
+    """
     if isinstance(step, OpenStep):
         return step.fit_open(val, truth, items, asked)
     known = truth >= 0
-    if known.all():
+    if truth.ndim == 2 or known.all():
         return step.fit(val, truth, items)
     kept = [item for item, keep in zip(val.items, known, strict=True) if keep]
     return step.fit(val.select(kept), truth[known], items.filter(pl.Series(known)))
