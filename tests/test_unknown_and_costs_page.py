@@ -16,6 +16,8 @@ from tests.open_release import write_open_release
 
 PAGE = Path(__file__).parents[1] / "docs" / "unknown-and-costs.md"
 LITTLE = [part for pair in ("backbone=resnet10t", "weights=random", "size=32") for part in ("--set", pair)]
+SMALL_TRAINING = ("network=resnet10t", "weights=random", "size=32", "epochs=1", "batch=8")
+TRAINED = [part for setting in SMALL_TRAINING for part in ("--set", setting)]
 
 
 def test_every_command_of_the_page_runs(tmp_path, monkeypatch):
@@ -28,7 +30,8 @@ def test_every_command_of_the_page_runs(tmp_path, monkeypatch):
     ]
     assert len(commands) >= 8
     for command in commands:
-        result = CliRunner().invoke(app, command + (LITTLE if command[0] == "fit" else []))
+        little = TRAINED if "finetune" in command else LITTLE
+        result = CliRunner().invoke(app, command + (little if command[0] == "fit" else []))
         assert result.exit_code == 0, (command, result.output, result.exception)
 
 
