@@ -7,9 +7,13 @@ from datetime import timedelta
 import pytest
 
 import fieldmark
-from fieldmark.challenge.board import BASELINE, best_of_teams, board_metric, duel, make_board
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge.board import BASELINE, Entrant, best_of_teams, board_metric, duel, make_board
+from fieldmark.challenge.parts import score_parts, truth_files
+from fieldmark.challenge.scores import to_row
 from fieldmark.errors import MisuseError
 from fieldmark.scoring import Score
+from tests.challenge.chorus import BIRDS, write_run, write_soundscapes
 from tests.challenge.hosting import START, entrants
 
 SKILLS = {"spores": 0.9, "gills": 0.87, "caps": 0.3, "stems": 0.28}
@@ -96,3 +100,28 @@ def test_entries_on_other_units_are_not_compared_but_shown(entered, tmp_path):
 def test_an_unknown_metric_is_misuse(entered):
     with pytest.raises(MisuseError, match="Did you mean top_1"):
         make_board("folder", "public", entered, metric="top1")
+
+
+def test_a_run_of_equal_scores_does_not_win_on_soundscapes(tmp_path):
+    write_soundscapes(tmp_path, per_site=2)
+    honest = write_run(tmp_path / "honest.csv", tmp_path, skill=2.0, seed=1)
+    there = [line.split(";") for line in (tmp_path / "truth.csv").read_text().splitlines()]
+    intervals = sorted({(name, interval) for name, _, interval in there})
+    constant = tmp_path / "constant.csv"
+    constant.write_text(
+        "".join(f"{name};{interval};{bird};0.5\n" for name, interval in intervals for bird in BIRDS[:10])
+    )
+    entered = []
+    for place, run in enumerate((honest, constant)):
+        card = score_parts("birdclef-2020", run, truth_files(tmp_path))["public"]
+        entered.append(Entrant(str(place), run.stem, "", card, START))
+    assert entered[1].score("cmap").value > entered[0].score("cmap").value  # the official order of ties
+    board = make_board("birdclef-2020", "public", entered)
+    assert [row.entrant.team for row in board.ranked] == ["honest", "constant"]
+    assert to_row(1, "public", 1, entered[1].card).value == entered[1].score("cmap_expected").value
+
+
+def test_every_deciding_metric_is_one_of_the_benchmark():
+    for name in BENCHMARKS:
+        task = BENCHMARKS[name].task
+        assert task.deciding.name == (task.decides or task.metrics[0].name)

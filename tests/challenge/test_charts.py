@@ -101,12 +101,12 @@ def test_every_metric_can_be_written_and_drawn(name):
     ("benchmark", "printed"),
     [
         ("plantclef-2020", ["mrr", "mrr_rare"]),
-        ("birdclef-2020", ["cmap", "rmap"]),
+        ("birdclef-2020", ["cmap_expected", "rmap_expected"]),
         ("geolifeclef-2020", ["adaptive_top_30", "recall_at_30"]),
         ("snakeclef-2020", ["macro_f1_union"]),
         ("folder", ["macro_f1_all", "top_1"]),
     ],
 )
 def test_runs_are_shown_by_the_metrics_that_the_overviews_print(benchmark, printed):
-    declared = BENCHMARKS[benchmark].task.metrics
-    assert [metric.name for metric in figure_metrics(declared, declared[0])] == printed
+    task = BENCHMARKS[benchmark].task
+    assert [metric.name for metric in figure_metrics(task.metrics, task.deciding)] == printed

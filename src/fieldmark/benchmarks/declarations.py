@@ -105,6 +105,7 @@ class Task:
         sees: What a method may be shown at prediction time.
         unknown: Whether items may be of none of the known labels; truth and answers then say -1.
         by: Columns of the truth by whose values the metrics are shown as well (month, site, split).
+        decides: The metric that ranks the entries of a challenge, where the primary one could be gamed.
     """
 
     item: ItemKind
@@ -117,6 +118,12 @@ class Task:
     sees: tuple[Sees, ...] = ("item", "test set")
     unknown: bool = False
     by: tuple[str, ...] = ()
+    decides: str = ""
+
+    @property
+    def deciding(self) -> Metric:
+        """The metric that ranks the entries of a challenge: the one named by `decides`, or else the primary one."""
+        return next(metric for metric in self.metrics if self.decides in ("", metric.name))
 
 
 class Reported:

@@ -162,10 +162,11 @@ class Duel:
 
 
 def board_metric(benchmark: str, name: str | None = None) -> Metric:
-    """The declaration of a metric of a benchmark, of the primary one if none is named."""
-    declared = {metric.name: metric for metric in BENCHMARKS[benchmark].task.metrics}
+    """The declaration of a metric of a benchmark, of the one that decides if none is named."""
+    task = BENCHMARKS[benchmark].task
     if name is None:
-        return next(iter(declared.values()))
+        return task.deciding
+    declared = {metric.name: metric for metric in task.metrics}
     if name not in declared:
         raise MisuseError(f"{benchmark} has no metric {name!r}. {did_you_mean(name, declared)}")
     return declared[name]
@@ -195,7 +196,7 @@ def make_board(benchmark: str, part: str, entrants: Sequence[Entrant], *, metric
         benchmark: What they answer.
         part: The part of the truth their scorecards are about.
         entrants: The entries, one per team as a rule (`best_of_teams`).
-        metric: By which metric; the primary one if not given.
+        metric: By which metric; the one that decides if not given.
     """
     chosen = board_metric(benchmark, metric)
     order = sorted(entrants, key=lambda one: (-upward(one, chosen), one.accepted))

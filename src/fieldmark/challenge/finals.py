@@ -45,7 +45,7 @@ def final_submissions(session: Session, challenge: Challenge) -> list[Final]:
     by_team: dict[int, list[tuple[Submission, float]]] = {}
     for submission, value in session.execute(query):
         by_team.setdefault(submission.team_id, []).append((submission, value))
-    better = BENCHMARKS[challenge.benchmark].task.metrics[0].higher_is_better
+    better = BENCHMARKS[challenge.benchmark].task.deciding.higher_is_better
     finals: list[Final] = []
     for rows in by_team.values():
         chosen = [submission for submission, _ in rows if submission.selected]

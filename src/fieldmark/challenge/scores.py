@@ -20,17 +20,22 @@ from fieldmark.scoring import Score, Scorecard, scores_of
 
 
 def to_row(submission_id: int, part: str, revision: int, card: Scorecard) -> PartScore:
-    """A scorecard as a row; the primary metric comes first and must be a number (checked by the worker)."""
+    """A scorecard as a row; the metric that decides must be a number (checked by the worker)."""
     units = io.BytesIO()
     pl.DataFrame({"unit": card.unit_ids, **card.pseudo}).write_parquet(units, compression="zstd")
     return PartScore(
         submission_id=submission_id,
         part=part,
         revision=revision,
-        value=next(iter(card.metrics.values())).value,
+        value=deciding_value(card),
         card=card.to_json(),
         unit_values=units.getvalue(),
     )
+
+
+def deciding_value(card: Scorecard) -> float:
+    """The score that decides on the board."""
+    return card.metrics[BENCHMARKS[card.benchmark].task.deciding.name].value
 
 
 def to_scorecard(row: PartScore) -> Scorecard:
@@ -113,13 +118,13 @@ def released(session: Session, challenge: Challenge, submission: Submission) -> 
     of_team = [
         (run, card) for run, card in challenge_scores(session, challenge, PUBLIC) if run.team_id == submission.team_id
     ]
-    told = release([card for _, card in of_team], BENCHMARKS[challenge.benchmark].task.metrics[0])
+    told = release([card for _, card in of_team], BENCHMARKS[challenge.benchmark].task.deciding)
     return next(entry for (run, _), entry in zip(of_team, told, strict=True) if run.id == submission.id)
 
 
 def _as_released(card: Scorecard, shown: Released) -> Scorecard:
-    """The public scorecard with the primary metric as the ladder releases it, and nothing more."""
+    """The public scorecard with the metric that decides as the ladder releases it, and nothing more."""
     value = math.nan if shown.value is None else shown.value
     score = Score(value, None, None, "none", "as the ladder releases it: only clear improvements show")
-    metrics = {next(iter(card.metrics)): score}
+    metrics = {BENCHMARKS[card.benchmark].task.deciding.name: score}
     return replace(card, metrics=metrics, groups={}, confusion=None, pseudo={}, unit_ids=())

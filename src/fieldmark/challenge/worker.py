@@ -17,6 +17,7 @@ from fieldmark.challenge import queue
 from fieldmark.challenge.database import Database
 from fieldmark.challenge.queue import LEASE_S, Claim, StaleClaimError
 from fieldmark.challenge.sandbox import Limits, Outcome, score_in_sandbox
+from fieldmark.challenge.scores import deciding_value
 from fieldmark.challenge.storage import Storage, digest
 
 log = logging.getLogger(__name__)
@@ -108,7 +109,7 @@ class Worker:
         elif outcome.problems is not None:
             count = "one problem" if outcome.total == 1 else f"{outcome.total} problems"
             queue.refuse(self.database, claimed, outcome.problems, f"The run file has {count}; it does not count.")
-        elif all(math.isfinite(next(iter(card.metrics.values())).value) for card in outcome.cards.values()):
+        elif all(math.isfinite(deciding_value(card)) for card in outcome.cards.values()):
             queue.finish(self.database, claimed, outcome.cards)
         else:
             queue.refuse(self.database, claimed, [], NOT_A_NUMBER)

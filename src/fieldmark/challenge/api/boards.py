@@ -21,7 +21,7 @@ from fieldmark.errors import MisuseError
 
 router = APIRouter(tags=["boards"], responses={404: {"model": Refused}})
 PartWanted = Annotated[str | None, Query(max_length=16, description="public or private; the one that counts now")]
-MetricWanted = Annotated[str | None, Query(max_length=64, description="the primary metric if not given")]
+MetricWanted = Annotated[str | None, Query(max_length=64, description="the metric that decides if not given")]
 
 
 class ScoreOut(BaseModel):

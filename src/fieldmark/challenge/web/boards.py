@@ -92,7 +92,7 @@ def entry(
             row=row,
             s=boards.submission_of(session, found),
             metrics=[metric for metric in declared if metric.name in found.card.metrics],
-            breakdowns=pictures.breakdowns([found], declared[0]),
+            breakdowns=pictures.breakdowns([found], board_metric(sight.challenge.benchmark)),
             others=[other for other in boards.entries_of(session, sight) if other.id != found.id],
             mine=sight.team is not None and sight.team.name == found.team,
         )

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.challenge import axes
+from fieldmark.challenge.board import board_metric
 from fieldmark.challenge.charts import metric_title
 from fieldmark.reports.markup import count, counted
 
@@ -179,6 +180,15 @@ def p_value(value: float) -> str:
     return "p < 0.0001" if value < 0.0001 else f"p = {value:.2g}"
 
 
+def deciding(benchmark: str) -> str:
+    """The name of the metric that decides on the boards of a benchmark.
+
+    >>> deciding("birdclef-2020"), deciding("folder")
+    ('cmap_expected', 'macro_f1_all')
+    """
+    return board_metric(benchmark).name
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "number": number,
     "bounds": bounds,
@@ -194,6 +204,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "chance": chance,
     "p_value": p_value,
     "metric": metric_title,
+    "deciding": deciding,
     "count": count,
     "counted": counted,
 }
