@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge import uploads
 from fieldmark.challenge.creating import write_sample
+from fieldmark.challenge.sandbox import Limits
 from fieldmark.challenge.uploads import Checklist, RunRefusedError, Upload, check_run
 from fieldmark.labels import Labels
 
@@ -67,3 +69,35 @@ def test_damaged_runs_are_read_or_refused_with_their_lines(name, tmp_path):
             assert error.problems and error.total >= len(error.problems)
             assert all(str(tmp_path) not in problem["text"] for problem in error.problems)
     assert 30 < refused <= 150
+
+
+def large_run(tmp_path: Path, *, wrong: bool = False) -> tuple[Checklist, Upload]:
+    """A run that is too large to be read where it arrives."""
+    items = tuple(f"photo-{number:06}-{'x' * 100}" for number in range(12_000))
+    lines = ["id,predicted", *(f"{item},{'z' if wrong else 'a'}" for item in items)]
+    path = tmp_path / "run"
+    path.write_text("\n".join(lines) + "\n")
+    upload = Upload(path, "run.csv", path.stat().st_size, "")
+    assert upload.size > uploads.SMALL_BYTES
+    return Checklist("folder", items, Labels(("a", "b")), closed=True), upload
+
+
+def test_large_runs_are_checked_in_a_process_of_their_own(tmp_path, monkeypatch):
+    def here(*args: object, **options: object) -> None:
+        raise AssertionError("read in the process that serves pages")
+
+    monkeypatch.setattr(uploads, "read_as_scored", here)
+    check_run(*large_run(tmp_path), limit_mb=64)
+    with pytest.raises(RunRefusedError) as refused:
+        check_run(*large_run(tmp_path, wrong=True), limit_mb=64)
+    assert refused.value.total == 12_000 and refused.value.problems[0]["line"] == 2
+
+
+@pytest.mark.parametrize("limits", [Limits(memory_mb=300), Limits(wall_s=0.2)])
+def test_a_run_that_takes_too_much_to_check_is_refused_with_a_sentence(limits, tmp_path, monkeypatch):
+    monkeypatch.setattr(uploads, "CHECK_LIMITS", limits)
+    with pytest.raises(RunRefusedError, match="one problem") as refused:
+        check_run(*large_run(tmp_path), limit_mb=64)
+    assert "takes more than" in refused.value.problems[0]["text"]
+    assert uploads._APART.acquire(blocking=False)  # others may go on
+    uploads._APART.release()

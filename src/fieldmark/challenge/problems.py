@@ -1,13 +1,18 @@
 """What is wrong with a run, as plain data: for pages, for the API, and between processes.
 
-Apart from everything else, so that the process that scores a run starts quickly.
+Apart from everything else, so that the processes that check and score a run start quickly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+from fieldmark.answers import UNKNOWN_NAME, answer_labels
+from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import InputError
+from fieldmark.labels import Labels
 from fieldmark.runs.problems import RunError
 
 
@@ -17,3 +22,23 @@ def problems_of(error: InputError) -> tuple[list[dict[str, Any]], int]:
         return [{"line": line, "text": text[:400]} for line, text in error.problems], error.total
     expected = f", expected {error.expected}" if error.expected else ""
     return [{"line": error.line, "text": f"found {error.found}{expected}"[:400]}], 1
+
+
+def read_as_scored(benchmark: str, run: Path, items: Sequence[str], known: Iterable[str], *, closed: bool) -> None:
+    """Reads a run exactly as the scorer will.
+
+    Args:
+        benchmark: What it answers.
+        run: The file.
+        items: What has to be answered.
+        known: The labels there are.
+        closed: Whether it may name no others.
+
+    Raises:
+        InputError: When something is wrong with it.
+    """
+    task = BENCHMARKS[benchmark].task
+    labels = Labels(tuple(known))
+    if not closed:
+        labels = Labels.of({*labels.names, *task.run.labels_in(run)} - {UNKNOWN_NAME})
+    task.run.read(run, items, answer_labels(labels, unknown=task.unknown))

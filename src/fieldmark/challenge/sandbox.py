@@ -1,4 +1,4 @@
-"""Where a run is scored: in a process of its own, with limits, and walled in by bubblewrap where that is installed.
+"""Where a run is scored, and a large one checked: in a process of its own, with limits, and walled in by bubblewrap.
 
 With bubblewrap the process sees the Python installation and its job folder, and nothing else: no network, no other
 files, no other processes. Without it there are still limits on memory, time and output, an empty environment and a
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -32,7 +33,7 @@ POLL_S = 0.05
 
 @dataclass(frozen=True)
 class Limits:
-    """What one scoring process may use."""
+    """What one process may use."""
 
     memory_mb: int = 8192
     cpu_s: int = 900
@@ -50,6 +51,10 @@ class Outcome:
     fault: str | None = None
 
 
+class ExhaustedError(Exception):
+    """A process reached one of its limits."""
+
+
 def score_in_sandbox(folder: Path, benchmark: str, *, limits: Limits, stop: threading.Event) -> Outcome:
     """Scores the run of a job folder (see `scoring_job`).
 
@@ -59,11 +64,43 @@ def score_in_sandbox(folder: Path, benchmark: str, *, limits: Limits, stop: thre
         limits: What the process may use.
         stop: Ends it early.
     """
+    ended, said = _run(folder, "scoring_job", {"benchmark": benchmark}, limits, stop)
     out = folder / "out"
-    out.mkdir()
+    if ended != 0:
+        return Outcome(fault=f"{_how(ended, limits)}\n{said}".strip())
+    if (out / "refused.json").exists():
+        refused = json.loads((out / "refused.json").read_text(encoding="utf-8"))
+        return Outcome(problems=refused["problems"], total=refused["total"])
+    cards = {path.stem: Scorecard.read(path) for path in sorted(out.glob("*.json"), reverse=True)}
+    return Outcome(cards=cards) if cards else Outcome(fault=f"the scoring process wrote nothing\n{said}".strip())
+
+
+def check_in_sandbox(folder: Path, job: Mapping[str, Any], *, limits: Limits) -> Outcome:
+    """Checks the run of a job folder (see `checking_job`): it has problems, or none.
+
+    Raises:
+        ExhaustedError: When a limit ends it.
+    """
+    ended, said = _run(folder, "checking_job", job, limits, threading.Event())
+    # A process that is ended by a signal says so as 128 and its number when bubblewrap stands in between.
+    if ended is None or ended < 0 or ended > 128 or (folder / "out" / "exhausted").exists():
+        raise ExhaustedError(_how(ended, limits))
+    if ended != 0:
+        return Outcome(fault=f"{_how(ended, limits)}\n{said}".strip())
+    if (folder / "out" / "refused.json").exists():
+        refused = json.loads((folder / "out" / "refused.json").read_text(encoding="utf-8"))
+        return Outcome(problems=refused["problems"], total=refused["total"])
+    return Outcome()
+
+
+def _run(
+    folder: Path, module: str, job: Mapping[str, Any], limits: Limits, stop: threading.Event
+) -> tuple[int | None, str]:
+    """Runs a module on a job folder; its exit status, None where it was ended, and the last that it said."""
+    (folder / "out").mkdir()
     given = {key: value for key, value in asdict(limits).items() if key != "wall_s"}
-    (folder / "job.json").write_text(json.dumps({"benchmark": benchmark, **given}), encoding="utf-8")
-    command = [sys.executable, "-m", "fieldmark.challenge.scoring_job", str(folder)]
+    (folder / "job.json").write_text(json.dumps({**job, **given}), encoding="utf-8")
+    command = [sys.executable, "-m", f"fieldmark.challenge.{module}", str(folder)]
     walled = bubblewrap()
     if walled:
         command = [*_wall(walled, folder), *command]
@@ -78,14 +115,7 @@ def score_in_sandbox(folder: Path, benchmark: str, *, limits: Limits, stop: thre
             start_new_session=True,
         )
         ended = _wait(process, limits.wall_s, stop)
-    said = (folder / "log").read_bytes()[-TAIL:].decode("utf-8", "replace")
-    if ended != 0:
-        return Outcome(fault=f"{_how(ended, limits)}\n{said}".strip())
-    if (out / "refused.json").exists():
-        refused = json.loads((out / "refused.json").read_text(encoding="utf-8"))
-        return Outcome(problems=refused["problems"], total=refused["total"])
-    cards = {path.stem: Scorecard.read(path) for path in sorted(out.glob("*.json"), reverse=True)}
-    return Outcome(cards=cards) if cards else Outcome(fault=f"the scoring process wrote nothing\n{said}".strip())
+    return ended, (folder / "log").read_bytes()[-TAIL:].decode("utf-8", "replace")
 
 
 @cache

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import shutil
 import tempfile
+import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +15,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from fieldmark.answers import UNKNOWN_NAME, answer_labels
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.models import Challenge
 from fieldmark.challenge.names import clean_filename
 from fieldmark.challenge.parts import truth_files
-from fieldmark.challenge.problems import problems_of
-from fieldmark.challenge.refusals import RefusalError, TooLargeError
+from fieldmark.challenge.problems import problems_of, read_as_scored
+from fieldmark.challenge.refusals import RefusalError, TooLargeError, TooOftenError
+from fieldmark.challenge.sandbox import ExhaustedError, Limits, check_in_sandbox
 from fieldmark.challenge.storage import CHUNK, Storage
 from fieldmark.errors import InputError
 from fieldmark.labels import Labels
@@ -30,6 +32,11 @@ MIB = 1 << 20
 OTHER_KINDS = {b"PK": "a zip archive", b"PAR1": "a Parquet file", b"\x80": "a pickle", b"\x93NUMPY": "a NumPy file"}
 # A gzip file may hold this many times the limit on uploads, and not a byte more.
 EXPANSION = 4
+# Up to here a run is read where it arrives; beyond, in a process with limits, so many at a time.
+SMALL_BYTES = MIB
+CHECK_LIMITS = Limits(memory_mb=4096, cpu_s=300, output_mb=16, wall_s=300.0)
+CHECKS_AT_ONCE, WAIT_S = 2, 120.0
+_APART = threading.BoundedSemaphore(CHECKS_AT_ONCE)
 
 
 @dataclass(frozen=True)
@@ -99,22 +106,46 @@ def checklist(storage: Storage, challenge: Challenge) -> Checklist:
 def check_run(wanted: Checklist, upload: Upload, *, limit_mb: int) -> None:
     """Reads a run exactly as the scorer will.
 
+    A small one is read here and now. Reading takes several times the size of a run in memory, so that a large one is
+    read in a process of its own with limits, a few at a time.
+
     Raises:
         RunRefusedError: Lists the problems with their lines.
+        TooOftenError: When too many large runs arrive at once.
     """
-    _check_kind(upload, limit_mb)
-    task = BENCHMARKS[wanted.benchmark].task
-    labels = wanted.labels
+    if _unpacked_size(upload, limit_mb) > SMALL_BYTES:
+        _check_apart(wanted, upload)
+        return
     try:
-        if not wanted.closed:
-            labels = Labels.of({*labels.names, *task.run.labels_in(upload.path)} - {UNKNOWN_NAME})
-        task.run.read(upload.path, wanted.items, answer_labels(labels, unknown=task.unknown))
+        read_as_scored(wanted.benchmark, upload.path, wanted.items, wanted.labels.names, closed=wanted.closed)
     except InputError as error:
         raise RunRefusedError(*problems_of(error)) from error
 
 
-def _check_kind(upload: Upload, limit_mb: int) -> None:
-    """Refuses files that are no text, and gzip files that would grow beyond measure."""
+def _check_apart(wanted: Checklist, upload: Upload) -> None:
+    if not _APART.acquire(timeout=WAIT_S):
+        raise TooOftenError("Many large runs are being checked now. Try again in a minute.", retry_after_s=60)
+    try:
+        with tempfile.TemporaryDirectory(prefix="fieldmark-check-", ignore_cleanup_errors=True) as name:
+            folder = Path(name).resolve()
+            shutil.copyfile(upload.path, folder / "run")
+            job: dict[str, Any] = {"benchmark": wanted.benchmark, "items": wanted.items}
+            job |= {"labels": wanted.labels.names, "closed": wanted.closed}
+            outcome = check_in_sandbox(folder, job, limits=CHECK_LIMITS)
+    except ExhaustedError as error:
+        most = f"{CHECK_LIMITS.memory_mb} MiB of memory or {CHECK_LIMITS.wall_s:g} seconds"
+        text = f"found a run that takes more than {most} to read, expected fewer lines or fewer labels per item"
+        raise RunRefusedError([{"line": None, "text": text}], 1) from error
+    finally:
+        _APART.release()
+    if outcome.fault is not None:
+        raise RuntimeError(f"a run could not be checked: {outcome.fault}")
+    if outcome.problems is not None:
+        raise RunRefusedError(outcome.problems, outcome.total)
+
+
+def _unpacked_size(upload: Upload, limit_mb: int) -> int:
+    """The size of a run as text; files that are no text and gzip files that would grow beyond measure are refused."""
     with upload.path.open("rb") as file:
         start = file.read(8)
     if not start:
@@ -124,7 +155,7 @@ def _check_kind(upload: Upload, limit_mb: int) -> None:
             text = f"found {kind}, expected the run as text, plain or gzip"
             raise RunRefusedError([{"line": None, "text": text}], 1)
     if not start.startswith(b"\x1f\x8b"):
-        return
+        return upload.size
     limit, size = EXPANSION * limit_mb * MIB, 0
     try:
         with gzip.open(upload.path) as file:
@@ -136,3 +167,4 @@ def _check_kind(upload: Upload, limit_mb: int) -> None:
     except (OSError, EOFError, zlib.error) as error:
         text = "found a gzip file that breaks off or is damaged, expected a whole one"
         raise RunRefusedError([{"line": None, "text": text}], 1) from error
+    return size
