@@ -86,6 +86,7 @@ def host(
         description="Recordings of a minute, made before sunrise.\n\n## What to hand in\n- one line for each bird that "
         "you hear in a segment, with a score\n- at most ten birds for a segment, as in `sample_run.csv`",
         public_share=0.4,
+        seed=0,
         starts_at=start,
         ends_at=start + dt.timedelta(days=80),
         **settings,  # type: ignore[arg-type]

@@ -64,7 +64,7 @@ class House:
         truth.write_text(truth_text())
         owner = settings.pop("owner", self.admin)
         with material_of_files("folder", truth) as material:
-            new = NewChallenge(slug, "folder", **{"public_share": 0.5} | settings)
+            new = NewChallenge(slug, "folder", **{"public_share": 0.5, "seed": 0} | settings)
             return create_challenge(self.database, self.storage, owner, new, material)
 
     def hand_in(

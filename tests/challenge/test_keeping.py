@@ -50,6 +50,16 @@ def test_a_challenge_from_a_release_has_its_truth_and_a_baseline(small_house: Ho
     assert names == {"sample_run.csv", "items.csv", "labels.csv"}
 
 
+def test_which_units_are_public_cannot_be_guessed(small_house: House):
+    drawn = set()
+    for number in range(3):
+        with creating.material_of_files("folder", small_house.folder / "tiny-truth.csv") as material:
+            new = creating.NewChallenge(f"drawn-{number}", "folder", public_share=0.5)
+            creating.create_challenge(small_house.database, small_house.storage, small_house.admin, new, material)
+            drawn.add((material.folder / "parts.csv").read_text())
+    assert len(drawn) == 3
+
+
 def test_soundscapes_are_hosted_from_their_tables(small_house: House, tmp_path):
     house = small_house
     (tmp_path / "t.csv").write_text("r1;jay;00:00:00-00:00:05\nr2;owl;00:00:05-00:00:10\nr3;jay;00:00:00-00:00:02\n")

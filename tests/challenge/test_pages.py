@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from fieldmark.challenge.models import Challenge, PartScore
 from fieldmark.challenge.storage import Storage
 from fieldmark.challenge.web.app import create_app
 from fieldmark.challenge.web.security import SESSION_COOKIE
+from fieldmark.errors import InputError
 from tests.challenge import chorus
 
 SKILLS = {"Warblers": [0.5, 0.9], "Herons": [0.85, 0.4], "Swift": [0.2], "baseline: BirdNET": [0.5]}
@@ -240,8 +242,22 @@ def test_a_receipt_from_the_server_verifies_offline(hall, tmp_path):
     (folder / "receipt.json").write_bytes(served.content)
     key = hall.get("anonymous", "/receipt-key.txt").text.strip()
     signer = key if receipts.can_sign() else None
-    found = receipts.verify(folder / "receipt.json", signer=signer)
+    assert not re.search(r'"sha256"|"salt"', json.dumps(served.json()["truth"]) + json.dumps(list(served.json())))
+    with pytest.raises(InputError, match="Fetch the receipt anew now that the truth is out"):
+        receipts.verify(folder / "receipt.json", signer=signer)
+    with hall.database.write() as session:
+        session.get_one(Challenge, challenge.id).revealed_at = START + dt.timedelta(days=90)
+    try:
+        later = hall.get("Warblers", "/c/dawn-chorus/submissions/1/receipt.json")
+    finally:
+        with hall.database.write() as session:
+            session.get_one(Challenge, challenge.id).revealed_at = None
+    found = receipts.verify(folder / "receipt.json", signer=signer, salt=later.json()["salt"])
     assert found.card.split == "public" and found.signed_by == signer
+    (folder / "later.json").write_bytes(later.content)
+    assert receipts.verify(folder / "later.json", signer=signer).signed_by == signer
+    with pytest.raises(InputError, match="another file, or another salt"):
+        receipts.verify(folder / "receipt.json", salt="0" * 64)
 
 
 def test_a_frozen_board_stands_still_for_participants(hall):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -40,6 +41,11 @@ RULES = """Runs are made without the labels of the test set. What was trained on
 external data, and is declared with each run. One person belongs to one team."""
 
 
+def secret_seed() -> int:
+    """A seed for the draw of the parts: one that somebody could guess would tell which items are private."""
+    return secrets.randbits(63)
+
+
 @dataclass(frozen=True)
 class NewChallenge:
     """What is decided when a challenge is made; most of it can be changed later."""
@@ -51,7 +57,7 @@ class NewChallenge:
     description: str = ""
     rules: str = RULES
     public_share: float | None = 0.3  # of the independent units; None makes everything public
-    seed: int = 0
+    seed: int = field(default_factory=secret_seed)  # of the draw of the parts
     starts_at: dt.datetime = field(default_factory=utc_now)
     ends_at: dt.datetime | None = None
     daily_limit: int = 5

@@ -81,6 +81,7 @@ def make_demo(database: Database, storage: Storage, owner: User, *, seed: int = 
             summary="Tell simulated species apart by their measured traits. Made to try the platform out.",
             description=DESCRIPTION,
             public_share=0.4,
+            seed=seed,
             ends_at=utc_now() + dt.timedelta(days=365),
             daily_limit=20,
             total_limit=1000,

@@ -2,6 +2,8 @@
 
 A receipt holds SHA-256 digests of the run file and of the hidden truth, the version of the benchmark and of the scorer,
 and the scores. Whoever holds the run and, once it is out, the truth can compute the number again without the server.
+As long as the truth is hidden its digests are salted: they bind the server, but a guessed truth or a guessed draw of
+the parts cannot be held against them. Receipts that are fetched after the reveal name the salt.
 The signature (Ed25519, from the optional package `cryptography`) says that a server with this key gave it out; without
 the package receipts are unsigned and say so.
 """
@@ -9,6 +11,8 @@ the package receipts are unsigned and say so.
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import json
 import math
 import secrets
@@ -55,6 +59,8 @@ def make_receipt(
     accepted: datetime,
     run_name: str | None = None,
     key: bytes | None = None,
+    salt: str | None = None,
+    hidden: bool = False,
 ) -> dict[str, Any]:
     """A receipt for a scorecard that `parts.score_parts` made.
 
@@ -66,7 +72,11 @@ def make_receipt(
         accepted: When the submission was accepted.
         run_name: What the run file was called when it was handed in, if it is kept under another name.
         key: The private key (32 bytes); without it the receipt is unsigned.
+        salt: What the digests of the truth are salted with; without it they are plain.
+        hidden: Whether the truth, and with it the salt, is still a secret.
     """
+    if hidden and salt is None:
+        raise ValueError("a hidden truth needs a salt")
     scored = card.provenance["scored"]
     receipt: dict[str, Any] = {
         "format": FORMAT,
@@ -78,7 +88,8 @@ def make_receipt(
         "part": card.split,
         "scorer": scored["scorer"],
         "run": {**scored["run"], **({"name": run_name} if run_name else {})},
-        "truth": scored["truth"],
+        "truth": {what: _commitment(known, salt, hidden=hidden) for what, known in scored["truth"].items()},
+        **({"salt": salt} if salt is not None and not hidden else {}),
         "items": card.items,
         "units": card.units,
         "scores": {
@@ -90,7 +101,12 @@ def make_receipt(
 
 
 def verify(
-    path: Path, *, run: Path | None = None, files: Mapping[str, Path] | None = None, signer: str | None = None
+    path: Path,
+    *,
+    run: Path | None = None,
+    files: Mapping[str, Path] | None = None,
+    signer: str | None = None,
+    salt: str | None = None,
 ) -> Verified:
     """Computes the scores of a receipt again, offline.
 
@@ -99,6 +115,7 @@ def verify(
         run: The run file; the one named in the receipt, beside it, if not given.
         files: The truth; the files beside the receipt if not given.
         signer: The fingerprint that must have signed it, as the server publishes it.
+        salt: The salt of the challenge, for a receipt that was fetched before the reveal.
 
     Raises:
         InputError: Says in one sentence what differs.
@@ -114,7 +131,7 @@ def verify(
         if what not in files:
             hint = f"Give it with --{what}, or put {known['name']} beside the receipt."
             raise InputError(path, found=f"no {what}", expected="the files the run was scored against", hint=hint)
-        _check_digest(files[what], known["sha256"], f"the {what} the run was scored against")
+        _check_commitment(path, files[what], known, salt or receipt.get("salt"), what)
     name, version = receipt["benchmark"]["name"], receipt["benchmark"]["version"]
     if name not in BENCHMARKS or BENCHMARKS[name].version != version:
         now = f"{name} version {BENCHMARKS[name].version}" if name in BENCHMARKS else "no such benchmark"
@@ -156,6 +173,11 @@ def can_sign() -> bool:
 def new_key() -> bytes:
     """A fresh private key: any 32 bytes are one."""
     return secrets.token_bytes(KEY_BYTES)
+
+
+def challenge_salt(secret: bytes, challenge_id: int) -> str:
+    """The salt of a challenge: the same for all its receipts, and of no help with those of another one."""
+    return hmac.new(secret, f"challenge {challenge_id}".encode(), hashlib.sha256).hexdigest()
 
 
 def fingerprint(public: bytes) -> str:
@@ -215,6 +237,29 @@ def _check_digest(path: Path, expected: str, what: str) -> None:
     found = digest(path)
     if found != expected:
         raise InputError(path, found=f"another file (SHA-256 {found[:12]}...)", expected=f"{what} ({expected[:12]}...)")
+
+
+def _commitment(known: Mapping[str, str], salt: str | None, *, hidden: bool) -> dict[str, str]:
+    """What a receipt says about a file of the truth."""
+    plain = {} if hidden else {"sha256": known["sha256"]}
+    salted = {} if salt is None else {"salted_sha256": salted_digest(known["sha256"], salt)}
+    return {"name": known["name"], **plain, **salted}
+
+
+def salted_digest(sha256: str, salt: str) -> str:
+    """The digest of a file as it stands in a receipt while the file is hidden: HMAC-SHA256 with the salt as the key."""
+    return hmac.new(salt.encode(), sha256.encode(), hashlib.sha256).hexdigest()
+
+
+def _check_commitment(receipt: Path, file: Path, known: Mapping[str, str], salt: str | None, what: str) -> None:
+    wanted = f"the {what} the run was scored against"
+    if "sha256" in known:
+        _check_digest(file, known["sha256"], wanted)
+    elif salt is None:
+        hint = "Fetch the receipt anew now that the truth is out, or give the salt from another one with --salt."
+        raise InputError(receipt, found="no salt", expected="a receipt from after the reveal", hint=hint)
+    if "salted_sha256" in known and salt is not None and salted_digest(digest(file), salt) != known["salted_sha256"]:
+        raise InputError(file, found="another file, or another salt", expected=wanted)
 
 
 def _check_scores(path: Path, receipt: Mapping[str, Any], card: Scorecard, *, same_scorer: bool) -> None:

@@ -34,7 +34,9 @@ def create(
     ] = False,
     title: Annotated[str, typer.Option(help="The title; the short name if not given.")] = "",
     public: Annotated[float, typer.Option(help="The public share of the independent units.")] = 0.3,
-    seed: Annotated[int, typer.Option(help="Decides which units are public.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Decides which units are public; a secret number if not given.")
+    ] = None,
     starts: Annotated[dt.datetime | None, typer.Option(help="When runs are taken from (UTC); now.")] = None,
     ends: Annotated[dt.datetime | None, typer.Option(help="Until when (UTC); 30 days later.")] = None,
     daily: Annotated[int, typer.Option(min=1, help="Runs per team and day.")] = 5,
@@ -64,7 +66,7 @@ def create(
         benchmark=benchmark,
         title=title,
         public_share=public,
-        seed=seed,
+        seed=creating.secret_seed() if seed is None else seed,
         starts_at=begins,
         ends_at=ends.replace(tzinfo=dt.UTC) if ends else None,
         daily_limit=daily,
@@ -74,7 +76,7 @@ def create(
         published=not draft,
     )
     material = (
-        creating.material_of_release(benchmark, data, seed=seed)
+        creating.material_of_release(benchmark, data, seed=seed or 0)
         if data is not None
         else creating.material_of_files(benchmark, _given(truth), classes, media, simulated=simulated)
     )

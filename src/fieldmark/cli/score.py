@@ -37,6 +37,7 @@ def score(
         Path | None, typer.Option(help="With --verify: which units are public and private, as CSV: unit,part.")
     ] = None,
     signer: Annotated[str | None, typer.Option(help="With --verify: the key that must have signed it.")] = None,
+    salt: Annotated[str | None, typer.Option(help="With --verify: the salt, if the receipt is an early one.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
     """Score a run exactly as the benchmark says, with intervals; or verify a score receipt offline."""
@@ -47,7 +48,8 @@ def score(
         given = {"truth": truth, "classes": classes, "media": media, "parts": parts}
         # With a receipt the benchmark is known, so that the one name on the command line is the run.
         named = run or (Path(benchmark) if benchmark is not None else None)
-        _verify(receipt, named, {what: path for what, path in given.items() if path is not None}, signer, as_json)
+        files = {what: path for what, path in given.items() if path is not None}
+        _verify(receipt, named, files, signer, salt, as_json)
         return
     if benchmark is None or run is None:
         raise MisuseError("A score needs a benchmark and a run: fieldmark score BENCHMARK RUN --truth truth.csv.")
@@ -59,11 +61,13 @@ def score(
         print_external_data(card)
 
 
-def _verify(receipt: Path, run: Path | None, files: dict[str, Path], signer: str | None, as_json: bool) -> None:
+def _verify(
+    receipt: Path, run: Path | None, files: dict[str, Path], signer: str | None, salt: str | None, as_json: bool
+) -> None:
     from fieldmark.challenge.receipts import verify
     from fieldmark.cli.printing import print_json, print_scorecards
 
-    found = verify(receipt, run=run, files=files, signer=signer)
+    found = verify(receipt, run=run, files=files, signer=signer, salt=salt)
     if as_json:
         answer = {"verified": True, "signed_by": found.signed_by, "remark": found.remark}
         print_json({**answer, "scorecard": found.card.to_json()})

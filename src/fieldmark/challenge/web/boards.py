@@ -30,7 +30,7 @@ from fieldmark.scoring import Scorecard
 router = APIRouter()
 T = TypeVar("T")
 TRUTH_TABLES = (TRUTH_FILE, CLASSES_FILE, MEDIA_FILE, PARTS_FILE)
-RECEIPT_KEY = "receipt-key"
+RECEIPT_KEY, RECEIPT_SALT = "receipt-key", "receipt-salt"
 Count = Annotated[int, Query(ge=0, le=10_000_000)]
 Share = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
 Difference = Annotated[float, Query(ge=0, allow_inf_nan=False)]
@@ -128,7 +128,7 @@ def compare(
 @router.get("/c/{slug}/submissions/{number}/receipt.json")
 def receipt(slug: str, number: int, database: DatabaseOf, viewer: ViewerOf, part: PartWanted = None) -> Response:
     """The receipt of a score, for its team and for organizers."""
-    key = receipt_key(database)
+    key, secret = receipt_key(database), database.setting(RECEIPT_SALT, receipts.new_key)
     with database.read() as session:
         challenge = rights.open_challenge(session, viewer.user, slug)
         submission = rights.open_submission(session, viewer.user, challenge, number)
@@ -145,6 +145,8 @@ def receipt(slug: str, number: int, database: DatabaseOf, viewer: ViewerOf, part
             accepted=submission.accepted_at,
             run_name=submission.filename,
             key=key,
+            salt=receipts.challenge_salt(secret, challenge.id),
+            hidden=not manages and challenge.revealed_at is None,
         )
     name = f"receipt-{slug}-{number}-{sight.part}.json"
     headers = {"content-disposition": f'attachment; filename="{name}"'}
