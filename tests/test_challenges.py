@@ -168,6 +168,29 @@ def test_birdclef_marks_every_segment_an_event_overlaps(run, tmp_path):
         fieldmark.score("birdclef-2020", run(content), truth=tmp_path / "truth.csv")
 
 
+def test_birdclef_takes_no_class_from_birds_that_nobody_could_name(run, tmp_path):
+    truth = tmp_path / "truth.csv"
+    truth.write_text("A;jay;00:00:00-00:00:05\nA;????;00:00:00-00:00:10\nA;?;00:00:05-00:00:10\n")
+    media = {"MediaId": ["A", "B"], "seconds": ["10", "10"]}
+    card = fieldmark.score("birdclef-2020", run("A;00:00:00-00:00:05;jay;0.9\n"), truth=truth, media=media)
+    assert card.metrics["cmap"].value == card.metrics["rmap"].value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"A;jay;00:00:00-00:00:05\n\n\nA;jay;five\n", "line 4: found the interval 'five'"),
+        (b"A;jay;00:00:00-00:00:05\n \nA;jay\n", "line 3: found 2 fields"),
+        (b"A;jay;00:00:00-00:00:05\nA;h\xe9ron;00:00:00-00:00:05\n", "line 2: found bytes that are not UTF-8"),
+    ],
+)
+def test_what_is_wrong_with_a_truth_of_soundscapes_is_said_with_its_line(run, tmp_path, content, sentence):
+    (tmp_path / "truth.csv").write_bytes(content)
+    media = {"MediaId": ["A"], "seconds": ["10"]}
+    with pytest.raises(InputError, match=sentence):
+        fieldmark.score("birdclef-2020", run(""), truth=tmp_path / "truth.csv", media=media)
+
+
 def test_birdclef_equals_scikit_learn_where_no_scores_tie(run):
     rng = np.random.default_rng(0)
     classes = [f"bird{n}" for n in range(6)]

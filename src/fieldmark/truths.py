@@ -145,28 +145,37 @@ def _soundscapes(task: Task, truth: Any, classes: Any, media: Any) -> tuple[Trut
 
 
 def _events(truth: Any) -> tuple[pl.DataFrame, str]:
-    """Events as `MediaId`, `ClassId` and `interval`; a file has semicolons and no header."""
+    """Events as `line`, `MediaId`, `ClassId` and `interval`; a file has semicolons and no header."""
     columns = ("MediaId", "ClassId", "interval")
     if not isinstance(truth, (str, Path)):
-        return _frame(truth, "truth", columns)
+        frame, where = _frame(truth, "truth", columns)
+        return frame.select(pl.int_range(1, pl.len() + 1).alias("line"), *columns), where
+    expected = "MediaId;ClassId;hh:mm:ss-hh:mm:ss"
+    data = b""
     try:
-        text = Path(truth).read_bytes().decode("utf-8-sig")
+        data = Path(truth).read_bytes()
+        lines = data.decode("utf-8-sig").splitlines()
     except FileNotFoundError as error:
-        raise InputError(truth, found="no such file", expected="MediaId;ClassId;hh:mm:ss-hh:mm:ss") from error
-    fields = [line.split(";") for line in text.splitlines() if line.strip()]
-    for number, row in enumerate(fields, 1):
-        if len(row) not in (3, 4):
-            found = f"{len(row)} fields"
-            raise InputError(truth, line=number, found=found, expected="MediaId;ClassId;hh:mm:ss-hh:mm:ss")
-    return pl.DataFrame([[field.strip() for field in row[:3]] for row in fields], schema=columns, orient="row"), str(
-        truth
-    )
+        raise InputError(truth, found="no such file", expected=expected) from error
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(truth, line=line, found="bytes that are not UTF-8", expected=expected) from error
+    rows: list[tuple[int, str, str, str]] = []
+    for number, line in enumerate(lines, 1):
+        fields = [field.strip() for field in line.split(";")]
+        if fields == [""]:
+            continue
+        if len(fields) not in (3, 4):
+            raise InputError(truth, line=number, found=f"{len(fields)} fields", expected=expected)
+        rows.append((number, fields[0], fields[1], fields[2]))
+    schema = {"line": pl.Int64, **dict.fromkeys(columns, pl.String)}
+    return pl.DataFrame(rows, schema=schema, orient="row"), str(truth)
 
 
 def _marked(events: pl.DataFrame, where: str, items: set[str]) -> pl.DataFrame:
-    """One row per segment and class that an event overlaps."""
+    """One row per segment and class that an event overlaps; birds that nobody could name (`????`) count as silence."""
     rows: dict[tuple[str, str], None] = {}
-    for number, (name, label, text) in enumerate(events.select("MediaId", "ClassId", "interval").iter_rows(), 1):
+    for number, name, label, text in events.select("line", "MediaId", "ClassId", "interval").iter_rows():
         interval = parse_interval(text)
         if interval is None or interval[1] < interval[0]:
             raise InputError(where, line=number, found=f"the interval {text!r}", expected="hh:mm:ss-hh:mm:ss")
@@ -176,5 +185,6 @@ def _marked(events: pl.DataFrame, where: str, items: set[str]) -> pl.DataFrame:
             if item not in items:
                 found = f"an event at {segment * SEGMENT_S} s of {name!r}"
                 raise InputError(where, line=number, found=found, expected="one within a recording listed in media")
-            rows[item, label] = None
+            if (label or "").strip("?"):
+                rows[item, label] = None
     return pl.DataFrame(list(rows), schema={"item_id": pl.String, "label": pl.String}, orient="row")
