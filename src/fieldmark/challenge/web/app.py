@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from fieldmark.challenge import api
 from fieldmark.challenge.accounts import new_secret
@@ -53,7 +54,7 @@ def create_app(
         workers: How many workers run inside this process.
     """
     https = bool(public_url) and urlsplit(str(public_url)).scheme == "https"
-    app = FastAPI(
+    app = _Application(
         title="Fieldmark challenges",
         version=__version__,
         description="Challenges, submissions and boards. Tokens are made on the account page.",
@@ -75,8 +76,15 @@ def create_app(
     _add_refusals(app)
 
     app.add_middleware(BodyLimit, upload_mb=upload_mb)
-    app.add_middleware(SecureHeaders, https=https)
+    app.state.https = https
     return app
+
+
+class _Application(FastAPI):
+    """Puts the headers on everything, the answers to faults included, which are made outside of all middleware."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return SecureHeaders(super().build_middleware_stack(), https=self.state.https)
 
 
 def _lifespan(
