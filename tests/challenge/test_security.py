@@ -212,3 +212,36 @@ def test_an_organizer_walks_through_the_forms(client: TestClient):
     assert all(word in audit for word in ("challenge.create", "phase.set", "board.freeze", "baseline.add", "data.add"))
     exported = client.get(f"{base}/export.json").json()
     assert [row["kind"] for row in exported["submissions"]] == ["baseline"]
+
+
+@pytest.mark.parametrize("number", ["0", "-1", str(2**31), str(2**63), "9" * 30])
+def test_numbers_that_no_row_has_are_nothing_there(client: TestClient, number):
+    client.house.person("admin")
+    sign_in(client, "admin")
+    for path in (f"submissions/{number}", f"submissions/{number}/file", f"data/{number}", f"entries/{number}"):
+        assert client.get(f"/c/tiny/{path}").status_code == 404
+    csrf = csrf_of(client, "/c/tiny/organize")
+    assert client.post(f"/c/tiny/organize/phases/{number}", data={"csrf": csrf}).status_code == 404
+
+
+def test_text_with_a_nul_character_and_numbers_beyond_measure_are_refused(client: TestClient):
+    sign_in(client, "admin")
+    csrf = csrf_of(client, "/c/tiny/organize")
+    answer = client.post("/c/tiny/organize/organizers", data={"who": "a\0b", "csrf": csrf})
+    assert answer.status_code == 400 and "NUL character" in answer.text
+    phase = {"name": "late", "starts": "2027-01-01T00:00", "ends": "2027-02-01T00:00", "total": "9", "csrf": csrf}
+    answer = client.post("/c/tiny/organize/phases", data={**phase, "daily": str(2**40)})
+    assert answer.status_code == 400 and "expected a whole number from 0 to" in answer.text
+    assert client.get("/c/ti%00ny").status_code == 404
+
+
+def test_answers_to_faults_carry_the_headers_as_well(small_house: House, monkeypatch):
+    def broken(*args: object, **options: object) -> None:
+        raise OverflowError
+
+    monkeypatch.setattr("fieldmark.challenge.rights.visible_challenges", broken)
+    made = create_app(small_house.database, small_house.storage)
+    with TestClient(made, raise_server_exceptions=False) as server:
+        answer = server.get("/")
+    assert answer.status_code == 500 and answer.headers["content-security-policy"] == POLICY
+    assert answer.headers["cache-control"] == "no-store"

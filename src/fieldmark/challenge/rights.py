@@ -24,6 +24,8 @@ def open_challenge(session: Session, user: User | None, slug: str, *, manage: bo
     Raises:
         NotThereError: When there is none, or none that they may know of.
     """
+    if "\0" in slug:  # PostgreSQL would not even look
+        raise NotThereError
     challenge = session.scalars(select(Challenge).where(Challenge.slug == slug)).one_or_none()
     if challenge is None:
         raise NotThereError

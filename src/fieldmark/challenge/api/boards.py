@@ -16,7 +16,7 @@ from fieldmark.challenge.board import duel
 from fieldmark.challenge.boards import Sight
 from fieldmark.challenge.models import User
 from fieldmark.challenge.refusals import NotThereError
-from fieldmark.challenge.web.context import DatabaseOf
+from fieldmark.challenge.web.context import DatabaseOf, RowId
 from fieldmark.errors import MisuseError
 
 router = APIRouter(tags=["boards"], responses={404: {"model": Refused}})
@@ -131,7 +131,7 @@ def board(
 
 
 @router.get("/challenges/{slug}/entries/{entry}")
-def entry(slug: str, entry: int, user: Reader, database: DatabaseOf, part: PartWanted = None) -> EntryOut:
+def entry(slug: str, entry: RowId, user: Reader, database: DatabaseOf, part: PartWanted = None) -> EntryOut:
     """One entry with its scores."""
     with database.read() as session:
         found = boards.entry_of(session, _sight(session, user, slug, part), str(entry))

@@ -21,7 +21,7 @@ from fieldmark.challenge.rights import open_challenge
 from fieldmark.challenge.scores import own_metrics
 from fieldmark.challenge.submissions import Entry
 from fieldmark.challenge.uploads import RunRefusedError, received
-from fieldmark.challenge.web.context import DatabaseOf, StorageOf, file_of, text_of
+from fieldmark.challenge.web.context import DatabaseOf, RowId, StorageOf, file_of, text_of
 from fieldmark.challenge.web.routes.taking_part import sent
 
 router = APIRouter(responses={404: {"model": Refused}})
@@ -79,7 +79,7 @@ def files(slug: str, user: Reader, database: DatabaseOf) -> list[FileOut]:
 
 
 @router.get("/challenges/{slug}/data/{file_id}", tags=["challenges"], response_class=Response)
-def file(slug: str, file_id: int, user: Reader, database: DatabaseOf, storage: StorageOf) -> Response:
+def file(slug: str, file_id: RowId, user: Reader, database: DatabaseOf, storage: StorageOf) -> Response:
     """A download, for those who accepted the rules."""
     with database.read() as session:
         found = open_challenge(session, user, slug)
@@ -154,7 +154,7 @@ def _hand_in(
 
 
 @router.get("/challenges/{slug}/submissions/{submission_id}", tags=["submissions"])
-def submission(slug: str, submission_id: int, user: Reader, database: DatabaseOf) -> SubmissionOut:
+def submission(slug: str, submission_id: RowId, user: Reader, database: DatabaseOf) -> SubmissionOut:
     """One submission: where it stands, and what it scored."""
     with database.read() as session:
         found = open_challenge(session, user, slug)
@@ -163,7 +163,7 @@ def submission(slug: str, submission_id: int, user: Reader, database: DatabaseOf
 
 @router.post("/challenges/{slug}/submissions/{submission_id}/select", tags=["submissions"])
 def select(
-    slug: str, submission_id: int, user: Submitter, database: DatabaseOf, selected: Annotated[bool, Form()] = True
+    slug: str, submission_id: RowId, user: Submitter, database: DatabaseOf, selected: Annotated[bool, Form()] = True
 ) -> Done:
     """Chooses a run for the final ranking, or takes the choice back."""
     with database.read() as session:

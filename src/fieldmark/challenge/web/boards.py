@@ -23,7 +23,7 @@ from fieldmark.challenge.parts import CLASSES_FILE, MEDIA_FILE, PARTS_FILE, PRIV
 from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.scores import cards_of, parts_visible
 from fieldmark.challenge.web import pictures
-from fieldmark.challenge.web.context import DatabaseOf, StorageOf, UserOf, Viewer, ViewerOf, render
+from fieldmark.challenge.web.context import DatabaseOf, RowId, StorageOf, UserOf, Viewer, ViewerOf, render
 from fieldmark.errors import MisuseError
 from fieldmark.scoring import Scorecard
 
@@ -76,7 +76,7 @@ def board(
 
 @router.get("/c/{slug}/entries/{entry}")
 def entry(
-    request: Request, slug: str, entry: int, database: DatabaseOf, viewer: ViewerOf, part: PartWanted = None
+    request: Request, slug: str, entry: RowId, database: DatabaseOf, viewer: ViewerOf, part: PartWanted = None
 ) -> HTMLResponse:
     """One entry: its scores, and how they differ by site or month."""
     with database.read() as session:
@@ -126,7 +126,7 @@ def compare(
 
 
 @router.get("/c/{slug}/submissions/{number}/receipt.json")
-def receipt(slug: str, number: int, database: DatabaseOf, viewer: ViewerOf, part: PartWanted = None) -> Response:
+def receipt(slug: str, number: RowId, database: DatabaseOf, viewer: ViewerOf, part: PartWanted = None) -> Response:
     """The receipt of a score, for its team and for organizers."""
     key, secret = receipt_key(database), database.setting(RECEIPT_SALT, receipts.new_key)
     with database.read() as session:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Depends
+from fastapi import Depends, Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
@@ -22,6 +22,7 @@ from fieldmark.challenge.storage import Storage
 from fieldmark.challenge.web.security import SESSION_COOKIE, FormGuard
 from fieldmark.version import __version__
 
+LARGEST = 2**31 - 1  # what a column of the database holds
 # What a page says after a form was taken; addresses carry the key only, so that nobody can put words into our mouth.
 DONE = {
     "registered": "Welcome. Your account is made and you are signed in.",
@@ -124,6 +125,8 @@ ViewerOf = Annotated[Viewer, Depends(get_viewer)]
 UserOf = Annotated[User, Depends(require_user)]
 AdminOf = Annotated[User, Depends(require_admin)]
 FormOf = Annotated[FormData, Depends(checked_form)]
+# The number of a row in an address; others, which no column holds, are nothing there.
+RowId = Annotated[int, Path(ge=1, le=LARGEST)]
 
 
 def make_environment() -> Environment:
@@ -168,6 +171,8 @@ def go(path: str, done: str | None = None) -> RedirectResponse:
 def text_of(form: FormData, name: str) -> str:
     """A text field, empty where it is missing."""
     value = form.get(name, "")
+    if isinstance(value, str) and "\0" in value:  # no text has it, and not every database takes it
+        raise RefusalError(f"The field {name!r} holds a NUL character.")
     return value if isinstance(value, str) else ""
 
 
@@ -176,13 +181,16 @@ def texts_of(form: FormData, *names: str) -> dict[str, str]:
     return {name: text_of(form, name) for name in names}
 
 
-def number_of(form: FormData, name: str, what: str) -> int:
-    """A whole number."""
+def number_of(form: FormData, name: str, what: str, *, most: int = LARGEST) -> int:
+    """A whole number from 0 on."""
     text = text_of(form, name).strip()
     try:
-        return int(text)
+        number = int(text)
     except ValueError as error:
         raise RefusalError(f"{what}: found {text[:40]!r}, expected a whole number.") from error
+    if not 0 <= number <= most:
+        raise RefusalError(f"{what}: found {text[:40]!r}, expected a whole number from 0 to {most}.")
+    return number
 
 
 def moment_of(form: FormData, name: str, what: str) -> dt.datetime:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from fieldmark.challenge import accounts
 from fieldmark.challenge.models import ROLES, ApiToken, User, WebSession
 from fieldmark.challenge.refusals import NotThereError, RefusalError
-from fieldmark.challenge.web.context import AdminOf, DatabaseOf, FormOf, UserOf, go, number_of, render, text_of
+from fieldmark.challenge.web.context import AdminOf, DatabaseOf, FormOf, RowId, UserOf, go, number_of, render, text_of
 from fieldmark.challenge.web.security import SESSION_COOKIE
 
 router = APIRouter()
@@ -43,7 +43,7 @@ def make_token(request: Request, user: UserOf, database: DatabaseOf, form: FormO
 
 
 @router.post("/account/tokens/{token_id}/revoke")
-def revoke_token(token_id: int, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+def revoke_token(token_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
     accounts.revoke_token(database, user, token_id)
     return go("/account", "token-revoked")
 
@@ -61,7 +61,7 @@ def users(request: Request, admin: AdminOf, database: DatabaseOf) -> Response:
 
 
 @router.post("/admin/users/{user_id}/role")
-def set_role(request: Request, user_id: int, admin: AdminOf, database: DatabaseOf, form: FormOf) -> Response:
+def set_role(request: Request, user_id: RowId, admin: AdminOf, database: DatabaseOf, form: FormOf) -> Response:
     try:
         accounts.set_role(database, admin, user_id, text_of(form, "role"))
     except NotThereError:
@@ -72,7 +72,7 @@ def set_role(request: Request, user_id: int, admin: AdminOf, database: DatabaseO
 
 
 @router.post("/admin/users/{user_id}/reset-link")
-def reset_link(request: Request, user_id: int, admin: AdminOf, database: DatabaseOf, form: FormOf) -> Response:
+def reset_link(request: Request, user_id: RowId, admin: AdminOf, database: DatabaseOf, form: FormOf) -> Response:
     with database.read() as session:
         user = session.get(User, user_id)
     secret = accounts.make_reset(database, user.email, actor=admin) if user else None
@@ -82,7 +82,7 @@ def reset_link(request: Request, user_id: int, admin: AdminOf, database: Databas
 
 
 @router.post("/admin/users/{user_id}/disable")
-def disable(request: Request, user_id: int, admin: AdminOf, database: DatabaseOf, form: FormOf) -> Response:
+def disable(request: Request, user_id: RowId, admin: AdminOf, database: DatabaseOf, form: FormOf) -> Response:
     try:
         accounts.set_disabled(database, admin, user_id, text_of(form, "disabled") == "yes")
     except NotThereError:

@@ -27,6 +27,7 @@ from fieldmark.challenge.uploads import RunRefusedError, received
 from fieldmark.challenge.web.context import (
     DatabaseOf,
     FormOf,
+    RowId,
     StorageOf,
     UserOf,
     file_of,
@@ -105,7 +106,7 @@ def submission_list(request: Request, slug: str, user: UserOf, database: Databas
 
 
 @router.get("/c/{slug}/submissions/{submission_id}")
-def submission(request: Request, slug: str, submission_id: int, user: UserOf, database: DatabaseOf) -> Response:
+def submission(request: Request, slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf) -> Response:
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
         found = rights.open_submission(session, user, challenge, submission_id)
@@ -131,7 +132,7 @@ def submission(request: Request, slug: str, submission_id: int, user: UserOf, da
 
 
 @router.get("/c/{slug}/submissions/{submission_id}/status")
-def submission_status(slug: str, submission_id: int, user: UserOf, database: DatabaseOf) -> Response:
+def submission_status(slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf) -> Response:
     with database.read() as session:
         found = rights.open_submission(session, user, open_challenge(session, user, slug), submission_id)
         place = queue.position(session, found)
@@ -139,7 +140,9 @@ def submission_status(slug: str, submission_id: int, user: UserOf, database: Dat
 
 
 @router.get("/c/{slug}/submissions/{submission_id}/file")
-def submission_file(slug: str, submission_id: int, user: UserOf, database: DatabaseOf, storage: StorageOf) -> Response:
+def submission_file(
+    slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf, storage: StorageOf
+) -> Response:
     with database.read() as session:
         found = rights.open_submission(session, user, open_challenge(session, user, slug), submission_id)
     if not found.path:
@@ -148,7 +151,7 @@ def submission_file(slug: str, submission_id: int, user: UserOf, database: Datab
 
 
 @router.post("/c/{slug}/submissions/{submission_id}/select")
-def select_final(slug: str, submission_id: int, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+def select_final(slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
     submissions.select_final(database, user, challenge, submission_id, text_of(form, "selected") == "yes")

@@ -80,7 +80,7 @@ def new(request: Request, user: UserOf, database: DatabaseOf, storage: StorageOf
             description=text_of(form, "description"),
             rules=text_of(form, "rules") or creating.RULES,
             public_share=_share(form),
-            seed=number_of(form, "seed", "The seed") if text_of(form, "seed").strip() else creating.secret_seed(),
+            seed=_seed(form),
             starts_at=moment_of(form, "starts", "The beginning"),
             ends_at=moment_of(form, "ends", "The end"),
             daily_limit=number_of(form, "daily", "The limit per day"),
@@ -109,6 +109,11 @@ def _material(user: User, form: FormData, files: dict[str, Path]) -> AbstractCon
     if "truth" not in files:
         raise RefusalError("Upload the truth as CSV (id, label, and unit where rows are not independent).")
     return creating.material_of_files(benchmark, files["truth"], files.get("classes"), files.get("media"))
+
+
+def _seed(form: FormData) -> int:
+    given = text_of(form, "seed").strip()
+    return number_of(form, "seed", "The seed", most=2**63 - 1) if given else creating.secret_seed()
 
 
 def _share(form: FormData) -> float | None:

@@ -24,6 +24,7 @@ from fieldmark.challenge.uploads import RunRefusedError, received
 from fieldmark.challenge.web.context import (
     DatabaseOf,
     FormOf,
+    RowId,
     StorageOf,
     UserOf,
     file_of,
@@ -70,7 +71,7 @@ def add_phase(request: Request, slug: str, user: UserOf, database: DatabaseOf, f
 
 @router.post("/phases/{phase_id}")
 def change_phase(
-    request: Request, slug: str, phase_id: int, user: UserOf, database: DatabaseOf, form: FormOf
+    request: Request, slug: str, phase_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf
 ) -> Response:
     def act(challenge: Challenge) -> None:
         if phase_id not in {phase.id for phase in challenge.phases}:
@@ -153,7 +154,7 @@ def add_data(
 
 @router.post("/data/{file_id}/delete")
 def delete_data(
-    request: Request, slug: str, file_id: int, user: UserOf, database: DatabaseOf, storage: StorageOf, form: FormOf
+    request: Request, slug: str, file_id: RowId, user: UserOf, database: DatabaseOf, storage: StorageOf, form: FormOf
 ) -> Response:
     def act(challenge: Challenge) -> None:
         organizing.delete_data_file(database, storage, user, challenge, file_id)
@@ -171,7 +172,7 @@ def add_organizer(request: Request, slug: str, user: UserOf, database: DatabaseO
 
 @router.post("/organizers/{user_id}/remove")
 def remove_organizer(
-    request: Request, slug: str, user_id: int, user: UserOf, database: DatabaseOf, form: FormOf
+    request: Request, slug: str, user_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf
 ) -> Response:
     def act(challenge: Challenge) -> None:
         organizing.remove_organizer(database, user, challenge, user_id)
@@ -200,7 +201,7 @@ def all_submissions(request: Request, slug: str, user: UserOf, database: Databas
 
 
 @router.post("/submissions/{submission_id}/refund")
-def refund(slug: str, submission_id: int, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+def refund(slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
     with database.read() as session:
         challenge = open_challenge(session, user, slug, manage=True)
     submissions.refund(database, user, challenge, submission_id)
@@ -208,7 +209,7 @@ def refund(slug: str, submission_id: int, user: UserOf, database: DatabaseOf, fo
 
 
 @router.post("/submissions/{submission_id}/retry")
-def retry(slug: str, submission_id: int, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+def retry(slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
     with database.read() as session:
         challenge = open_challenge(session, user, slug, manage=True)
     queue.rescore(database, user, challenge, only=submission_id)

@@ -18,7 +18,7 @@ from fieldmark.challenge.phases import phase_at
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.rights import open_challenge
 from fieldmark.challenge.storage import Storage
-from fieldmark.challenge.web.context import DatabaseOf, FormOf, StorageOf, UserOf, ViewerOf, go, render, text_of
+from fieldmark.challenge.web.context import DatabaseOf, FormOf, RowId, StorageOf, UserOf, ViewerOf, go, render, text_of
 
 log = logging.getLogger(__name__)
 router = APIRouter()
@@ -70,7 +70,7 @@ def data(request: Request, slug: str, database: DatabaseOf, viewer: ViewerOf) ->
 
 
 @router.get("/c/{slug}/data/{file_id}")
-def download(slug: str, file_id: int, user: UserOf, database: DatabaseOf, storage: StorageOf) -> Response:
+def download(slug: str, file_id: RowId, user: UserOf, database: DatabaseOf, storage: StorageOf) -> Response:
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
         file = session.get(DataFile, file_id)
@@ -112,7 +112,7 @@ def invite(request: Request, slug: str, user: UserOf, database: DatabaseOf, form
 
 
 @router.post("/c/{slug}/team/invitations/{invitation_id}/revoke")
-def revoke(slug: str, invitation_id: int, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+def revoke(slug: str, invitation_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
     teams.revoke_invitation(database, user, _own_team(database, user, slug), invitation_id)
     return go(f"/c/{slug}/team", "revoked")
 
