@@ -245,3 +245,33 @@ def test_answers_to_faults_carry_the_headers_as_well(small_house: House, monkeyp
         answer = server.get("/")
     assert answer.status_code == 500 and answer.headers["content-security-policy"] == POLICY
     assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("who", "path"), [("ada", "/c/tiny/organize/rescore"), ("ada", "/organize/new"), ("ada", "/c/none/submit")]
+)
+def test_rights_are_checked_before_a_body_is_read(client: TestClient, monkeypatch, who, path):
+    async def reads(*args: object, **options: object) -> None:
+        raise AssertionError("the body was read")
+
+    client.house.person(who)
+    sign_in(client, who)
+    monkeypatch.setattr("starlette.requests.Request._get_form", reads)
+    assert client.post(path, data={"csrf": "x"}).status_code == 404
+
+
+def test_a_run_that_says_it_is_too_large_or_comes_too_often_is_not_read(client: TestClient, monkeypatch):
+    async def reads(*args: object, **options: object) -> None:
+        raise AssertionError("the body was read")
+
+    user = client.house.captain("ada")
+    sign_in(client, "ada")
+    secret = accounts.make_token(client.house.database, user, "shell", ["submit"])
+    bearer = {"authorization": f"Bearer {secret}"}
+    monkeypatch.setattr("starlette.requests.Request._get_form", reads)
+    large = {"content-length": str(client.house.challenge.max_upload_mb * (1 << 20) + (2 << 20))}
+    for path, headers in (("/c/tiny/submit", {}), ("/api/v1/challenges/tiny/submissions", bearer)):
+        assert client.post(path, content=b"x", headers=headers | large).status_code == 413
+    monkeypatch.setattr(rates, "UPLOAD", rates.Rate("upload", 0, 3600))
+    for path, headers in (("/c/tiny/submit", {}), ("/api/v1/challenges/tiny/submissions", bearer)):
+        assert client.post(path, content=b"x", headers=headers).status_code == 429

@@ -11,7 +11,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from fieldmark.challenge import audit, exports, phases, queue, rates, rights, submissions
+from fieldmark.challenge import audit, exports, phases, queue, rights, submissions
 from fieldmark.challenge.api.auth import ApiOrganizer, Reader, Submitter
 from fieldmark.challenge.api.shapes import ChallengeOut, Done, FileOut, MeOut, QuotaOut, Refused, SubmissionOut
 from fieldmark.challenge.models import Challenge, DataFile, Submission, User, utc_now
@@ -21,7 +21,7 @@ from fieldmark.challenge.rights import open_challenge
 from fieldmark.challenge.scores import own_metrics
 from fieldmark.challenge.submissions import Entry
 from fieldmark.challenge.uploads import RunRefusedError, received
-from fieldmark.challenge.web.context import DatabaseOf, RowId, StorageOf, file_of, text_of
+from fieldmark.challenge.web.context import DatabaseOf, RowId, StorageOf, admit_upload, file_of, text_of
 from fieldmark.challenge.web.routes.taking_part import sent
 
 router = APIRouter(responses={404: {"model": Refused}})
@@ -123,16 +123,14 @@ async def hand_in(
     request: Request, slug: str, user: Submitter, database: DatabaseOf, storage: StorageOf
 ) -> SubmissionOut | JSONResponse:
     """Hands in a run. Mistakes are listed with their lines (422) and cost nothing."""
+    found = await run_in_threadpool(admit_upload, request, user, slug)
     async with request.form(max_files=1, max_fields=20) as form:
-        return await run_in_threadpool(_hand_in, request, slug, user, database, storage, form)
+        return await run_in_threadpool(_hand_in, request, found, user, database, storage, form)
 
 
 def _hand_in(
-    request: Request, slug: str, user: User, database: DatabaseOf, storage: StorageOf, form: FormData
+    request: Request, found: Challenge, user: User, database: DatabaseOf, storage: StorageOf, form: FormData
 ) -> SubmissionOut | JSONResponse:
-    with database.read() as session:
-        found = open_challenge(session, user, slug)
-    rates.count(database, rates.UPLOAD, str(user.id))
     run: UploadFile | None = file_of(form, "run")
     if run is None:
         raise RefusalError("Send the run as a file in the field 'run'.")

@@ -14,12 +14,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.types import Scope
 
+from fieldmark.challenge import rates
 from fieldmark.challenge.accounts import session_user
 from fieldmark.challenge.database import Database
-from fieldmark.challenge.models import User, utc_now
-from fieldmark.challenge.refusals import NotThereError, RefusalError
+from fieldmark.challenge.models import Challenge, User, utc_now
+from fieldmark.challenge.refusals import NotThereError, RefusalError, TooLargeError
+from fieldmark.challenge.rights import open_challenge
 from fieldmark.challenge.storage import Storage
-from fieldmark.challenge.web.security import SESSION_COOKIE, FormGuard
+from fieldmark.challenge.web.security import MIB, PLAIN_FORM_BYTES, SESSION_COOKIE, FormGuard
 from fieldmark.version import __version__
 
 LARGEST = 2**31 - 1  # what a column of the database holds
@@ -109,6 +111,42 @@ def require_admin(request: Request) -> User:
     return user
 
 
+def require_organizer(request: Request) -> None:
+    """Somebody who may make challenges."""
+    if require_user(request).role not in ("organizer", "admin"):
+        raise NotThereError
+
+
+def require_manager(request: Request, slug: str) -> None:
+    """Somebody who runs the challenge of the address: asked before a form is read, which may be large."""
+    user = require_user(request)
+    with get_database(request).read() as session:
+        open_challenge(session, user, slug, manage=True)
+
+
+def admit_upload(request: Request, user: User, slug: str) -> Challenge:
+    """The challenge that a run is for, before a byte of the run is read.
+
+    Raises:
+        NotThereError: When there is none that they may see.
+        TooOftenError: When they upload too often.
+        TooLargeError: When the request says itself that it is larger than the challenge takes.
+    """
+    database = get_database(request)
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug)
+    rates.count(database, rates.UPLOAD, str(user.id))
+    announced = request.headers.get("content-length", "0")
+    if announced.isdigit() and int(announced) > challenge.max_upload_mb * MIB + PLAIN_FORM_BYTES:
+        raise TooLargeError(f"The file is larger than {challenge.max_upload_mb} MiB, the limit of this challenge.")
+    return challenge
+
+
+def admitted_by_page(request: Request, slug: str) -> Challenge:
+    """The challenge that the person at a page hands a run in for."""
+    return admit_upload(request, require_user(request), slug)
+
+
 async def checked_form(request: Request) -> AsyncIterator[FormData]:
     """The fields and files of a form that one of our pages sent."""
     form = await request.form(max_files=8, max_fields=200)
@@ -124,6 +162,7 @@ StorageOf = Annotated[Storage, Depends(get_storage)]
 ViewerOf = Annotated[Viewer, Depends(get_viewer)]
 UserOf = Annotated[User, Depends(require_user)]
 AdminOf = Annotated[User, Depends(require_admin)]
+AdmittedOf = Annotated[Challenge, Depends(admitted_by_page)]
 FormOf = Annotated[FormData, Depends(checked_form)]
 # The number of a row in an address; others, which no column holds, are nothing there.
 RowId = Annotated[int, Path(ge=1, le=LARGEST)]

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Metric
-from fieldmark.challenge import queue, rates, rights, submissions
+from fieldmark.challenge import queue, rights, submissions
 from fieldmark.challenge.creating import SAMPLE_FILE
 from fieldmark.challenge.models import Challenge, Submission, User, utc_now
 from fieldmark.challenge.phases import phase_at
@@ -25,6 +25,7 @@ from fieldmark.challenge.storage import Storage
 from fieldmark.challenge.submissions import Entry
 from fieldmark.challenge.uploads import RunRefusedError, received
 from fieldmark.challenge.web.context import (
+    AdmittedOf,
     DatabaseOf,
     FormOf,
     RowId,
@@ -61,13 +62,11 @@ def submit_page(request: Request, slug: str, user: UserOf, database: DatabaseOf,
 
 @router.post("/c/{slug}/submit")
 def submit(
-    request: Request, slug: str, user: UserOf, database: DatabaseOf, storage: StorageOf, form: FormOf
-) -> Response:
+    request: Request, slug: str, user: UserOf, challenge: AdmittedOf, database: DatabaseOf, storage: StorageOf,
+    form: FormOf,
+) -> Response:  # fmt: skip
     arrived = request.state.arrived
-    with database.read() as session:
-        challenge = open_challenge(session, user, slug)
     try:
-        rates.count(database, rates.UPLOAD, str(user.id))
         file = file_of(form, "run")
         if file is None:
             raise RefusalError("Choose a run file.")

@@ -7,7 +7,7 @@ import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,7 +15,7 @@ from starlette.responses import Response
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge import creating
 from fieldmark.challenge.models import User, utc_now
-from fieldmark.challenge.refusals import NotThereError, RefusalError
+from fieldmark.challenge.refusals import RefusalError
 from fieldmark.challenge.web.context import (
     DatabaseOf,
     FormOf,
@@ -25,6 +25,7 @@ from fieldmark.challenge.web.context import (
     moment_of,
     number_of,
     render,
+    require_organizer,
     text_of,
     texts_of,
 )
@@ -52,9 +53,8 @@ FIELDS = (
 )
 
 
-@router.get("/organize/new")
+@router.get("/organize/new", dependencies=[Depends(require_organizer)])
 def new_page(request: Request, user: UserOf) -> Response:
-    _need_organizer(user)
     now = utc_now().replace(second=0, microsecond=0, tzinfo=None)
     values = dict.fromkeys(FIELDS, "") | {
         "rules": creating.RULES,
@@ -68,9 +68,8 @@ def new_page(request: Request, user: UserOf) -> Response:
     return _page(request, user, values)
 
 
-@router.post("/organize/new")
+@router.post("/organize/new", dependencies=[Depends(require_organizer)])
 def new(request: Request, user: UserOf, database: DatabaseOf, storage: StorageOf, form: FormOf) -> Response:
-    _need_organizer(user)
     try:
         wanted = creating.NewChallenge(
             slug=text_of(form, "slug"),
@@ -142,8 +141,3 @@ def _page(request: Request, user: User, values: dict[str, str], *, status: int =
         values=values,
         error=error,
     )
-
-
-def _need_organizer(user: User) -> None:
-    if user.role not in ("organizer", "admin"):
-        raise NotThereError

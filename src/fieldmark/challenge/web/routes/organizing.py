@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from sqlalchemy import select
 from sqlalchemy.orm import joinedload
 from starlette.datastructures import FormData
@@ -20,6 +21,7 @@ from fieldmark.challenge import audit, creating, exports, organizing, phases, qu
 from fieldmark.challenge.models import Challenge, Submission, Team, User
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.rights import open_challenge, team_of
+from fieldmark.challenge.storage import CHUNK
 from fieldmark.challenge.uploads import RunRefusedError, received
 from fieldmark.challenge.web.context import (
     DatabaseOf,
@@ -32,12 +34,13 @@ from fieldmark.challenge.web.context import (
     moment_of,
     number_of,
     render,
+    require_manager,
     text_of,
 )
 from fieldmark.challenge.web.routes.handing_in import metrics_by_name, rows_of
 from fieldmark.errors import FieldmarkError
 
-router = APIRouter(prefix="/c/{slug}/organize")
+router = APIRouter(prefix="/c/{slug}/organize", dependencies=[Depends(require_manager)])
 
 
 @router.get("")
@@ -250,7 +253,8 @@ def kept_files(form: FormData, *names: str) -> Iterator[dict[str, Path]]:
         for name in names:
             if (file := file_of(form, name)) is not None:
                 kept[name] = Path(folder) / f"{name}.csv"
-                kept[name].write_bytes(file.file.read())
+                with kept[name].open("wb") as sink:
+                    shutil.copyfileobj(file.file, sink, CHUNK)
         yield kept
 
 
