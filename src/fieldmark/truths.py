@@ -161,8 +161,8 @@ def _events(truth: Any) -> tuple[pl.DataFrame, str]:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(truth, line=line, found="bytes that are not UTF-8", expected=expected) from error
     rows: list[tuple[int, str, str, str]] = []
-    for number, line in enumerate(lines, 1):
-        fields = [field.strip() for field in line.split(";")]
+    for number, content in enumerate(lines, 1):
+        fields = [field.strip() for field in content.split(";")]
         if fields == [""]:
             continue
         if len(fields) not in (3, 4):
