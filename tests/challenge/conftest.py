@@ -21,7 +21,7 @@ from sqlalchemy import text
 from fieldmark.challenge import accounts
 from fieldmark.challenge.database import Database
 from fieldmark.challenge.storage import Storage
-from tests.challenge.house import House, open_house
+from tests.challenge.house import House, absent, open_house
 
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
 KINDS = ("sqlite", "postgresql")
@@ -39,7 +39,7 @@ def _quick_passwords() -> Iterator[None]:
 def postgresql() -> Iterator[str]:
     """The address of a PostgreSQL server of our own, with the name of the database left out."""
     if not BINARIES:
-        pytest.skip("there is no PostgreSQL under /usr/lib/postgresql")
+        absent("there is no PostgreSQL under /usr/lib/postgresql")
     folder = Path(tempfile.mkdtemp(prefix="fieldmark-pg-"))
     # The server refuses to run as root.
     run_as: list[str] = []

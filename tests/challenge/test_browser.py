@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from tests.challenge.hosting import write_run, write_truth
+from tests.challenge.house import absent
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PASSWORD = "amanita under birches"
@@ -65,7 +66,7 @@ def _answers(url: str) -> bool:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:
-        pytest.skip("there is no Chromium on this machine")
+        absent("there is no Chromium on this machine")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
     with playwright.sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])

@@ -18,7 +18,7 @@ from fieldmark.challenge.uploads import checklist
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.labels import Labels
 from tests.challenge.conftest import administer
-from tests.challenge.house import House, run_text
+from tests.challenge.house import House, absent, run_text
 from tests.challenge.test_queue import cards
 
 HOSTED = [name for name in BENCHMARKS if BENCHMARKS[name].task.item != "mask"]
@@ -176,3 +176,12 @@ def test_baselines_need_a_name_of_their_own(small_house: House):
                     add_baseline(house.database, house.storage, house.admin, house.challenge, "chance", upload)
             else:
                 add_baseline(house.database, house.storage, house.admin, house.challenge, "chance", upload)
+
+
+def test_absent_programs_fail_where_they_are_required(monkeypatch):
+    monkeypatch.delenv("FIELDMARK_REQUIRE_SYSTEM", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no such program"):
+        absent("no such program")
+    monkeypatch.setenv("FIELDMARK_REQUIRE_SYSTEM", "1")
+    with pytest.raises(pytest.fail.Exception, match="asks for it"):
+        absent("no such program")
