@@ -83,9 +83,8 @@ def street(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     teams.leave(house.database, former, house.challenge)
     draft = house.make("draft", owner=house.people["elsewhere"], published=False)
     own = _objects(house, "member", house.challenge)
-    teams.accept_rules(house.database, house.people["elsewhere"], draft)
-    teams.make_team(house.database, house.people["elsewhere"], draft, "elsewhere")
-    foreign = _objects(house, "elsewhere", draft)
+    house.captain("lodger", draft)
+    foreign = _objects(house, "lodger", draft)
     own["user_id"], foreign["user_id"] = house.people["organizer"].id, house.people["rival"].id
     own["token"] = teams.invite(house.database, house.people["member"], team)
     cookies, tokens = {}, {}
@@ -229,6 +228,14 @@ def test_a_token_reaches_no_further_than_its_scopes(street: Street):
     assert client.get("/api/v1/challenges/tiny", headers=headers).status_code == 200
     for verb, path in (("POST", "submissions"), ("POST", "freeze"), ("GET", "export"), ("GET", "audit")):
         assert client.request(verb, f"/api/v1/challenges/tiny/{path}", headers=headers).status_code == 404
+    run = f"/api/v1/challenges/tiny/submissions/{street.own['submission_id']}"
+    assert client.get(run, headers=headers).status_code == 404
+    private = "/api/v1/challenges/tiny/board?part=private"
+    assert client.get(private, headers=headers).status_code == 404
+    more = accounts.make_token(street.house.database, user, "look and organize", ["read", "organize"])
+    may = {"authorization": f"Bearer {more}"}
+    assert client.get(private, headers=may).status_code == 200
+    assert set(client.get(run, headers=may).json()["scores"]) == {"public", "private"}
     with street.house.database.read() as session:
         token = session.query(ApiToken).filter_by(name="look only").one()
         assert secret not in (token.token_hash, token.shown) and token.used_at is not None

@@ -105,6 +105,7 @@ class User(Base):
     role: Mapped[Role] = mapped_column(default="participant")
     created_at: Mapped[dt.datetime] = mapped_column(default=utc_now)
     disabled_at: Mapped[dt.datetime | None]
+    may_organize = True  # not kept: False while somebody acts through a token that does not allow it
 
 
 class WebSession(Base):

@@ -10,8 +10,11 @@ from fieldmark.challenge.refusals import ConflictError, NotThereError
 
 
 def manages(session: Session, user: User | None, challenge: Challenge) -> bool:
-    """Whether somebody runs a challenge: an admin, its owner, or one of its organizers."""
-    if user is None:
+    """Whether somebody runs a challenge: an admin, its owner, or one of its organizers.
+
+    Through a token they do so only where the token allows it.
+    """
+    if user is None or not user.may_organize:
         return False
     if user.role == "admin" or challenge.owner_id == user.id:
         return True
@@ -37,7 +40,7 @@ def open_challenge(session: Session, user: User | None, slug: str, *, manage: bo
 def visible_challenges(session: Session, user: User | None) -> list[Challenge]:
     """The challenges that somebody may see, newest first."""
     query = select(Challenge).order_by(Challenge.created_at.desc(), Challenge.id.desc())
-    if user is None:
+    if user is None or not user.may_organize:
         query = query.where(Challenge.published_at.is_not(None))
     elif user.role != "admin":
         helped = select(Organizer.challenge_id).where(Organizer.user_id == user.id)

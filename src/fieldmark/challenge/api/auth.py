@@ -37,6 +37,7 @@ def api_user(scope: str) -> Callable[..., User]:
         rates.count(database, rates.CALL, str(user.id))
         if scope not in scopes:
             raise NotThereError
+        user.may_organize = "organize" in scopes
         return user
 
     return caller
