@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 from sqlalchemy import inspect
 
-from fieldmark.challenge import accounts, rates, teams
+from fieldmark.challenge import accounts, organizing, rates, teams
 from fieldmark.challenge.models import ApiToken, Base, Invitation, Membership, ResetToken, User, WebSession, utc_now
 from fieldmark.challenge.names import clean_filename, clean_name
 from fieldmark.challenge.rates import Rate
@@ -166,6 +166,21 @@ def test_an_invitation_lets_one_person_in_once(house: House):
         session.merge(house.challenge).max_team_size = 2
     with pytest.raises(ConflictError, match="full"):
         teams.join(database, dan, teams.invite(database, ada, team))
+
+
+def test_those_who_run_a_challenge_do_not_take_part_in_it(small_house: House):
+    house = small_house
+    captain, helper = house.captain("ada"), house.person("helper")
+    secret = teams.invite(house.database, captain, house.team(captain))
+    organizing.add_organizer(house.database, house.admin, house.challenge, "helper")
+    for person in (house.admin, helper):
+        teams.accept_rules(house.database, person, house.challenge)
+        with pytest.raises(ConflictError, match="do not take part in it"):
+            teams.make_team(house.database, person, house.challenge, f"team of {person.name}")
+        with pytest.raises(ConflictError, match="do not take part in it"):
+            teams.join(house.database, person, secret)
+    with pytest.raises(ConflictError, match="takes part in the challenge"):
+        organizing.add_organizer(house.database, house.admin, house.challenge, "ada")
 
 
 def test_nobody_multiplies_limits_by_changing_teams(small_house: House):

@@ -12,6 +12,7 @@ from fieldmark.challenge.database import Database
 from fieldmark.challenge.models import STATES, Challenge, DataFile, Organizer, Submission, User
 from fieldmark.challenge.names import clean_text
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError
+from fieldmark.challenge.rights import team_of
 from fieldmark.challenge.storage import Storage
 
 
@@ -72,6 +73,8 @@ def add_organizer(database: Database, actor: User, challenge: Challenge, who: st
             raise RefusalError("There is no account with that name or address.")
         if user.id == challenge.owner_id or session.get(Organizer, (challenge.id, user.id)) is not None:
             raise ConflictError("This person runs the challenge already.")
+        if team_of(session, user, challenge) is not None:
+            raise ConflictError("This person takes part in the challenge; those who run it do not.")
         session.add(Organizer(challenge_id=challenge.id, user_id=user.id))
         audit.note(session, actor, "organizer.add", challenge=challenge, subject=user.name)
 

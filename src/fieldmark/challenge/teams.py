@@ -18,7 +18,7 @@ from fieldmark.challenge.database import Database
 from fieldmark.challenge.models import Acceptance, Challenge, Invitation, Membership, Submission, Team, User, utc_now
 from fieldmark.challenge.names import clean_name, clean_text
 from fieldmark.challenge.refusals import ConflictError, NotThereError
-from fieldmark.challenge.rights import need_acceptance, team_of
+from fieldmark.challenge.rights import manages, need_acceptance, team_of
 
 INVITATION_LIFE = dt.timedelta(days=14)
 OPEN_INVITATIONS = 20
@@ -37,6 +37,7 @@ def make_team(database: Database, user: User, challenge: Challenge, name: str) -
     """Makes a team with one member, its captain."""
     shown, key = clean_name(name, "team's name")
     with database.write() as session:
+        _need_distance(session, user, challenge)
         need_acceptance(session, user, challenge)
         if team_of(session, user, challenge) is not None:
             raise ConflictError("You are in a team of this challenge already.")
@@ -105,6 +106,7 @@ def join(database: Database, user: User, secret: str) -> Team:
             raise NotThereError
         team = database.lock(session, Team, found.team_id)  # nobody else joins meanwhile
         challenge = found.team.challenge
+        _need_distance(session, user, challenge)
         need_acceptance(session, user, challenge)
         if team_of(session, user, challenge) is not None:
             raise ConflictError("You are in a team of this challenge already.")
@@ -146,6 +148,12 @@ def leave(database: Database, user: User, challenge: Challenge) -> None:
             session.delete(team)
         elif team.captain_id == user.id:
             team.captain_id = rest.user_id
+
+
+def _need_distance(session: Session, user: User, challenge: Challenge) -> None:
+    """Keeps those who can see the truth from competing."""
+    if manages(session, user, challenge):
+        raise ConflictError("Those who run a challenge do not take part in it; hand a run in as a baseline instead.")
 
 
 def _captain(session: Session, user: User, team: Team) -> None:
