@@ -156,9 +156,14 @@ def test_a_mended_truth_is_about_the_same_items(small_house: House):
     mended.write_text(truth_text(swapped=True))
     other.write_text(truth_text() + "i60,a,u30\n")
     before = house.challenge.truth_sha256
-    creating.replace_truth(house.database, house.storage, house.admin, house.challenge, mended)
+    run = house.hand_in(house.captain("ada"))
+    claimed = queue.claim(house.database, "w")
+    assert creating.replace_truth(house.database, house.storage, house.admin, house.challenge, mended) == 1
     with house.database.read() as session:
         after = session.get_one(Challenge, house.challenge.id)
+    assert after.revision == house.challenge.revision + 1 and house.submission(run.id).state == "queued"
+    with pytest.raises(queue.StaleClaimError):  # a score against the old truth is not wanted any more
+        queue.finish(house.database, claimed, cards())
     assert after.truth_sha256 != before and after.truth_path != house.challenge.truth_path
     assert house.storage.exists(f"{house.challenge.truth_path}/truth.csv")  # the old one is kept
     with pytest.raises(creating.RefusalError, match="other items"):

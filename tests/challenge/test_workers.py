@@ -74,7 +74,6 @@ def test_a_mended_truth_changes_the_scores(small_house: House):
     assert {row.value for row in house.submission(run.id).scores} == {1.0}
     (house.folder / "mended.csv").write_text(truth_text(swapped=True))
     creating.replace_truth(house.database, house.storage, house.admin, house.challenge, house.folder / "mended.csv")
-    queue.rescore(house.database, house.admin, house.challenge)
     worker.run(threading.Event(), until_idle=True)
     after = house.submission(run.id)
     assert after.state == "scored" and [row.value for row in after.scores] == [pytest.approx(1 / 3)] * 2
@@ -90,6 +89,16 @@ def test_a_stored_run_that_was_changed_is_not_scored(small_house: House):
     worker.run(threading.Event(), until_idle=True)
     found = house.submission(run.id)
     assert found.state == "failed" and "SHA-256" in found.detail and not found.counted and not found.scores
+
+
+def test_a_run_is_not_scored_against_another_truth_than_that_of_the_challenge(small_house: House):
+    house = small_house
+    run = house.hand_in(house.captain("ada"))
+    (house.folder / "other.csv").write_text(truth_text(swapped=True))
+    house.storage.put(house.folder / "other.csv", f"{house.challenge.truth_path}/truth.csv")
+    assert Worker(house.database, house.storage).run_one()
+    found = house.submission(run.id)
+    assert not found.scores and "the stored truth is not the one of the challenge" in found.detail
 
 
 def test_a_worker_survives_its_own_faults_and_charges_nobody(small_house: House, monkeypatch):

@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from fieldmark.answers import answer_labels
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
-from fieldmark.challenge import audit
+from fieldmark.challenge import audit, queue
 from fieldmark.challenge.database import Database
 from fieldmark.challenge.models import Challenge, DataFile, Phase, User, utc_now
 from fieldmark.challenge.names import clean_filename, clean_slug, clean_text
@@ -198,10 +198,13 @@ def replace_truth(
     truth: Path,
     classes: Path | None = None,
     media: Path | None = None,
-) -> None:
-    """Puts a mended truth in the place of the old one, which is kept; all runs should then be scored anew.
+) -> int:
+    """Puts a mended truth in the place of the old one, which is kept, and has all runs scored anew, in one act.
 
     Items, units and parts stay what they are; labels may change.
+
+    Returns:
+        How many runs will be scored.
 
     Raises:
         RefusalError: When the new truth is about other items.
@@ -223,6 +226,7 @@ def replace_truth(
         mine: Challenge = database.lock(session, Challenge, challenge.id)
         audit.note(session, actor, "truth.replace", challenge=mine, before=mine.truth_sha256, after=sha256)
         mine.truth_path, mine.truth_sha256, mine.classes = path, sha256, len(labels)
+        return queue.rescore_in(session, actor, mine)
 
 
 def add_data_file(

@@ -197,30 +197,34 @@ def rescore(database: Database, actor: User | None, challenge: Challenge, *, onl
     Returns:
         How many will be scored.
     """
-    again = ("scored", "failed", "running") if only is None else ("scored", "failed")
     with database.write() as session:
-        mine: Challenge = database.lock(session, Challenge, challenge.id)
-        if mine.revealed_at and only is not None:
-            raise ConflictError("After the private scores are revealed, all runs are scored anew or none.")
-        if only is None:
-            mine.revision += 1
-        else:
-            _check_again(session, mine, only, again)
-        query = update(Submission).where(Submission.challenge_id == mine.id, Submission.state.in_(again))
-        if only is not None:
-            query = query.where(Submission.id == only)
-        done = session.execute(
-            query.values(
-                state="queued",
-                reason="waiting to be scored anew",
-                priority=RESCORE_PRIORITY,
-                attempts=0,
-                fence=Submission.fence + 1,
-                lease_until=None,
-            )
+        return rescore_in(session, actor, database.lock(session, Challenge, challenge.id), only=only)
+
+
+def rescore_in(session: Session, actor: User | None, mine: Challenge, *, only: int | None = None) -> int:
+    """The same within a transaction that holds the lock on the challenge."""
+    again = ("scored", "failed", "running") if only is None else ("scored", "failed")
+    if mine.revealed_at and only is not None:
+        raise ConflictError("After the private scores are revealed, all runs are scored anew or none.")
+    if only is None:
+        mine.revision += 1
+    else:
+        _check_again(session, mine, only, again)
+    query = update(Submission).where(Submission.challenge_id == mine.id, Submission.state.in_(again))
+    if only is not None:
+        query = query.where(Submission.id == only)
+    done = session.execute(
+        query.values(
+            state="queued",
+            reason="waiting to be scored anew",
+            priority=RESCORE_PRIORITY,
+            attempts=0,
+            fence=Submission.fence + 1,
+            lease_until=None,
         )
-        count = int(done.rowcount) if isinstance(done, CursorResult) else 0
-        audit.note(session, actor, "challenge.rescore", challenge=mine, subject=str(only or "all"), count=count)
+    )
+    count = int(done.rowcount) if isinstance(done, CursorResult) else 0
+    audit.note(session, actor, "challenge.rescore", challenge=mine, subject=str(only or "all"), count=count)
     return count
 
 

@@ -19,6 +19,10 @@ SCORER_SOURCES = (
     "answers.py",
     "truths.py",
     "labels.py",
+    "timecodes.py",
+    "items.py",
+    "views.py",
+    "tables.py",
     "challenge/parts.py",
 )
 

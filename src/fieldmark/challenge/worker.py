@@ -18,7 +18,7 @@ from fieldmark.challenge.database import Database
 from fieldmark.challenge.queue import LEASE_S, Claim, StaleClaimError
 from fieldmark.challenge.sandbox import Limits, Outcome, score_in_sandbox
 from fieldmark.challenge.scores import deciding_value
-from fieldmark.challenge.storage import Storage, digest
+from fieldmark.challenge.storage import Storage, digest, digest_folder
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,9 @@ class Worker:
             beating = threading.Thread(target=self._beat, args=(claimed, done, lost), daemon=True)
             beating.start()
             try:
-                self.storage.fetch_folder(claimed.truth_path, folder / "truth")
+                truth = self.storage.fetch_folder(claimed.truth_path, folder / "truth")
+                if digest_folder(truth) != claimed.truth_sha256:
+                    return Outcome(fault="the stored truth is not the one of the challenge (its SHA-256 is another)")
                 run = self.storage.fetch(claimed.path, folder / "run")
                 if digest(run) != claimed.sha256:
                     return Outcome(fault="the stored run is not the one that was handed in (its SHA-256 is another)")

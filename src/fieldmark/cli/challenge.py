@@ -205,8 +205,10 @@ def rescore(
         challenge = platform.challenge(name)
         user = platform.organizer(actor, challenge)
         if truth is not None:
-            creating.replace_truth(platform.database, platform.storage, user, challenge, truth, classes, media)
-        count = queue.rescore(platform.database, user, challenge)
+            mended = (truth, classes, media)
+            count = creating.replace_truth(platform.database, platform.storage, user, challenge, *mended)
+        else:
+            count = queue.rescore(platform.database, user, challenge)
     print(f"{count} runs of {name} wait to be scored anew")
 
 

@@ -120,7 +120,8 @@ def rescore(
             if "truth" in files:
                 mended = (files["truth"], files.get("classes"), files.get("media"))
                 creating.replace_truth(database, storage, user, challenge, *mended)
-        queue.rescore(database, user, challenge)
+            else:
+                queue.rescore(database, user, challenge)
 
     return _do(request, slug, user, database, act, "rescored")
 
