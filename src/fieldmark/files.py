@@ -14,15 +14,20 @@ from fieldmark.errors import MisuseError
 
 
 @contextmanager
-def appearing_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary path beside `path`; renames it to `path` when the block ends without an error."""
+def appearing_file(path: Path, *, mode: int | None = None) -> Iterator[Path]:
+    """Yields a temporary path beside `path`; renames it to `path` when the block ends without an error.
+
+    Args:
+        path: The file.
+        mode: Who may read and write it, as for `chmod`; as for any new file if not given.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
     os.close(handle)
     partial = Path(name)
     try:
         yield partial
-        partial.chmod(0o666 & ~_umask())
+        partial.chmod(0o666 & ~_umask() if mode is None else mode)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

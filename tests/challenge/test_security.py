@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from fieldmark.challenge import accounts, rates
+from fieldmark.challenge.models import Submission
 from fieldmark.challenge.web.app import create_app
 from fieldmark.challenge.web.security import POLICY, SESSION_COOKIE
 from tests.challenge.house import PASSWORD, House, run_text
@@ -275,3 +276,16 @@ def test_a_run_that_says_it_is_too_large_or_comes_too_often_is_not_read(client: 
     monkeypatch.setattr(rates, "UPLOAD", rates.Rate("upload", 0, 3600))
     for path, headers in (("/c/tiny/submit", {}), ("/api/v1/challenges/tiny/submissions", bearer)):
         assert client.post(path, content=b"x", headers=headers).status_code == 429
+
+
+@pytest.mark.parametrize(("state", "offered"), [("failed", True), ("refused", False)])
+def test_scoring_again_is_offered_where_it_can_work(client: TestClient, state, offered):
+    run = client.house.hand_in(client.house.captain("ada"))
+    with client.house.database.write() as session:
+        session.get_one(Submission, run.id).state = state
+    sign_in(client, "admin")
+    page = client.get("/c/tiny/organize/submissions").text
+    assert (f"/submissions/{run.id}/retry" in page) == offered
+    csrf = csrf_of(client, "/c/tiny/organize")
+    answer = client.post(f"/c/tiny/organize/submissions/{run.id}/retry", data={"csrf": csrf})
+    assert answer.status_code == (303 if offered else 409)

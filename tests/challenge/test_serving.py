@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 from fieldmark.challenge.refusals import ConflictError
 from fieldmark.cli.main import app
@@ -142,3 +143,18 @@ def typed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     """What a command prints; its errors come as they are."""
     app([str(argument) for argument in arguments], standalone_mode=False)
     return capsys.readouterr().out
+
+
+def test_a_challenge_on_a_fresh_platform_prints_the_link_of_the_admin_and_keeps_its_files_closed(tmp_path):
+    (tmp_path / "truth.csv").write_text(truth_text())
+    folder = tmp_path / "platform"
+    command = ["challenge", "create", "tiny", "--benchmark", "folder", "--truth", str(tmp_path / "truth.csv")]
+    runner = CliRunner()
+    made = runner.invoke(app, [*command, "--public", "0.5", "--folder", str(folder), "--json"])
+    assert made.exit_code == 0 and json.loads(made.stdout)["challenge"] == "tiny"
+    assert "Set the password of the account 'admin'" in made.stderr and "/reset/" in made.stderr
+    kept = runner.invoke(app, ["challenge", "backup", str(tmp_path / "kept.zip"), "--folder", str(folder)])
+    assert kept.exit_code == 0 and "/reset/" not in kept.stderr
+    rights = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("platform", "platform/files", "kept.zip")}
+    assert rights == {"platform": 0o700, "platform/files": 0o700, "kept.zip": 0o600}
+    assert (folder / "platform.sqlite").stat().st_mode & 0o777 == 0o600

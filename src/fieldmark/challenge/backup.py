@@ -44,7 +44,7 @@ def backup(database: Database, storage: Storage, out: Path) -> dict[str, int]:
     """
     counts: dict[str, int] = {}
     with (
-        appearing_file(out) as partial,
+        appearing_file(out, mode=0o600) as partial,  # it holds the truth, and hashes of passwords
         zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive,
         database.read() as session,  # one transaction: what is in it fits together
     ):

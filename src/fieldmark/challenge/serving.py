@@ -74,8 +74,16 @@ def open_platform(folder: Path, database: str | None = None, files: str | None =
         database: The address of the database.
         files: The address of the file store.
     """
-    if database is None or files is None:
-        folder.mkdir(parents=True, exist_ok=True)
+    # The truth and the accounts are for the server alone, whoever else works on the machine.
+    if (database is None or files is None) and not folder.exists():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    if database is None:
+        (folder / DATABASE_FILE).touch(mode=0o600)  # SQLite gives its other files the same rights
+        (folder / DATABASE_FILE).chmod(0o600)
+    if files is None:
+        (folder / FILES_FOLDER).mkdir(exist_ok=True)
+        (folder / FILES_FOLDER).chmod(0o700)
     opened = Database(database or f"sqlite:///{(folder / DATABASE_FILE).resolve()}")
     try:
         opened.migrate()

@@ -81,8 +81,11 @@ def create(
         else creating.material_of_files(benchmark, _given(truth), classes, media, simulated=simulated)
     )
     with serving.open_platform(folder, database, files) as platform, material as found:
-        serving.first_admin(platform.database)
+        link = serving.first_admin(platform.database)
         made = creating.create_challenge(platform.database, platform.storage, platform.account(actor), new, found)
+    if link:  # the first account: without the link nobody could ever sign in; apart from what a program reads
+        place = f"http://127.0.0.1:8000/reset/{link}"
+        typer.echo(f"Set the password of the account 'admin' (works once, for a day): {place}", err=True)
     about = {
         "challenge": made.slug,
         "items": made.items,
