@@ -103,6 +103,20 @@ def test_a_renewed_lease_is_not_taken(house: House):
     assert queue.claim(house.database, "eager") is None
 
 
+def test_attempts_after_a_fault_wait_longer_and_longer(house: House):
+    run = house.hand_in(house.captain("ada"))
+    waits = []
+    for _ in range(queue.MAX_ATTEMPTS - 1):
+        queue.give_back(house.database, queue.claim(house.database, "w"), "the store does not answer")
+        found = house.submission(run.id)
+        waits.append((found.lease_until - found.finished_at).total_seconds())
+        assert found.state == "queued" and queue.claim(house.database, "eager") is None
+        expire(house, run.id)
+    assert waits == pytest.approx([30, 120, 480], abs=1)
+    queue.give_back(house.database, queue.claim(house.database, "w"), "the store does not answer")
+    assert house.submission(run.id).state == "failed"
+
+
 def test_a_run_that_kills_every_worker_ends_as_failed_and_costs_nothing(house: House):
     user = house.captain("ada")
     run = house.hand_in(user)

@@ -80,7 +80,8 @@ def test_a_mended_truth_changes_the_scores(small_house: House):
     assert after.accepted_at == run.accepted_at
 
 
-def test_a_stored_run_that_was_changed_is_not_scored(small_house: House):
+def test_a_stored_run_that_was_changed_is_not_scored(small_house: House, monkeypatch):
+    monkeypatch.setattr(queue, "RETRY_S", 0.0)
     house = small_house
     run = house.hand_in(house.captain("ada"))
     (house.folder / "other.csv").write_text(run_text(right=3))
@@ -103,6 +104,7 @@ def test_a_run_is_not_scored_against_another_truth_than_that_of_the_challenge(sm
 
 def test_a_worker_survives_its_own_faults_and_charges_nobody(small_house: House, monkeypatch):
     house = small_house
+    monkeypatch.setattr(queue, "RETRY_S", 0.0)
     run = house.hand_in(house.captain("ada"))
 
     def stumble(*_: object, **__: object) -> None:

@@ -23,7 +23,9 @@ from fieldmark.challenge.scores import to_row
 from fieldmark.scoring import Scorecard
 
 LEASE_S = 60.0
-MAX_ATTEMPTS = 3
+MAX_ATTEMPTS = 4
+# How long another attempt waits after a fault of the platform, and how many times longer each next one.
+RETRY_S, RETRY_GROWTH = 30.0, 4.0
 RESCORE_PRIORITY = 1  # after what has just come in
 FAULT = "The platform could not score this run; it does not count against your limits, and the organizers can see why."
 
@@ -149,6 +151,8 @@ def refuse(database: Database, claimed: Claim, problems: list[dict[str, Any]], r
 def give_back(database: Database, claimed: Claim, detail: str, *, again: bool = True) -> None:
     """Ends an attempt that failed through no fault of the team: another one follows, or the submission has failed.
 
+    The next attempt waits, each time longer, so that a short outage does not use up all of them.
+
     Args:
         database: The database.
         claimed: The claim.
@@ -158,6 +162,8 @@ def give_back(database: Database, claimed: Claim, detail: str, *, again: bool = 
     with database.write() as session:
         if again and claimed.attempt < MAX_ATTEMPTS:
             values: dict[str, Any] = {"state": "queued", "reason": "waiting for another attempt"}
+            wait = dt.timedelta(seconds=RETRY_S * RETRY_GROWTH ** (claimed.attempt - 1))
+            values["lease_until"] = database.now(session) + wait
         else:
             values = {"state": "failed", "reason": FAULT, "counted": False}
         _settle(database, session, claimed, detail=detail[-4000:], **values)
@@ -237,8 +243,15 @@ def _check_again(session: Session, challenge: Challenge, submission_id: int, aga
 
 
 def _ready(now: dt.datetime) -> ColumnElement[bool]:
-    silent = and_(Submission.state == "running", Submission.lease_until < now)
-    return or_(Submission.state == "queued", silent)
+    """What may be claimed: a run that waits and whose pause is over, or one whose worker has fallen silent."""
+    rested = and_(Submission.state == "queued", or_(Submission.lease_until.is_(None), Submission.lease_until <= now))
+    return or_(rested, and_(Submission.state == "running", Submission.lease_until < now))
+
+
+def any_waits(database: Database) -> bool:
+    """Whether a run waits, be it for its pause to end."""
+    with database.read() as session:
+        return session.scalars(select(Submission.id).where(Submission.state == "queued").limit(1)).first() is not None
 
 
 def _give_up(session: Session, row: Submission, now: dt.datetime) -> None:
@@ -253,7 +266,8 @@ def _mine(claimed: Claim) -> Any:
 
 
 def _settle(database: Database, session: Session, claimed: Claim, **values: Any) -> None:
-    done = session.execute(_mine(claimed).values(finished_at=database.now(session), lease_until=None, **values))
+    settled = {"finished_at": database.now(session), "lease_until": None, **values}
+    done = session.execute(_mine(claimed).values(**settled))
     if not _one(done):
         raise StaleClaimError(f"submission {claimed.submission_id}, token {claimed.fence}")
 

@@ -60,7 +60,7 @@ class Worker:
                 stop.wait(AFTER_ERROR_S)
                 continue
             if not worked:
-                if until_idle:
+                if until_idle and not queue.any_waits(self.database):
                     return
                 stop.wait(IDLE_S)
 
