@@ -12,7 +12,7 @@ from fieldmark.training.logs import Log
 from tests.training.examples import HOW, plain, train_stripes
 
 
-def same(first, second, **tolerance):
+def assert_same(first, second, **tolerance):
     assert first.keys() == second.keys()
     for name, tensor in first.items():
         np.testing.assert_allclose(tensor.numpy(), second[name].numpy(), err_msg=name, **tolerance)
@@ -25,7 +25,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert torch.load(tmp_path / "killed" / "last.pt", weights_only=True)["step_in_epoch"] > 0  # not between epochs
     resumed = train_stripes(tmp_path / "killed")
-    same(whole.weights, resumed.weights, rtol=0, atol=0)
+    assert_same(whole.weights, resumed.weights, rtol=0, atol=0)
     for one, two in zip(whole.epochs, resumed.epochs, strict=True):
         assert (one["val"], one["train_loss"]) == (two["val"], two["train_loss"])
 
@@ -53,7 +53,7 @@ def test_it_learns_and_keeps_the_best_epoch(tmp_path):
 def test_accumulated_parts_make_the_step_of_the_whole_batch(tmp_path):
     whole = train_stripes(tmp_path / "whole", dropout=0.0)
     parts = train_stripes(tmp_path / "parts", replace(HOW, accumulate=4), dropout=0.0)
-    same(whole.weights, parts.weights, rtol=1e-3, atol=1e-5)
+    assert_same(whole.weights, parts.weights, rtol=1e-3, atol=1e-5)
 
 
 def test_an_interrupted_training_is_saved_and_goes_on(tmp_path):
@@ -70,7 +70,7 @@ def test_an_interrupted_training_is_saved_and_goes_on(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train_stripes(tmp_path / "cut", rare, transform=interrupted)
     resumed = train_stripes(tmp_path / "cut", rare)
-    same(train_stripes(tmp_path / "whole").weights, resumed.weights, rtol=0, atol=0)
+    assert_same(train_stripes(tmp_path / "whole").weights, resumed.weights, rtol=0, atol=0)
 
 
 def test_another_training_in_the_folder_is_not_overwritten(tmp_path):
@@ -85,7 +85,7 @@ def test_a_finished_training_is_not_done_again(tmp_path):
     def untouched(raw, draws):
         raise AssertionError("there is nothing left to do")
 
-    same(first.weights, train_stripes(tmp_path, transform=untouched).weights, rtol=0, atol=0)
+    assert_same(first.weights, train_stripes(tmp_path, transform=untouched).weights, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(
