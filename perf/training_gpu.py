@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from fieldmark.training.draws import Draws
 from fieldmark.training.loop import make_fabric, train
 from fieldmark.training.networks import make_network
-from fieldmark.training.packing import open_pack
+from fieldmark.training.packing import Format, open_pack
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform, pack_side
 from fieldmark.training.recipe import Training
+from fieldmark.training.sources import Share, training_batches
 
 NETWORKS = ("vit_base_patch16_224=256", "resnet50=256", "convnext_base=128")
 SIZE_PX, CLASSES, WARMUP, STEPS = 224, 1000, 10, 40
-ENGINE_STEPS = 60
+ENGINE_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,31 @@ def engine(network: Any, source: Any, transform: Any, how: Training) -> float:
         trained = train(
             network, source, val, transform, how, classes=CLASSES, scratch=Path(folder), fabric=make_fabric(how)
         )
-    return max(line["examples_per_s"] for line in trained.epochs[1:])
+    return max(float(line["examples_per_s"]) for line in trained.epochs[1:])
 
 
-def measure(name: str, batch: int, photos: Path, cache: Path, rates: dict[str, float]) -> None:
+def loader(source: Any, batch: int) -> float:
+    """Photos per second that reach pinned memory when nobody holds them up: what the loader has in reserve."""
+    batches = training_batches(
+        source,
+        lambda epoch: np.arange(len(source)),
+        range(2),
+        seed=0,
+        batch=batch,
+        accumulate=1,
+        share=Share(),
+        first_step=0,
+        workers=0,
+        pin=True,
+    )
+    for _ in range(ENGINE_STEPS):
+        next(batches)
+    started = time.perf_counter()
+    read = sum(len(one.rows) for one in batches)
+    return read / (time.perf_counter() - started)
+
+
+def measure(name: str, batch: int, photos: Path, cache: Path, forms: Sequence[Format], rates: dict[str, float]) -> None:
     """All rates for one network, each written down as soon as it is known."""
     rates["plain eager"] = plain_loop(name, batch, compiled=False)
     rates["plain compiled"] = plain_loop(name, batch, compiled=True)
@@ -99,12 +121,12 @@ def measure(name: str, batch: int, photos: Path, cache: Path, rates: dict[str, f
     network = make_network(name, "random", classes=CLASSES, size=SIZE_PX)
     rows = np.arange(ENGINE_STEPS * batch)
     labels = (rows % CLASSES).astype(np.int32)
-    rates["engine, eager, no loader"] = engine(network, Nothing(labels), Resident(), replace(how, compile=False))
     rates["engine, no loader"] = engine(network, Nothing(labels), Resident(), how)
     ids = sorted(str(path.relative_to(photos)) for path in photos.rglob("*.jpg"))
-    for form in ("raw", "jpeg"):
+    for form in forms:
         pack = open_pack(ids, lambda medium: (photos / medium).read_bytes(), pack_side(SIZE_PX), form, cache)
         source = PhotoSource(pack, rows % len(ids), labels, None, Crops("squash", 0.8, True))
+        rates[f"{form} pack alone"] = loader(source, batch)
         for operations in (0, 2) if form == "raw" else (2,):
             transform = PhotoTransform(SIZE_PX, (0.5,) * 3, (0.5,) * 3, operations, 20)
             words = f"engine, {form} pack, crops" + (", RandAugment" if operations else "")
@@ -131,6 +153,7 @@ def main() -> None:
     parser.add_argument("photos", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--networks", nargs="*", default=NETWORKS)
+    parser.add_argument("--forms", nargs="*", default=get_args(Format), choices=get_args(Format))
     arguments = parser.parse_args()
     torch.set_float32_matmul_precision("high")
     result: dict[str, Any] = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "photos_per_s": {}}
@@ -138,7 +161,7 @@ def main() -> None:
         for entry in arguments.networks:
             name, _, batch = entry.partition("=")
             rates = Written(result, f"{name}, batch {batch}", arguments.out)
-            measure(name, int(batch), arguments.photos, Path(cache), rates)
+            measure(name, int(batch), arguments.photos, Path(cache), arguments.forms, rates)
 
 
 if __name__ == "__main__":

@@ -164,3 +164,11 @@ def test_operations_are_those_of_torchvision(name, sign):
     assert (found[1] == picture).all()  # the neighbor is left alone
     # Where a pixel comes from is rounded: a few of them may come from the one beside.
     assert ((found[0].int() - expected.int()).abs() > 1).float().mean() < 0.06
+
+
+def test_every_photo_of_a_batch_gets_its_own_operation():
+    rng = np.random.default_rng(0)
+    pixels = torch.from_numpy(rng.integers(0, 256, (60, 3, 12, 12), dtype=np.uint8))
+    chosen, signs = rng.integers(0, len(OPERATIONS), 60), rng.choice([-1.0, 1.0], 60)
+    alone = [apply_operations(pixels[i : i + 1], chosen[i : i + 1], signs[i : i + 1], 20) for i in range(60)]
+    torch.testing.assert_close(apply_operations(pixels, chosen, signs, 20), torch.cat(alone))

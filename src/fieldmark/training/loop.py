@@ -166,23 +166,23 @@ class _Trainer:
     def run(self) -> None:
         """Trains to the end."""
         total = self.how.epochs * self.steps_per_epoch
+        batches = self._batches()
         shown = progress("training", total - self.step) if self.fabric.global_rank == 0 else nullcontext(_no_tick)
         with self._interruptible(), shown as tick:
             while self.epoch < self.how.epochs:
                 started, first = time.perf_counter(), self.step_in_epoch
-                loss = self._train_epoch(tick)
+                loss = self._train_epoch(batches, tick)
                 seconds = time.perf_counter() - started
                 rate = (self.steps_per_epoch - first) * self.how.batch / max(seconds, 1e-9)
                 self._end_epoch(loss, rate)
 
-    def _train_epoch(self, tick: Tick) -> float:
-        self.model.train()
-        order = self._order(self.epoch)
+    def _batches(self) -> Iterator[Prepared]:
+        """What is still to be learned from, on the device."""
         batches = training_batches(
             self.train,
-            order,
+            self._order,
+            range(self.epoch, self.how.epochs),
             seed=self.how.seed,
-            epoch=self.epoch,
             batch=self.how.batch,
             accumulate=self.how.accumulate,
             share=self.share,
@@ -190,12 +190,15 @@ class _Trainer:
             workers=self.how.workers,
             pin=self.on_gpu,
         )
-        ready = prepared(batches, self.transform, self.fabric.device)
+        return prepared(batches, self.transform, self.fabric.device)
+
+    def _train_epoch(self, batches: Iterator[Prepared], tick: Tick) -> float:
+        self.model.train()
         self.loss_so_far = self.loss_so_far.to(self.fabric.device)
         saved, loss = time.monotonic(), self._mean_over_processes(self.loss_so_far) / max(1, self.step_in_epoch)
         while self.step_in_epoch < self.steps_per_epoch:
             rate = self.schedule.set(self.optimizer, self.step)
-            self.loss_so_far += self._step(ready)
+            self.loss_so_far += self._step(batches)
             self.step_in_epoch += 1
             tick(1)
             if self.step_in_epoch % STEPS_PER_LINE == 0 or self.step_in_epoch == self.steps_per_epoch:

@@ -102,9 +102,10 @@ class PhotoTransform:
         if draws is not None and self.randaugment_ops:
             whole = pixels.round().clamp(0, 255).to(torch.uint8)
             pixels = rand_augment(whole, draws, self.randaugment_ops, self.randaugment_magnitude)
-        mean, std = (constant(values, pixels.device).view(1, 3, 1, 1) for values in (self.mean, self.std))
-        pixels = pixels.to(memory_format=torch.channels_last).float()
-        return pixels.sub_(mean * 255).div_(std * 255)
+        mean = constant(tuple(255 * value for value in self.mean), pixels.device).view(1, 3, 1, 1)
+        scale = constant(tuple(1 / (255 * value) for value in self.std), pixels.device).view(1, 3, 1, 1)
+        inputs = torch.empty(pixels.shape, device=pixels.device, memory_format=torch.channels_last)
+        return torch.sub(pixels, mean, out=inputs).mul_(scale)
 
 
 def whole_boxes(count: int) -> Boxes:

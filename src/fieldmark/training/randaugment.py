@@ -6,7 +6,7 @@ operations and magnitudes of torchvision, whose own version applies the same ope
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 from torch.nn import functional
 from torchvision.transforms.v2 import functional as colors
 
-from fieldmark.training.devices import to_device
+from fieldmark.training.devices import constant, to_device
 from fieldmark.training.draws import Draws
 
 Tensor = Any
 
 MAGNITUDES = 31
 GEOMETRIC = ("shear-x", "shear-y", "translate-x", "translate-y", "rotate")
-SIGNED = ("brightness", "color", "contrast", "sharpness")
-UNSIGNED = ("posterize", "solarize", "autocontrast", "equalize")
-OPERATIONS = ("identity", *GEOMETRIC, *SIGNED, *UNSIGNED)
+BLENDING = ("brightness", "color", "contrast", "sharpness")
+OPERATIONS = ("identity", *GEOMETRIC, *BLENDING, "posterize", "solarize", "autocontrast", "equalize")
 
 
 def rand_augment(pixels: Tensor, draws: Draws, operations: int, magnitude: int) -> Tensor:
@@ -37,72 +36,91 @@ def rand_augment(pixels: Tensor, draws: Draws, operations: int, magnitude: int) 
 
 
 def apply_operations(pixels: Tensor, chosen: NDArray[np.int64], signs: NDArray[np.float64], magnitude: int) -> Tensor:
-    """Applies to each photo the operation of its number in `OPERATIONS`."""
-    share = magnitude / (MAGNITUDES - 1)
-    result = pixels.clone()
+    """Applies to each photo the operation of its number in `OPERATIONS`.
 
-    def change(members: NDArray[np.bool_], operation: Callable[[Tensor], Tensor]) -> None:
-        if members.any():
-            rows = to_device(np.flatnonzero(members), pixels.device)
-            result[rows] = operation(pixels[rows])
+    Photos with the same operation are brought together first. What an operation costs is the number of its kernels, not
+    the number of photos, so signs and strengths are values of each photo; and nothing here makes the device wait.
+    """
+    order = np.argsort(chosen, kind="stable")
+    strengths = signs[order] * magnitude / (MAGNITUDES - 1)
+    factors = to_device((1 + 0.9 * strengths).astype(np.float32), pixels.device).view(-1, 1, 1, 1)
+    together = pixels[to_device(order, pixels.device)]
+    bounds = np.searchsorted(chosen[order], np.arange(len(OPERATIONS) + 1))
 
-    first = OPERATIONS.index(GEOMETRIC[0])
-    moved = (chosen >= first) & (chosen < first + len(GEOMETRIC))
-    matrices = _matrices(chosen[moved] - first, signs[moved] * share, pixels.shape[-1])
-    change(moved, lambda some: _affine(some, matrices))
-    for name in SIGNED:
-        for sign in (-1.0, 1.0):
-            members = (chosen == OPERATIONS.index(name)) & (signs == sign)
-            change(members, lambda some, name=name, sign=sign: _blend(some, name, 1 + sign * share * 0.9))  # type: ignore[misc]
-    for name in UNSIGNED:
-        change(chosen == OPERATIONS.index(name), lambda some, name=name: _unsigned(some, name, magnitude))  # type: ignore[misc]
-    return result
+    def change(first: str, last: str, operation: Callable[[Tensor, slice], Tensor]) -> None:
+        members = slice(bounds[OPERATIONS.index(first)], bounds[OPERATIONS.index(last) + 1])
+        if members.start < members.stop:
+            together[members] = operation(together[members], members)
+
+    def move(some: Tensor, members: slice) -> Tensor:
+        names = [OPERATIONS[number] for number in chosen[order[members]]]
+        return _affine(some, _matrices(names, strengths[members], pixels.shape[-1]))
+
+    def color(some: Tensor, members: slice) -> Tensor:
+        return _blend(some, _gray(some), factors[members])
+
+    def contrast(some: Tensor, members: slice) -> Tensor:
+        return _blend(some, _gray(some).mean(dim=(1, 2, 3), keepdim=True), factors[members])
+
+    change(GEOMETRIC[0], GEOMETRIC[-1], move)
+    change("brightness", "brightness", lambda some, members: _blend(some, 0, factors[members]))
+    change("color", "color", color)
+    change("contrast", "contrast", contrast)
+    change("sharpness", "sharpness", lambda some, members: _sharpen(some, factors[members]))
+    bits, threshold = 8 - round(magnitude / ((MAGNITUDES - 1) / 4)), 255 * (1 - magnitude / (MAGNITUDES - 1))
+    change("posterize", "posterize", lambda some, _: colors.posterize(some, bits))
+    change("solarize", "solarize", lambda some, _: colors.solarize(some, threshold))
+    change("autocontrast", "autocontrast", lambda some, _: colors.autocontrast(some))
+    change("equalize", "equalize", lambda some, _: colors.equalize(some))
+    return together[to_device(np.argsort(order), pixels.device)]
 
 
-def _matrices(numbers: NDArray[np.int64], strengths: NDArray[np.float64], side_px: int) -> NDArray[np.float32]:
+def _matrices(names: Sequence[str], strengths: NDArray[np.float64], side_px: int) -> NDArray[np.float32]:
     """For each photo where its pixels come from, as rows (x, y, 1) -> (x, y) in units of half its side."""
-    matrices = np.tile(np.eye(2, 3, dtype=np.float32), (len(numbers), 1, 1))
-    for row, (number, strength) in enumerate(zip(numbers, strengths, strict=True)):
-        match GEOMETRIC[number]:
+    matrices = np.tile(np.eye(2, 3, dtype=np.float32), (len(names), 1, 1))
+    for matrix, name, strength in zip(matrices, names, strengths, strict=True):
+        match name:
             # A shear keeps the upper left corner where it is, so it comes with a shift.
             case "shear-x":
-                matrices[row, 0, 1:] = 2 * (strength * 0.3,)
+                matrix[0, 1:] = 2 * (strength * 0.3,)
             case "shear-y":
-                matrices[row, 1, [0, 2]] = strength * 0.3
+                matrix[1, [0, 2]] = strength * 0.3
             case "translate-x":
-                matrices[row, 0, 2] = -2 * int(strength * side_px * 150 / 331) / side_px
+                matrix[0, 2] = -2 * int(strength * side_px * 150 / 331) / side_px
             case "translate-y":
-                matrices[row, 1, 2] = -2 * int(strength * side_px * 150 / 331) / side_px
+                matrix[1, 2] = -2 * int(strength * side_px * 150 / 331) / side_px
             case "rotate":
                 angle = np.deg2rad(30 * strength)
-                matrices[row, :, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+                matrix[:, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
     return matrices
 
 
 def _affine(pixels: Tensor, matrices: NDArray[np.float32]) -> Tensor:
-    theta = to_device(matrices, pixels.device)
-    grid = functional.affine_grid(theta, list(pixels.shape), align_corners=False)
-    moved = functional.grid_sample(pixels.float(), grid, mode="nearest", padding_mode="zeros", align_corners=False)
+    theta = to_device(matrices, pixels.device)[:, :, :, None, None]
+    side_px = pixels.shape[-1]
+    centers = (2 * torch.arange(side_px, device=pixels.device) + 1) / side_px - 1
+    where = theta[:, :, 0] * centers + theta[:, :, 1] * centers[:, None] + theta[:, :, 2]
+    where = where.permute(0, 2, 3, 1)
+    moved = functional.grid_sample(pixels.float(), where, mode="nearest", padding_mode="zeros", align_corners=False)
     return moved.to(torch.uint8)
 
 
-def _blend(pixels: Tensor, name: str, factor: float) -> Tensor:
-    operation: dict[str, Callable[[Tensor, float], Tensor]] = {
-        "brightness": colors.adjust_brightness,
-        "color": colors.adjust_saturation,
-        "contrast": colors.adjust_contrast,
-        "sharpness": colors.adjust_sharpness,
-    }
-    return operation[name](pixels, factor)
+def _gray(pixels: Tensor) -> Tensor:
+    """The photo in whole shades of gray, by the weights of television (ITU-R BT.601)."""
+    red, green, blue = pixels.unbind(1)
+    return (0.2989 * red + 0.587 * green + 0.114 * blue).floor_().unsqueeze(1)
 
 
-def _unsigned(pixels: Tensor, name: str, magnitude: int) -> Tensor:
-    match name:
-        case "posterize":
-            return colors.posterize(pixels, 8 - round(magnitude / ((MAGNITUDES - 1) / 4)))
-        case "solarize":
-            return colors.solarize(pixels, 255 * (1 - magnitude / (MAGNITUDES - 1)))
-        case "autocontrast":
-            return colors.autocontrast(pixels)
-        case _:
-            return colors.equalize(pixels)
+def _blend(pixels: Tensor, other: Tensor, factors: Tensor) -> Tensor:
+    """Between another picture (factor 0) and this one (factor 1), or beyond."""
+    return (pixels * factors).add_(other * (1 - factors)).clamp_(0, 255).to(torch.uint8)
+
+
+def _sharpen(pixels: Tensor, factors: Tensor) -> Tensor:
+    """Blends with a picture whose pixels are a little of their neighbors; the rim has not all of them and stays."""
+    weights = constant((1 / 13,) * 4 + (5 / 13,) + (1 / 13,) * 4, pixels.device).view(1, 1, 3, 3).expand(3, 1, 3, 3)
+    values = pixels.float()
+    inner = values[:, :, 1:-1, 1:-1]
+    blurred = functional.conv2d(values, weights, groups=3).round_()
+    inner.add_((blurred - inner) * (1 - factors))
+    return values.clamp_(0, 255).to(torch.uint8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -75,10 +75,10 @@ class Batch:
 
 def training_batches(
     source: Source,
-    order: NDArray[np.int64],
+    order_of: Callable[[int], NDArray[np.int64]],
+    epochs: range,
     *,
     seed: int,
-    epoch: int,
     batch: int,
     accumulate: int,
     share: Share,
@@ -86,34 +86,34 @@ def training_batches(
     workers: int,
     pin: bool,
 ) -> Iterator[Batch]:
-    """This process's share of an epoch: `accumulate` batches for every step.
+    """This process's share of all epochs: `accumulate` batches for every step.
 
-    A step covers `batch` examples of the order; examples that do not fill a last step are left for another epoch.
+    Reading ahead does not stop where an epoch ends: while val is looked at, the next epoch begins to arrive. A step
+    covers `batch` examples of the order; examples that do not fill a last step are left for another epoch.
 
     Args:
         source: The examples.
-        order: The examples of the epoch, in order.
+        order_of: The examples of an epoch, in order.
+        epochs: Which epochs, counted from 0.
         seed: The seed of the training; draws are a function of it, of the epoch and of the place in the order.
-        epoch: Which epoch, counted from 0.
         batch: Examples per step, over all processes.
         accumulate: How many batches this process makes of its share of a step.
         share: Which process this is, of how many.
-        first_step: Steps of this epoch that were taken before.
+        first_step: Steps of the first epoch that were taken before.
         workers: Threads, 0 for one per core.
         pin: Whether tensors are put where a GPU can fetch them.
     """
-    seeds = example_seeds(seed, epoch, np.arange(len(order)))
-
-    def read(positions: NDArray[np.int64]) -> Batch:
-        return Batch(source, order[positions], seeds[positions], pin=pin)
-
     own = batch // share.processes
-    blocks = (
-        part
-        for step in range(first_step, len(order) // batch)
-        for part in np.split(step * batch + share.rank * own + np.arange(own), accumulate)
-    )
-    return map_blocks(read, blocks, _threads(workers))
+
+    def blocks() -> Iterator[tuple[NDArray[np.int64], Seeds]]:
+        for epoch in epochs:
+            order = order_of(epoch)
+            seeds = example_seeds(seed, epoch, np.arange(len(order)))
+            for step in range(first_step if epoch == epochs.start else 0, len(order) // batch):
+                for part in np.split(step * batch + share.rank * own + np.arange(own), accumulate):
+                    yield order[part], seeds[part]
+
+    return map_blocks(lambda block: Batch(source, *block, pin=pin), blocks(), _threads(workers))
 
 
 def prepared(batches: Iterable[Batch], transform: Transform, device: Any) -> Iterator[Prepared]:
