@@ -24,7 +24,7 @@ def run() -> dict[str, Any] | None:
     data = real_data("birds_cub_odd")
     if data is None:
         return None
-    rows = {}
+    rows: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, (method, settings) in RUNS.items():
             result = fieldmark.fit("folder", data, method, Path(folder, method), settings=settings, overwrite=True)

@@ -83,7 +83,7 @@ def _clips(data: Path) -> list[dict[str, Any]]:
         if source not in sources[path.parent.name]:
             sources[path.parent.name].append(source)
     rng = np.random.default_rng(SEED)
-    fold_of = {}
+    fold_of: dict[str, int] = {}
     for names in sources.values():
         fold_of |= {source: place % FOLDS for place, source in enumerate(rng.permutation(names).tolist())}
     return [{**clip, "fold": fold_of[clip["source"]]} for clip in clips]

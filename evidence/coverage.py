@@ -89,6 +89,7 @@ def _study(name: str, population: Population, seed: int, tick: Callable[[int], N
         for metric in metrics:
             arguments = {key: fields[key] for key in metric.reads} | dict(metric.options)
             value = metric.value(**arguments)
+            assert metric.without_each_unit is not None
             pseudo = pseudo_values(value, metric.without_each_unit(**arguments, unit=fields["unit"]))
             found[metric.name].append((value, interval(value, pseudo, proportion=metric.proportion)))
             if number < BOOTSTRAPPED_DRAWS:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -177,6 +177,9 @@ def score(folder: Path) -> None:
     import fieldmark
     from evidence.results import real_data, rounded, write_result
     from evidence.tables import write_tables
+    from fieldmark.features.settings import FeatureSettings
+    from fieldmark.fitting import answer_test, with_features
+    from fieldmark.methods.linear import Linear
     from fieldmark.runs.predictions import Predictions
     from fieldmark.scoring import score_predictions
     from fieldmark.views import open_benchmark
@@ -188,24 +191,23 @@ def score(folder: Path) -> None:
     opened = open_benchmark(benchmark, fieldmark.dataset("folder", data), seed=0)
     facts, logits = json.loads((folder / "runs.json").read_text()), np.load(folder / "logits.npz")
     items, labels = tuple(opened.items["test"]["item_id"]), opened.view.labels
-    cards = [
-        score_predictions(
-            benchmark,
-            Predictions(items, labels, logits[f"arr_{number}"].astype(np.float32), "logit"),
-            opened.truth["test"],
-            split="test",
-            run=None,
-            classes=opened.dataset.taxa,
-        )
-        for number in range(len(facts))
-    ]
+
+    def card(predictions: Predictions) -> Scorecard:
+        taxa = opened.dataset.taxa
+        return score_predictions(benchmark, predictions, opened.truth["test"], split="test", run=None, classes=taxa)
+
+    by_recipe: dict[str, list[Scorecard]] = {name: [] for name in CHOSEN}
+    for number, run in enumerate(facts):
+        found = card(Predictions(items, labels, logits[f"arr_{number}"].astype(np.float32), "logit"))
+        by_recipe[run["recipe"]].append(found)
+        run["metrics"] = rounded(found)
     with tempfile.TemporaryDirectory() as temporary:
-        probe = fieldmark.fit("folder", data, "linear", Path(temporary, "linear"), settings={"size": SIZE_PX})
-    by_recipe = {
-        name: [card for run, card in zip(facts, cards, strict=True) if run["recipe"] == name] for name in CHOSEN
+        refitted = fieldmark.fit("folder", data, "linear", Path(temporary, "linear"), settings={"size": SIZE_PX})
+    view = with_features(opened, FeatureSettings(size=SIZE_PX))
+    probes = {
+        "train": card(answer_test(opened, view, Linear(), ())),
+        "train and val": refitted.scorecard,
     }
-    for run, card in zip(facts, cards, strict=True):
-        run["metrics"] = rounded(card)
     result = {
         "simulated": False,
         "epochs": EPOCHS,
@@ -213,8 +215,11 @@ def score(folder: Path) -> None:
         "chosen": CHOSEN,
         "trials": json.loads((folder / "trials.json").read_text()),
         "runs": facts,
-        "linear": rounded(probe.scorecard),
-        "top_1_ahead_of_linear": {name: ahead(these, [probe.scorecard]) for name, these in by_recipe.items()},
+        "linear_on": {photos: rounded(probe) for photos, probe in probes.items()},
+        "top_1_ahead_of_linear_on": {
+            photos: {name: ahead(these, [probe]) for name, these in by_recipe.items()}
+            for photos, probe in probes.items()
+        },
         "top_1_better_ahead_of_paper": ahead(by_recipe["better"], by_recipe[PAPER]),
     }
     print("written to", write_result("finetuning", result), write_tables())
@@ -242,10 +247,16 @@ def ahead(these: Sequence[Scorecard], others: Sequence[Scorecard]) -> list[float
 def main() -> None:
     """Runs one part of the study."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["list", "choose", "train", "score"])
+    parts: dict[str, Callable[..., None]] = {
+        "list": list_photos,
+        "choose": choose,
+        "train": train_all,
+        "score": score,
+    }
+    parser.add_argument("part", choices=list(parts))
     parser.add_argument("paths", nargs="+", type=Path)
     arguments = parser.parse_args()
-    {"list": list_photos, "choose": choose, "train": train_all, "score": score}[arguments.part](*arguments.paths)
+    parts[arguments.part](*arguments.paths)
 
 
 if __name__ == "__main__":

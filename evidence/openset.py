@@ -87,6 +87,7 @@ def _birds() -> dict[str, Any] | None:
     rows: dict[str, Any] = {"simulated": False, "species": len(opened.view.labels), "chosen": {}}
     for choose in CHOICES:
         fitted = OpenSet(score="all", choose=choose).fit(replace(opened.view, test=None))
+        assert isinstance(fitted.method, OpenSet)
         rows["chosen"][choose] = fitted.method.chosen
         if choose == CHOICES[0]:
             table = unknown_table(opened.benchmark, opened, opened.view, {"val": fitted, "test": fitted})

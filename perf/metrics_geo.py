@@ -40,7 +40,7 @@ def _blocks(base: np.ndarray) -> Iterator[np.ndarray]:
 
 def _measure() -> tuple[float, float, float, float]:
     base = np.random.default_rng(0).exponential(size=(ROWS, SPECIES)).astype(np.float32)
-    truth = np.random.default_rng(1).integers(0, SPECIES, PLACES)
+    truth = np.random.default_rng(1).integers(0, SPECIES, PLACES, dtype=np.int32)
     start = time.perf_counter()
     for _ in _blocks(base):
         pass

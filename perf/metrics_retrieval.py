@@ -21,12 +21,13 @@ def run() -> dict[str, Any]:
     present = rng.random((SEGMENTS, CLASSES)) < 1.9 * abundance / abundance.sum()
     present[rng.integers(0, SEGMENTS, CLASSES), np.arange(CLASSES)] = True
     score = (rng.random((SEGMENTS, CLASSES)) + 0.5 * present).astype(np.float32)
-    truth = tuple(column.astype(np.int32) for column in np.nonzero(present))
+    segments, classes = (column.astype(np.int32) for column in np.nonzero(present))
+    truth = segments, classes
     unit = np.repeat(np.arange(RECORDINGS, dtype=np.int32), SEGMENTS // RECORDINGS)
 
     best = np.argpartition(score, CLASSES - LISTED, axis=1)[:, -LISTED:]
-    listed = np.repeat(np.arange(SEGMENTS, dtype=np.int32), LISTED), best.ravel().astype(np.int32)
-    run_file = (*listed, score[listed])
+    segment, cls = np.repeat(np.arange(SEGMENTS, dtype=np.int32), LISTED), best.ravel().astype(np.int32)
+    run_file = segment, cls, score[segment, cls]
 
     def peer() -> float:
         return float(np.mean([average_precision_score(present[:, c], score[:, c]) for c in range(CLASSES)]))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 
-def fastest(jobs: dict[str, Callable[[], object]], rounds: int = 7) -> dict[str, float]:
+def fastest(jobs: Mapping[str, Callable[[], object]], rounds: int = 7) -> dict[str, float]:
     """The shortest time of each job in seconds, over alternating rounds."""
     best = dict.fromkeys(jobs, float("inf"))
     for _ in range(rounds):

@@ -123,7 +123,7 @@ def fit(
             scratch = Path(f"{out}.training")
             asked = Asked(declared.task, view.labels, opened.dataset.taxa)
             fitted, fitted_steps, val_predictions = _fit(configured, unfitted, replace(view, scratch=scratch), asked)
-            final, trained_on = _final(fitted, view, opened.val_is_drawn)
+            final, trained_on = _final(fitted, replace(view, scratch=scratch / "refit"), opened.val_is_drawn)
         external = [*_declared_external(configured, features, *fitted_steps), *external_data]
         model = _model(method, final, fitted_steps, opened, features, trained_on, seed, external)
         run = _provenance(model, opened, source, data, seconds)

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -83,3 +84,29 @@ def test_the_seed_of_the_run_is_the_seed_of_the_training(make_release, tmp_path)
     assert [run.run.options["seed"] for run in runs] == [0, 1]
     first, second = (run.model.fitted.arrays["fc.weight"] for run in runs)
     assert not np.allclose(first, second)
+
+
+def test_with_refit_the_final_network_learns_from_val_as_well(make_release, tmp_path, monkeypatch):
+    from fieldmark.methods import finetune
+
+    root = make_release()
+    shutil.rmtree(root / "val")  # without an official val, one is drawn from train
+    shown = []
+
+    def remember(network, train, val, *arguments, **options):
+        shown.append((len(train), None if val is None else len(val)))
+        return trained(network, train, val, *arguments, **options)
+
+    trained = finetune.train
+    monkeypatch.setattr(finetune, "train", remember)
+    result = fit(root, tmp_path / "run", refit=True, best_by="last", schedule="cosine")
+    (fewer, held_out), (all_photos, none) = shown
+    assert none is None and fewer + held_out == all_photos
+    assert result.run.trained_on == ["train", "val"]
+    log = (tmp_path / "run/training/refit/log.jsonl").read_text().splitlines()
+    assert [line["val"] for line in map(json.loads, log) if "val" in line] == [{}, {}]
+
+
+def test_refit_has_no_val_to_choose_an_epoch_by(make_release, tmp_path):
+    with pytest.raises(MisuseError, match="refit needs best_by=last"):
+        fit(make_release(), tmp_path / "run", refit=True)

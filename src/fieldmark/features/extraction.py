@@ -20,7 +20,8 @@ BLOCK_PHOTOS = 64
 class Extractor(Protocol):
     """Turns squares of pixels into named arrays; `features.backbones.Backbone` is one."""
 
-    preprocessing: Preprocessing
+    @property
+    def preprocessing(self) -> Preprocessing: ...
 
     def __call__(self, squares: Sequence[NDArray[np.uint8]]) -> dict[str, NDArray[np.generic]]: ...
 

@@ -40,8 +40,6 @@ class Finetune(Recipe):
     needs: ClassVar[tuple[Need, ...]] = ("pixels",)
     sees: ClassVar[Sees] = "item"
     scale: ClassVar[Scale] = "logit"
-    # The epoch is chosen on val, so there is nothing left to choose it by if val were learned from as well.
-    learns_from_val: ClassVar[bool] = False
 
     @staticmethod
     def expand(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,18 +47,22 @@ class Finetune(Recipe):
         return {**read_recipe(str(settings.get("recipe", DEFAULT_RECIPE))), **settings}
 
     @property
+    def learns_from_val(self) -> bool:
+        """Whether the final network is trained on val as well; as a rule val is needed to choose the epoch."""
+        return self.refit
+
+    @property
     def external_data(self) -> tuple[str, ...]:
         """What the network was trained on before."""
         return data_behind(self.network, self.weights)
 
     def fit(self, view: View) -> Fitted:
-        if view.val is None:
-            raise ValueError("fine-tuning chooses its epoch on val")
         fabric = make_fabric(self)
         network = self._network(len(view.labels), self.weights)
         sources: dict[str, PhotoSource] = {}
         remarks: list[str] = []
-        for name, part in (("train", view.train), ("val", view.val)):
+        parts = {"train": view.train} | ({} if view.val is None else {"val": view.val})
+        for name, part in parts.items():
             with fabric.rank_zero_first(local=True):  # one process packs, the others find the pack
                 photos = self._reading.photos(part)
             problems = photos.find_problems()
@@ -74,7 +76,7 @@ class Finetune(Recipe):
             trained = train(
                 network,
                 sources["train"],
-                sources["val"],
+                sources.get("val"),
                 self.transform(network),
                 self,
                 classes=len(view.labels),
@@ -84,7 +86,10 @@ class Finetune(Recipe):
             )
         if trained.rank:
             raise SystemExit(0)  # the first process goes on to predict and write; the others have done their part
-        remarks.append(f"Best of {self.epochs} epochs by {self.best_by} on val: {trained.best_epoch}.")
+        if self.best_by == "last":
+            remarks.append(f"The last of {self.epochs} epochs.")
+        else:
+            remarks.append(f"Best of {self.epochs} epochs by {self.best_by} on val: {trained.best_epoch}.")
         arrays = {name: tensor.numpy() for name, tensor in trained.weights.items()}
         arrays |= {name: np.array(values) for name, values in zip(INPUTS, normalization(network), strict=True)}
         return Fitted(self, arrays, tuple(remarks))

@@ -67,7 +67,7 @@ class Trained:
 def train(
     network: Any,
     train: Source,
-    val: Source,
+    val: Source | None,
     transform: Transform,
     how: Training,
     *,
@@ -81,7 +81,7 @@ def train(
     Args:
         network: A torch module from inputs to logits.
         train: The examples to learn from.
-        val: Those to choose the best epoch by.
+        val: Those to choose the best epoch by; None where nothing is to be chosen.
         transform: Turns raw batches into inputs on the device.
         how: The recipe.
         classes: How many classes there are.
@@ -90,7 +90,8 @@ def train(
         fabric: Where to train, if the caller has set that up.
 
     Raises:
-        MisuseError: When a batch cannot be shared out evenly, or the folder holds another training.
+        MisuseError: When a batch cannot be shared out evenly, the folder holds another training, or the recipe wants
+            to choose something by a val that is not there.
     """
     scratch.mkdir(parents=True, exist_ok=True)
     fabric = fabric or make_fabric(how)
@@ -126,7 +127,7 @@ class _Trainer:
         fabric: Any,
         network: Any,
         train: Source,
-        val: Source,
+        val: Source | None,
         transform: Transform,
         how: Training,
         classes: int,
@@ -244,41 +245,43 @@ class _Trainer:
     def _end_epoch(self, loss: float, rate: float) -> None:
         with self._evaluated_weights():
             self._share_buffers()
-            values = self._validate()
-            value = values["loss" if self.how.best_by == "last" else self.how.best_by]
+            values = self._validate(self.val) if self.val is not None else {}
+            value = values.get("loss" if self.how.best_by == "last" else self.how.best_by)
             improved = better(value, self.best, self.how.best_by)
             if improved:
                 self.best, self.best_epoch = value, self.epoch + 1
                 if self.fabric.global_rank == 0:
                     save_best(self.scratch, self.network.state_dict())
-        self.schedule.after_epoch(values["loss"])
+        if values:
+            self.schedule.after_epoch(values["loss"])
         self.epoch, self.step_in_epoch = self.epoch + 1, 0
         self.loss_so_far = torch.zeros_like(self.loss_so_far)
         self.log.write(self.step, epoch=self.epoch, train_loss=loss, val=values, examples_per_s=round(rate, 1))
         if self.fabric.global_rank == 0:
             names = dict.fromkeys(("loss", "top_1", self.how.best_by))
-            shown = ", ".join(f"{name} {values[name]:.3f}" for name in names if name in values)
-            say(f"epoch {self.epoch}/{self.how.epochs}: loss {loss:.3f}; val {shown}{' (best)' if improved else ''}")
+            shown = "; val " + ", ".join(f"{name} {values[name]:.3f}" for name in names if name in values)
+            best = " (best)" if improved else ""
+            say(f"epoch {self.epoch}/{self.how.epochs}: loss {loss:.3f}{shown + best if values else ''}")
         self._save()
 
-    def _validate(self) -> dict[str, float]:
+    def _validate(self, val: Source) -> dict[str, float]:
         """The metrics on val, shared out among the processes and brought together again."""
-        rows = np.arange(self.share.rank, len(self.val), self.share.processes)
-        found = self._outcomes(rows)
+        rows = np.arange(self.share.rank, len(val), self.share.processes)
+        found = self._outcomes(val, rows)
         if self.share.processes > 1:
-            most = -(-len(self.val) // self.share.processes)
+            most = -(-len(val) // self.share.processes)
             padded = torch.zeros((most, 3), device=self.fabric.device)
             padded[: len(found)] = found
             gathered = self.fabric.all_gather(padded)  # processes x rows x 3
-            found = gathered.transpose(0, 1).reshape(-1, 3)[: len(self.val)]
+            found = gathered.transpose(0, 1).reshape(-1, 3)[: len(val)]
         columns = found.cpu().numpy()
         measured = Outcomes(columns[:, 0], columns[:, 1].astype(np.int32), columns[:, 2].astype(np.int32))
-        return metrics_of(measured, self.val.labels, self.classes)
+        return metrics_of(measured, val.labels, self.classes)
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
-    def _outcomes(self, rows: NDArray[np.int64]) -> Tensor:
+    def _outcomes(self, val: Source, rows: NDArray[np.int64]) -> Tensor:
         self.network.eval()
-        batches = evaluation_batches(self.val, rows, batch=self.how.batch, workers=self.how.workers, pin=self.on_gpu)
+        batches = evaluation_batches(val, rows, batch=self.how.batch, workers=self.how.workers, pin=self.on_gpu)
         found = []
         for batch in prepared(batches, self.transform, self.fabric.device):
             with self.fabric.autocast():  # the network itself: compiling it a second time for val would not pay
@@ -342,12 +345,14 @@ class _Trainer:
             raise MisuseError(f"batch={self.how.batch} cannot be shared out among {parts} parts evenly.")
         if self.steps_per_epoch == 0:
             raise MisuseError(f"batch={self.how.batch} is more than an epoch has examples ({len(self._order(0))}).")
+        if self.val is None and (self.how.best_by != "last" or self.how.schedule == "plateau"):
+            raise MisuseError("Training without val needs best_by=last and a schedule other than plateau.")
 
     def _fingerprint(self) -> dict[str, Any]:
         """What a training that goes on must have in common with the one that was interrupted."""
         settings = {name: value for name, value in asdict(self.how).items() if name not in FREE_SETTINGS}
         parts = {"train": self.train, "val": self.val}
-        examples = {f"{name} labels": crc32(part.labels.tobytes()) for name, part in parts.items()}
+        examples = {f"{name} labels": crc32(part.labels.tobytes()) for name, part in parts.items() if part is not None}
         return settings | examples | {"number of classes": self.classes}
 
     def _save(self) -> None:

@@ -98,6 +98,9 @@ class Recipe(Training):
         flip: Whether photos are mirrored at random.
         randaugment_ops, randaugment_magnitude: RandAugment; magnitudes run from 0 to 30.
         eval_crop: "squash" shows the whole photo made square, "center" the largest square in its middle.
+        refit: Whether the network that answers test is trained once more, on train and val, where val was drawn
+            from train (an official val is never learned from). Nothing is left to choose an epoch by then, so it needs
+            best_by=last and a schedule other than plateau.
         photos_per_observation: How many photos of each observation are shown in an epoch, 0 for all.
         pack: Photos are kept as squares a little larger than `size`: "raw" for speed, "jpeg" for an eighth of the
             room, or "none" to decode them anew each time.
@@ -112,6 +115,7 @@ class Recipe(Training):
     randaugment_ops: int = 0
     randaugment_magnitude: int = 9
     eval_crop: Literal["squash", "center"] = "squash"
+    refit: bool = False
     photos_per_observation: int = 0
     pack: Literal["raw", "jpeg", "none"] = "raw"
 
@@ -119,6 +123,8 @@ class Recipe(Training):
         super().__post_init__()
         if self.network.startswith(("hf-hub:", "local-dir:")):
             raise MisuseError(f"network={self.network}: take a name of timm, and pass the file as --set weights=FILE.")
+        if self.refit and (self.best_by != "last" or self.schedule == "plateau"):
+            raise MisuseError("refit needs best_by=last and a schedule other than plateau.")
         if not 0 < self.crop_scale <= 1:
             raise MisuseError(f"crop_scale={self.crop_scale}: expected more than 0 and at most 1.")
         if not 0 <= self.randaugment_magnitude <= 30:

@@ -47,8 +47,8 @@ def metrics_of(found: Outcomes, labels: NDArray[Any], classes: int) -> dict[str,
     return values
 
 
-def better(value: float, best: float | None, best_by: str) -> bool:
+def better(value: float | None, best: float | None, best_by: str) -> bool:
     """Whether a value is to be preferred to the best so far. The earlier epoch wins a tie; "last" always moves on."""
-    if best is None or best_by == "last":
+    if value is None or best is None or best_by == "last":
         return True
     return value < best if best_by == "loss" else value > best
