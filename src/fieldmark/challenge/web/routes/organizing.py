@@ -29,6 +29,7 @@ from fieldmark.challenge.web.context import (
     RowId,
     StorageOf,
     UserOf,
+    bounded_by_challenge,
     file_of,
     go,
     moment_of,
@@ -126,7 +127,7 @@ def rescore(
     return _do(request, slug, user, database, act, "rescored")
 
 
-@router.post("/baselines")
+@router.post("/baselines", dependencies=[Depends(bounded_by_challenge)])
 def baseline(
     request: Request, slug: str, user: UserOf, database: DatabaseOf, storage: StorageOf, form: FormOf
 ) -> Response:
