@@ -204,6 +204,7 @@ def _team(
             invitations=invitations,
             link=link,
             is_captain=team is not None and team.captain_id == user.id,
+            settled=team is not None and teams.has_handed_in(session, team),
             accepted=rights.has_accepted(session, user, challenge),
             manages=rights.manages(session, user, challenge),
             error=error,
@@ -224,5 +225,6 @@ def _join(
             valid=invitation is not None,
             invitation=invitation,
             accepted=challenge is not None and rights.has_accepted(session, user, challenge),
+            manages=challenge is not None and rights.manages(session, user, challenge),
             error=error,
         )
