@@ -73,6 +73,32 @@ def set_phase(
     return phase
 
 
+def change_phase(
+    database: Database,
+    actor: User,
+    challenge: Challenge,
+    phase: Phase,
+    *,
+    name: str | None = None,
+    starts_at: dt.datetime | None = None,
+    ends_at: dt.datetime | None = None,
+    daily_limit: int | None = None,
+    total_limit: int | None = None,
+) -> Phase:
+    """Changes what is given of a phase, and leaves the rest as it is."""
+    return set_phase(
+        database,
+        actor,
+        challenge,
+        phase_id=phase.id,
+        name=phase.name if name is None else name,
+        starts_at=starts_at or phase.starts_at,
+        ends_at=ends_at or phase.ends_at,
+        daily_limit=phase.daily_limit if daily_limit is None else daily_limit,
+        total_limit=phase.total_limit if total_limit is None else total_limit,
+    )
+
+
 def publish(database: Database, actor: User | None, challenge: Challenge, *, published: bool = True) -> None:
     """Shows a challenge to everybody, or only to those who run it."""
     with database.write() as session:

@@ -51,7 +51,7 @@ def serve(
     from fieldmark.challenge import demonstration, serving
 
     serving.log_to_terminal()
-    with serving.open_platform(folder, database, files) as platform:
+    with serving.open_platform(folder, database, files, new=True) as platform:
         link = serving.first_admin(platform.database)
         if demo:
             demonstration.make_demo_once(platform.database, platform.storage, platform.account(None))

@@ -43,7 +43,7 @@ A_YEAR_S = 31_536_000
 MIB = 1 << 20
 PLAIN_FORM_BYTES = MIB
 SESSION_COOKIE, ANONYMOUS_COOKIE = "fieldmark_session", "fieldmark_form"
-UPLOAD_ENDINGS = ("/submit", "/submissions", "/baselines", "/data", "/rescore", "/organize/new")
+UPLOAD_ENDINGS = ("/submit", "/submissions", "/baselines", "/data", "/rescore", "/organize/new", "/challenges")
 
 
 class OutdatedFormError(RefusalError):

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fieldmark.challenge import audit, creating, exports, organizing, phases, queue, submissions
-from fieldmark.challenge.models import Challenge, Submission, Team, User
+from fieldmark.challenge.models import Challenge, Submission, User
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.rights import open_challenge, team_of
 from fieldmark.challenge.storage import CHUNK
@@ -304,7 +304,6 @@ def _page(
 ) -> Response:
     with database.read() as session:
         challenge = open_challenge(session, user, slug, manage=True)
-        baselines = select(Submission).join(Team).where(Team.challenge_id == challenge.id, Team.kind == "baseline")
         return render(
             request,
             "organize.html",
@@ -314,7 +313,7 @@ def _page(
             organizers=organizing.organizers_of(session, challenge),
             counts=organizing.count_states(session, challenge),
             files=challenge.files,
-            baselines=list(session.scalars(baselines.order_by(Submission.id))),
+            baselines=organizing.baselines_of(session, challenge),
             manages=True,
             team=team_of(session, user, challenge),
             error=error,
