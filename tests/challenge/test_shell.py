@@ -100,6 +100,10 @@ def test_a_whole_challenge_is_run_from_the_shell(shell, tmp_path):
     assert shell.json("queue") == []
     assert "guess" in shell("board", "birds") and shell.json("board", "birds")["part"] == "public"
 
+    measured = shell.json("plan", "--challenge", "birds")
+    assert measured["parts"]["all"]["units"] == 30 and "baseline" in measured["parts"]["all"]["spread"]["source"]
+    assert "assumed score of 0.2" in shell("plan", "--challenge", "birds", "--score", 0.2)
+
     for phase in ("main", "warm-up"):
         shell("phase", "birds", phase, "--ends", "now")
     assert "revealed" in shell("reveal", "birds")
@@ -153,6 +157,7 @@ def test_accounts_are_run_from_the_shell(shell):
         (("data", "birds", "--remove", "x"), MisuseError, "birds offers no file 'x'. Known: items.csv"),
         (("organizers", "birds", "--remove", "admin"), MisuseError, "admin made birds and keeps running it."),
         (("settings", "birds"), MisuseError, "Say what to change"),
+        (("plan",), MisuseError, "A plan is about so many --units, or about those of a --challenge."),
         (("show", "bards"), MisuseError, "There is no challenge called 'bards'. Known: birds."),
         (("disable", "admin"), FieldmarkError, "One cannot close one's own account."),
     ],

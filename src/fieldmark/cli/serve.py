@@ -55,7 +55,8 @@ def serve(
         link = serving.first_admin(platform.database)
         if demo:
             demonstration.make_demo_once(platform.database, platform.storage, platform.account(None))
-        base = (public_url or f"http://{host}:{port}").rstrip("/")
+        here = "127.0.0.1" if host == "0.0.0.0" else host
+        base = (public_url or f"http://{here}:{port}").rstrip("/")
         print(f"Fieldmark challenges: {base}", flush=True)
         if link:
             print(f"Set the password of the account 'admin' (works once, for a day): {base}/reset/{link}", flush=True)

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from fastapi import Depends, Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,6 +26,7 @@ from fieldmark.challenge.uploads import too_large
 from fieldmark.challenge.web.security import SESSION_COOKIE, FormGuard, lower_body_limit
 from fieldmark.version import __version__
 
+EVERYWHERE = ("0.0.0.0", "::")
 LARGEST = 2**31 - 1  # what a column of the database holds
 # What a page says after a form was taken; addresses carry the key only, so that nobody can put words into our mouth.
 DONE = {
@@ -209,6 +211,17 @@ def render(request: Request, name: str, status: int = 200, /, **context: Any) ->
     response = HTMLResponse(template.render({**shared, **context}), status_code=status)
     guard.keep(request, response)
     return response
+
+
+def address_of(request: Request, path: str) -> str:
+    """A path as an address to send to somebody, for the eyes of the person who asked for it.
+
+    A server that listens everywhere knows no name of itself but the one by which it was asked.
+    """
+    known = request.app.state.public_url
+    if known is None or urlsplit(known).hostname in EVERYWHERE:
+        known = str(request.base_url)
+    return f"{known.rstrip('/')}{path}"
 
 
 def go(path: str, done: str | None = None) -> RedirectResponse:

@@ -99,20 +99,41 @@ def create(
 
 
 def plan(
-    units: Annotated[int, typer.Option(min=1, help="How many independent units the test set has.")],
-    score: Annotated[float, typer.Option(help="About what score is expected, between 0 and 1.")] = 0.5,
+    units: Annotated[int | None, typer.Option(min=1, help="How many independent units the test set has.")] = None,
+    challenge: Annotated[
+        str | None, typer.Option(help="Or the short name of a challenge: its units, and its baselines if good enough.")
+    ] = None,
+    score: Annotated[
+        float | None, typer.Option(help="About what score is expected, between 0 and 1; 0.5, or measured.")
+    ] = None,
     entries: Annotated[int, typer.Option(min=2, help="How many entries will be compared.")] = 10,
-    public: Annotated[float, typer.Option(help="The public share of the units.")] = 0.3,
+    public: Annotated[float, typer.Option(help="With --units: the public share of them.")] = 0.3,
     difference: Annotated[float, typer.Option(help="A difference of interest.")] = 0.02,
+    folder: Folder = DEFAULT_FOLDER,
+    database: DatabaseUrl = None,
+    files: FilesUrl = None,
     as_json: Json = False,
 ) -> None:
     """Say what a test set can tell apart, before the challenge opens."""
-    from fieldmark.challenge import planner
+    from fieldmark.challenge import boards, planner, serving
+    from fieldmark.challenge.board import board_metric
     from fieldmark.cli.printing import print_json, print_table
+    from fieldmark.errors import MisuseError
 
-    spread = planner.assumed_spread(score)
-    parts = {"all": units, "public": round(public * units), "private": units - round(public * units)}
-    plans = {part: planner.plan(count, spread, entries=entries) for part, count in parts.items()}
+    if (units is None) == (challenge is None):
+        raise MisuseError("A plan is about so many --units, or about those of a --challenge.")
+    spread = planner.assumed_spread(0.5 if score is None else score)
+    if challenge is not None:
+        with serving.open_platform(folder, database, files) as platform, platform.database.read() as session:
+            found = platform.challenge(challenge)
+            cards, metric = boards.baseline_cards(session, found), board_metric(found.benchmark)
+        parts = {"all": found.units, "public": found.units_public, "private": found.units - found.units_public}
+        if score is None and cards and planner.tells(cards[0], metric):
+            spread = planner.measured_spread(cards[0], metric, *cards[1:])
+    else:
+        shown = round(public * (units or 0))
+        parts = {"all": units or 0, "public": shown, "private": (units or 0) - shown}
+    plans = {part: planner.plan(count, spread, entries=entries) for part, count in parts.items() if count}
     needed = planner.units_for(difference, spread, entries=entries)
     if as_json:
         print_json({"parts": {part: made.to_json() for part, made in plans.items()}, "units_for_difference": needed})
@@ -123,6 +144,7 @@ def plan(
     ]
     print_table(["", "units", "interval +-", "two entries apart", f"any of {entries} apart"], rows)
     print(f"smallest differences found with 80 % power at 95 %; a difference of {difference:g} takes {needed} units")
+    print(f"from {spread.source}")
 
 
 def list_challenges(

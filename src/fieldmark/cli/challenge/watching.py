@@ -223,9 +223,9 @@ def _print_board(found: Board) -> None:
         known = row.rank_low is not None and row.rank_low != row.rank_high
         ranks = f"{row.rank_low} to {row.rank_high}" if known else str(row.place or "")
         score = score_text(row.score, percent=found.metric.is_share)
-        mark = row.entrant.unranked or ("as good as the best" if row.among_best else "")
+        mark = row.entrant.unranked or ("*" if row.among_best else "")
         rows.append([str(row.place or ""), ranks, row.entrant.by, row.entrant.title, score, mark])
     print_table(["place", "rank", "team", "run", found.metric.name, ""], rows, numbers=False)
     unit = "percent [95 % interval]" if found.metric.is_share else "[95 % interval]"
     reason = f"; {found.reason}" if found.reason else ""
-    print(f"{unit} on the {found.part} part: {found.units} independent units{reason}")
+    print(f"{unit} on the {found.part} part: {found.units} independent units; * not separable from the best{reason}")
