@@ -104,8 +104,8 @@ def test_a_whole_challenge_is_run_from_the_shell(shell, tmp_path):
     assert measured["parts"]["all"]["units"] == 30 and "baseline" in measured["parts"]["all"]["spread"]["source"]
     assert "assumed score of 0.2" in shell("plan", "--challenge", "birds", "--score", 0.2)
 
-    for phase in ("main", "warm-up"):
-        shell("phase", "birds", phase, "--ends", "now")
+    shell("phase", "birds", "main", "--ends", "now")
+    assert "is removed" in shell("phase", "birds", "warm-up", "--remove")
     assert "revealed" in shell("reveal", "birds")
     final = shell.json("board", "birds")
     assert final["part"] == "private" and final["entries"][0]["unranked"] == "baseline"
@@ -117,7 +117,7 @@ def test_a_whole_challenge_is_run_from_the_shell(shell, tmp_path):
     done = [event["action"] for event in reversed(shell.json("audit", "birds"))]
     for earlier, later in (("challenge.create", "challenge.publish"), ("baseline.add", "challenge.reveal")):
         assert done.index(earlier) < done.index(later)
-    assert done.count("phase.set") == 3 and "data.delete" in done
+    assert done.count("phase.set") == 2 and {"phase.remove", "data.delete"} < set(done)
     assert "challenge.reveal" in shell("audit", "--last", 1)
 
 
@@ -150,7 +150,7 @@ def test_accounts_are_run_from_the_shell(shell):
         ),
         (("phase", "birds", "late", "--add"), MisuseError, "A new phase needs an end: --ends WHEN"),
         (("phase", "birds", "main", "--ends", "tomorrow"), MisuseError, "'tomorrow': expected a moment in UTC"),
-        (("phase", "birds", "main", "--ends", "2001-01-01"), FieldmarkError, "would end before it begins"),
+        (("phase", "birds", "main", "--ends", "2001-01-01"), FieldmarkError, "would end (2001-01-01 00:00 UTC) before"),
         (("retry", "birds", 99), MisuseError, "birds has no submission 99."),
         (("refund", "birds", 99), MisuseError, "birds has no submission 99."),
         (("board", "birds", "--part", "secret"), MisuseError, "has no part 'secret'; expected public and private."),
@@ -204,6 +204,8 @@ def test_a_whole_challenge_is_run_by_a_program(api: TestClient):
     phase = api.post("challenges/mine/phases", data=late).json()
     moved = api.post(f"challenges/mine/phases/{phase['id']}", data={"daily_limit": 2}).json()
     assert moved == phase | {"daily_limit": 2}
+    spare = api.post("challenges/mine/phases", data=late | {"name": "spare"}).json()
+    assert api.delete(f"challenges/mine/phases/{spare['id']}").json()["done"] == "removed"
     bad = api.post("challenges/mine/baselines", data={"title": "bad"}, files={"run": ("r.csv", "id,predicted\nx,a\n")})
     assert bad.status_code == 422 and bad.json()["problems"][0]["line"] == 2
     good = api.post("challenges/mine/baselines", data={"title": "good"}, files={"run": ("r.csv", run_text())})

@@ -169,6 +169,13 @@ def change_phase(
     return PhaseOut.of(phases.change_phase(database, user, challenge, found, **given.changes()))
 
 
+@router.delete("/challenges/{slug}/phases/{phase_id}")
+def remove_phase(challenge: Managed, phase_id: RowId, user: ApiOrganizer, database: DatabaseOf) -> Done:
+    """Removes a phase in which no run was handed in."""
+    phases.remove_phase(database, user, challenge, phase_id)
+    return Done(done="removed")
+
+
 @router.post("/challenges/{slug}/publish")
 def publish(
     challenge: Managed, user: ApiOrganizer, database: DatabaseOf, published: Annotated[bool, Form()] = True

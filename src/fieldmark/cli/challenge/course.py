@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from fieldmark.cli.challenge.options import MOMENTS, WHEN, Actor, Json, Name, Number, answer, as_shown, moment, running
+from fieldmark.cli.challenge.options import (
+    MOMENTS,
+    WHEN,
+    Actor,
+    Json,
+    Name,
+    Number,
+    answer,
+    as_shown,
+    many,
+    moment,
+    running,
+)
 from fieldmark.cli.serve import DEFAULT_FOLDER, DatabaseUrl, FilesUrl, Folder
 
 
@@ -52,13 +64,14 @@ def phase(
     daily: Annotated[int | None, typer.Option(min=1, help="Runs per team and UTC day; 5 for a new one.")] = None,
     total: Annotated[int | None, typer.Option(min=1, help="Runs per team in the phase; 100 for a new one.")] = None,
     rename: Annotated[str | None, typer.Option(help="Another name for it.")] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove it, if no run was handed in during it.")] = False,
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
     files: FilesUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Add a phase, move it, end it (`--ends now`), or change its limits; what is not given stays."""
+    """Add a phase, move it, end it (`--ends now`), change its limits or remove it; what is not given stays."""
     from fieldmark.challenge import phases
     from fieldmark.challenge.api.shapes import PhaseOut
     from fieldmark.challenge.models import Challenge
@@ -83,13 +96,17 @@ def phase(
             )
         elif phase not in there:
             raise MisuseError(f"{name} has no phase {phase!r}; --add makes one. {did_you_mean(phase, there)}")
+        elif remove:
+            phases.remove_phase(platform.database, user, challenge, there[phase].id)
+            answer(as_json, PhaseOut.of(there[phase]).model_dump(mode="json"), f"the phase {phase} is removed")
+            return
         else:
             limits = {"daily_limit": daily, "total_limit": total}
             made = phases.change_phase(
                 platform.database, user, challenge, there[phase], name=rename, starts_at=begins, ends_at=over, **limits
             )
     span = f"{as_shown(made.starts_at)} to {as_shown(made.ends_at)} UTC"
-    sentence = f"{made.name}: {span}, {made.daily_limit} runs a day and {made.total_limit} in all per team"
+    sentence = f"{made.name}: {span}, {many(made.daily_limit, 'run')} a day and {made.total_limit} in all per team"
     answer(as_json, PhaseOut.of(made).model_dump(mode="json"), sentence)
 
 
@@ -151,7 +168,7 @@ def rescore(
             count = creating.replace_truth(platform.database, platform.storage, user, challenge, *mended)
         else:
             count = queue.rescore(platform.database, user, challenge)
-    answer(as_json, {"challenge": name, "waiting": count}, f"{count} runs of {name} wait to be scored anew")
+    answer(as_json, {"challenge": name, "waiting": count}, f"{many(count, 'run')} of {name} to be scored anew")
 
 
 def retry(

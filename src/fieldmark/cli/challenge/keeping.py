@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fieldmark.cli.challenge.options import Actor, Json, answer
+from fieldmark.cli.challenge.options import Actor, Json, answer, many
 from fieldmark.cli.serve import DEFAULT_FOLDER, DatabaseUrl, FilesUrl, Folder
 
 Who = Annotated[str, typer.Argument(help="The name or address of the account.")]
@@ -139,4 +139,8 @@ def restore(
 
 
 def _counted(counts: dict[str, int]) -> str:
-    return f"{counts['submissions']} submissions, {counts['users']} accounts and {counts['files']} files"
+    runs, people, kept = (
+        many(counts[key], noun)
+        for key, noun in (("submissions", "submission"), ("users", "account"), ("files", "file"))
+    )
+    return f"{runs}, {people} and {kept}"

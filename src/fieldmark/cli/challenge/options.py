@@ -81,6 +81,15 @@ def running(
         yield platform, challenge, platform.organizer(actor, challenge)
 
 
+def many(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> many(1, "run"), many(0, "run")
+    ('1 run', '0 runs')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def as_shown(moment_: dt.datetime) -> str:
     """A moment as tables show it.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fieldmark.cli.challenge.options import Actor, Json, Name, answer, as_shown, running
+from fieldmark.cli.challenge.options import Actor, Json, Name, answer, as_shown, many, running
 from fieldmark.cli.serve import DEFAULT_FOLDER, DatabaseUrl, FilesUrl, Folder
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def export(
     else:
         with appearing_file(out) as partial:
             partial.write_text(exports.to_csv(rows), encoding="utf-8", newline="")
-    print(f"{len(rows)} submissions in {out}")
+    print(f"{many(len(rows), 'submission')} in {out}")
 
 
 def truth(
@@ -206,7 +206,8 @@ def _described(found: ManagedOut) -> list[str]:
     ]
     for one in found.phases:
         span = f"{as_shown(one.starts_at)} to {as_shown(one.ends_at)} UTC"
-        lines.append(f"phase        {one.name}: {span}, {one.daily_limit} runs a day and {one.total_limit} in all")
+        limits = f"{many(one.daily_limit, 'run')} a day and {one.total_limit} in all per team"
+        lines.append(f"phase        {one.name}: {span}, {limits}")
     lines += [f"baseline     {one.name}: submission {one.submission}, {one.state}" for one in found.baselines]
     lines += [f"file         {one.name}: {one.about or 'no description'}" for one in found.files]
     return [*lines, f"run by       {', '.join(one.name for one in found.organizers)}"]
@@ -224,8 +225,10 @@ def _print_board(found: Board) -> None:
         ranks = f"{row.rank_low} to {row.rank_high}" if known else str(row.place or "")
         score = score_text(row.score, percent=found.metric.is_share)
         mark = row.entrant.unranked or ("*" if row.among_best else "")
-        rows.append([str(row.place or ""), ranks, row.entrant.by, row.entrant.title, score, mark])
+        title = "" if row.entrant.by == row.entrant.title else row.entrant.title
+        rows.append([str(row.place or ""), ranks, row.entrant.by, title, score, mark])
     print_table(["place", "rank", "team", "run", found.metric.name, ""], rows, numbers=False)
     unit = "percent [95 % interval]" if found.metric.is_share else "[95 % interval]"
     reason = f"; {found.reason}" if found.reason else ""
-    print(f"{unit} on the {found.part} part: {found.units} independent units; * not separable from the best{reason}")
+    tied = "; * not separable from the best" if found.tied else ""
+    print(f"{unit} on the {found.part} part: {many(found.units, 'independent unit')}{tied}{reason}")

@@ -85,6 +85,13 @@ def change_phase(
     return _do(request, slug, user, database, act, "saved")
 
 
+@router.post("/phases/{phase_id}/remove")
+def remove_phase(
+    request: Request, slug: str, phase_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf
+) -> Response:
+    return _do(request, slug, user, database, lambda c: phases.remove_phase(database, user, c, phase_id), "saved")
+
+
 @router.post("/publish")
 def publish(request: Request, slug: str, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
     shown = text_of(form, "published") != "no"
