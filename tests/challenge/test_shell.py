@@ -97,7 +97,7 @@ def test_a_whole_challenge_is_run_from_the_shell(shell, tmp_path):
     assert [(one["title"], one["state"], one["position"]) for one in waiting] == [("guess", "queued", 1)]
     assert "guess" in shell("queue")
     score_all(shell.folder)
-    assert shell.json("queue") == []
+    assert shell.json("queue") == [] and shell.json("queue", "birds", "--all")[0]["state"] == "scored"
     assert "guess" in shell("board", "birds") and shell.json("board", "birds")["part"] == "public"
 
     measured = shell.json("plan", "--challenge", "birds")

@@ -194,9 +194,17 @@ def position(session: Session, submission: Submission) -> int | None:
     return int(session.execute(query).scalar_one()) + 1
 
 
-def unfinished(session: Session, challenge: Challenge | None = None) -> list[Submission]:
-    """What waits, is being scored or has failed, in the order in which workers take it; of one challenge, or of all."""
-    query = select(Submission).where(Submission.state.in_(("running", "queued", "failed")))
+def listed(session: Session, challenge: Challenge | None = None, *, finished: bool = False) -> list[Submission]:
+    """What is being scored, what waits, in the order in which workers take it, and what has failed.
+
+    Args:
+        session: The database.
+        challenge: Of one challenge; of all if not given.
+        finished: Whether to list what is scored or refused as well.
+    """
+    query = select(Submission)
+    if not finished:
+        query = query.where(Submission.state.in_(("running", "queued", "failed")))
     if challenge is not None:
         query = query.where(Submission.challenge_id == challenge.id)
     stage = case({"running": 0, "queued": 1}, value=Submission.state, else_=2)

@@ -302,7 +302,7 @@ def remove_organizer(challenge: Managed, user_id: RowId, user: ApiOrganizer, dat
 def waiting(challenge: Managed, database: DatabaseOf) -> list[QueuedOut]:
     """What is being scored, what waits, and what has failed and why."""
     with database.read() as session:
-        runs = queue.unfinished(session, challenge)
+        runs = queue.listed(session, challenge)
         return [QueuedOut.of(run, queue.position(session, run)) for run in runs]
 
 

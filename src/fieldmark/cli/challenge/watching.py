@@ -52,6 +52,7 @@ def show(
 
 def queue(
     name: Where = None,
+    everything: Annotated[bool, typer.Option("--all", help="List what is scored or refused as well.")] = False,
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
     files: FilesUrl = None,
@@ -65,7 +66,8 @@ def queue(
 
     with serving.open_platform(folder, database, files) as platform, platform.database.read() as session:
         of = platform.challenge(name) if name is not None else None
-        found = [QueuedOut.of(run, queues.position(session, run)) for run in queues.unfinished(session, of)]
+        runs = queues.listed(session, of, finished=everything)
+        found = [QueuedOut.of(run, queues.position(session, run)) for run in runs]
     if as_json:
         print_json([one.model_dump(mode="json") for one in found])
     elif found:
@@ -73,13 +75,16 @@ def queue(
         rows = [
             [
                 *(str(one.id), one.challenge, one.team, one.state, str(one.position or ""), str(one.attempts)),
-                *(as_shown(one.accepted_at), one.detail.strip().rpartition("\n")[2] or one.reason),
+                *(
+                    as_shown(one.accepted_at),
+                    one.detail.strip().rpartition("\n")[2] or one.reason.removeprefix("scored"),
+                ),
             ]
             for one in found
         ]
         print_table(columns, rows, numbers=False)
     else:
-        print("no run waits, is being scored, or has failed")
+        print("nothing was handed in yet" if everything else "no run waits, is being scored, or has failed")
 
 
 def board(
