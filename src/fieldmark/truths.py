@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from fieldmark.answers import UNKNOWN_NAME
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.datasets import open_dataset
+from fieldmark.datasets.annotations import TRUTH_LINE, UNKNOWN_BIRD, event_interval, ground_truth_lines
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.files import appearing_folder
 from fieldmark.items import overlapped, segments_in
 from fieldmark.labels import Labels
 from fieldmark.runs.segments import segment_name
 from fieldmark.tables import parse_column, read_csv
-from fieldmark.timecodes import clock, parse_interval
+from fieldmark.timecodes import clock
 from fieldmark.views import Truth, open_benchmark
 
 SEGMENT_S = 5
@@ -145,46 +145,32 @@ def _soundscapes(task: Task, truth: Any, classes: Any, media: Any) -> tuple[Trut
 
 
 def _events(truth: Any) -> tuple[pl.DataFrame, str]:
-    """Events as `line`, `MediaId`, `ClassId` and `interval`; a file has semicolons and no header."""
-    columns = ("MediaId", "ClassId", "interval")
-    if not isinstance(truth, (str, Path)):
-        frame, where = _frame(truth, "truth", columns)
-        return frame.select(pl.int_range(1, pl.len() + 1).alias("line"), *columns), where
-    expected = "MediaId;ClassId;hh:mm:ss-hh:mm:ss"
-    data = b""
-    try:
-        data = Path(truth).read_bytes()
-        lines = data.decode("utf-8-sig").splitlines()
-    except FileNotFoundError as error:
-        raise InputError(truth, found="no such file", expected=expected) from error
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(truth, line=line, found="bytes that are not UTF-8", expected=expected) from error
-    rows: list[tuple[int, str, str, str]] = []
-    for number, content in enumerate(lines, 1):
-        fields = [field.strip() for field in content.split(";")]
-        if fields == [""]:
-            continue
-        if len(fields) not in (3, 4):
-            raise InputError(truth, line=number, found=f"{len(fields)} fields", expected=expected)
-        rows.append((number, fields[0], fields[1], fields[2]))
-    schema = {"line": pl.Int64, **dict.fromkeys(columns, pl.String)}
-    return pl.DataFrame(rows, schema=schema, orient="row"), str(truth)
+    """Events as `line`, `name`, `start_s`, `end_s` and `label`; a file has semicolons and no header."""
+    if isinstance(truth, (str, Path)):
+        try:
+            return ground_truth_lines(Path(truth).read_bytes(), truth), str(truth)
+        except FileNotFoundError as error:
+            raise InputError(truth, found="no such file", expected=TRUTH_LINE) from error
+    frame, where = _frame(truth, "truth", ("MediaId", "ClassId", "interval"))
+    spans = [event_interval(text, where, line) for line, text in enumerate(frame["interval"], 1)]
+    spans_s = pl.DataFrame(spans, schema={"start_s": pl.Float64, "end_s": pl.Float64}, orient="row")
+    named = frame.select(pl.int_range(1, pl.len() + 1).alias("line"), name="MediaId", label="ClassId")
+    return pl.concat([named, spans_s], how="horizontal"), where
 
 
 def _marked(events: pl.DataFrame, where: str, items: set[str]) -> pl.DataFrame:
     """One row per segment and class that an event overlaps; birds that nobody could name (`????`) count as silence."""
+    # Unlike in a release, where people round an event up beyond its recording, one outside is a mistake here.
     rows: dict[tuple[str, str], None] = {}
-    for number, name, label, text in events.select("line", "MediaId", "ClassId", "interval").iter_rows():
-        interval = parse_interval(text)
-        if interval is None or interval[1] < interval[0]:
-            raise InputError(where, line=number, found=f"the interval {text!r}", expected="hh:mm:ss-hh:mm:ss")
-        first, last = overlapped(np.array([interval[0]]), np.array([interval[1]]), SEGMENT_S)
-        for segment in range(int(first[0]), int(last[0]) + 1):
+    first, last = overlapped(events["start_s"].to_numpy(), events["end_s"].to_numpy(), SEGMENT_S)
+    named = events["label"].fill_null("").str.contains(UNKNOWN_BIRD).not_()
+    lines = zip(events["line"], events["name"], events["label"], named, first, last, strict=True)
+    for number, name, label, known, begin, end in lines:
+        for segment in range(int(begin), int(end) + 1):
             item = segment_name(name, segment * SEGMENT_S)
             if item not in items:
                 found = f"an event at {segment * SEGMENT_S} s of {name!r}"
                 raise InputError(where, line=number, found=found, expected="one within a recording listed in media")
-            if (label or "").strip("?"):
+            if known:
                 rows[item, label] = None
     return pl.DataFrame(list(rows), schema={"item_id": pl.String, "label": pl.String}, orient="row")

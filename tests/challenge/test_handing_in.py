@@ -255,3 +255,14 @@ def test_zip_members_are_never_unpacked(small_house: House):
         archive.writestr("../../etc/cron.d/evil", "x")
     with pytest.raises(RunRefusedError, match="one problem"):
         small_house.hand_in(small_house.captain("ada"), sink.getvalue())
+
+
+def test_a_phase_with_runs_stays(house: House):
+    day = {"starts_at": utc_now(), "ends_at": utc_now() + DAY, "daily_limit": 1, "total_limit": 1}
+    spare = phases.set_phase(house.database, house.admin, house.challenge, name="spare", **day)
+    phases.remove_phase(house.database, house.admin, house.challenge, spare.id)
+    with pytest.raises(NotThereError):
+        phases.remove_phase(house.database, house.admin, house.challenge, spare.id)
+    house.hand_in(house.captain("ada"))
+    with pytest.raises(ConflictError, match="Runs were handed in during the phase 'main'"):
+        phases.remove_phase(house.database, house.admin, house.challenge, house.phase().id)

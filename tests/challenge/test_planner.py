@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fieldmark.challenge.board import board_metric
-from fieldmark.challenge.planner import Spread, assumed_spread, chance_of_swap, measured_spread, plan, units_for
+from fieldmark.challenge.planner import Spread, assumed_spread, chance_of_swap, measured_spread, plan, tells, units_for
 from fieldmark.errors import MisuseError
 from fieldmark.stats.comparison import compare
 from tests.challenge.hosting import entrants
@@ -89,3 +89,9 @@ def test_places_change_half_the_time_without_and_hardly_ever_with_a_large_differ
 def test_a_plan_that_makes_no_sense_is_misuse(wrong):
     with pytest.raises(MisuseError):
         wrong()
+
+
+def test_a_baseline_that_is_nearly_always_wrong_tells_nothing_about_good_runs(tmp_path):
+    good, poor = entrants(tmp_path, {"good": 0.6, "poor": 0.0})
+    assert tells(good.card, METRIC) and not tells(poor.card, METRIC)
+    assert measured_spread(good.card, METRIC).deviation > 0.3

@@ -36,6 +36,7 @@ class Street:
     tokens: dict[str, str]
     own: dict[str, object]
     foreign: dict[str, object]
+    spare: dict[str, object]  # like one's own: what the API deletes after the pages deleted the others
 
     def ask(self, role: str, route: str, values: dict[str, object], app: FastAPI | None = None):
         """One request, with everything a page would send along."""
@@ -86,6 +87,12 @@ def street(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     house.captain("lodger", draft)
     foreign = _objects(house, "lodger", draft)
     own["user_id"], foreign["user_id"] = house.people["organizer"].id, house.people["rival"].id
+    helper = house.person("helper")
+    organizing.add_organizer(house.database, house.admin, house.challenge, "helper")
+    with house.database.read() as session:
+        files = session.query(DataFile).filter_by(challenge_id=house.challenge.id).order_by(DataFile.id).all()
+    spare: dict[str, object] = {"user_id": helper.id, "file_id": files[-1].id}
+    assert spare["file_id"] != own["file_id"]
     own["token"] = teams.invite(house.database, house.people["member"], team)
     cookies, tokens = {}, {}
     for role in ROLES[1:]:
@@ -95,7 +102,7 @@ def street(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with house.database.read() as session:
         newest = session.query(ApiToken).filter_by(user_id=house.people["member"].id).one()
     own["token_id"] = newest.id
-    yield Street(house, create_app(house.database, house.storage), cookies, tokens, own, foreign)
+    yield Street(house, create_app(house.database, house.storage), cookies, tokens, own, foreign, spare)
     house.database.close()
 
 
@@ -209,7 +216,8 @@ def test_who_may_is_let_in(street: Street, role, tmp_path):
     order = [*gets, *(route for route in TABLE if route not in (*gets, *LAST)), *LAST]
     with copied(street, tmp_path, role):
         for route in (route for route in order if role in TABLE[route]):
-            answer = street.ask(role, route, street.own)
+            values = street.own | (street.spare if route.startswith("DELETE") else {})
+            answer = street.ask(role, route, values)
             if "/reset/{token}" in route:
                 assert answer.status_code == 404  # the secret of an invitation is no reset link
                 continue
@@ -226,7 +234,7 @@ def test_a_token_reaches_no_further_than_its_scopes(street: Street):
     client = TestClient(street.app)
     headers = {"authorization": f"Bearer {secret}"}
     assert client.get("/api/v1/challenges/tiny", headers=headers).status_code == 200
-    for verb, path in (("POST", "submissions"), ("POST", "freeze"), ("GET", "export"), ("GET", "audit")):
+    for verb, path in (("POST", "submissions"), ("POST", "freeze"), ("GET", "queue"), ("GET", "audit")):
         assert client.request(verb, f"/api/v1/challenges/tiny/{path}", headers=headers).status_code == 404
     run = f"/api/v1/challenges/tiny/submissions/{street.own['submission_id']}"
     assert client.get(run, headers=headers).status_code == 404

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from fieldmark.challenge import accounts, rates
+from fieldmark.challenge import accounts, rates, teams
 from fieldmark.challenge.models import Submission
 from fieldmark.challenge.web.app import create_app
 from fieldmark.challenge.web.security import POLICY, SESSION_COOKIE
@@ -289,3 +289,49 @@ def test_scoring_again_is_offered_where_it_can_work(client: TestClient, state, o
     csrf = csrf_of(client, "/c/tiny/organize")
     answer = client.post(f"/c/tiny/organize/submissions/{run.id}/retry", data={"csrf": csrf})
     assert answer.status_code == (303 if offered else 409)
+
+
+def test_no_page_offers_a_form_to_those_who_may_not_use_it(client: TestClient):
+    house = client.house
+    captain, member = house.captain("ada"), house.person("bob")
+    teams.accept_rules(house.database, member, house.challenge)
+    teams.join(house.database, member, teams.invite(house.database, captain, house.team(captain)))
+    link = f"/join/{teams.invite(house.database, captain, house.team(captain))}"
+
+    def forms(name: str, *paths: str) -> set[str]:
+        sign_in(client, name)
+        found = [re.findall(r'<form method="post" action="([^"]+)"', client.get(path).text) for path in paths]
+        return {action for actions in found for action in actions} - {"/logout"}
+
+    pages = ("/c/tiny", "/c/tiny/team", "/c/tiny/submit", "/c/tiny/submissions", link)
+    assert forms("admin", *pages) == set()
+    assert "organize#baselines" in client.get("/c/tiny/team").text
+    assert 'href="/c/tiny/submit"' not in client.get("/c/tiny").text
+    assert forms("bob", "/c/tiny/team") == {"/c/tiny/team/leave"}
+    assert forms("ada", "/c/tiny/team") >= {"/c/tiny/team/leave", "/c/tiny/team/invite"}
+    house.hand_in(captain)
+    assert "/c/tiny/team/leave" not in forms("ada", "/c/tiny/team") | forms("bob", "/c/tiny/team")
+
+
+def test_what_is_wrong_with_a_baseline_is_listed_with_its_lines(client: TestClient):
+    sign_in(client, "admin")
+    form = {"csrf": csrf_of(client, "/c/tiny/organize"), "title": "broken"}
+    wrong = run_text().replace("i1,", "nobody,")
+    page = client.post("/c/tiny/organize/baselines", data=form, files={"run": ("run.csv", wrong)})
+    assert page.status_code == 422 and "line 3" in page.text and "nobody" in page.text
+
+
+@pytest.mark.parametrize(
+    ("public_url", "expected"),
+    [
+        (None, "http://testserver"),
+        ("http://0.0.0.0:8000", "http://testserver"),
+        ("https://challenge.example.org", "https://challenge.example.org"),
+    ],
+)
+def test_links_to_send_are_whole_addresses(small_house: House, public_url, expected):
+    captain = small_house.captain("ada")
+    with TestClient(create_app(small_house.database, small_house.storage, public_url=public_url)) as client:
+        client.cookies.set(SESSION_COOKIE, accounts.sign_in(small_house.database, captain.name, PASSWORD)[1])
+        page = client.post("/c/tiny/team/invite", data={"csrf": csrf_of(client, "/c/tiny/team")}).text
+    assert re.search(rf"{re.escape(expected)}/join/[\w-]{{43}}<", page)

@@ -115,13 +115,13 @@ def test_challenges_are_run_from_the_shell(tmp_path, capsys):
     assert "is frozen" in typed(capsys, "challenge", "freeze", "mine", *place)
     with pytest.raises(ConflictError, match="still open"):
         typed(capsys, "challenge", "reveal", "mine", *place)
-    assert "0 runs" in typed(capsys, "challenge", "rescore", "mine", "--truth", tmp_path / "truth.csv", *place)
+    assert "0 runs of mine" in typed(capsys, "challenge", "rescore", "mine", "--truth", tmp_path / "truth.csv", *place)
     link = typed(capsys, "challenge", "reset-link", "admin", "--url", "https://x.org", *place).strip()
     assert re.fullmatch(r"https://x\.org/reset/[\w-]{43}", link)
     assert "0 submissions" in typed(capsys, "challenge", "export", "mine", "--out", tmp_path / "out.csv", *place)
-    assert "1 accounts" in typed(capsys, "challenge", "backup", tmp_path / "all.zip", *place)
+    assert "1 account and" in typed(capsys, "challenge", "backup", tmp_path / "all.zip", *place)
     other = ("--folder", tmp_path / "other")
-    assert "1 accounts" in typed(capsys, "challenge", "restore", tmp_path / "all.zip", *other)
+    assert "1 account and" in typed(capsys, "challenge", "restore", tmp_path / "all.zip", *other)
     assert typed(capsys, "challenge", "list", *other) == typed(capsys, "challenge", "list", *place)
 
 

@@ -11,7 +11,7 @@ import soundfile
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
-from fieldmark.datasets.annotations import read_events
+from fieldmark.datasets.annotations import ground_truth_lines, read_events
 from fieldmark.datasets.raven import read_selections, write_selections
 from fieldmark.errors import InputError
 from fieldmark.views import open_benchmark
@@ -165,6 +165,17 @@ def test_bad_input_gets_a_sentence(root, name, content, sentence):
     (root / name).write_text(content)
     with pytest.raises(InputError, match=sentence):
         open_dataset("birdclef-2020", root)
+
+
+def test_a_release_and_a_truth_given_by_hand_read_the_same_lines_alike():
+    data = b"\xef\xbb\xbfA;jay;00:00:03-00:00:10\n\nA;????;00:00:00-00:00:05;Per\xfa\nA;;00:00:01-00:00:02\n"
+    lines = ground_truth_lines(data, "truth.csv")
+    assert lines["line"].to_list() == [1, 3, 4]  # the country, which nobody reads, may be in any encoding
+    assert read_events(data, "truth.csv")["label"].to_list() == ["jay", None, None]
+    for wrong in (b"h\xe9ron;00:00:00-00:00:05", b"jay;00:00:05-00:00:00", b"jay"):
+        for reader in (read_events, ground_truth_lines):
+            with pytest.raises(InputError, match=r"truth.csv, line 2: found"):
+                reader(b"A;jay;00:00:03-00:00:10\nA;" + wrong, "truth.csv")
 
 
 def test_recordings_with_one_name_in_two_species_stay_apart(root):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
@@ -28,7 +29,7 @@ from fieldmark.challenge.ladder import released_entrants
 from fieldmark.challenge.models import Challenge, PartScore, Submission, Team
 from fieldmark.challenge.parts import PRIVATE, PUBLIC
 from fieldmark.challenge.refusals import NotThereError
-from fieldmark.challenge.scores import parts_visible
+from fieldmark.challenge.scores import cards_of, parts_visible
 from fieldmark.scoring import Scorecard
 
 KEPT_BOARDS, KEPT_LISTS = 64, 8
@@ -142,6 +143,20 @@ def entry_of(session: Session, sight: Sight, entry_id: str) -> Entrant:
 def submission_of(session: Session, entrant: Entrant) -> Submission:
     """The submission behind an entry."""
     return session.get_one(Submission, int(entrant.id))
+
+
+def baseline_cards(session: Session, challenge: Challenge) -> list[Scorecard]:
+    """The scorecards of the two best baselines on the part with the most units: entries will be nearer to those."""
+    part = PRIVATE if challenge.units - challenge.units_public > challenge.units_public else PUBLIC
+    query = (
+        select(Submission)
+        .join(Team, Team.id == Submission.team_id)
+        .where(Submission.challenge_id == challenge.id, Team.kind == "baseline", Submission.state == "scored")
+    )
+    cards = [cards_of(session, submission, (part,)).get(part) for submission in session.scalars(query)]
+    metric = board_metric(challenge.benchmark)
+    known = [card for card in cards if card is not None and not math.isnan(card.metrics[metric.name].value)]
+    return sorted(known, key=lambda card: card.metrics[metric.name].value, reverse=metric.higher_is_better)[:2]
 
 
 def _state(session: Session, sight: Sight) -> tuple[Hashable, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from fieldmark.challenge.problems import in_lines
 from fieldmark.errors import FieldmarkError, InputError, MisuseError
 from fieldmark.progress import progress
 from fieldmark.registry import require
@@ -111,8 +112,5 @@ class Client:
 
 def _refuse(status: int, said: dict[str, Any], where: str) -> None:
     """Raises what the platform said, with the lines of a run that are wrong as `fieldmark score` would list them."""
-    lines = []
-    for problem in said.get("problems") or []:
-        place = f"{where}, line {problem['line']}" if problem.get("line") else where
-        lines.append(f"{place}: {problem['text']}.")
-    raise PlatformRefusalError("\n".join([str(said.get("error") or f"The platform answered {status}."), *lines]))
+    sentence = str(said.get("error") or f"The platform answered {status}.")
+    raise PlatformRefusalError(in_lines(sentence, said.get("problems") or [], where))

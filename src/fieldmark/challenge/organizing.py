@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from fieldmark.challenge import accounts, audit
 from fieldmark.challenge.database import Database
-from fieldmark.challenge.models import STATES, Challenge, DataFile, Organizer, Submission, User
+from fieldmark.challenge.models import STATES, Challenge, DataFile, Organizer, Submission, Team, User
 from fieldmark.challenge.names import clean_text
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError
 from fieldmark.challenge.rights import team_of
@@ -29,6 +29,11 @@ class Texts:
     max_final: int
     needs_run_without_external: bool
     ladder: bool
+
+
+def texts_of(challenge: Challenge) -> Texts:
+    """The settings of a challenge as they are."""
+    return Texts(**{field.name: getattr(challenge, field.name) for field in fields(Texts)})
 
 
 def change(database: Database, actor: User, challenge: Challenge, texts: Texts, *, most_upload_mb: int) -> None:
@@ -86,13 +91,21 @@ def remove_organizer(database: Database, actor: User, challenge: Challenge, user
         if found is None:
             raise NotThereError
         session.delete(found)
-        audit.note(session, actor, "organizer.remove", challenge=challenge, subject=str(user_id))
+        name = session.get_one(User, user_id).name
+        audit.note(session, actor, "organizer.remove", challenge=challenge, subject=name)
 
 
 def organizers_of(session: Session, challenge: Challenge) -> list[User]:
     """Who runs a challenge, its owner first."""
     helpers = select(User).join(Organizer, Organizer.user_id == User.id).where(Organizer.challenge_id == challenge.id)
     return [session.get_one(User, challenge.owner_id), *session.scalars(helpers.order_by(User.name_key))]
+
+
+def baselines_of(session: Session, challenge: Challenge) -> list[Submission]:
+    """The runs of the organizers, in the order in which they were handed in."""
+    query = select(Submission).join(Team, Team.id == Submission.team_id)
+    query = query.where(Team.challenge_id == challenge.id, Team.kind == "baseline")
+    return list(session.scalars(query.order_by(Submission.id)))
 
 
 def delete_data_file(database: Database, storage: Storage, actor: User, challenge: Challenge, file_id: int) -> None:

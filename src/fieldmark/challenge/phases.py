@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
+from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
 from fieldmark.challenge import audit
 from fieldmark.challenge.database import Database
-from fieldmark.challenge.models import Challenge, Phase, User, utc_now
+from fieldmark.challenge.models import Challenge, Phase, Submission, User, utc_now
 from fieldmark.challenge.names import clean_name
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError
 
@@ -39,7 +40,8 @@ def set_phase(
     """
     shown, _ = clean_name(name, "phase's name")
     if starts_at >= ends_at:
-        raise RefusalError("The phase would end before it begins.")
+        ends, begins = (f"{moment:%Y-%m-%d %H:%M}" for moment in (ends_at, starts_at))
+        raise RefusalError(f"The phase would end ({ends} UTC) before it begins ({begins} UTC).")
     if not (1 <= daily_limit <= 10_000 and 1 <= total_limit <= 1_000_000):
         raise RefusalError("Limits are whole numbers from 1 on.")
     with database.write() as session:
@@ -73,6 +75,54 @@ def set_phase(
     return phase
 
 
+def change_phase(
+    database: Database,
+    actor: User,
+    challenge: Challenge,
+    phase: Phase,
+    *,
+    name: str | None = None,
+    starts_at: dt.datetime | None = None,
+    ends_at: dt.datetime | None = None,
+    daily_limit: int | None = None,
+    total_limit: int | None = None,
+) -> Phase:
+    """Changes what is given of a phase, and leaves the rest as it is."""
+    return set_phase(
+        database,
+        actor,
+        challenge,
+        phase_id=phase.id,
+        name=phase.name if name is None else name,
+        starts_at=starts_at or phase.starts_at,
+        ends_at=ends_at or phase.ends_at,
+        daily_limit=phase.daily_limit if daily_limit is None else daily_limit,
+        total_limit=phase.total_limit if total_limit is None else total_limit,
+    )
+
+
+def remove_phase(database: Database, actor: User, challenge: Challenge, phase_id: int) -> None:
+    """Removes a phase in which no run was handed in.
+
+    Raises:
+        ConflictError: When there is one, which belongs to its phase for good.
+    """
+    with database.write() as session:
+        database.lock(session, Challenge, challenge.id)
+        found = session.get(Phase, phase_id)
+        if found is None or found.challenge_id != challenge.id:
+            raise NotThereError
+        taken = ConflictError(f"Runs were handed in during the phase {found.name!r}: end it instead of removing it.")
+        if session.scalars(select(Submission.id).where(Submission.phase_id == found.id).limit(1)).first() is not None:
+            raise taken
+        audit.note(session, actor, "phase.remove", challenge=challenge, subject=found.name)
+        session.delete(found)
+        try:
+            session.flush()
+        except IntegrityError as error:  # one that came in just now
+            raise taken from error
+
+
 def publish(database: Database, actor: User | None, challenge: Challenge, *, published: bool = True) -> None:
     """Shows a challenge to everybody, or only to those who run it."""
     with database.write() as session:
@@ -97,10 +147,6 @@ def reveal(database: Database, actor: User | None, challenge: Challenge) -> None
     Raises:
         ConflictError: When a phase is still open, or runs still wait for their scores.
     """
-    from sqlalchemy import func, select
-
-    from fieldmark.challenge.models import Submission
-
     with database.write() as session:
         mine: Challenge = database.lock(session, Challenge, challenge.id)
         if mine.revealed_at:

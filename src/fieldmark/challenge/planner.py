@@ -32,6 +32,8 @@ USUAL_CORRELATION = 0.5
 FEWEST_UNITS = 3
 # A baseline that varies less than this share of the other is of another kind, such as one constant answer.
 TOO_STEADY = 0.5
+# A baseline with a smaller share right tells nothing of the spread of entries.
+WEAK_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,14 @@ def measured_spread(card: Scorecard, metric: Metric, other: Scorecard | None = N
     deviation = math.sqrt((float(own.var(ddof=1)) + float(told.var(ddof=1))) / 2)
     apart = float((own - told).std(ddof=1))
     return Spread(deviation, 1 - apart**2 / (2 * deviation**2), f"two baselines on {len(own)} units")
+
+
+def tells(card: Scorecard, metric: Metric) -> bool:
+    """Whether a baseline is good enough to say how much the units differ for runs that are worth comparing.
+
+    One that is nearly always wrong is so on all units alike, and would promise far too much.
+    """
+    return not metric.is_share or card.metrics[metric.name].value >= WEAK_SHARE
 
 
 def plan(units: int, spread: Spread, *, entries: int = 10, level: float = 0.95, power: float = 0.8) -> Plan:

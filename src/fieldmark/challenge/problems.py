@@ -5,7 +5,7 @@ Apart from everything else, so that the processes that check and score a run sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,12 @@ def problems_of(error: InputError) -> tuple[list[dict[str, Any]], int]:
         return [{"line": line, "text": text[:400]} for line, text in error.problems], error.total
     expected = f", expected {error.expected}" if error.expected else ""
     return [{"line": error.line, "text": f"found {error.found}{expected}"[:400]}], 1
+
+
+def in_lines(sentence: str, problems: Iterable[Mapping[str, Any]], where: str) -> str:
+    """What is wrong with a run for a terminal: a sentence, and below it each problem as `fieldmark score` lists it."""
+    places = [(f"{where}, line {one['line']}" if one.get("line") else where, one["text"]) for one in problems]
+    return "\n".join([sentence, *(f"{place}: {text}." for place, text in places)])
 
 
 def read_as_scored(benchmark: str, run: Path, items: Sequence[str], known: Iterable[str], *, closed: bool) -> None:

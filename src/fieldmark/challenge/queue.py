@@ -11,8 +11,8 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, CursorResult, and_, delete, func, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, CursorResult, and_, case, delete, func, or_, select, update
+from sqlalchemy.orm import Session, joinedload
 
 from fieldmark.challenge import audit
 from fieldmark.challenge.database import Database
@@ -192,6 +192,24 @@ def position(session: Session, submission: Submission) -> int | None:
     )
     query = select(func.count()).where(Submission.state == "queued", ahead)
     return int(session.execute(query).scalar_one()) + 1
+
+
+def listed(session: Session, challenge: Challenge | None = None, *, finished: bool = False) -> list[Submission]:
+    """What is being scored, what waits, in the order in which workers take it, and what has failed.
+
+    Args:
+        session: The database.
+        challenge: Of one challenge; of all if not given.
+        finished: Whether to list what is scored or refused as well.
+    """
+    query = select(Submission)
+    if not finished:
+        query = query.where(Submission.state.in_(("running", "queued", "failed")))
+    if challenge is not None:
+        query = query.where(Submission.challenge_id == challenge.id)
+    stage = case({"running": 0, "queued": 1}, value=Submission.state, else_=2)
+    query = query.options(joinedload(Submission.team), joinedload(Submission.challenge))
+    return list(session.scalars(query.order_by(stage, Submission.priority, Submission.accepted_at, Submission.id)))
 
 
 def rescore(database: Database, actor: User | None, challenge: Challenge, *, only: int | None = None) -> int:

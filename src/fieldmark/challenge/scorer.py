@@ -23,6 +23,7 @@ SCORER_SOURCES = (
     "items.py",
     "views.py",
     "tables.py",
+    "datasets/annotations.py",
     "challenge/parts.py",
 )
 

@@ -19,7 +19,7 @@ from fieldmark.challenge.models import Challenge, User
 from fieldmark.challenge.refusals import RefusalError
 from fieldmark.challenge.rights import manages
 from fieldmark.challenge.storage import Storage
-from fieldmark.errors import MisuseError
+from fieldmark.errors import InputError, MisuseError
 
 DATABASE_FILE, FILES_FOLDER = "platform.sqlite", "files"
 
@@ -66,14 +66,23 @@ class Platform:
 
 
 @contextmanager
-def open_platform(folder: Path, database: str | None = None, files: str | None = None) -> Iterator[Platform]:
+def open_platform(
+    folder: Path, database: str | None = None, files: str | None = None, *, new: bool = False
+) -> Iterator[Platform]:
     """Opens a platform, its tables brought up to date.
 
     Args:
         folder: Where the database and the files are kept if nothing else is said.
         database: The address of the database.
         files: The address of the file store.
+        new: Whether to make one where there is none.
+
+    Raises:
+        InputError: When there is none.
     """
+    if not new and database is None and not (folder / DATABASE_FILE).is_file():
+        hint = "Say where it is with --folder or --database."
+        raise InputError(folder, found="no platform", expected="the folder of `fieldmark serve`", hint=hint)
     # The truth and the accounts are for the server alone, whoever else works on the machine.
     if (database is None or files is None) and not folder.exists():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -231,18 +231,23 @@ def add_baseline(
     check_run(checklist(storage, challenge), upload, limit_mb=challenge.max_upload_mb)
     path = f"runs/{challenge.id}/{new_name()}"
     storage.put(upload.path, path)
-    with database.write() as session:
-        if session.scalars(select(Team).where(Team.challenge_id == challenge.id, Team.name_key == key)).first():
-            raise ConflictError("A team or a baseline with that name exists.")
-        team = Team(challenge_id=challenge.id, name=shown, name_key=key, kind="baseline")
-        session.add(team)
-        session.flush()
-        entry = Entry(title=shown, method=clean_text(method, 5000, "description of the method"))
-        row = _row(actor, team, None, upload, entry, utc_now())
-        row.path, row.counted = path, False
-        session.add(row)
-        session.flush()
-        audit.note(session, actor, "baseline.add", challenge=challenge, subject=shown)
+    row = None
+    try:
+        with database.write() as session:
+            if session.scalars(select(Team).where(Team.challenge_id == challenge.id, Team.name_key == key)).first():
+                raise ConflictError(f"There is a team or a baseline called {shown!r} already.")
+            team = Team(challenge_id=challenge.id, name=shown, name_key=key, kind="baseline")
+            session.add(team)
+            session.flush()
+            entry = Entry(title=shown, method=clean_text(method, 5000, "description of the method"))
+            row = _row(actor, team, None, upload, entry, utc_now())
+            row.path, row.counted = path, False
+            session.add(row)
+            session.flush()
+            audit.note(session, actor, "baseline.add", challenge=challenge, subject=shown)
+    finally:
+        if row is None:
+            storage.delete(path)
     return row
 
 

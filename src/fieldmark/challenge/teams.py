@@ -134,8 +134,7 @@ def leave(database: Database, user: User, challenge: Challenge) -> None:
         if team is None:
             raise NotThereError
         database.lock(session, Team, team.id)
-        counted = select(func.count()).where(Submission.team_id == team.id)
-        if session.execute(counted).scalar_one():
+        if has_handed_in(session, team):
             raise ConflictError("A team stays together once it has handed in a run: limits are per team.")
         mine = session.get_one(Membership, (team.id, user.id))
         session.delete(mine)
@@ -148,6 +147,11 @@ def leave(database: Database, user: User, challenge: Challenge) -> None:
             session.delete(team)
         elif team.captain_id == user.id:
             team.captain_id = rest.user_id
+
+
+def has_handed_in(session: Session, team: Team) -> bool:
+    """Whether a team has handed in anything, and so stays together."""
+    return session.scalars(select(Submission.id).where(Submission.team_id == team.id).limit(1)).first() is not None
 
 
 def _need_distance(session: Session, user: User, challenge: Challenge) -> None:

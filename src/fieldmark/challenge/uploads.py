@@ -28,6 +28,7 @@ from fieldmark.labels import Labels
 from fieldmark.truths import given_truth
 
 MIB = 1 << 20
+SERVER_MB = 512  # the largest upload that any challenge may allow, if the server is not told otherwise
 # What other files begin with that are handed in by mistake (or on purpose), and what to call them.
 OTHER_KINDS = {b"PK": "a zip archive", b"PAR1": "a Parquet file", b"\x80": "a pickle", b"\x93NUMPY": "a NumPy file"}
 # A gzip file may hold this many times the limit on uploads, and not a byte more.
@@ -70,6 +71,11 @@ class RunRefusedError(RefusalError):
         super().__init__(f"The run file has {count}; nothing was counted against your limits.")
 
 
+def too_large(limit_mb: int) -> str:
+    """What is said about a file over the limit."""
+    return f"The file is larger than {limit_mb} MiB, the limit of this challenge."
+
+
 @contextmanager
 def received(source: IO[bytes], filename: str, *, limit_mb: int) -> Iterator[Upload]:
     """Copies an upload to a temporary file piece by piece and removes it afterwards.
@@ -83,7 +89,7 @@ def received(source: IO[bytes], filename: str, *, limit_mb: int) -> Iterator[Upl
             while piece := source.read(CHUNK):
                 size += len(piece)
                 if size > limit_mb * MIB:
-                    raise TooLargeError(f"The file is larger than {limit_mb} MiB, the limit of this challenge.")
+                    raise TooLargeError(too_large(limit_mb))
                 sha.update(piece)
                 sink.write(piece)
         yield Upload(path, clean_filename(filename), size, sha.hexdigest())

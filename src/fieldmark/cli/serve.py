@@ -51,11 +51,12 @@ def serve(
     from fieldmark.challenge import demonstration, serving
 
     serving.log_to_terminal()
-    with serving.open_platform(folder, database, files) as platform:
+    with serving.open_platform(folder, database, files, new=True) as platform:
         link = serving.first_admin(platform.database)
         if demo:
             demonstration.make_demo_once(platform.database, platform.storage, platform.account(None))
-        base = (public_url or f"http://{host}:{port}").rstrip("/")
+        here = "127.0.0.1" if host == "0.0.0.0" else host
+        base = (public_url or f"http://{here}:{port}").rstrip("/")
         print(f"Fieldmark challenges: {base}", flush=True)
         if link:
             print(f"Set the password of the account 'admin' (works once, for a day): {base}/reset/{link}", flush=True)

@@ -39,7 +39,7 @@ def submit(
     if as_json:
         print_json(sent)
         return
-    print(f"{sent['state']}: {sent['reason']}")
+    print(sent["state"] if sent["reason"] == sent["state"] else f"{sent['state']}: {sent['reason']}")
     for part, metrics in sent["scores"].items():
         cells = [score_text(Score(**{"reason": None, **score}), percent=False) for score in metrics.values()]
         print_table([part, *metrics], [["", *cells]])

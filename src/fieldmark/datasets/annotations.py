@@ -41,7 +41,8 @@ ALIASES = {
     "low_hz": ("Low Freq (Hz)",),
     "high_hz": ("High Freq (Hz)",),
 }
-UNKNOWN_BIRD = r"^\?+$"
+UNKNOWN_BIRD = r"^\?*$"  # question marks, or nothing at all
+REPLACED = "\ufffd"  # what decoding leaves of bytes that are not UTF-8
 
 
 def read_events(data: bytes, where: object) -> pl.DataFrame:
@@ -67,24 +68,50 @@ def read_ground_truth(data: bytes, where: object) -> pl.DataFrame:
     Raises:
         InputError: For a line that is not `MediaId;ClassId;hh:mm:ss-hh:mm:ss`.
     """
-    rows: list[tuple[str, float, float, str]] = []
+    events = ground_truth_lines(data, where, perfect_run=True)
+    return events.drop("line").with_columns(low_hz=pl.lit(None, pl.Float64), high_hz=pl.lit(None, pl.Float64))
+
+
+def ground_truth_lines(data: bytes, where: object, *, perfect_run: bool = False) -> pl.DataFrame:
+    """The lines of a ground truth as `line`, `name`, `start_s`, `end_s` and `label`.
+
+    Args:
+        data: The file.
+        where: What to call it.
+        perfect_run: Whether to take lines in the order of a run as well. A release has such files; where somebody names
+            the truth by hand, a run is there by mistake.
+
+    Raises:
+        InputError: For a line that is none.
+    """
+    rows: list[tuple[int, str, float, float, str]] = []
     for number, line in enumerate(data.decode("utf-8-sig", errors="replace").splitlines(), 1):
-        fields = [field.strip() for field in line.split(";")]
         if not line.strip():
             continue
+        fields = [field.strip() for field in line.split(";")]
         if len(fields) not in (3, 4):
             found = f"{len(fields)} field{'s' if len(fields) != 1 else ''}"
             raise InputError(where, line=number, found=found, expected=TRUTH_LINE)
         name, label, text = fields[:3]
-        if parse_interval(label) is not None:
+        if REPLACED in name + label + text:
+            raise InputError(where, line=number, found="bytes that are not UTF-8", expected=TRUTH_LINE)
+        if perfect_run and parse_interval(label) is not None:
             label, text = text, label
-        interval = parse_interval(text)
-        if interval is None or interval[1] < interval[0]:
-            raise InputError(where, line=number, found=f"the interval {text!r}", expected="hh:mm:ss-hh:mm:ss")
-        rows.append((name, float(interval[0]), float(interval[1]), label))
-    schema = {name: EVENT_COLUMNS[name] for name in ("name", "start_s", "end_s", "label")}
-    events = pl.DataFrame(rows, schema=schema, orient="row")
-    return events.with_columns(low_hz=pl.lit(None, pl.Float64), high_hz=pl.lit(None, pl.Float64))
+        rows.append((number, name, *event_interval(text, where, number), label))
+    columns = {name: EVENT_COLUMNS[name] for name in ("name", "start_s", "end_s", "label")}
+    return pl.DataFrame(rows, schema={"line": pl.Int64, **columns}, orient="row")
+
+
+def event_interval(text: str | None, where: object, line: int) -> tuple[float, float]:
+    """Start and end of an event in seconds.
+
+    Raises:
+        InputError: When it is no interval, or ends before it begins.
+    """
+    interval = parse_interval(text or "")
+    if interval is None or interval[1] < interval[0]:
+        raise InputError(where, line=line, found=f"the interval {text!r}", expected="hh:mm:ss-hh:mm:ss")
+    return float(interval[0]), float(interval[1])
 
 
 def _published(data: bytes, where: object) -> pl.DataFrame:

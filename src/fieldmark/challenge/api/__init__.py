@@ -7,9 +7,10 @@ from fastapi import APIRouter
 
 def make_router() -> APIRouter:
     """All routes of the API, below `/api/v1`."""
-    from fieldmark.challenge.api import boards, challenges
+    from fieldmark.challenge.api import boards, challenges, organizing
 
     router = APIRouter(prefix="/api/v1")
     router.include_router(challenges.router)
     router.include_router(boards.router)
+    router.include_router(organizing.router)
     return router

@@ -12,8 +12,9 @@ from starlette.requests import Request
 
 from fieldmark.challenge import rates
 from fieldmark.challenge.accounts import token_user
-from fieldmark.challenge.models import User
+from fieldmark.challenge.models import Challenge, User
 from fieldmark.challenge.refusals import NotThereError
+from fieldmark.challenge.rights import open_challenge
 from fieldmark.challenge.web.context import get_database
 
 bearer = HTTPBearer(auto_error=False, description="A token from the account page")
@@ -46,3 +47,14 @@ def api_user(scope: str) -> Callable[..., User]:
 Reader = Annotated[User, Depends(api_user("read"))]
 Submitter = Annotated[User, Depends(api_user("submit"))]
 ApiOrganizer = Annotated[User, Depends(api_user("organize"))]
+
+
+def managed(request: Request, slug: str, user: ApiOrganizer) -> Challenge:
+    """The challenge of the address for somebody who runs it: asked before anything else they sent is looked at."""
+    with get_database(request).read() as session:
+        challenge = open_challenge(session, user, slug, manage=True)
+        challenge.phases  # noqa: B018  (loaded while there is a session)
+        return challenge
+
+
+Managed = Annotated[Challenge, Depends(managed)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form
@@ -11,8 +12,8 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from fieldmark.challenge import audit, exports, phases, queue, rights, submissions
-from fieldmark.challenge.api.auth import ApiOrganizer, Reader, Submitter
+from fieldmark.challenge import queue, rights, submissions
+from fieldmark.challenge.api.auth import Reader, Submitter
 from fieldmark.challenge.api.shapes import ChallengeOut, Done, FileOut, MeOut, QuotaOut, Refused, SubmissionOut
 from fieldmark.challenge.models import Challenge, DataFile, Submission, User, utc_now
 from fieldmark.challenge.phases import phase_at
@@ -25,30 +26,26 @@ from fieldmark.challenge.web.context import DatabaseOf, RowId, StorageOf, admit_
 from fieldmark.challenge.web.routes.taking_part import sent
 
 router = APIRouter(responses={404: {"model": Refused}})
-UPLOAD_FORM: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["run"],
-                    "properties": {
-                        "run": {"type": "string", "format": "binary", "description": "the run file, plain or gzip"},
-                        "title": {"type": "string"},
-                        "method": {"type": "string", "description": "how the run was made"},
-                        "external": {"type": "string", "enum": ["yes", "no"], "description": "external data used"},
-                        "external_note": {"type": "string", "description": "which, if any"},
-                        "once": {
-                            "type": "string",
-                            "description": "an idempotency key: the same key never makes a second submission",
-                        },
-                    },
-                }
-            }
-        },
-    }
-}
+RUN_FILE = {"type": "string", "format": "binary", "description": "the run file, plain or gzip"}
+TEXT = {"type": "string"}
+YES_OR_NO = {"type": "string", "enum": ["yes", "no"]}
+
+
+def described_form(required: Sequence[str], **fields: dict[str, Any]) -> dict[str, Any]:
+    """How OpenAPI describes a form with a file, which a route reads itself once it knows who calls."""
+    schema = {"type": "object", "required": list(required), "properties": fields}
+    return {"requestBody": {"required": bool(required), "content": {"multipart/form-data": {"schema": schema}}}}
+
+
+UPLOAD_FORM = described_form(
+    ["run"],
+    run=RUN_FILE,
+    title=TEXT,
+    method=TEXT | {"description": "how the run was made"},
+    external=YES_OR_NO | {"description": "external data used"},
+    external_note=TEXT | {"description": "which, if any"},
+    once=TEXT | {"description": "an idempotency key: the same key never makes a second submission"},
+)
 
 
 @router.get("/me", tags=["account"])
@@ -108,7 +105,7 @@ def own_submissions(slug: str, user: Reader, database: DatabaseOf) -> list[Submi
         found = open_challenge(session, user, slug)
         team = rights.team_of(session, user, found)
         runs = submissions.team_submissions(session, team) if team else []
-        return _outs(session, user, found, runs)
+        return submissions_out(session, user, found, runs)
 
 
 @router.post(
@@ -148,7 +145,7 @@ def _hand_in(
     except RunRefusedError as error:
         return JSONResponse({"error": str(error), "problems": error.problems}, status_code=error.status)
     with database.read() as session:
-        return _out(session, user, found, session.get_one(Submission, accepted.id))
+        return submission_out(session, user, found, session.get_one(Submission, accepted.id))
 
 
 @router.get("/challenges/{slug}/submissions/{submission_id}", tags=["submissions"])
@@ -156,7 +153,7 @@ def submission(slug: str, submission_id: RowId, user: Reader, database: Database
     """One submission: where it stands, and what it scored."""
     with database.read() as session:
         found = open_challenge(session, user, slug)
-        return _out(session, user, found, rights.open_submission(session, user, found, submission_id))
+        return submission_out(session, user, found, rights.open_submission(session, user, found, submission_id))
 
 
 @router.post("/challenges/{slug}/submissions/{submission_id}/select", tags=["submissions"])
@@ -170,59 +167,12 @@ def select(
     return Done(done="selected" if selected else "unselected")
 
 
-@router.post("/challenges/{slug}/freeze", tags=["organizing"])
-def freeze(slug: str, user: ApiOrganizer, database: DatabaseOf, frozen: Annotated[bool, Form()] = True) -> Done:
-    """Freezes the public board, or lets it go on."""
-    phases.freeze(database, user, _managed(database, user, slug), frozen=frozen)
-    return Done(done="frozen" if frozen else "unfrozen")
-
-
-@router.post("/challenges/{slug}/reveal", tags=["organizing"])
-def reveal(slug: str, user: ApiOrganizer, database: DatabaseOf) -> Done:
-    """Reveals the private scores, for good."""
-    phases.reveal(database, user, _managed(database, user, slug))
-    return Done(done="revealed")
-
-
-@router.post("/challenges/{slug}/rescore", tags=["organizing"])
-def rescore(slug: str, user: ApiOrganizer, database: DatabaseOf) -> Done:
-    """Scores all runs anew; acceptance times stay."""
-    return Done(done="rescore", count=queue.rescore(database, user, _managed(database, user, slug)))
-
-
-@router.get("/challenges/{slug}/export", tags=["organizing"])
-def export(slug: str, user: ApiOrganizer, database: DatabaseOf) -> list[dict[str, Any]]:
-    """Every submission with all its scores."""
-    with database.read() as session:
-        return exports.export_rows(session, open_challenge(session, user, slug, manage=True))
-
-
-@router.get("/challenges/{slug}/audit", tags=["organizing"])
-def audit_log(slug: str, user: ApiOrganizer, database: DatabaseOf) -> list[dict[str, Any]]:
-    """Who did what, newest first."""
-    with database.read() as session:
-        found = open_challenge(session, user, slug, manage=True)
-        return [
-            {
-                "at": event.at.isoformat(),
-                "actor": event.actor,
-                "action": event.action,
-                "subject": event.subject,
-                "details": event.details,
-            }
-            for event in audit.events(session, found)
-        ]
-
-
-def _managed(database: DatabaseOf, user: User, slug: str) -> Challenge:
-    with database.read() as session:
-        return open_challenge(session, user, slug, manage=True)
-
-
-def _outs(session: Session, user: User, found: Challenge, runs: list[Submission]) -> list[SubmissionOut]:
+def submissions_out(session: Session, user: User, found: Challenge, runs: list[Submission]) -> list[SubmissionOut]:
+    """Submissions as the API shows them to somebody."""
     scores = own_metrics(session, found, runs, manages=rights.manages(session, user, found))
     return [SubmissionOut.of(run, scores[run.id], queue.position(session, run)) for run in runs]
 
 
-def _out(session: Session, user: User, found: Challenge, run: Submission) -> SubmissionOut:
-    return _outs(session, user, found, [run])[0]
+def submission_out(session: Session, user: User, found: Challenge, run: Submission) -> SubmissionOut:
+    """One of them."""
+    return submissions_out(session, user, found, [run])[0]

@@ -22,6 +22,7 @@ from fieldmark.challenge.accounts import new_secret
 from fieldmark.challenge.database import Database
 from fieldmark.challenge.refusals import NotThereError, RefusalError, TooOftenError
 from fieldmark.challenge.storage import Storage
+from fieldmark.challenge.uploads import SERVER_MB
 from fieldmark.challenge.web import boards
 from fieldmark.challenge.web.context import SignInFirstError, make_environment, render
 from fieldmark.challenge.web.routes import account, entrance, handing_in, new_challenge, organizing, taking_part
@@ -32,7 +33,6 @@ from fieldmark.version import __version__
 log = logging.getLogger(__name__)
 
 STATIC = Path(__file__).parent / "static"
-UPLOAD_MB = 512
 TITLES = {403: "Not from here", 404: "Nothing here", 405: "Not this way", 413: "Too large", 429: "Too often"}
 
 
@@ -41,7 +41,7 @@ def create_app(
     storage: Storage,
     *,
     public_url: str | None = None,
-    upload_mb: int = UPLOAD_MB,
+    upload_mb: int = SERVER_MB,
     workers: int = 0,
 ) -> FastAPI:
     """Makes the application.

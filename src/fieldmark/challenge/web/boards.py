@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Query
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
@@ -18,7 +16,6 @@ from fieldmark.challenge import boards, planner, receipts, rights
 from fieldmark.challenge.board import Board, board_metric, duel
 from fieldmark.challenge.boards import Sight
 from fieldmark.challenge.database import Database
-from fieldmark.challenge.models import Challenge, Submission, Team
 from fieldmark.challenge.parts import CLASSES_FILE, MEDIA_FILE, PARTS_FILE, PRIVATE, PUBLIC, TRUTH_FILE
 from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.scores import cards_of, parts_visible
@@ -35,6 +32,7 @@ Count = Annotated[int, Query(ge=0, le=10_000_000)]
 Share = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
 Difference = Annotated[float, Query(ge=0, allow_inf_nan=False)]
 Correlation = Annotated[float, Query(ge=-1, le=1, allow_inf_nan=False)]
+Basis = Annotated[Literal["measured", "assumed"] | None, Query()]
 PartWanted = Annotated[str | None, Query(alias="part", max_length=16)]
 MetricWanted = Annotated[str | None, Query(alias="metric", max_length=64)]
 
@@ -190,17 +188,18 @@ def plan_ahead(
 @router.get("/c/{slug}/organize/plan")
 def plan(
     request: Request, slug: str, database: DatabaseOf, user: UserOf, score: Share = 0.5, entries: Count = 10,
-    correlation: Correlation = planner.USUAL_CORRELATION, difference: Difference = 0.02,
+    correlation: Correlation = planner.USUAL_CORRELATION, difference: Difference = 0.02, basis: Basis = None,
 ) -> HTMLResponse:  # fmt: skip
-    """What the test set of a challenge can tell, from its baselines where it has some."""
+    """What the test set of a challenge can tell, from its baselines where it has good ones."""
     with database.read() as session:
         challenge = rights.open_challenge(session, user, slug, manage=True)
         sight = Sight(challenge, PUBLIC, manages=True, team=rights.team_of(session, user, challenge))
-        wishes = {"score": score, "entries": entries, "correlation": correlation, "difference": difference}
+        wishes: dict[str, Any] = {"score": score, "entries": entries, "correlation": correlation}
+        wishes |= {"difference": difference, "basis": basis}
         shared = {**_shared(sight), "metric": board_metric(challenge.benchmark), "wishes": wishes}
         private = challenge.units - challenge.units_public
         parts = {"all": challenge.units, PUBLIC: challenge.units_public, PRIVATE: private}
-        return _planned(request, shared, parts, _baseline_cards(session, challenge))
+        return _planned(request, shared, parts, boards.baseline_cards(session, challenge))
 
 
 def _planned(
@@ -209,8 +208,10 @@ def _planned(
     """The page of the planner; what does not go together is said on it."""
     wishes, metric = shared["wishes"], shared["metric"]
     made, error = None, ""
+    basis = wishes.get("basis") or ("measured" if baselines and planner.tells(baselines[0], metric) else "assumed")
+    measured = basis == "measured" and bool(baselines)
     try:
-        if baselines:
+        if measured:
             spread = planner.measured_spread(baselines[0], metric, baselines[1] if len(baselines) > 1 else None)
         else:
             spread = planner.assumed_spread(wishes["score"], correlation=wishes["correlation"])
@@ -218,7 +219,7 @@ def _planned(
         made = pictures.planned(spread, parts, metric, **wanted)
     except MisuseError as refused:
         error = str(refused)
-    shared = {**shared, "made": made, "error": error, "measured": len(baselines)}
+    shared = {**shared, "made": made, "error": error, "measured": measured, "baselines": len(baselines)}
     return render(request, "plan.html", 400 if error else 200, **shared)
 
 
@@ -244,17 +245,3 @@ def _asked(make: Callable[[], T]) -> T:
         return make()
     except MisuseError as error:
         raise NotThereError from error
-
-
-def _baseline_cards(session: Session, challenge: Challenge) -> list[Scorecard]:
-    """The scorecards of the two best baselines on the part with the most units: entries will be nearer to those."""
-    part = PRIVATE if challenge.units - challenge.units_public > challenge.units_public else PUBLIC
-    query = (
-        select(Submission)
-        .join(Team, Team.id == Submission.team_id)
-        .where(Submission.challenge_id == challenge.id, Team.kind == "baseline", Submission.state == "scored")
-    )
-    cards = [cards_of(session, submission, (part,)).get(part) for submission in session.scalars(query)]
-    metric = board_metric(challenge.benchmark)
-    known = [card for card in cards if card is not None and not math.isnan(card.metrics[metric.name].value)]
-    return sorted(known, key=lambda card: card.metrics[metric.name].value, reverse=metric.higher_is_better)[:2]

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from fastapi import Depends, Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -18,12 +19,14 @@ from fieldmark.challenge import rates
 from fieldmark.challenge.accounts import session_user
 from fieldmark.challenge.database import Database
 from fieldmark.challenge.models import Challenge, User, utc_now
-from fieldmark.challenge.refusals import NotThereError, RefusalError, TooLargeError
+from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.rights import open_challenge
 from fieldmark.challenge.storage import Storage
-from fieldmark.challenge.web.security import MIB, PLAIN_FORM_BYTES, SESSION_COOKIE, FormGuard
+from fieldmark.challenge.uploads import too_large
+from fieldmark.challenge.web.security import SESSION_COOKIE, FormGuard, lower_body_limit
 from fieldmark.version import __version__
 
+EVERYWHERE = ("0.0.0.0", "::")
 LARGEST = 2**31 - 1  # what a column of the database holds
 # What a page says after a form was taken; addresses carry the key only, so that nobody can put words into our mouth.
 DONE = {
@@ -117,11 +120,16 @@ def require_organizer(request: Request) -> None:
         raise NotThereError
 
 
-def require_manager(request: Request, slug: str) -> None:
+def require_manager(request: Request, slug: str) -> Challenge:
     """Somebody who runs the challenge of the address: asked before a form is read, which may be large."""
     user = require_user(request)
     with get_database(request).read() as session:
-        open_challenge(session, user, slug, manage=True)
+        return open_challenge(session, user, slug, manage=True)
+
+
+def bounded_by_challenge(request: Request, challenge: Annotated[Challenge, Depends(require_manager)]) -> None:
+    """The run of an organizer, which may be as large as that of a team."""
+    bound_upload(request, challenge)
 
 
 def admit_upload(request: Request, user: User, slug: str) -> Challenge:
@@ -130,16 +138,20 @@ def admit_upload(request: Request, user: User, slug: str) -> Challenge:
     Raises:
         NotThereError: When there is none that they may see.
         TooOftenError: When they upload too often.
-        TooLargeError: When the request says itself that it is larger than the challenge takes.
+        TooLargeError: When the request says itself that it is larger than the challenge takes. One that does not say
+            how large it is, is stopped as soon as it is larger.
     """
     database = get_database(request)
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
     rates.count(database, rates.UPLOAD, str(user.id))
-    announced = request.headers.get("content-length", "0")
-    if announced.isdigit() and int(announced) > challenge.max_upload_mb * MIB + PLAIN_FORM_BYTES:
-        raise TooLargeError(f"The file is larger than {challenge.max_upload_mb} MiB, the limit of this challenge.")
+    bound_upload(request, challenge)
     return challenge
+
+
+def bound_upload(request: Request, challenge: Challenge) -> None:
+    """Lets no more of a request in than the challenge takes in one run."""
+    lower_body_limit(request, challenge.max_upload_mb, too_large(challenge.max_upload_mb))
 
 
 def admitted_by_page(request: Request, slug: str) -> Challenge:
@@ -199,6 +211,17 @@ def render(request: Request, name: str, status: int = 200, /, **context: Any) ->
     response = HTMLResponse(template.render({**shared, **context}), status_code=status)
     guard.keep(request, response)
     return response
+
+
+def address_of(request: Request, path: str) -> str:
+    """A path as an address to send to somebody, for the eyes of the person who asked for it.
+
+    A server that listens everywhere knows no name of itself but the one by which it was asked.
+    """
+    known = request.app.state.public_url
+    if known is None or urlsplit(known).hostname in EVERYWHERE:
+        known = str(request.base_url)
+    return f"{known.rstrip('/')}{path}"
 
 
 def go(path: str, done: str | None = None) -> RedirectResponse:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fieldmark.challenge.accounts import new_secret
@@ -43,7 +43,7 @@ A_YEAR_S = 31_536_000
 MIB = 1 << 20
 PLAIN_FORM_BYTES = MIB
 SESSION_COOKIE, ANONYMOUS_COOKIE = "fieldmark_session", "fieldmark_form"
-UPLOAD_ENDINGS = ("/submit", "/submissions", "/baselines", "/data", "/rescore", "/organize/new")
+UPLOAD_ENDINGS = ("/submit", "/submissions", "/baselines", "/data", "/rescore", "/organize/new", "/challenges")
 
 
 class OutdatedFormError(RefusalError):
@@ -83,6 +83,7 @@ class SecureHeaders:
 class BodyLimit:
     """Stops reading a request as soon as it is too large: a mebibyte for forms, the limit on uploads for files.
 
+    A route that knows better, such as the limit of its challenge, lowers it with `lower_body_limit` before it reads.
     It also notes when the request arrived (`request.state.arrived`): deadlines go by this, not by when an upload ends.
     """
 
@@ -96,22 +97,46 @@ class BodyLimit:
         scope.setdefault("state", {})["arrived"] = utc_now()
         uploads = scope["path"].endswith(UPLOAD_ENDINGS)
         limit = self.upload_mb * MIB + PLAIN_FORM_BYTES if uploads else PLAIN_FORM_BYTES
-        announced = Headers(scope=scope).get("content-length", "0")
         sentence = f"That is larger than {limit // MIB} MiB, the limit here."
-        if not announced.isdigit() or int(announced) > limit:
-            await PlainTextResponse(sentence, status_code=413)(scope, receive, send)
-            return
-        arrived = 0
+        scope["state"]["body_limit"] = (limit, sentence)
+        headers = Headers(scope=scope)
+        announced = headers.get("content-length", "0")
+        arrived, complete = 0, "transfer-encoding" not in headers and announced == "0"
 
         async def counted() -> MutableMapping[str, Any]:
-            nonlocal arrived
+            nonlocal arrived, complete
             message = await receive()
             arrived += len(message.get("body", b""))
-            if arrived > limit:
-                raise TooLargeError(sentence)
+            most, why = scope["state"]["body_limit"]
+            if arrived > most:
+                raise TooLargeError(why)
+            complete = not message.get("more_body", False)
             return message
 
-        await self.app(scope, counted, send)
+        async def parting(message: Message) -> None:
+            if message["type"] == "http.response.start" and not complete:
+                MutableHeaders(scope=message)["connection"] = "close"  # the server would read on, and throw away
+            await send(message)
+
+        if not announced.isdigit() or int(announced) > limit:
+            to_program = scope["path"].startswith("/api/")
+            answer = JSONResponse({"error": sentence}, 413) if to_program else PlainTextResponse(sentence, 413)
+            await answer(scope, receive, parting)
+            return
+        await self.app(scope, counted, parting)
+
+
+def lower_body_limit(request: Request, limit_mb: int, sentence: str) -> None:
+    """Bounds a request that carries a file of so many mebibytes and some text, also while it streams in chunks.
+
+    Raises:
+        TooLargeError: When the request says itself that it is larger.
+    """
+    most = limit_mb * MIB + PLAIN_FORM_BYTES
+    request.state.body_limit = (most, sentence)
+    announced = request.headers.get("content-length", "0")
+    if announced.isdigit() and int(announced) > most:
+        raise TooLargeError(sentence)
 
 
 class FormGuard:

@@ -10,7 +10,18 @@ from starlette.responses import Response
 from fieldmark.challenge import accounts
 from fieldmark.challenge.models import ROLES, ApiToken, User, WebSession
 from fieldmark.challenge.refusals import NotThereError, RefusalError
-from fieldmark.challenge.web.context import AdminOf, DatabaseOf, FormOf, RowId, UserOf, go, number_of, render, text_of
+from fieldmark.challenge.web.context import (
+    AdminOf,
+    DatabaseOf,
+    FormOf,
+    RowId,
+    UserOf,
+    address_of,
+    go,
+    number_of,
+    render,
+    text_of,
+)
 from fieldmark.challenge.web.security import SESSION_COOKIE
 
 router = APIRouter()
@@ -78,7 +89,7 @@ def reset_link(request: Request, user_id: RowId, admin: AdminOf, database: Datab
     secret = accounts.make_reset(database, user.email, actor=admin) if user else None
     if secret is None:
         raise NotThereError
-    return _users(request, database, link=f"/reset/{secret}")
+    return _users(request, database, link=address_of(request, f"/reset/{secret}"))
 
 
 @router.post("/admin/users/{user_id}/disable")

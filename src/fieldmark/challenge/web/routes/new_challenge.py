@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge import creating
-from fieldmark.challenge.models import User, utc_now
+from fieldmark.challenge.models import Challenge, User, utc_now
 from fieldmark.challenge.refusals import RefusalError
 from fieldmark.challenge.web.context import (
     DatabaseOf,
@@ -55,8 +55,13 @@ FIELDS = (
 
 @router.get("/organize/new", dependencies=[Depends(require_organizer)])
 def new_page(request: Request, user: UserOf) -> Response:
+    return _page(request, user, usual_values())
+
+
+def usual_values() -> dict[str, str]:
+    """What the fields of the form say before somebody fills them in."""
     now = utc_now().replace(second=0, microsecond=0, tzinfo=None)
-    values = dict.fromkeys(FIELDS, "") | {
+    return dict.fromkeys(FIELDS, "") | {
         "rules": creating.RULES,
         "benchmark": "folder",
         "public_share": "0.3",
@@ -65,35 +70,39 @@ def new_page(request: Request, user: UserOf) -> Response:
         "daily": "5",
         "total": "100",
     }
-    return _page(request, user, values)
 
 
 @router.post("/organize/new", dependencies=[Depends(require_organizer)])
 def new(request: Request, user: UserOf, database: DatabaseOf, storage: StorageOf, form: FormOf) -> Response:
     try:
-        wanted = creating.NewChallenge(
-            slug=text_of(form, "slug"),
-            benchmark=text_of(form, "benchmark"),
-            title=text_of(form, "title"),
-            summary=text_of(form, "summary"),
-            description=text_of(form, "description"),
-            rules=text_of(form, "rules") or creating.RULES,
-            public_share=_share(form),
-            seed=_seed(form),
-            starts_at=moment_of(form, "starts", "The beginning"),
-            ends_at=moment_of(form, "ends", "The end"),
-            daily_limit=number_of(form, "daily", "The limit per day"),
-            total_limit=number_of(form, "total", "The limit in all"),
-            needs_run_without_external=text_of(form, "needs_run_without_external") == "yes",
-            ladder=text_of(form, "ladder") == "yes",
-            published=text_of(form, "published") == "yes",
-        )
-        with kept_files(form, "truth", "classes", "media") as files, _material(user, form, files) as material:
-            challenge = creating.create_challenge(database, storage, user, wanted, material)
+        challenge = create_from(form, user, database, storage)
     except FieldmarkError as error:
         status = error.status if isinstance(error, RefusalError) else 400
-        return _page(request, user, texts_of(form, *FIELDS), status=status, error=_plain(error))
+        return _page(request, user, texts_of(form, *FIELDS), status=status, error=plain_sentence(error))
     return go(f"/c/{challenge.slug}/organize", "created")
+
+
+def create_from(form: FormData, user: User, database: DatabaseOf, storage: StorageOf) -> Challenge:
+    """Makes the challenge that a form describes."""
+    wanted = creating.NewChallenge(
+        slug=text_of(form, "slug"),
+        benchmark=text_of(form, "benchmark"),
+        title=text_of(form, "title"),
+        summary=text_of(form, "summary"),
+        description=text_of(form, "description"),
+        rules=text_of(form, "rules") or creating.RULES,
+        public_share=_share(form),
+        seed=_seed(form),
+        starts_at=moment_of(form, "starts", "The beginning"),
+        ends_at=moment_of(form, "ends", "The end"),
+        daily_limit=number_of(form, "daily", "The limit per day"),
+        total_limit=number_of(form, "total", "The limit in all"),
+        needs_run_without_external=text_of(form, "needs_run_without_external") == "yes",
+        ladder=text_of(form, "ladder") == "yes",
+        published=text_of(form, "published") == "yes",
+    )
+    with kept_files(form, "truth", "classes", "media") as files, _material(user, form, files) as material:
+        return creating.create_challenge(database, storage, user, wanted, material)
 
 
 def _material(user: User, form: FormData, files: dict[str, Path]) -> AbstractContextManager[creating.Material]:
@@ -124,7 +133,7 @@ def _share(form: FormData) -> float | None:
         raise RefusalError(f"The public share: found {text[:40]!r}, expected a number such as 0.3.") from error
 
 
-def _plain(error: FieldmarkError) -> str:
+def plain_sentence(error: FieldmarkError) -> str:
     """The sentence without the folder in which the server keeps uploads for a moment."""
     return re.sub(r"\S*fieldmark-\w+-[^/\s]*/(truth/)?", "", str(error))
 

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fieldmark.challenge import audit, creating, exports, organizing, phases, queue, submissions
-from fieldmark.challenge.models import Challenge, Submission, Team, User
+from fieldmark.challenge.models import Challenge, Submission, User
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.rights import open_challenge, team_of
 from fieldmark.challenge.storage import CHUNK
@@ -29,6 +29,7 @@ from fieldmark.challenge.web.context import (
     RowId,
     StorageOf,
     UserOf,
+    bounded_by_challenge,
     file_of,
     go,
     moment_of,
@@ -84,6 +85,13 @@ def change_phase(
     return _do(request, slug, user, database, act, "saved")
 
 
+@router.post("/phases/{phase_id}/remove")
+def remove_phase(
+    request: Request, slug: str, phase_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf
+) -> Response:
+    return _do(request, slug, user, database, lambda c: phases.remove_phase(database, user, c, phase_id), "saved")
+
+
 @router.post("/publish")
 def publish(request: Request, slug: str, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
     shown = text_of(form, "published") != "no"
@@ -126,7 +134,7 @@ def rescore(
     return _do(request, slug, user, database, act, "rescored")
 
 
-@router.post("/baselines")
+@router.post("/baselines", dependencies=[Depends(bounded_by_challenge)])
 def baseline(
     request: Request, slug: str, user: UserOf, database: DatabaseOf, storage: StorageOf, form: FormOf
 ) -> Response:
@@ -303,7 +311,6 @@ def _page(
 ) -> Response:
     with database.read() as session:
         challenge = open_challenge(session, user, slug, manage=True)
-        baselines = select(Submission).join(Team).where(Team.challenge_id == challenge.id, Team.kind == "baseline")
         return render(
             request,
             "organize.html",
@@ -313,7 +320,7 @@ def _page(
             organizers=organizing.organizers_of(session, challenge),
             counts=organizing.count_states(session, challenge),
             files=challenge.files,
-            baselines=list(session.scalars(baselines.order_by(Submission.id))),
+            baselines=organizing.baselines_of(session, challenge),
             manages=True,
             team=team_of(session, user, challenge),
             error=error,

@@ -18,7 +18,18 @@ from fieldmark.challenge.phases import phase_at
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.rights import open_challenge
 from fieldmark.challenge.storage import Storage
-from fieldmark.challenge.web.context import DatabaseOf, FormOf, RowId, StorageOf, UserOf, ViewerOf, go, render, text_of
+from fieldmark.challenge.web.context import (
+    DatabaseOf,
+    FormOf,
+    RowId,
+    StorageOf,
+    UserOf,
+    ViewerOf,
+    address_of,
+    go,
+    render,
+    text_of,
+)
 
 log = logging.getLogger(__name__)
 router = APIRouter()
@@ -108,7 +119,7 @@ def invite(request: Request, slug: str, user: UserOf, database: DatabaseOf, form
         raise
     except RefusalError as error:
         return _team(request, slug, user, database, status=error.status, error=str(error))
-    return _team(request, slug, user, database, link=f"/join/{secret}")
+    return _team(request, slug, user, database, link=address_of(request, f"/join/{secret}"))
 
 
 @router.post("/c/{slug}/team/invitations/{invitation_id}/revoke")
@@ -204,6 +215,7 @@ def _team(
             invitations=invitations,
             link=link,
             is_captain=team is not None and team.captain_id == user.id,
+            settled=team is not None and teams.has_handed_in(session, team),
             accepted=rights.has_accepted(session, user, challenge),
             manages=rights.manages(session, user, challenge),
             error=error,
@@ -224,5 +236,6 @@ def _join(
             valid=invitation is not None,
             invitation=invitation,
             accepted=challenge is not None and rights.has_accepted(session, user, challenge),
+            manages=challenge is not None and rights.manages(session, user, challenge),
             error=error,
         )

@@ -1,0 +1,16 @@
+"""`fieldmark challenge`: what organizers and admins do from the shell, on the platform itself."""
+
+from __future__ import annotations
+
+import typer
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the group, its verbs in the order in which a challenge meets them."""
+    from fieldmark.cli.challenge import course, keeping, making, offering, watching
+
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+    for verbs in (making, offering, course, watching, keeping):
+        verbs.add_to(group)
+    epilog = "Example: `fieldmark challenge create fungi-2026 --benchmark fungitastic/closed --data FungiTastic`"
+    app.add_typer(group, name="challenge", help="Make and run challenges of the platform.", epilog=epilog)
