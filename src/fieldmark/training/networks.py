@@ -50,6 +50,19 @@ def normalization(network: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(config["mean"]), tuple(config["std"])
 
 
+def change_size(network: Any, name: str, size: int) -> None:
+    """Lets a loaded network take photos of another size; positions it has learned are resampled.
+
+    Raises:
+        MisuseError: For a network that was built for one size and cannot change.
+    """
+    if not _must_know_size(name):
+        return
+    if not hasattr(network, "set_input_size"):
+        raise MisuseError(f"size={size}: {name} takes only photos of the size it was trained for; leave size out.")
+    network.set_input_size(img_size=size)
+
+
 def _must_know_size(name: str) -> bool:
     if name in PACKAGED or not timm.is_model(name.partition(".")[0]):
         return False  # an unknown name is refused where the network is made
