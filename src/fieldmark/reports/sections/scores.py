@@ -64,10 +64,13 @@ def backbone(features: dict[str, Any] | None) -> str:
 
     >>> backbone({"backbone": "efficientnet_lite0", "weights": "pretrained", "size": 160})
     'efficientnet_lite0 (pretrained, 160 px)'
+    >>> backbone({"backbone": "resnet50", "weights": "fine-tuned", "fine_tuned": {"trained": {"benchmark": "folder"}}})
+    'resnet50 (fine-tuned on folder)'
     """
     if not features:
         return "none"
-    details = [str(features["weights"])] if "weights" in features else []
+    where = f" on {features['fine_tuned']['trained']['benchmark']}" if "fine_tuned" in features else ""
+    details = [f"{features['weights']}{where}"] if "weights" in features else []
     details += [f"{features['size']} px"] if "size" in features else []
     return str(features.get("backbone", "unnamed")) + (f" ({', '.join(details)})" if details else "")
 
