@@ -116,6 +116,20 @@ def test_another_task_on_the_same_parts_is_checked_too(tmp_path):
     assert lineage.within_train and lineage.seen["val"].learned == 0
 
 
+def test_another_subset_of_the_release_is_compared_by_observation(tmp_path):
+    root = write_open_release(tmp_path / "FungiTastic")
+    tables = root / "metadata" / "FungiTastic"
+    (root / "metadata" / "FungiTastic-Mini").mkdir()
+    rows = pl.read_csv(tables / "FungiTastic-OpenSet-Test.csv").filter(pl.col("category_id") >= 0)
+    for part, members in {"Train": rows.head(7), "Val": rows.slice(7, 2), "Test": rows.slice(9, 2)}.items():
+        members.write_csv(root / "metadata" / "FungiTastic-Mini" / f"FungiTastic-Mini-{part}.csv")
+    here, there = opened_as("fungitastic/open", root), opened_as("fungitastic-mini/closed", root)
+    lineage = lineage_of(trained_on(there), here, root)
+    assert (lineage.seen["test"].learned, lineage.seen["test"].chosen_by, lineage.seen["val"].learned) == (7, 2, 0)
+    assert "the labels of 7 of 29 items of test among it" in lineage.external_data[-1]
+    assert "LEAKAGE: the epoch of the backbone was chosen on 2 of 29 items of test." in lineage.remarks
+
+
 def test_species_that_the_backbone_was_taught_are_not_unknown_to_it(tmp_path):
     root = write_open_release(tmp_path / "FungiTastic")
     opened = opened_as("fungitastic/open", root)
