@@ -217,7 +217,7 @@ def of_another_network(folder, trained):
     ("spoil", "sentence"),
     [
         (empty, "found no model, expected the folder of a model or a run"),
-        (another_method, "found a model of the method frequent, expected one whose network has learned to tell photos"),
+        (another_method, "found a model of the method frequent, expected one that has trained a network"),
         (cut_short, "model.json: found something else .*, expected a model of Fieldmark"),
         (of_another_network, "found tensors of something else, expected the trained weights of resnet10t"),
     ],

@@ -14,6 +14,8 @@ from fieldmark.lineage import lineage_of
 from fieldmark.methods import Fitted
 from fieldmark.methods.finetune import Finetune
 from fieldmark.models import Model
+from fieldmark.reports.loading import load_context
+from fieldmark.reports.sections import SECTIONS
 from fieldmark.views import open_benchmark
 from tests.open_release import write_open_release
 
@@ -83,6 +85,8 @@ def test_leakage_reaches_the_printed_line_the_run_and_the_card(make_release, tmp
     assert any("LEAKAGE" in remark for remark in result.run.remarks)
     assert "items of test" in result.scorecard.provenance["external_data"][-1]
     assert "LEAKAGE" in (tmp_path / "run/model/README.md").read_text()
+    page = SECTIONS["scores"].render(load_context([tmp_path / "run"]))
+    assert f"<strong>Leakage.</strong> centroid: {result.run.leaks[0]}" in page
 
 
 @pytest.mark.parametrize(

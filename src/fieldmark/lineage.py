@@ -19,6 +19,7 @@ from fieldmark.datasets import open_dataset
 from fieldmark.errors import FieldmarkError
 from fieldmark.labels import UNKNOWN_NAME
 from fieldmark.models import Model
+from fieldmark.runs.provenance import LEAKAGE
 from fieldmark.views import Opened, open_benchmark
 
 ASKED = ("val", "test")
@@ -148,14 +149,14 @@ def _remarks(
     if seen is None:
         yield "Whether it has seen items of val or test could not be checked: its release is not at hand."
     elif shared := _shares(seen, "learned"):
-        yield f"LEAKAGE: the backbone has learned from {shared}, labels included: scores there are too high."
+        yield f"{LEAKAGE}the backbone has learned from {shared}, labels included: scores there are too high."
     else:
         yield f"It has learned from no observation of {' or '.join(seen)}."
     if seen and "test" in seen and seen["test"].chosen_by:
-        yield f"LEAKAGE: the epoch of the backbone was chosen on {_shares({'test': seen['test']}, 'chosen_by')}."
+        yield f"{LEAKAGE}the epoch of the backbone was chosen on {_shares({'test': seen['test']}, 'chosen_by')}."
     if known:
         some = ", ".join(known[:3]) + (f" and {len(known) - 3} more" if len(known) > 3 else "")
-        yield f"LEAKAGE: the backbone was taught species that count as unknown here ({some}): they are not to it."
+        yield f"{LEAKAGE}the backbone was taught species that count as unknown here ({some}): they are not to it."
 
 
 def _where(trained: Mapping[str, Any]) -> str:

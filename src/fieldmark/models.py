@@ -57,7 +57,7 @@ class FeatureSource:
         fine_tuned: The model whose network makes them, for settings that name one no longer by its folder.
 
     Raises:
-        InputError: When the backbone is a folder without a network that was fine-tuned on photos.
+        InputError: When the backbone is a folder without a network that was trained here.
         MisuseError: When other weights are asked for than those in the folder.
     """
 
@@ -79,9 +79,16 @@ class FeatureSource:
         return module.load_backbone(self.settings)
 
     @property
+    def hears(self) -> bool:
+        """Whether these are features of recordings, and not of photos."""
+        if self.fine_tuned is not None:
+            return "audio" in self.fine_tuned.fitted.method.needs
+        return self.settings.backbone in EMBEDDERS
+
+    @property
     def about(self) -> dict[str, Any]:
         """What a run records about its features."""
-        if self.settings.backbone in EMBEDDERS:
+        if self.hears:
             return dict(self.backbone.about)
         return {**self.backbone.about, "views": self.settings.views, "embeddings": self.settings.embeddings}
 
@@ -94,8 +101,9 @@ class FeatureSource:
 
     def supply(self, part: Part, *, where: Callable[[str], str] = str, what: str | None = None) -> Part:
         """The part with features, one row per item."""
-        if (self.settings.backbone in EMBEDDERS) != (part.media_kind == "recording"):
-            known = f"one of {', '.join(EMBEDDERS)}" if part.media_kind == "recording" else "a network for photos"
+        if self.hears != (part.media_kind == "recording"):
+            heard = f"one of {', '.join(EMBEDDERS)}, or a run of cnn"
+            known = heard if part.media_kind == "recording" else "a network for photos"
             raise MisuseError(f"backbone={self.settings.backbone} does not read {part.media_kind}s: take {known}.")
         if part.media_kind == "recording":
             return self._supply_sounds(part, where, what or "recordings")
@@ -337,8 +345,8 @@ def _open_fine_tuned(settings: FeatureSettings) -> tuple[FeatureSettings, Model]
         raise InputError(
             settings.backbone,
             found=f"a model of the method {model.name}",
-            expected="one whose network has learned to tell photos apart",
-            hint="Make one with `fieldmark fit --method finetune`.",
+            expected="one that has trained a network",
+            hint="Make one with `fieldmark fit --method finetune` (photos) or cnn (recordings).",
         )
     return replace(settings, backbone=f"{FINE_TUNED}{method.network}"), model
 

@@ -10,14 +10,18 @@ import polars as pl
 import pytest
 
 import fieldmark
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.datasets import open_dataset
 from fieldmark.errors import MisuseError
 from fieldmark.features.birdnet import BirdNet
+from fieldmark.features.settings import FeatureSettings
 from fieldmark.identification import Timeline
 from fieldmark.labels import Labels
 from fieldmark.methods.birdnet import BirdNetClassifier
 from fieldmark.methods.cnn import SpectrogramNetwork
+from fieldmark.models import FeatureSource, load_model
 from fieldmark.taxonomy import Taxonomy
-from fieldmark.views import Part, View
+from fieldmark.views import Part, View, open_benchmark
 
 SMALL = {"network": "lcnet_050", "weights": "random", "epochs": 1, "windows": 1, "choirs": 0.5}
 
@@ -49,6 +53,33 @@ def test_a_fitted_network_answers_a_soundscape_with_a_timeline(run, bird_world):
     answer = fieldmark.identify(soundscape, run.folder, at_least=0.0)
     assert isinstance(answer, Timeline) and answer.simulated
     assert all(found.end_s <= answer.seconds for found in answer.windows)
+
+
+def test_a_trained_network_embeds_recordings_and_its_head_makes_its_answers_of_them(run, bird_world, tmp_path):
+    opened = open_benchmark(BENCHMARKS["birdclef-2020"], open_dataset("birdclef-2020", bird_world))
+    segments = opened.view.val  # each as long as one window of the network
+    source = FeatureSource(FeatureSettings(str(run.folder)), tmp_path)
+    features, head = source.supply(segments).features, source.backbone.network.get_classifier()
+    logits = features @ head.weight.numpy().T + head.bias.numpy()
+    expected = load_model(run.folder).fitted.predict(segments, opened.view.labels).scores
+    # Features are stored in half precision; a sigmoid is at most a quarter as steep as its logit.
+    allowed = 2.0**-11 * np.abs(features) @ np.abs(head.weight.numpy()).T / 4 + 1e-4
+    assert (np.abs(1 / (1 + np.exp(-logits)) - expected) <= allowed).all()
+
+
+def test_a_model_on_a_trained_embedder_holds_it_and_says_what_it_learned_from(run, bird_world, tmp_path):
+    settings = {"backbone": str(run.folder)}
+    result = fieldmark.fit("birdclef-2020", bird_world, "centroid", tmp_path / "run", settings=settings)
+    assert any("lcnet_050, fine-tuned on train of birdclef-2020" in remark for remark in result.run.remarks)
+    assert result.run.external_data == []
+    model = load_model(tmp_path / "run")
+    assert (fieldmark.predict(model, bird_world).scores == fieldmark.predict(result.model, bird_world).scores).all()
+    assert isinstance(fieldmark.identify(next((bird_world / "test").glob("*.flac")), model), Timeline)
+
+
+def test_a_network_for_sounds_is_no_backbone_for_photos(run, make_release, tmp_path):
+    with pytest.raises(MisuseError, match="fine-tuned:lcnet_050 does not read photos: take a network for photos"):
+        fieldmark.fit("folder", make_release(), "centroid", tmp_path / "run", settings={"backbone": str(run.folder)})
 
 
 @pytest.mark.parametrize(("method", "settings"), [("centroid", {}), ("knn", {"k": 3})])

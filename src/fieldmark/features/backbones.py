@@ -59,12 +59,7 @@ class Backbone:
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything the outputs depend on: weights, preprocessing and code."""
-        hasher = hashlib.blake2b(digest_size=16)
-        hasher.update(json.dumps(self.recipe).encode())
-        for name, tensor in self.network.state_dict().items():
-            hasher.update(name.encode())
-            hasher.update(tensor.cpu().contiguous().numpy().tobytes())
-        return hasher.hexdigest()
+        return network_digest(self.network, self.recipe)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -91,12 +86,27 @@ class Backbone:
         batch = self.inputs(decoded)
         if hasattr(self.network, "encode_image"):
             return {"features": self.network.encode_image(batch).half().cpu().numpy()}
-        pooled = self.network.forward_head(self.network.forward_features(batch), pre_logits=True)
-        outputs = {"features": pooled.half().cpu().numpy()}
-        classifier = self.network.get_classifier()
-        if not isinstance(classifier, torch.nn.Identity):
-            outputs["logits"] = classifier(pooled).float().cpu().numpy()
-        return outputs
+        return pooled_outputs(self.network, batch)
+
+
+def network_digest(network: Any, recipe: Sequence[Any]) -> str:
+    """A fingerprint of the weights of a network and of whatever else its outputs depend on."""
+    hasher = hashlib.blake2b(digest_size=16)
+    hasher.update(json.dumps(recipe).encode())
+    for name, tensor in network.state_dict().items():
+        hasher.update(name.encode())
+        hasher.update(tensor.cpu().contiguous().numpy().tobytes())
+    return hasher.hexdigest()
+
+
+def pooled_outputs(network: Any, batch: Any) -> dict[str, NDArray[Any]]:
+    """What goes into the classifier of a network of timm (float16) and, where there is one, its logits (float32)."""
+    pooled = network.forward_head(network.forward_features(batch), pre_logits=True)
+    outputs = {"features": pooled.half().cpu().numpy()}
+    classifier = network.get_classifier()
+    if not isinstance(classifier, torch.nn.Identity):
+        outputs["logits"] = classifier(pooled).float().cpu().numpy()
+    return outputs
 
 
 def load_backbone(settings: FeatureSettings) -> Backbone:

@@ -42,7 +42,8 @@ class FeatureSettings:
     Args:
         backbone: For photos a packaged backbone, any name timm knows, `openclip:NAME` for a network of open_clip,
             `hf-hub:ORG/NAME` for a repository of the hub, `local-dir:FOLDER` for such a repository on disk, or the
-            folder of a model or run of the method `finetune`, written with a slash; for recordings one of `EMBEDDERS`.
+            folder of a model or run of the method `finetune`, written with a slash; for recordings one of `EMBEDDERS`,
+            or such a folder of the method `cnn`.
         size: The side of the photo in pixels; 0 takes what the backbone was trained for.
         weights: "pretrained", "random" (the control that shows what pre-training is worth), a file, or, for
             `openclip:`, the name of one of its sets of weights.

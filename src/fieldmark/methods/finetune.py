@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Sees
-from fieldmark.errors import InputError
 from fieldmark.features.photos import Preprocessing
 from fieldmark.features.settings import data_behind
 from fieldmark.methods.base import Arrays, Fitted, Need
@@ -21,7 +20,7 @@ from fieldmark.methods.photo_networks import PhotoReading, on_device, unreadable
 from fieldmark.runs.predictions import Scale
 from fieldmark.training.backbones import TrainedBackbone
 from fieldmark.training.loop import make_fabric, train
-from fieldmark.training.networks import change_size, make_network, normalization
+from fieldmark.training.networks import change_size, load_trained, make_network, normalization
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform
 from fieldmark.training.recipe import Recipe, read_recipe
 from fieldmark.views import Part, View
@@ -105,14 +104,8 @@ class Finetune(Recipe):
         """The trained network, ready to answer."""
         network = self._network(1, "random")
         weights = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items() if name not in INPUTS}
-        try:
-            network.reset_classifier(len(arrays[f"{network.default_cfg['classifier']}.weight"]))
-            network.load_state_dict(weights)
-            known = dict(zip(("mean", "std"), (tuple(arrays[name].tolist()) for name in INPUTS), strict=True))
-        except (KeyError, RuntimeError) as error:
-            hint = "Was the folder put together from two models?"
-            found, expected = "tensors of something else", f"the trained weights of {self.network}"
-            raise InputError("weights.safetensors", found=found, expected=expected, hint=hint) from error
+        load_trained(network, self.network, weights)
+        known = dict(zip(("mean", "std"), (tuple(arrays[name].tolist()) for name in INPUTS), strict=True))
         network.pretrained_cfg = {**network.pretrained_cfg, **known}  # not what this version of timm has by that name
         return on_device(network)
 

@@ -1,4 +1,4 @@
-"""Networks that were trained here as sources of features."""
+"""Networks that were trained here as sources of features of photos."""
 
 from __future__ import annotations
 

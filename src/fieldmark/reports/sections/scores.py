@@ -36,6 +36,7 @@ class Scores:
             primary=primary.name,
             axis=Axis.around(scored.scorecard.metrics[primary.name] for scored in ordered),
             card=card,
+            leaks=[(scored.title, leak) for scored in ordered for leak in scored.run.leaks],
             tied=[scored.title for scored in ordered if rests_on_ties(scored)],
             shares={metric.name for metric in context.task.metrics if metric.is_share},
         )
