@@ -76,6 +76,19 @@ def test_a_backbone_whose_epoch_was_chosen_on_test_says_so(make_release):
     assert any(f"chosen on {chosen} of {len(test)} items of test" in one for one in lineage.remarks) == (chosen > 0)
 
 
+def test_a_backbone_that_learned_from_val_in_the_end_makes_val_no_fair_judge(make_release):
+    root = make_release(flat=True)
+    opened = opened_as("folder", root)
+    refitted = trained_on(opened, parts=["train", "val"])
+    last = replace(refitted, fitted=Fitted(Finetune(**NETWORK, best_by="last"), {}))
+    for backbone, chosen in ((refitted, len(opened.items["val"])), (last, 0)):
+        lineage = lineage_of(backbone, opened, root)
+        seen = lineage.seen["val"]
+        assert (seen.learned, seen.chosen_by, lineage.seen["test"].learned) == (seen.items, chosen, 0)
+        assert not lineage.within_train and any("LEAKAGE" in one and "items of val" in one for one in lineage.remarks)
+        assert ("epoch was chosen" in lineage.remarks[0]) == (chosen > 0)
+
+
 def test_leakage_reaches_the_printed_line_the_run_and_the_card(make_release, tmp_path):
     root = make_release(flat=True)
     small = {"recipe": "scratch", "size": 32, "epochs": 1, "batch": 4, "workers": 1}

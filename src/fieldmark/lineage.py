@@ -77,7 +77,8 @@ def lineage_of(backbone: Model, opened: Opened, data: str | Path) -> Lineage:
     seen = within = None
     if parts is not None:
         learned = set[str]().union(*(parts[name] for name in made["parts"]))
-        seen = {name: _overlap(opened.items[name], learned, parts["val"]) for name in ASKED if len(opened.items[name])}
+        chosen_by = parts["val"] if _chose(backbone) else set[str]()
+        seen = {name: _overlap(opened.items[name], learned, chosen_by) for name in ASKED if len(opened.items[name])}
         within = learned <= set(opened.items["train"]["observation_id"])
     known = _known_unknown(backbone, opened)
     network = str(getattr(backbone.fitted.method, "network", backbone.name))
@@ -90,7 +91,7 @@ def lineage_of(backbone: Model, opened: Opened, data: str | Path) -> Lineage:
         within_train=within,
         known_unknown=known,
         external_data=_external(backbone, network, seen, within),
-        remarks=list(_remarks(network, trained, seen, known, opened)),
+        remarks=list(_remarks(network, trained, seen, known, chose=_chose(backbone))),
     )
 
 
@@ -114,6 +115,11 @@ def _parts_of(backbone: Model, opened: Opened, data: str | Path) -> dict[str, se
 def _overlap(items: pl.DataFrame, learned: set[str], chosen_by: set[str]) -> Overlap:
     observations = items["observation_id"].to_list()
     return Overlap(len(observations), *(sum(one in seen for one in observations) for seen in (learned, chosen_by)))
+
+
+def _chose(backbone: Model) -> bool:
+    """Whether the epoch was chosen on val; otherwise the last one was taken, whatever val said."""
+    return getattr(backbone.fitted.method, "best_by", "last") != "last"
 
 
 def _known_unknown(backbone: Model, opened: Opened) -> list[str]:
@@ -142,10 +148,11 @@ def _external(
 
 
 def _remarks(
-    network: str, trained: Mapping[str, Any], seen: Mapping[str, Overlap] | None, known: list[str], opened: Opened
+    network: str, trained: Mapping[str, Any], seen: Mapping[str, Overlap] | None, known: list[str], *, chose: bool
 ) -> Iterator[str]:
-    simulated = ", on simulated photos" if trained["simulated"] else ""
-    yield f"The backbone is {network}, fine-tuned on {_where(trained)}{simulated}; its epoch was chosen on val there."
+    simulated = ", on simulated data" if trained["simulated"] else ""
+    chosen = "; its epoch was chosen on val there" if chose else ""
+    yield f"The backbone is {network}, fine-tuned on {_where(trained)}{simulated}{chosen}."
     if seen is None:
         yield "Whether it has seen items of val or test could not be checked: its release is not at hand."
     elif shared := _shares(seen, "learned"):
