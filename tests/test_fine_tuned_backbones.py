@@ -77,7 +77,7 @@ def test_the_head_makes_the_logits_of_the_fine_tuned_model_out_of_the_features(t
     features = source.supply(test_part).features
     assert features.std() > 0
     head = source.backbone.network.get_classifier()
-    weight, bias = head.weight.numpy(), head.bias.numpy()
+    weight, bias = head.weight.cpu().numpy(), head.bias.cpu().numpy()
     # Features are stored in half precision: each is off by at most 2^-11 of itself.
     allowed = 2.0**-11 * np.abs(features) @ np.abs(weight).T + 1e-4
     assert (np.abs(features @ weight.T + bias - logits) <= allowed).all()

@@ -60,10 +60,10 @@ def test_a_trained_network_embeds_recordings_and_its_head_makes_its_answers_of_t
     segments = opened.view.val  # each as long as one window of the network
     source = FeatureSource(FeatureSettings(str(run.folder)), tmp_path)
     features, head = source.supply(segments).features, source.backbone.network.get_classifier()
-    logits = features @ head.weight.numpy().T + head.bias.numpy()
+    logits = features @ head.weight.cpu().numpy().T + head.bias.cpu().numpy()
     expected = load_model(run.folder).fitted.predict(segments, opened.view.labels).scores
     # Features are stored in half precision; a sigmoid is at most a quarter as steep as its logit.
-    allowed = 2.0**-11 * np.abs(features) @ np.abs(head.weight.numpy()).T / 4 + 1e-4
+    allowed = 2.0**-11 * np.abs(features) @ np.abs(head.weight.cpu().numpy()).T / 4 + 1e-4
     assert (np.abs(1 / (1 + np.exp(-logits)) - expected) <= allowed).all()
 
 
