@@ -75,12 +75,12 @@ def test_the_head_makes_the_logits_of_the_fine_tuned_model_out_of_the_features(t
     logits = model.fitted.predict(test_part, model.labels).scores
     source = FeatureSource(FeatureSettings("fine-tuned:resnet10t"), tmp_path, fine_tuned=model)
     features = source.supply(test_part).features
-    assert features.std() > 0
     head = source.backbone.network.get_classifier()
     weight, bias = head.weight.cpu().numpy(), head.bias.cpu().numpy()
     # Features are stored in half precision: each is off by at most 2^-11 of itself.
     allowed = 2.0**-11 * np.abs(features) @ np.abs(weight).T + 1e-4
     assert (np.abs(features @ weight.T + bias - logits) <= allowed).all()
+    assert logits.std(axis=0).mean() > 10 * allowed.mean()  # or else any photo would do
     keys = [content_key(test_part.read_medium(medium)) for medium in test_part.items["media_ids"].explode()]
     stored = FeatureStore(tmp_path, source.backbone.digest).get(keys, "logits")
     np.testing.assert_allclose(stored, logits, rtol=1e-4, atol=1e-5)
