@@ -5,8 +5,10 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from safetensors.numpy import load_file, save_file
 from typer.testing import CliRunner
 
+import fieldmark
 from fieldmark.cli.main import app
 from fieldmark.episodes import Entry, _draw, run_episodes
 from fieldmark.errors import InputError, MisuseError
@@ -49,6 +51,19 @@ def test_every_entry_is_scored_for_every_number_of_photos_and_draw(episodes):
         for shots in ("1", "3"):
             spread = row["shots"][shots]["top_1"]
             assert len(spread["values"]) == 4 and spread["mean"] == pytest.approx(np.mean(spread["values"]), abs=1e-5)
+
+
+def test_a_fine_tuned_backbone_is_named_and_episodes_are_run_anew_when_it_is_trained_anew(release, tmp_path):
+    small = {"recipe": "scratch", "size": 32, "epochs": 1, "batch": 4, "workers": 1}
+    entry = Entry("centroid", "centroid", {"backbone": str(tmp_path / "backbone")})
+    fieldmark.fit("folder", release, "finetune", tmp_path / "backbone", settings=small)
+    weights = tmp_path / "backbone/model/weights.safetensors"
+    for times in (1, 2):
+        found = run_episodes("folder", release, [entry], tmp_path / "out", shots=(1,), draws=1)
+        assert "fine-tuned on train of folder (version 1, seed 0)" in found.facts["remarks"][0]
+        assert len(list((tmp_path / "out" / "draws").iterdir())) == times
+        arrays = load_file(weights)
+        save_file(arrays | {"conv1.0.weight": 1.5 * arrays["conv1.0.weight"]}, weights)
 
 
 def test_the_interval_over_draws_is_the_t_interval_of_their_mean(episodes):

@@ -27,11 +27,13 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Benchmark, Metric
 from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.features.settings import FeatureSettings
+from fieldmark.features.settings import FeatureSettings, names_folder
 from fieldmark.files import appearing_file, write_json
 from fieldmark.fitting import answer_test, prepare, with_features
+from fieldmark.lineage import lineage_of
 from fieldmark.methods import Method
 from fieldmark.methods.base import truth_of
+from fieldmark.models import FeatureSource
 from fieldmark.progress import progress
 from fieldmark.scoring import score_predictions
 from fieldmark.settings import parse_pairs
@@ -178,12 +180,14 @@ def run_episodes(
     if "test" not in opened.truth or opened.view.test is None:
         raise InputError(data, found="no labels for test", expected="a release that holds them")
     chosen = {(n, draw): _draw(opened.view.train, n, [seed, draw]) for n in shots for draw in range(draws)}
+    wanted = {features for _, features in prepared.values() if features and names_folder(features.backbone)}
+    trained: dict[FeatureSettings | None, FeatureSource] = {one: FeatureSource(one, store) for one in wanted}
     found: dict[tuple[str, int], list[_Scored]] = {}
     views: dict[FeatureSettings | None, View] = {}
     with progress("episodes", len(entries) * len(chosen)) as tick:
         for entry in entries:
             method, features = prepared[entry.name]
-            folder = Path(out, DRAWS_FOLDER, _fingerprint(entry, method, features, opened, seed))
+            folder = Path(out, DRAWS_FOLDER, _fingerprint(entry, method, features, opened, seed, trained))
             for (n, draw), rows in chosen.items():
                 path = folder / f"{n}-{draw}.npz"
                 if not path.exists():
@@ -193,6 +197,9 @@ def run_episodes(
                 found.setdefault((entry.name, n), []).append(_Scored.read(path))
                 tick(1)
     episodes = _summary(declared, opened, entries, prepared, chosen, found, tuple(shots), draws, seed)
+    models = [source.fine_tuned for source in trained.values() if source.fine_tuned]
+    remarks = [remark for model in models for remark in lineage_of(model, opened, data).remarks]
+    episodes.facts["remarks"] = sorted(set(remarks), key=remarks.index)
     write_json(Path(out, EPISODES_FILE), episodes.to_json())
     return episodes
 
@@ -262,7 +269,14 @@ def _score_episode(
         np.savez_compressed(file, metrics=np.array(list(card.metrics)), values=values, **pseudo)  # type: ignore[arg-type]
 
 
-def _fingerprint(entry: Entry, method: Method, features: FeatureSettings | None, opened: Opened, seed: int) -> str:
+def _fingerprint(
+    entry: Entry,
+    method: Method,
+    features: FeatureSettings | None,
+    opened: Opened,
+    seed: int,
+    trained: Mapping[FeatureSettings | None, FeatureSource],
+) -> str:
     """A folder name for everything the scores of an entry depend on."""
     parts = [
         opened.benchmark.name,
@@ -274,6 +288,7 @@ def _fingerprint(entry: Entry, method: Method, features: FeatureSettings | None,
         asdict(features) if features else None,
         list(entry.steps),
         __version__,
+        *([trained[features].backbone.digest] if features in trained else []),  # the folder may be trained anew
     ]
     return f"{entry.method}-{hashlib.blake2b(json.dumps(parts).encode(), digest_size=6).hexdigest()}"
 

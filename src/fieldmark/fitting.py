@@ -35,6 +35,7 @@ from fieldmark.datasets.base import MediaKind
 from fieldmark.errors import MisuseError
 from fieldmark.features.settings import FeatureSettings, defaults_for
 from fieldmark.files import appearing_folder
+from fieldmark.lineage import Lineage, lineage_of
 from fieldmark.methods import METHODS, Fitted, Method
 from fieldmark.methods.base import OpenMethod, truth_of
 from fieldmark.models import MODEL_FOLDER, NOT_STATED, FeatureSource, Model, load_model
@@ -124,8 +125,9 @@ def fit(
             asked = Asked(declared.task, view.labels, opened.dataset.taxa)
             fitted, fitted_steps, val_predictions = _fit(configured, unfitted, replace(view, scratch=scratch), asked)
             final, trained_on = _final(fitted, replace(view, scratch=scratch / "refit"), opened.val_is_drawn)
-        external = [*_declared_external(configured, features, *fitted_steps), *external_data]
-        model = _model(method, final, fitted_steps, opened, features, trained_on, seed, external)
+        lineage = lineage_of(source.fine_tuned, opened, data) if source and source.fine_tuned else None
+        external = [*_declared_external(configured, lineage or features, *fitted_steps), *external_data]
+        model = _model(method, final, fitted_steps, opened, source, trained_on, seed, external, lineage)
         run = _provenance(model, opened, source, data, seconds)
         predictions = {"val": val_predictions}
         with _timed(seconds, "predict"):
@@ -278,10 +280,11 @@ def _model(
     fitted: Fitted,
     steps: tuple[Step, ...],
     opened: Opened,
-    features: FeatureSettings | None,
+    source: FeatureSource | None,
     trained_on: list[str],
     seed: int,
     external_data: list[str],
+    lineage: Lineage | None,
 ) -> Model:
     trained = {
         "benchmark": opened.benchmark.name,
@@ -291,28 +294,36 @@ def _model(
         "data_digest": opened.dataset.digest,
         "world": opened.dataset.release.world,
         "external_data": external_data,
+        **({"backbone": asdict(lineage)} if lineage else {}),
     }
-    terms = getattr(fitted.method, "license", NOT_STATED)
-    return Model(name, fitted, steps, opened.view.labels, opened.dataset.taxa, features, trained, terms)
+    features, backbone = (source.settings, source.fine_tuned) if source else (None, None)
+    terms = getattr(fitted.method, "license", backbone.license if backbone else NOT_STATED)
+    return Model(name, fitted, steps, opened.view.labels, opened.dataset.taxa, features, trained, terms, backbone)
 
 
 def _provenance(
     model: Model, opened: Opened, source: FeatureSource | None, data: str | Path, seconds: dict[str, float]
 ) -> Run:
+    fine_tuned = model.trained.get("backbone", {})
     return Run(
         benchmark=opened.benchmark.name,
         version=opened.benchmark.version,
         method=model.name,
         options=asdict(model.fitted.method),  # type: ignore[call-overload]
         sees=model.fitted.method.sees,
-        features=source.about if source else None,
+        features={**source.about, **({"fine_tuned": fine_tuned} if fine_tuned else {})} if source else None,
         steps=[step_to_data(step) for step in model.steps],
         trained_on=model.trained["parts"],
         seed=model.trained["seed"],
         data=str(Path(data).resolve()) if Path(data).exists() else str(data),
         data_digest=opened.dataset.digest,
         world=opened.dataset.release.world,
-        remarks=[*opened.dataset.remarks, *(source.remarks if source else []), *model.fitted.remarks],
+        remarks=[
+            *opened.dataset.remarks,
+            *fine_tuned.get("remarks", ()),
+            *(source.remarks if source else []),
+            *model.fitted.remarks,
+        ],
         seconds=seconds,
         external_data=model.trained["external_data"],
     )

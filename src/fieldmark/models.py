@@ -5,6 +5,7 @@ MODEL/
   README.md            the model card
   model.json           method with its settings, steps, labels and their taxa, features, where it was trained
   weights.safetensors  what the method learned
+  backbone/            the model whose fine-tuned network makes the features, where one does; laid out like this one
 ```
 """
 
@@ -26,7 +27,7 @@ from safetensors.numpy import load_file, save_file
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.embeddings import quantized
 from fieldmark.features.photos import views_of
-from fieldmark.features.settings import EMBEDDERS, FeatureSettings
+from fieldmark.features.settings import EMBEDDERS, FINE_TUNED, FeatureSettings, names_folder
 from fieldmark.features.store import FeatureStore, default_store
 from fieldmark.files import write_json
 from fieldmark.hub import HUB_PREFIX
@@ -42,18 +43,34 @@ from fieldmark.version import __version__
 from fieldmark.views import Part
 
 MODEL_FOLDER, MODEL_FILE, ARRAYS_FILE = "model", "model.json", "weights.safetensors"
+BACKBONE_FOLDER = "backbone"
 CARD_FILE, NOT_STATED = "README.md", "not stated"
 PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 
 
 class FeatureSource:
-    """Supplies parts with features; loads the network at the first use."""
+    """Supplies parts with features; loads the network at the first use.
 
-    def __init__(self, settings: FeatureSettings, store: Path | None = None) -> None:
-        self.settings, self._store_root = settings, store or default_store()
+    Args:
+        settings: Which features.
+        store: Where they are kept, if not in the user's cache.
+        fine_tuned: The model whose network makes them, for settings that name one no longer by its folder.
+
+    Raises:
+        InputError: When the backbone is a folder without a network that was trained here.
+        MisuseError: When other weights are asked for than those in the folder.
+    """
+
+    def __init__(self, settings: FeatureSettings, store: Path | None = None, fine_tuned: Model | None = None) -> None:
+        if fine_tuned is None and names_folder(settings.backbone):
+            settings, fine_tuned = _open_fine_tuned(settings)
+        self.settings, self.fine_tuned, self._store_root = settings, fine_tuned, store or default_store()
 
     @cached_property
     def backbone(self) -> Any:
+        if self.fine_tuned is not None:
+            fitted: Any = self.fine_tuned.fitted
+            return fitted.method.backbone(fitted.arrays, self.settings.size, self.settings.resize)
         if self.settings.backbone in EMBEDDERS:
             from fieldmark.features.embedders import load_embedder
 
@@ -62,21 +79,31 @@ class FeatureSource:
         return module.load_backbone(self.settings)
 
     @property
+    def hears(self) -> bool:
+        """Whether these are features of recordings, and not of photos."""
+        if self.fine_tuned is not None:
+            return "audio" in self.fine_tuned.fitted.method.needs
+        return self.settings.backbone in EMBEDDERS
+
+    @property
     def about(self) -> dict[str, Any]:
         """What a run records about its features."""
-        if self.settings.backbone in EMBEDDERS:
+        if self.hears:
             return dict(self.backbone.about)
         return {**self.backbone.about, "views": self.settings.views, "embeddings": self.settings.embeddings}
 
     @property
     def remarks(self) -> list[str]:
         """What a person should know who uses these features: the terms of weights that are not free."""
+        if self.fine_tuned is not None and self.fine_tuned.license != NOT_STATED:
+            return [f"The license of the fine-tuned backbone: {self.fine_tuned.license}."]
         return [self.backbone.about["license"]] if "license" in self.backbone.about else []
 
     def supply(self, part: Part, *, where: Callable[[str], str] = str, what: str | None = None) -> Part:
         """The part with features, one row per item."""
-        if (self.settings.backbone in EMBEDDERS) != (part.media_kind == "recording"):
-            known = f"one of {', '.join(EMBEDDERS)}" if part.media_kind == "recording" else "a network for photos"
+        if self.hears != (part.media_kind == "recording"):
+            heard = f"one of {', '.join(EMBEDDERS)}, or a run of cnn"
+            known = heard if part.media_kind == "recording" else "a network for photos"
             raise MisuseError(f"backbone={self.settings.backbone} does not read {part.media_kind}s: take {known}.")
         if part.media_kind == "recording":
             return self._supply_sounds(part, where, what or "recordings")
@@ -142,6 +169,7 @@ class Model:
         features: The features it needs, None for none.
         trained: Where it was trained (benchmark, data digest, simulated or not).
         license: Under which terms it may be used; the terms of the photos it learned from bind as well.
+        backbone: The model whose fine-tuned network makes the features, None for any other backbone.
     """
 
     name: str
@@ -152,6 +180,7 @@ class Model:
     features: FeatureSettings | None
     trained: dict[str, Any]
     license: str = NOT_STATED
+    backbone: Model | None = None
 
     @property
     def simulated(self) -> bool:
@@ -163,7 +192,7 @@ class Model:
 
     @cached_property
     def feature_source(self) -> FeatureSource | None:
-        return FeatureSource(self.features) if self.features else None
+        return FeatureSource(self.features, fine_tuned=self.backbone) if self.features else None
 
     def predict(self, part: Part) -> Predictions:
         """Predictions for a part, all steps applied. Features are supplied where they are missing."""
@@ -189,6 +218,8 @@ class Model:
         save_file(
             {name: np.asarray(array, order="C") for name, array in self.fitted.arrays.items()}, folder / ARRAYS_FILE
         )
+        if self.backbone is not None:  # a copy: the folder it came from may move or be trained anew
+            self.backbone.save(folder / BACKBONE_FOLDER)
         (folder / CARD_FILE).write_text(self.card(), encoding="utf-8")
         write_json(
             folder / MODEL_FILE,
@@ -236,6 +267,7 @@ class Model:
             "",
             f"- License: {self.license}. The terms of the photos it learned from bind as well.",
             *(f"- External data: {sentence}." for sentence in made.get("external_data") or ()),
+            *(f"- {remark}" for remark in (made.get("backbone") or {}).get("remarks", ())),
             f"- Steps after the network: {', '.join(step.name for step in self.steps) or 'none'}.",
             *(f"- {remark}" for remark in self.fitted.remarks),
             "",
@@ -274,21 +306,49 @@ def load_model(path: str | Path) -> Model:
         if data["fieldmark_model"] != 1:
             raise InputError(file, found=f"model format {data['fieldmark_model']}", expected="format 1")
         method = METHODS[data["method"]](**data["options"])
+        features = FeatureSettings(**data["features"]) if data["features"] else None
         return Model(
             name=data["method"],
             fitted=Fitted(method, arrays, tuple(data.get("remarks", ()))),
             steps=tuple(step_from_data(step) for step in data["steps"]),
             labels=Labels(tuple(data["labels"])),
             taxa=pl.DataFrame(data["taxa"], schema_overrides=dict.fromkeys(RANKS, pl.String)),
-            features=FeatureSettings(**data["features"]) if data["features"] else None,
+            features=features,
             trained=data["trained"],
             license=data.get("license", NOT_STATED),
+            backbone=_beside(folder) if features and features.backbone.startswith(FINE_TUNED) else None,
         )
     except (FileNotFoundError, NotADirectoryError) as error:
         hint = "Make one with `fieldmark fit`."
         raise InputError(path, found="no model", expected="the folder of a model or a run", hint=hint) from error
     except (json.JSONDecodeError, KeyError, TypeError, ValueError, SafetensorError) as error:
         raise InputError(file, found=f"something else ({error})", expected="a model of Fieldmark") from error
+
+
+def _beside(folder: Path) -> Model:
+    """The model of the backbone that a model was saved with."""
+    if not (folder / BACKBONE_FOLDER).is_dir():
+        hint = "Copy the whole folder of the model, with all that is in it."
+        raise InputError(
+            folder, found=f"no {BACKBONE_FOLDER}/", expected="the fine-tuned network behind its features", hint=hint
+        )
+    return load_model(folder / BACKBONE_FOLDER)
+
+
+def _open_fine_tuned(settings: FeatureSettings) -> tuple[FeatureSettings, Model]:
+    """The model in the folder that a backbone is given by, and the settings that from then on go with it."""
+    if settings.weights != "pretrained":
+        raise MisuseError(f"weights={settings.weights}: the network in {settings.backbone} comes with its own weights.")
+    model = load_model(settings.backbone)
+    method: Any = model.fitted.method
+    if not hasattr(method, "backbone"):
+        raise InputError(
+            settings.backbone,
+            found=f"a model of the method {model.name}",
+            expected="one that has trained a network",
+            hint="Make one with `fieldmark fit --method finetune` (photos) or cnn (recordings).",
+        )
+    return replace(settings, backbone=f"{FINE_TUNED}{method.network}"), model
 
 
 def find_photos(places: Iterable[Path]) -> list[Path]:

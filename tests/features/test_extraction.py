@@ -10,17 +10,18 @@ from PIL import Image
 from fieldmark.errors import InputError
 from fieldmark.features import extraction
 from fieldmark.features.extraction import extract
-from fieldmark.features.photos import Preprocessing
+from fieldmark.features.photos import Preprocessing, decode_square
 from fieldmark.features.store import FeatureStore
 
 
 class MeanColor:
     """An extractor that costs nothing and counts what it is asked to do."""
 
-    preprocessing = Preprocessing(8, 1.0, (0.5,) * 3, (0.5,) * 3)
-
     def __init__(self, fail_after: int | None = None) -> None:
         self.photos, self.fail_after = 0, fail_after
+
+    def decode(self, data: bytes) -> np.ndarray:
+        return decode_square(data, Preprocessing(8, 1.0, (0.5,) * 3, (0.5,) * 3))
 
     def __call__(self, squares: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
         if self.fail_after is not None and self.photos >= self.fail_after:

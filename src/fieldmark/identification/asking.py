@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from fieldmark.audio.cutting import all_windows, fill
 from fieldmark.audio.reading import SOUND_SUFFIXES, Recording, Samples, SoundError
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.features.settings import EMBEDDERS
 from fieldmark.identification.answers import Context, Detection, Identified, Name, PhotoAnswer, Timeline
 from fieldmark.models import PHOTO_SUFFIXES, Model, load_model
 from fieldmark.progress import progress
@@ -78,8 +77,8 @@ def _kind(path: Path) -> str:
 
 
 def _hears(model: Model) -> bool:
-    if model.features is not None:
-        return model.features.backbone in EMBEDDERS
+    if model.feature_source is not None:
+        return model.feature_source.hears
     return "audio" in model.fitted.method.needs
 
 

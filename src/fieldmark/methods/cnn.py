@@ -23,8 +23,9 @@ from fieldmark.features.sounds import Clip, windows_of
 from fieldmark.methods.base import Arrays, Fitted, Need, opener_of, truth_of
 from fieldmark.progress import progress
 from fieldmark.runs.predictions import Scale
+from fieldmark.training.embedders import TrainedEmbedder
 from fieldmark.training.loop import make_fabric, train
-from fieldmark.training.networks import make_network
+from fieldmark.training.networks import load_trained, make_network
 from fieldmark.training.packing import default_packs
 from fieldmark.training.recipe import Training
 from fieldmark.training.sounds import SoundSource, SoundTransform, Windowed, choirs, open_sound_pack
@@ -128,6 +129,18 @@ class SpectrogramNetwork(Training):
         assert sums is not None  # a part has items, and each has a window
         return np.asarray(sums / counts[:, None], dtype=np.float32)
 
+    def backbone(self, arrays: Arrays, size: int = 0, resize: str = "") -> TrainedEmbedder:
+        """The trained network as a source of features: what goes into its head, window by window.
+
+        Raises:
+            MisuseError: When the size of a photo is asked for.
+        """
+        if size or resize:
+            raise MisuseError("size and resize are for photos; this network looks at spectrograms.")
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        network = self._loaded(arrays).requires_grad_(False).to(device)
+        return TrainedEmbedder(self.network, network, self.settings)
+
     def _batches(self, part: Part) -> Iterator[tuple[NDArray[np.int64], Samples]]:
         """Windows of the items, a few at a time, each with the row of its item."""
         opener, waiting = opener_of(part), list[tuple[int, Samples]]()
@@ -173,8 +186,7 @@ class SpectrogramNetwork(Training):
 
     def _loaded(self, arrays: Arrays) -> Any:
         network = self._network(1, "random")
-        network.reset_classifier(len(arrays[f"{network.default_cfg['classifier']}.weight"]))
-        network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
+        load_trained(network, self.network, {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
         return network.eval()
 
 

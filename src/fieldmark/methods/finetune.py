@@ -13,12 +13,14 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Sees
+from fieldmark.features.photos import Preprocessing
 from fieldmark.features.settings import data_behind
 from fieldmark.methods.base import Arrays, Fitted, Need
 from fieldmark.methods.photo_networks import PhotoReading, on_device, unreadable
 from fieldmark.runs.predictions import Scale
+from fieldmark.training.backbones import TrainedBackbone
 from fieldmark.training.loop import make_fabric, train
-from fieldmark.training.networks import make_network, normalization
+from fieldmark.training.networks import change_size, load_trained, make_network, normalization
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform
 from fieldmark.training.recipe import Recipe, read_recipe
 from fieldmark.views import Part, View
@@ -101,12 +103,30 @@ class Finetune(Recipe):
     def load(self, arrays: Arrays) -> Any:
         """The trained network, ready to answer."""
         network = self._network(1, "random")
-        network.reset_classifier(len(arrays[f"{network.default_cfg['classifier']}.weight"]))
         weights = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items() if name not in INPUTS}
-        network.load_state_dict(weights)
+        load_trained(network, self.network, weights)
         known = dict(zip(("mean", "std"), (tuple(arrays[name].tolist()) for name in INPUTS), strict=True))
         network.pretrained_cfg = {**network.pretrained_cfg, **known}  # not what this version of timm has by that name
         return on_device(network)
+
+    def backbone(self, arrays: Arrays, size: int = 0, resize: str = "") -> TrainedBackbone:
+        """The trained network as a source of features: what goes into its head.
+
+        Args:
+            arrays: What was learned.
+            size: The side of the photo in pixels, if not that of the training.
+            resize: "cut" or "squash", if not as photos of val were shown.
+
+        Raises:
+            MisuseError: When the network takes photos of one size only, and that is another.
+        """
+        network = self.load(arrays)
+        if size not in (0, self.size):
+            change_size(network, self.network, size)
+        mean, std = normalization(network)
+        shown = resize or ("squash" if self.eval_crop == "squash" else "cut")
+        how = Preprocessing(size or self.size, 1.0, mean, std, shown)  # type: ignore[arg-type]
+        return TrainedBackbone(self.network, "fine-tuned", network, how)
 
     def transform(self, network: Any) -> PhotoTransform:
         """What happens to a photo on its way into the network."""

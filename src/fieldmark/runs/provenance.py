@@ -13,6 +13,8 @@ from fieldmark.files import write_json
 from fieldmark.version import __version__
 
 RUN_FILE = "run.json"
+# How a remark begins that tells of answers known beforehand.
+LEAKAGE = "LEAKAGE: "
 
 
 def external_data_in_words(external_data: list[str] | None) -> str:
@@ -69,6 +71,11 @@ class Run:
     @property
     def simulated(self) -> bool:
         return self.world is not None
+
+    @property
+    def leaks(self) -> list[str]:
+        """Why scores of this run are too high: what it knew beforehand of the items it answers."""
+        return [remark.removeprefix(LEAKAGE) for remark in self.remarks if remark.startswith(LEAKAGE)]
 
     @property
     def external_data_in_words(self) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import timm
 import torch
 from timm.data import resolve_model_data_config
 
-from fieldmark.errors import MisuseError
+from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.backbones import create_network
 from fieldmark.features.settings import PACKAGED, FeatureSettings
 
@@ -48,6 +49,36 @@ def normalization(network: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The mean and the deviation of each channel the network was trained with, for values between 0 and 1."""
     config = resolve_model_data_config(network)
     return tuple(config["mean"]), tuple(config["std"])
+
+
+def load_trained(network: Any, name: str, weights: Mapping[str, Any]) -> None:
+    """Loads what was learned into a network, with the head that belongs to it.
+
+    Raises:
+        InputError: When these are the weights of another network.
+    """
+    try:
+        network.reset_classifier(len(weights[f"{network.default_cfg['classifier']}.weight"]))
+        network.load_state_dict(weights)
+    except (KeyError, RuntimeError) as error:
+        hint = "Was the folder put together from two models?"
+        expected = f"the trained weights of {name}"
+        raise InputError(
+            "weights.safetensors", found="tensors of something else", expected=expected, hint=hint
+        ) from error
+
+
+def change_size(network: Any, name: str, size: int) -> None:
+    """Lets a loaded network take photos of another size; positions it has learned are resampled.
+
+    Raises:
+        MisuseError: For a network that was built for one size and cannot change.
+    """
+    if not _must_know_size(name):
+        return
+    if not hasattr(network, "set_input_size"):
+        raise MisuseError(f"size={size}: {name} takes only photos of the size it was trained for; leave size out.")
+    network.set_input_size(img_size=size)
 
 
 def _must_know_size(name: str) -> bool:

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+from fieldmark.features.photos import Preprocessing
 from fieldmark.training.devices import constant
 from fieldmark.training.draws import Draws
 from fieldmark.training.packing import Pack, Photos
@@ -117,6 +118,16 @@ def center_boxes(aspects: NDArray[np.float32]) -> Boxes:
     """The largest square in the middle of each photo."""
     width, height = np.minimum(1, 1 / aspects), np.minimum(1, aspects)
     return np.stack([(1 - width) / 2, (1 - height) / 2, (1 + width) / 2, (1 + height) / 2], axis=1)
+
+
+def placed_boxes(aspects: NDArray[np.float32], how: Preprocessing) -> Boxes:
+    """What a preprocessing cuts out: with `crop` 1 the whole photo squashed, or the largest square in its middle."""
+    ones = np.ones_like(aspects)
+    wide, tall = (ones, ones) if how.resize == "squash" else (np.minimum(1, 1 / aspects), np.minimum(1, aspects))
+    width, height = how.crop * wide, how.crop * tall
+    left, top = how.place[0] * (1 - width), how.place[1] * (1 - height)
+    boxes = np.stack([left, top, left + width, top + height], axis=1).astype(np.float32)
+    return boxes[:, [2, 1, 0, 3]] if how.mirrored else boxes
 
 
 def random_boxes(aspects: NDArray[np.float32], scale: float, flip: bool, draws: Draws) -> Boxes:

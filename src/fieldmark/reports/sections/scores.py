@@ -36,6 +36,7 @@ class Scores:
             primary=primary.name,
             axis=Axis.around(scored.scorecard.metrics[primary.name] for scored in ordered),
             card=card,
+            leaks=[(scored.title, leak) for scored in ordered for leak in scored.run.leaks],
             tied=[scored.title for scored in ordered if rests_on_ties(scored)],
             shares={metric.name for metric in context.task.metrics if metric.is_share},
         )
@@ -64,10 +65,13 @@ def backbone(features: dict[str, Any] | None) -> str:
 
     >>> backbone({"backbone": "efficientnet_lite0", "weights": "pretrained", "size": 160})
     'efficientnet_lite0 (pretrained, 160 px)'
+    >>> backbone({"backbone": "resnet50", "weights": "fine-tuned", "fine_tuned": {"trained": {"benchmark": "folder"}}})
+    'resnet50 (fine-tuned on folder)'
     """
     if not features:
         return "none"
-    details = [str(features["weights"])] if "weights" in features else []
+    where = f" on {features['fine_tuned']['trained']['benchmark']}" if "fine_tuned" in features else ""
+    details = [f"{features['weights']}{where}"] if "weights" in features else []
     details += [f"{features['size']} px"] if "size" in features else []
     return str(features.get("backbone", "unnamed")) + (f" ({', '.join(details)})" if details else "")
 
