@@ -53,6 +53,10 @@ def test_tables_escape_and_name_everything(cards, tmp_path):
     assert (tmp_path / "ranks.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (
         tmp_path / "ranks.svg"
     ).read_text()
+    with pytest.raises(
+        MisuseError, match=r"ranks\.xyz: found a plot ending in \.xyz, expected one of \.png, \.svg, \.pdf"
+    ):
+        compared.plot(tmp_path / "ranks.xyz")
 
 
 def test_scorecards_on_disk_compare_like_those_in_memory(cards, tmp_path):

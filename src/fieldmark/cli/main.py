@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -30,7 +30,7 @@ from fieldmark.cli import (
     worker,
     world,
 )
-from fieldmark.errors import FieldmarkError
+from fieldmark.errors import FieldmarkError, of_system
 from fieldmark.version import __version__
 
 app = typer.Typer(
@@ -87,8 +87,17 @@ def main() -> None:
     try:
         app()
     except FieldmarkError as error:
-        print(f"fieldmark: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        _refuse(error)
+    except OSError as error:
+        refused = of_system(error)
+        if refused is None:
+            raise
+        _refuse(refused)
     except KeyboardInterrupt:
         print("fieldmark: interrupted; the same command goes on from what was stored.", file=sys.stderr)
         sys.exit(130)
+
+
+def _refuse(error: FieldmarkError) -> NoReturn:
+    print(f"fieldmark: {error}", file=sys.stderr)
+    sys.exit(error.exit_code)
