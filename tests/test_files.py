@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from fieldmark.errors import MisuseError, of_system
-from fieldmark.files import appearing_file, appearing_folder
+from fieldmark.files import appearing_file, appearing_folder, only_writer
 
 
 def test_a_file_appears_only_when_complete(tmp_path):
@@ -106,3 +106,14 @@ def test_what_the_system_refuses_is_said_in_a_sentence(code, sentence):
 
 def test_a_refusal_that_can_only_be_our_bug_keeps_its_traceback():
     assert of_system(OSError(errno.EBADF, "")) is None
+
+
+def test_two_commands_do_not_write_one_folder_at_once(tmp_path):
+    with only_writer(tmp_path / "run"):
+        with pytest.raises(MisuseError, match="Another command is writing"), only_writer(tmp_path / "run"):
+            pass
+        with only_writer(tmp_path / "other"):
+            pass
+    assert not list(tmp_path.iterdir())
+    with only_writer(tmp_path / "run"):
+        pass

@@ -73,6 +73,43 @@ def appearing_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+@contextmanager
+def only_writer(path: Path) -> Iterator[None]:
+    """Keeps other commands from working on `path` at the same time.
+
+    The system forgets the lock of a process that ends, however it ends. Disks that know no locks are trusted.
+
+    Raises:
+        MisuseError: When another process is at it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.parent / f".{path.name}.lock"
+    with _refused_by(path.parent):
+        handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o666)
+    # A lock without a name was given back between opening and locking; the next command makes one anew.
+    held = _lock(handle) and os.fstat(handle).st_nlink > 0
+    try:
+        if not held:
+            raise MisuseError(f"Another command is writing {path} right now. Wait for it, or choose another folder.")
+        yield
+    finally:
+        if held:
+            lock.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        pass
+    return True
+
+
 def write_text(path: Path, text: str) -> None:
     """Writes text in UTF-8."""
     with appearing_file(path) as partial:

@@ -18,10 +18,11 @@ While a network is trained its checkpoints lie in `OUT.training`; the same comma
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from fieldmark.datasets import open_dataset
 from fieldmark.datasets.base import MediaKind
 from fieldmark.errors import MisuseError
 from fieldmark.features.settings import FeatureSettings, defaults_for
-from fieldmark.files import appearing_folder
+from fieldmark.files import appearing_folder, only_writer
 from fieldmark.lineage import Lineage, lineage_of
 from fieldmark.methods import METHODS, Fitted, Method
 from fieldmark.methods.base import OpenMethod, truth_of
@@ -111,7 +112,7 @@ def fit(
     planned = _configure(method, settings or {}, "photo", seed)[0]
     _check_allowed(method, planned, declared.task)
     unfitted = _steps(planned, declared.task, steps)
-    with appearing_folder(Path(out), overwrite=overwrite) as folder:
+    with _held(Path(out)), appearing_folder(Path(out), overwrite=overwrite) as folder:
         with _timed(seconds, "open"):
             opened = open_benchmark(declared, open_dataset(declared.dataset, data, declared.subset), seed=seed)
         configured, features = _configure(method, settings or {}, opened.dataset.media_kind, seed)
@@ -345,6 +346,11 @@ def _write(
     scorecards["val"].write(folder / "scorecard-val.json")
     model.save(folder / MODEL_FOLDER)
     run.write(folder)
+
+
+def _held(out: Path) -> AbstractContextManager[None]:
+    """Keeps other commands off the folder and its checkpoints; of the processes of one training the first does so."""
+    return only_writer(out) if os.environ.get("LOCAL_RANK", "0") == "0" else nullcontext()
 
 
 @contextmanager

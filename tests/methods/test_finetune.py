@@ -64,7 +64,7 @@ def test_the_same_command_goes_on_after_the_training_was_done(make_release, tmp_
     with pytest.raises(InputError):
         fit(root, tmp_path / "run")
     assert (tmp_path / "run.training" / "last.pt").exists()  # what was trained is not lost
-    with pytest.raises(MisuseError, match="unfinished training with another epochs"):
+    with pytest.raises(MisuseError, match="unfinished training: epochs was 2 and is now 3"):
         fit(root, tmp_path / "run", epochs=3)
     broken.write_bytes(whole)
     assert fit(root, tmp_path / "run").scorecard.split == "test"
