@@ -33,6 +33,12 @@ from fieldmark.cli import (
 from fieldmark.errors import FieldmarkError, of_system
 from fieldmark.version import __version__
 
+INTERRUPTED = 130
+INTERRUPTED_SENTENCE = (
+    "fieldmark: interrupted. Nothing half-written is left; the same command goes on from checkpoints, features and "
+    "downloads where there are some, and begins anew elsewhere."
+)
+
 app = typer.Typer(
     name="fieldmark",
     help="Biodiversity-recognition benchmarks: fit a baseline, score it exactly, say how sure the score is.",
@@ -83,7 +89,7 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command line. Exit code 0: done; 1: the input is at fault; 2: misuse."""
+    """Runs the command line. Exit code 0: done; 1: the input is at fault; 2: misuse; 130: interrupted."""
     try:
         app()
     except FieldmarkError as error:
@@ -93,9 +99,10 @@ def main() -> None:
         if refused is None:
             raise
         _refuse(refused)
-    except KeyboardInterrupt:
-        print("fieldmark: interrupted; the same command goes on from what was stored.", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:  # typer turns an interrupt into this, without a word
+            print(INTERRUPTED_SENTENCE, file=sys.stderr)
+        raise
 
 
 def _refuse(error: FieldmarkError) -> NoReturn:
