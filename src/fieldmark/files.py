@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fieldmark.errors import FieldmarkError, MisuseError
+from fieldmark.errors import FieldmarkError, InputError, MisuseError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 # Below this a disk counts as full: what failed to be written did so for want of room.
@@ -108,6 +108,16 @@ def _lock(handle: int) -> bool:
     except (ImportError, OSError):
         pass
     return True
+
+
+def check_name(path: str | Path) -> None:
+    """Refuses the name of a file that is not UTF-8, which no table can hold."""
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+        found, expected = "a name that is not UTF-8", "one that tables can hold"
+        raise InputError(shown, found=found, expected=expected, hint="Rename the file.") from error
 
 
 def write_text(path: Path, text: str) -> None:

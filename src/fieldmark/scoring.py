@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from fieldmark.answers import UNKNOWN_NAME, Answers, answer_labels
 from fieldmark.benchmarks import BENCHMARKS, Benchmark
 from fieldmark.benchmarks.declarations import Metric
-from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.files import write_json
 from fieldmark.labels import Labels
@@ -28,7 +27,7 @@ from fieldmark.stats.concentrated import concentrated_interval, cost_interval
 from fieldmark.stats.intervals import Interval, interval, pseudo_values
 from fieldmark.truths import given_truth
 from fieldmark.version import __version__
-from fieldmark.views import Truth, open_benchmark
+from fieldmark.views import Truth, open_benchmark, open_release
 
 SCORECARD_FILE = "scorecard.json"
 RUN_CSV = "run.csv"
@@ -283,10 +282,8 @@ def score(
             provenance = Run.read(folder)
             seed = provenance.seed if seed is None else seed
     if data is not None:
-        opened = open_benchmark(benchmark, open_dataset(benchmark.dataset, data, benchmark.subset), seed=seed or 0)
-        if split not in opened.truth:
-            raise InputError(data, found=f"no labels for {split}", expected="a release that holds them")
-        known, labels, table = opened.truth[split], opened.view.labels, opened.dataset.taxa
+        opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed or 0)
+        known, labels, table = opened.truth_of(split), opened.view.labels, opened.dataset.taxa
     else:
         known, labels, table = given_truth(benchmark.task, truth, classes, media)
         if classes is None and isinstance(run, Path) and run.suffix != ".parquet":

@@ -70,6 +70,17 @@ def test_the_same_command_goes_on_after_the_training_was_done(make_release, tmp_
     assert fit(root, tmp_path / "run").scorecard.split == "test"
 
 
+def test_recordings_are_not_taken_for_photos(make_release, tmp_path):
+    with pytest.raises(MisuseError, match=r"'cnn' reads recordings; .*photos holds photos"):
+        fieldmark.fit("folder", make_release(), "cnn", tmp_path / "run")
+    sound = tmp_path / "sound" / "Alba" / "a.wav"
+    sound.parent.mkdir(parents=True)
+    for number in range(8):
+        sound.with_name(f"{number}.wav").write_bytes(b"")
+    with pytest.raises(MisuseError, match=r"'finetune' reads photos; .*sound holds recordings"):
+        fit(tmp_path / "sound", tmp_path / "run")
+
+
 def test_settings_beside_a_recipe_win_and_unknown_ones_are_refused(make_release, tmp_path):
     root = make_release()
     with pytest.raises(MisuseError, match="no setting called 'epoch'"):

@@ -34,6 +34,11 @@ class Problems:
         if len(self._first) < SHOWN:
             self._first.append((line, f"found {found}, expected {expected}"))
 
+    def add_first(self, found: str, expected: str) -> None:
+        """Notes the problem that explains the others, before them."""
+        self.total += 1
+        self._first = [(None, f"found {found}, expected {expected}"), *self._first][:SHOWN]
+
     def raise_any(self) -> None:
         """Raises one error for all problems, if there are any."""
         if self.total:
