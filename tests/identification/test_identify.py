@@ -95,10 +95,10 @@ def test_a_poisonous_name_is_marked_and_the_model_is_not_to_be_eaten_by(make_rel
     assert capsys.readouterr().out.count("poisonous") == 3
 
 
-def test_json_and_a_file_may_be_wanted_at_once(sound_run, concert, tmp_path):
+def test_json_and_a_file_may_be_wanted_at_once(sound_run, concert, tmp_path, capsys):
     out = tmp_path / "heard.csv"
-    done = command("identify", concert, "--model", sound_run, "--format", "csv", "--out", out, "--json")
-    assert json.loads(done.stdout)["kind"] == "recording" and out.read_text().startswith("start_s,")
+    verb.identify(concert, str(sound_run), form=verb.Form.CSV, out=out, as_json=True)
+    assert json.loads(capsys.readouterr().out)["kind"] == "recording" and out.read_text().startswith("start_s,")
 
 
 @pytest.mark.parametrize(
