@@ -169,8 +169,9 @@ def compare(runs: Sequence[str | Path] | Mapping[str, Scorecard], *, metric: str
     for name, card in cards.items():
         found, expected = ((c.benchmark, c.version, c.split, c.unit_ids) for c in (card, first))
         if found != expected:
-            what = "other units" if found[:3] == expected[:3] else " ".join(map(str, found[:3]))
-            raise InputError(name, found=what, expected=f"what {first_name} was scored on ({' '.join(expected[:3])})")
+            what = "other units" if found[:3] == expected[:3] else _question(card)
+            hint = "Score both on the same part of the same benchmark."
+            raise InputError(name, found=what, expected=f"{_question(first)}, as {first_name}", hint=hint)
     chosen = metric or next(iter(first.metrics))
     declared = {m.name: m for m in BENCHMARKS[first.benchmark].task.metrics}
     if chosen not in first.pseudo:
@@ -189,6 +190,10 @@ def compare(runs: Sequence[str | Path] | Mapping[str, Scorecard], *, metric: str
         outcome=outcome,
         simulated=any(bool(card.provenance.get("simulated")) for card in cards.values()),
     )
+
+
+def _question(card: Scorecard) -> str:
+    return f"a run on {card.split} of {card.benchmark} (version {card.version})"
 
 
 def _read(paths: Sequence[str | Path]) -> dict[str, Scorecard]:

@@ -145,6 +145,9 @@ def _soundscapes(task: Task, truth: Any, classes: Any, media: Any) -> tuple[Trut
         sites += [place] * len(starts)
     events, where = _events(truth)
     rows = _marked(events, where, set(items))
+    if rows.is_empty():
+        expected = "at least one, since silence alone cannot be scored"
+        raise InputError(where, found="no event with a name", expected=expected)
     labels, table = _classes(classes, rows["label"], where)
     return Truth(rows, tuple(items), tuple(units), pl.DataFrame({"site": sites})), labels, table
 

@@ -150,6 +150,19 @@ def test_the_run_of_another_part_is_called_so_before_its_lines(here, run_main):
     assert "run.csv, line 2: found the id 'a.png'" in said
 
 
+def test_a_cmap_that_rests_on_ties_says_so(here, run_main):
+    (here / "events.csv").write_text("A;jay;00:00:00-00:00:05\nA;kite;00:00:05-00:00:10\n")
+    (here / "media.csv").write_text("MediaId,seconds\nA,10\n")
+    lines = [f"A;00:00:{start:02}-00:00:{start + 5:02};{bird}" for start in (0, 5) for bird in ("jay", "kite")]
+    score = ("score", "birdclef-2020", "run.csv", "--truth", "events.csv", "--media", "media.csv")
+    (here / "run.csv").write_text("".join(f"{line};0.5\n" for line in lines))
+    assert "cmap puts the right ones first among equals: compare cmap_expected" in run_main(*score)[1]
+    (here / "run.csv").write_text(
+        "".join(f"{line};{chance}\n" for line, chance in zip(lines, ["0.9", "0.1", "0.2", "0.8"], strict=True))
+    )
+    assert "equals" not in run_main(*score)[1]
+
+
 def test_a_file_without_a_header_does_not_fill_the_screen(here, run_main):
     (here / "run.csv").write_text("x" * 50_000)
     code, _, said = run_main("score", "folder", "run.csv", "--truth", "truth.csv")

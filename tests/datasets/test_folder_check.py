@@ -59,5 +59,6 @@ def test_recordings_are_counted_but_not_opened_as_photos(tmp_path):
 def test_the_verb_checks_your_own_photos_and_refuses_what_is_no_release(make_release, run_main):
     code, printed, _ = run_main("check", "folder", make_release(), "--json")
     assert code == 0 and json.loads(printed)["sound"]
-    code, _, said = run_main("check", "fungitastic", make_release(name="again"))
-    assert code == 1 and "again: found no part of fungitastic, expected the root of a release." in said
+    for name in ("fungitastic", "fgvcx-fungi-2018", "birdclef-2020"):
+        code, _, said = run_main("check", name, make_release(name=f"no {name}"))
+        assert code == 1 and f"no {name}: found no part of {name}, expected the root of a release." in said

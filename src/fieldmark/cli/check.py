@@ -35,7 +35,7 @@ def check(
     from fieldmark.release import Release
 
     report = CHECKS[name](Release(root), photos=photos, near_duplicates=near_duplicates)
-    if not report.counts:
+    if not any(number for part in report.counts for number in asdict(part.found).values()):
         hint = "Is the path right, and the release of this dataset?"
         raise InputError(root, found=f"no part of {name}", expected="the root of a release", hint=hint)
     if as_json:
