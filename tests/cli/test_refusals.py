@@ -141,13 +141,12 @@ def test_a_truth_with_holes_is_named_with_its_line(here, run_main, truth, senten
     assert code == 1 and sentence in said
 
 
-def test_the_run_of_another_part_is_called_so_before_its_lines(here, run_main):
-    (here / "run.csv").write_text(RUN.replace(".jpg", ".png"))
+@pytest.mark.parametrize("lines", [3, 100])
+def test_the_run_of_another_part_is_called_so_however_long_it_is(here, run_main, lines):
+    (here / "run.csv").write_text("id,predicted\n" + "".join(f"{line}.png,Alba alba\n" for line in range(lines)))
     code, _, said = run_main("score", "folder", "run.csv", "--truth", "truth.csv")
-    assert code == 1 and said.startswith(
-        "fieldmark: run.csv: found not one of the 3 ids, expected ids such as 'a.jpg' (is it the run of another part"
-    )
-    assert "run.csv, line 2: found the id 'a.png'" in said
+    assert code == 1 and said.startswith("fieldmark: run.csv, line 2: found the id '0.png'")
+    assert "run.csv: found not one of the 3 ids, expected ids such as 'a.jpg' (is it the run of another part" in said
 
 
 def test_a_cmap_that_rests_on_ties_says_so(here, run_main):
