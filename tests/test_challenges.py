@@ -181,6 +181,8 @@ def test_birdclef_takes_no_class_from_birds_that_nobody_could_name(run, tmp_path
     [
         (b"A;jay;00:00:00-00:00:05\n\n\nA;jay;five\n", "line 4: found the interval 'five'"),
         (b"A;jay;00:00:00-00:00:05\n \nA;jay\n", "line 3: found 2 fields"),
+        (b"", "found no event with a name, expected at least one"),
+        (b"A;????;00:00:00-00:00:05\n", "found no event with a name"),
         (b"A;jay;00:00:00-00:00:05\nA;h\xe9ron;00:00:00-00:00:05\n", "line 2: found bytes that are not UTF-8"),
         (b"A;00:00:00-00:00:05;jay;0.9\n", "line 1: found the interval 'jay'"),  # a run in the place of the truth
     ],

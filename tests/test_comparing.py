@@ -53,6 +53,10 @@ def test_tables_escape_and_name_everything(cards, tmp_path):
     assert (tmp_path / "ranks.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (
         tmp_path / "ranks.svg"
     ).read_text()
+    with pytest.raises(
+        MisuseError, match=r"ranks\.xyz: found a plot ending in \.xyz, expected one of \.png, \.svg, \.pdf"
+    ):
+        compared.plot(tmp_path / "ranks.xyz")
 
 
 def test_scorecards_on_disk_compare_like_those_in_memory(cards, tmp_path):
@@ -69,5 +73,7 @@ def test_what_cannot_be_compared_is_refused(cards, tmp_path):
         fieldmark.compare(cards, metric="top_2")
     (tmp_path / "other.csv").write_text("id,predicted\n1,c1\n2,c1\n")
     other = fieldmark.score("folder", tmp_path / "other.csv", truth={"id": ["1", "2"], "label": ["c1", "c2"]})
-    with pytest.raises(InputError, match="other: found other units, expected what good was scored on"):
+    with pytest.raises(
+        InputError, match=r"other: found other units, expected a run on test of folder \(version 1\), as good"
+    ):
         fieldmark.compare({"good": cards["good"], "other": other})

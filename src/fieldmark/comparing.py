@@ -17,6 +17,8 @@ from fieldmark.scoring import SCORECARD_FILE, Score, Scorecard
 from fieldmark.stats import comparison
 from fieldmark.stats.comparison import Comparison, Difference
 
+PLOT_FORMATS = ("png", "svg", "pdf")
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -117,7 +119,15 @@ class Compared:
         }
 
     def plot(self, path: Path) -> None:
-        """Draws the scores with their intervals and rank ranges; the ending of the file decides the format."""
+        """Draws the scores with their intervals and rank ranges; the ending of the file decides the format.
+
+        Raises:
+            MisuseError: For an ending that is none of `PLOT_FORMATS`.
+        """
+        form = path.suffix.removeprefix(".").lower()
+        if form not in PLOT_FORMATS:
+            known = ", ".join(f".{name}" for name in PLOT_FORMATS)
+            raise MisuseError(f"{path}: found a plot ending in {path.suffix or 'nothing'}, expected one of {known}.")
         module: Any = require("matplotlib.figure", "A plot")
         figure = module.Figure(figsize=(7, 1.1 + 0.42 * len(self.names)), layout="constrained")
         axes = figure.subplots()
@@ -139,7 +149,7 @@ class Compared:
         note = " (simulated data)" if self.simulated else ""
         axes.set_xlabel(f"{self.metric} on {self.split} of {self.benchmark}{note}\ngreen: not separable from the best")
         with appearing_file(path) as partial:
-            figure.savefig(partial, format=path.suffix.removeprefix(".") or "png", dpi=150)
+            figure.savefig(partial, format=form, dpi=150)
 
 
 def compare(runs: Sequence[str | Path] | Mapping[str, Scorecard], *, metric: str | None = None) -> Compared:
@@ -159,8 +169,9 @@ def compare(runs: Sequence[str | Path] | Mapping[str, Scorecard], *, metric: str
     for name, card in cards.items():
         found, expected = ((c.benchmark, c.version, c.split, c.unit_ids) for c in (card, first))
         if found != expected:
-            what = "other units" if found[:3] == expected[:3] else " ".join(map(str, found[:3]))
-            raise InputError(name, found=what, expected=f"what {first_name} was scored on ({' '.join(expected[:3])})")
+            what = "other units" if found[:3] == expected[:3] else _question(card)
+            hint = "Score both on the same part of the same benchmark."
+            raise InputError(name, found=what, expected=f"{_question(first)}, as {first_name}", hint=hint)
     chosen = metric or next(iter(first.metrics))
     declared = {m.name: m for m in BENCHMARKS[first.benchmark].task.metrics}
     if chosen not in first.pseudo:
@@ -179,6 +190,10 @@ def compare(runs: Sequence[str | Path] | Mapping[str, Scorecard], *, metric: str
         outcome=outcome,
         simulated=any(bool(card.provenance.get("simulated")) for card in cards.values()),
     )
+
+
+def _question(card: Scorecard) -> str:
+    return f"a run on {card.split} of {card.benchmark} (version {card.version})"
 
 
 def _read(paths: Sequence[str | Path]) -> dict[str, Scorecard]:

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Benchmark, Metric
-from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.settings import FeatureSettings, names_folder
 from fieldmark.files import appearing_file, write_json
@@ -39,7 +38,7 @@ from fieldmark.scoring import score_predictions
 from fieldmark.settings import parse_pairs
 from fieldmark.stats.intervals import interval
 from fieldmark.version import __version__
-from fieldmark.views import Opened, Part, View, open_benchmark
+from fieldmark.views import Opened, Part, View, open_benchmark, open_release
 
 EPISODES_FILE, PLOT_FILE, DRAWS_FOLDER = "episodes.json", "shots.png", "draws"
 ABOUT_INTERVALS = {
@@ -174,7 +173,7 @@ def run_episodes(
     _check(entries, shots, draws)
     for entry in entries:  # names and settings are refused before anything is read
         prepare(entry.method, entry.settings, declared.task)
-    opened = open_benchmark(declared, open_dataset(declared.dataset, data, declared.subset), seed=seed)
+    opened = open_benchmark(declared, open_release(declared, data), seed=seed)
     kind = opened.dataset.media_kind
     prepared = {entry.name: prepare(entry.method, entry.settings, declared.task, kind) for entry in entries}
     if "test" not in opened.truth or opened.view.test is None:

@@ -2,11 +2,13 @@
 
 `InputError` is for what a person handed over (a file, a table, a release) and ends a command with exit code 1;
 `MisuseError` is for what was asked (an unknown name, a setting that does not exist) and ends it with exit code 2.
+What the system refuses (a full disk, a folder that may not be written) becomes such a sentence as well, by `of_system`.
 Anything else that escapes is a bug of ours and keeps its traceback.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -67,3 +69,31 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(name, names, n=3, cutoff=0.6)
     question = f"Did you mean {' or '.join(near)}? " if near else ""
     return f"{question}Known: {', '.join(names)}."
+
+
+# What was found, what was expected and what to do, by what the system says.
+_SYSTEM = {
+    errno.ENOSPC: ("no room left on the disk", "room for what is written", "Make room, or write to another disk."),
+    errno.EDQUOT: ("no room left in the quota", "room for what is written", "Make room, or write to another disk."),
+    errno.EACCES: ("no permission", "a place that may be read or written", "Change its permissions, or take another."),
+    errno.EPERM: ("no permission", "a place that may be read or written", "Change its permissions, or take another."),
+    errno.EROFS: ("a disk that cannot be written", "a place that can", "Write to another folder."),
+    errno.EISDIR: ("a folder", "a file", "Name a file in it."),
+    errno.ENOTDIR: ("a file", "a folder", "Check the path: one of its folders is a file."),
+    errno.EEXIST: ("a file", "a folder", "Check the path: one of its folders is a file."),
+    errno.ENAMETOOLONG: ("a name that is too long", "one that the disk can hold", "Choose a shorter one."),
+}
+
+
+def of_system(error: OSError) -> InputError | None:
+    """The sentence for what the system refused, or None where that can only be a bug of ours.
+
+    >>> print(of_system(OSError(errno.ENOSPC, "No space left on device", "runs/linear")))
+    runs/linear: found no room left on the disk, expected room for what is written. Make room, or write to another disk.
+    """
+    if error.errno not in _SYSTEM:
+        return None
+    found, expected, hint = _SYSTEM[error.errno]
+    # With two paths it is a rename, and the second is the one that a person asked for.
+    where = error.filename2 or error.filename or "a file"
+    return InputError(where, found=found, expected=expected, hint=hint)

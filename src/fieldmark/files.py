@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -10,7 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fieldmark.errors import MisuseError
+from fieldmark.errors import FieldmarkError, InputError, MisuseError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+# Below this a disk counts as full: what failed to be written did so for want of room.
+FULL_BYTES = 2**16
 
 
 @contextmanager
@@ -20,13 +25,20 @@ def appearing_file(path: Path, *, mode: int | None = None) -> Iterator[Path]:
     Args:
         path: The file.
         mode: Who may read and write it, as for `chmod`; as for any new file if not given.
+
+    Raises:
+        MisuseError: When there is a folder of that name.
     """
+    if path.is_dir():
+        raise MisuseError(f"{path} is a folder. Name a file in it.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+    with _refused_by(path.parent):
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
     os.close(handle)
     partial = Path(name)
     try:
-        yield partial
+        with _told_when_full(path, partial):
+            yield partial
         partial.chmod(0o666 & ~_umask() if mode is None else mode)
         partial.replace(path)
     finally:
@@ -44,9 +56,11 @@ def appearing_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     if occupied and not overwrite:
         raise MisuseError(f"{path} already exists. Choose another folder, or pass --overwrite to replace it.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
+    with _refused_by(path.parent):
+        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
     try:
-        yield partial
+        with _told_when_full(path, partial):
+            yield partial
         partial.chmod(0o777 & ~_umask())
         if path.exists():
             retired = partial.with_suffix(".replaced")
@@ -59,10 +73,97 @@ def appearing_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+@contextmanager
+def only_writer(path: Path) -> Iterator[None]:
+    """Keeps other commands from working on `path` at the same time.
+
+    The system forgets the lock of a process that ends, however it ends. Disks that know no locks are trusted.
+
+    Raises:
+        MisuseError: When another process is at it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.parent / f".{path.name}.lock"
+    with _refused_by(path.parent):
+        handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o666)
+    # A lock without a name was given back between opening and locking; the next command makes one anew.
+    held = _lock(handle) and os.fstat(handle).st_nlink > 0
+    try:
+        if not held:
+            raise MisuseError(f"Another command is writing {path} right now. Wait for it, or choose another folder.")
+        yield
+    finally:
+        if held:
+            lock.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        pass
+    return True
+
+
+def check_name(path: str | Path) -> None:
+    """Refuses the name of a file that is not UTF-8, which no table can hold."""
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+        found, expected = "a name that is not UTF-8", "one that tables can hold"
+        raise InputError(shown, found=found, expected=expected, hint="Rename the file.") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes text in UTF-8."""
+    with appearing_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
 def write_json(path: Path, data: object) -> None:
     """Writes JSON for people and programs: indented, in the order given, with a final newline."""
-    with appearing_file(path) as partial:
-        partial.write_text(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@contextmanager
+def _told_when_full(path: Path, partial: Path) -> Iterator[None]:
+    """Turns whatever is raised for want of room into the error of a full disk, about `path`.
+
+    Libraries that write arrays, tables and sound hide what the system said in errors of their own, or name the
+    temporary file; so the disk itself is asked.
+    """
+    try:
+        yield
+    except FieldmarkError:
+        raise
+    except Exception as error:
+        named = error.filename if isinstance(error, OSError) and error.errno in FULL else None
+        if named and not Path(named).is_relative_to(partial):
+            raise  # another disk is full, such as the one of the cache
+        if named or _is_full(error, path.parent):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+        raise
+
+
+def _is_full(error: Exception, folder: Path) -> bool:
+    said = isinstance(error, OSError) and error.errno in FULL
+    return said or shutil.disk_usage(folder).free < FULL_BYTES
+
+
+@contextmanager
+def _refused_by(folder: Path) -> Iterator[None]:
+    """Lets the system's refusal to write into a folder name the folder, not the temporary name in it."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(folder)
+        raise
 
 
 def _umask() -> int:

@@ -18,10 +18,11 @@ While a network is trained its checkpoints lie in `OUT.training`; the same comma
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,11 +31,10 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
-from fieldmark.datasets import open_dataset
-from fieldmark.datasets.base import MediaKind
-from fieldmark.errors import MisuseError
+from fieldmark.datasets.base import Dataset, MediaKind
+from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.features.settings import FeatureSettings, defaults_for
-from fieldmark.files import appearing_folder
+from fieldmark.files import appearing_folder, only_writer
 from fieldmark.lineage import Lineage, lineage_of
 from fieldmark.methods import METHODS, Fitted, Method
 from fieldmark.methods.base import OpenMethod, truth_of
@@ -46,7 +46,7 @@ from fieldmark.settings import configure
 from fieldmark.steps import Step, make_step, step_to_data
 from fieldmark.steps.base import Asked, OpenStep, fit_step
 from fieldmark.unknowns import UnknownTable, unknown_table
-from fieldmark.views import Opened, View, open_benchmark
+from fieldmark.views import PARTS, Opened, View, open_benchmark, open_release
 
 DEFAULT_STEPS = ("temperature",)
 OPEN_SET_STEPS = ("temperature", "max-softmax")
@@ -111,10 +111,11 @@ def fit(
     planned = _configure(method, settings or {}, "photo", seed)[0]
     _check_allowed(method, planned, declared.task)
     unfitted = _steps(planned, declared.task, steps)
-    with appearing_folder(Path(out), overwrite=overwrite) as folder:
+    with _held(Path(out)), appearing_folder(Path(out), overwrite=overwrite) as folder:
         with _timed(seconds, "open"):
-            opened = open_benchmark(declared, open_dataset(declared.dataset, data, declared.subset), seed=seed)
+            opened = open_benchmark(declared, open_release(declared, data), seed=seed)
         configured, features = _configure(method, settings or {}, opened.dataset.media_kind, seed)
+        _check_media(method, configured, opened.dataset)
         if hasattr(configured, "check"):  # what can be refused before features are computed
             configured.check(opened.view)
         source = FeatureSource(features, store) if features else None
@@ -169,12 +170,10 @@ def predict(
     """
     loaded = model if isinstance(model, Model) else load_model(model)
     declared = BENCHMARKS[benchmark or loaded.trained["benchmark"]]
-    opened = open_benchmark(
-        declared, open_dataset(declared.dataset, data, declared.subset), seed=loaded.trained["seed"]
-    )
+    opened = open_benchmark(declared, open_release(declared, data), seed=loaded.trained["seed"])
     part = {"train": opened.view.train, "val": opened.view.val, "test": opened.view.test}.get(split)
     if part is None:
-        raise MisuseError(f"{data} has no part called {split!r} that could be predicted (train, val, test).")
+        raise MisuseError(f"{data} has no part called {split!r} to predict. {did_you_mean(split, PARTS)}")
     predictions = loaded.predict(replace(part, truth=None))
     if out is not None:
         declared.task.run.write(out, predictions)
@@ -222,6 +221,16 @@ def _check_allowed(name: str, method: Method, task: Task) -> None:
     if method.sees not in task.sees:
         allowed = " or ".join(task.sees)
         raise MisuseError(f"The method {name!r} is shown {method.sees} at prediction time; the task allows {allowed}.")
+
+
+def _check_media(name: str, method: Method, dataset: Dataset) -> None:
+    """Refuses a network for photos on recordings, and the other way around; features are looked at by their source."""
+    reads = {"pixels": "photo", "audio": "recording"}
+    wanted = {reads[need] for need in method.needs if need in reads}
+    if wanted and dataset.media_kind not in wanted:
+        raise MisuseError(
+            f"The method {name!r} reads {wanted.pop()}s; {dataset.release.root} holds {dataset.media_kind}s."
+        )
 
 
 def _default_steps(task: Task) -> tuple[str, ...]:
@@ -345,6 +354,11 @@ def _write(
     scorecards["val"].write(folder / "scorecard-val.json")
     model.save(folder / MODEL_FOLDER)
     run.write(folder)
+
+
+def _held(out: Path) -> AbstractContextManager[None]:
+    """Keeps other commands off the folder and its checkpoints; of the processes of one training the first does so."""
+    return only_writer(out) if os.environ.get("LOCAL_RANK", "0") == "0" else nullcontext()
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from fieldmark.features.embeddings import quantized
 from fieldmark.features.photos import views_of
 from fieldmark.features.settings import EMBEDDERS, FINE_TUNED, FeatureSettings, names_folder
 from fieldmark.features.store import FeatureStore, default_store
-from fieldmark.files import write_json
+from fieldmark.files import check_name, write_json
 from fieldmark.hub import HUB_PREFIX
 from fieldmark.labels import Labels
 from fieldmark.methods import METHODS, Fitted
@@ -206,6 +206,8 @@ class Model:
     def predict_photos(self, photos: Sequence[Path]) -> Predictions:
         """Predictions for photo files; the id of each is its path."""
         ids = [str(photo) for photo in photos]
+        for name in ids:
+            check_name(name)
         items = ITEMS.check(
             pl.DataFrame({"item_id": ids, "observation_id": ids}).with_columns(media_ids=pl.concat_list("item_id")),
             "photos",
@@ -259,6 +261,8 @@ class Model:
             f"`{made['benchmark']}` (version {made['version']}, seed {made['seed']}).{world}",
             "",
             "```python",
+            "from pathlib import Path",
+            "",
             "import fieldmark",
             "",
             'model = fieldmark.load_model("this folder")',
@@ -271,9 +275,9 @@ class Model:
             f"- Steps after the network: {', '.join(step.name for step in self.steps) or 'none'}.",
             *(f"- {remark}" for remark in self.fitted.remarks),
             "",
-            *([""] if not scores else ["| metric | score |", "|---|---|"]),
+            *(["| metric | score |", "|---|---|"] if scores else []),
             *(f"| {name} | {value} |" for name, value in (scores or {}).items()),
-            "",
+            *([""] if scores else []),
             "It tells these labels apart and knows no others. **Never eat a mushroom because a model named it.**",
             "",
             "## Settings",

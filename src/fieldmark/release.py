@@ -11,6 +11,7 @@ from typing import IO, Any, cast
 from fsspec.core import url_to_fs
 
 from fieldmark.errors import InputError
+from fieldmark.files import check_name
 
 WORLD_FILE = "WORLD.json"
 
@@ -68,7 +69,13 @@ class Release:
     @cached_property
     def world(self) -> dict[str, Any] | None:
         """The mark of a simulated release, or None for a real one."""
-        return cast(dict[str, Any], json.loads(self.read(WORLD_FILE))) if self.exists(WORLD_FILE) else None
+        if not self.exists(WORLD_FILE):
+            return None
+        try:
+            return dict(json.loads(self.read(WORLD_FILE)))
+        except (ValueError, TypeError) as error:
+            found, hint = "no JSON object", "Make the world anew, or remove the file if the release is real."
+            raise InputError(self.where(WORLD_FILE), found=found, expected="the mark of a world", hint=hint) from error
 
     def _names(self, path: str, kind: str) -> Iterator[str]:
         folder = f"{self._base}/{path}".rstrip("/")
@@ -76,6 +83,7 @@ class Release:
             name = entry["name"].rstrip("/").rpartition("/")[2]
             followed = "directory" if entry["type"] == "directory" or self._is_linked_folder(entry) else "file"
             if followed == kind and not name.startswith("."):
+                check_name(entry["name"])
                 yield name
 
     def _is_linked_folder(self, entry: dict[str, Any]) -> bool:

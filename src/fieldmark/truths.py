@@ -10,7 +10,6 @@ import polars as pl
 from fieldmark.answers import UNKNOWN_NAME
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
-from fieldmark.datasets import open_dataset
 from fieldmark.datasets.annotations import TRUTH_LINE, UNKNOWN_BIRD, event_interval, ground_truth_lines
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.files import appearing_folder
@@ -19,7 +18,7 @@ from fieldmark.labels import Labels
 from fieldmark.runs.segments import segment_name
 from fieldmark.tables import parse_column, read_csv
 from fieldmark.timecodes import clock
-from fieldmark.views import Truth, open_benchmark
+from fieldmark.views import Truth, open_benchmark, open_release
 
 SEGMENT_S = 5
 
@@ -35,7 +34,15 @@ def given_truth(task: Task, truth: Any, classes: Any, media: Any = None) -> tupl
     """
     if task.item == "segment":
         return _soundscapes(task, truth, classes, media)
+    if media is not None:
+        raise MisuseError("Only soundscapes come with a table of recordings: leave --media out.")
     rows, where = _frame(truth, "truth", ("id", "label"))
+    if rows.is_empty():
+        raise InputError(where, found="a header and no row", expected="a row for each item that is asked about")
+    for name in ("id", "label"):
+        without = rows[name].is_null().arg_true()
+        if len(without):
+            raise InputError(where, line=int(without[0]) + 2, found=f"no {name}", expected="one in each row")
     twice = rows["id"].is_duplicated().arg_true()
     if len(twice) > 1:
         line = int(twice[1]) + 2
@@ -76,10 +83,8 @@ def write_truth(
         InputError: When the release does not hold the labels of that part.
     """
     benchmark = BENCHMARKS[name]
-    opened = open_benchmark(benchmark, open_dataset(benchmark.dataset, data, benchmark.subset), seed=seed)
-    if split not in opened.truth:
-        raise InputError(data, found=f"no labels for {split}", expected="a release that holds them")
-    known = opened.truth[split]
+    opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed)
+    known = opened.truth_of(split)
     with appearing_folder(out, overwrite=overwrite) as folder:
         if benchmark.task.item == "segment":
             _write_soundscapes(folder, known, opened.items[split])
@@ -140,6 +145,9 @@ def _soundscapes(task: Task, truth: Any, classes: Any, media: Any) -> tuple[Trut
         sites += [place] * len(starts)
     events, where = _events(truth)
     rows = _marked(events, where, set(items))
+    if rows.is_empty():
+        expected = "at least one, since silence alone cannot be scored"
+        raise InputError(where, found="no event with a name", expected=expected)
     labels, table = _classes(classes, rows["label"], where)
     return Truth(rows, tuple(items), tuple(units), pl.DataFrame({"site": sites})), labels, table
 

@@ -12,9 +12,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import COLUMNS_OF_INPUT, Benchmark, Task
-from fieldmark.datasets import Dataset
+from fieldmark.datasets import DATASETS, Dataset, open_dataset
 from fieldmark.datasets.base import MediaKind
-from fieldmark.errors import InputError
+from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.items import Laid, Marks, lay_out
 from fieldmark.labels import UNKNOWN_NAME, Labels
 from fieldmark.splits import Cut, cut
@@ -22,6 +22,7 @@ from fieldmark.tables import TRUTH
 from fieldmark.taxonomy import Taxonomy
 
 SEEN_IN_VAL, NEW_IN_TEST = "also in val", "not in val"
+PARTS = ("train", "val", "test")
 # Columns of an item that describe the question itself and never the answer.
 ALWAYS_VISIBLE = ("item_id", "observation_id", "media_ids", "start_s", "end_s", "domain")
 
@@ -142,6 +143,35 @@ class Opened:
     truth: dict[str, Truth]
     items: dict[str, pl.DataFrame]
     val_is_drawn: bool
+
+    def truth_of(self, split: str) -> Truth:
+        """The truth of one part.
+
+        Raises:
+            MisuseError: When there is no such part.
+            InputError: When the release does not hold its labels.
+        """
+        if split not in PARTS:
+            raise MisuseError(f"There is no part called {split!r}. {did_you_mean(split, PARTS)}")
+        if split not in self.truth:
+            hint = f"It has those of {' and '.join(self.truth)}."
+            found, root = f"no labels for {split}", self.dataset.release.root
+            raise InputError(root, found=found, expected="a release that holds them", hint=hint)
+        return self.truth[split]
+
+
+def open_release(benchmark: Benchmark, root: str | Path) -> Dataset:
+    """Opens the release that a benchmark is about.
+
+    Raises:
+        MisuseError: For a benchmark whose release is not read here.
+    """
+    if benchmark.dataset not in DATASETS:
+        raise MisuseError(
+            f"The release of {benchmark.name} cannot be opened (those of {', '.join(sorted(DATASETS))} can). "
+            f"Its runs are scored against small tables: fieldmark score {benchmark.name} RUN --truth truth.csv."
+        )
+    return open_dataset(benchmark.dataset, root, benchmark.subset)
 
 
 def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> Opened:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fieldmark.version import __version__
+
 VERBS = (
     *(
         "list",
@@ -41,6 +43,11 @@ def assert_refused(done: subprocess.CompletedProcess[str], sentence: str, code: 
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("fieldmark: ") and sentence in last
     assert "Traceback" not in done.stderr
+
+
+def test_python_m_fieldmark_is_the_command_line():
+    done = subprocess.run([sys.executable, "-m", "fieldmark", "--version"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.strip() == __version__
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -70,14 +70,35 @@ def test_a_photo_is_answered_with_names_and_probabilities(make_release, tmp_path
     assert answer.names[0].probability >= answer.names[1].probability
     everything = fieldmark.identify(photo, run, top=10).names
     assert sum(name.probability for name in everything) == pytest.approx(1, abs=1e-4)
+    assert answer.remarks == (
+        "The model knows 3 names and gives one of them to whatever it is shown, however strange; "
+        "a high probability does not mean that it is one of them.",
+    )
     verb._print_photo(answer)
-    assert f"{answer.names[0].shown} " in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"{answer.names[0].shown} " in printed and "species" not in printed.splitlines()[0]
     with pytest.raises(MisuseError, match="was fitted to photos"):
         wav = tmp_path / "a.wav"
         wav.write_bytes(encoded(tone(1, 8000), 8000))
         fieldmark.identify(wav, run)
     with pytest.raises(MisuseError, match="BirdNET hears recordings"):
         fieldmark.identify(photo, "birdnet")
+
+
+def test_a_poisonous_name_is_marked_and_the_model_is_not_to_be_eaten_by(make_release, tmp_path, capsys):
+    root = make_release()
+    (root / "taxa.csv").write_text("label,poisonous\nAlba alba,true\nAlba nigra,true\nRubra vera,true\n")
+    run = fieldmark.fit("folder", root, "frequent", tmp_path / "run").folder
+    answer = fieldmark.identify(next((root / "test" / "Rubra vera").iterdir()), run)
+    assert answer.remarks[-1].startswith("Never eat anything because a model named it")
+    verb._print_photo(answer)
+    assert capsys.readouterr().out.count("poisonous") == 3
+
+
+def test_json_and_a_file_may_be_wanted_at_once(sound_run, concert, tmp_path, capsys):
+    out = tmp_path / "heard.csv"
+    verb.identify(concert, str(sound_run), form=verb.Form.CSV, out=out, as_json=True)
+    assert json.loads(capsys.readouterr().out)["kind"] == "recording" and out.read_text().startswith("start_s,")
 
 
 @pytest.mark.parametrize(

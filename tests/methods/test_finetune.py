@@ -64,10 +64,21 @@ def test_the_same_command_goes_on_after_the_training_was_done(make_release, tmp_
     with pytest.raises(InputError):
         fit(root, tmp_path / "run")
     assert (tmp_path / "run.training" / "last.pt").exists()  # what was trained is not lost
-    with pytest.raises(MisuseError, match="unfinished training with another epochs"):
+    with pytest.raises(MisuseError, match="unfinished training: epochs was 2 and is now 3"):
         fit(root, tmp_path / "run", epochs=3)
     broken.write_bytes(whole)
     assert fit(root, tmp_path / "run").scorecard.split == "test"
+
+
+def test_recordings_are_not_taken_for_photos(make_release, tmp_path):
+    with pytest.raises(MisuseError, match=r"'cnn' reads recordings; .*photos holds photos"):
+        fieldmark.fit("folder", make_release(), "cnn", tmp_path / "run")
+    sound = tmp_path / "sound" / "Alba" / "a.wav"
+    sound.parent.mkdir(parents=True)
+    for number in range(8):
+        sound.with_name(f"{number}.wav").write_bytes(b"")
+    with pytest.raises(MisuseError, match=r"'finetune' reads photos; .*sound holds recordings"):
+        fit(tmp_path / "sound", tmp_path / "run")
 
 
 def test_settings_beside_a_recipe_win_and_unknown_ones_are_refused(make_release, tmp_path):

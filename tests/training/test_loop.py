@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from fieldmark.errors import MisuseError
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.training.checkpoints import _changes
 from fieldmark.training.logs import Log
 from tests.training.examples import HOW, plain, train_stripes
 
@@ -75,8 +76,26 @@ def test_an_interrupted_training_is_saved_and_goes_on(tmp_path):
 
 def test_another_training_in_the_folder_is_not_overwritten(tmp_path):
     train_stripes(tmp_path)
-    with pytest.raises(MisuseError, match=r"another lr.*remove the folder"):
+    with pytest.raises(MisuseError) as refused:
         train_stripes(tmp_path, replace(HOW, lr=0.1))
+    assert str(refused.value) == (
+        f"{tmp_path} holds an unfinished training: lr was {HOW.lr} and is now 0.1. "
+        f"Repeat that command to finish it, or remove {tmp_path} to start anew."
+    )
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    train_stripes(tmp_path)
+    for damage in (b"", b"not a checkpoint", (tmp_path / "last.pt").read_bytes()[:400]):
+        (tmp_path / "last.pt").write_bytes(damage)
+        with pytest.raises(InputError, match=r"last\.pt: found a damaged checkpoint.*Remove .* to start anew"):
+            train_stripes(tmp_path)
+
+
+def test_other_examples_and_unknown_settings_are_told_apart():
+    was, now = {"lr": 1, "train labels": 5, "old": 1}, {"lr": 1, "train labels": 6, "new": 2}
+    changes = ["its train labels were others", "it did not know the setting new", "it knew the setting old"]
+    assert _changes(was, now) == changes
 
 
 def test_a_finished_training_is_not_done_again(tmp_path):

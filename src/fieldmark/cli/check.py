@@ -31,9 +31,13 @@ def check(
     """
     from fieldmark.cli.printing import print_json
     from fieldmark.datasets.checking import CHECKS
+    from fieldmark.errors import InputError
     from fieldmark.release import Release
 
     report = CHECKS[name](Release(root), photos=photos, near_duplicates=near_duplicates)
+    if not any(number for part in report.counts for number in asdict(part.found).values()):
+        hint = "Is the path right, and the release of this dataset?"
+        raise InputError(root, found=f"no part of {name}", expected="the root of a release", hint=hint)
     if as_json:
         print_json(report.to_json())
     else:

@@ -25,12 +25,13 @@ def compare(
     """Compare runs pairwise on the same units: differences with intervals, ranks, groups that cannot be told apart."""
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.comparing import compare as compare_runs
+    from fieldmark.files import write_text
 
     compared = compare_runs(runs, metric=metric)
     if markdown is not None:
-        markdown.write_text(compared.to_markdown(), encoding="utf-8")
+        write_text(markdown, compared.to_markdown())
     if latex is not None:
-        latex.write_text(compared.to_latex(), encoding="utf-8")
+        write_text(latex, compared.to_latex())
     if plot is not None:
         compared.plot(plot)
     if as_json:

@@ -14,7 +14,7 @@ def add_to(app: typer.Typer) -> None:
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for the world, the runs and the report.")] = Path("demo"),
-    seed: Annotated[int, typer.Option(help="The seed of the world.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the world.")] = 0,
 ) -> None:
     """Make a tiny world, fit baselines to it, score them, and write a report."""
     from fieldmark.cli.printing import print_scorecards

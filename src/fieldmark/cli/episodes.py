@@ -30,10 +30,11 @@ def episodes(
     ] = None,
     steps: Annotated[list[str] | None, typer.Option("--step", help="A step after every method, in order.")] = None,
     metric: Annotated[str | None, typer.Option(help="Which score to show; the primary one if not given.")] = None,
-    seed: Annotated[int, typer.Option(help="The seed of the draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the draws.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Fit methods to a few photos per class, drawn by observation again and again: means, intervals and a plot."""
+    from fieldmark.benchmarks import BENCHMARKS
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.episodes import PLOT_FILE, Entry, plot_shots, run_episodes
     from fieldmark.errors import MisuseError, did_you_mean
@@ -43,6 +44,9 @@ def episodes(
         numbers = [int(number) for number in shots.split(",")]
     except ValueError as error:
         raise MisuseError(f"--shots {shots}: expected numbers separated by commas, like 1,2,4,8.") from error
+    known = [each.name for each in BENCHMARKS[benchmark].task.metrics]
+    if metric is not None and metric not in known:  # before hours are spent
+        raise MisuseError(f"There is no score called {metric!r} here. {did_you_mean(metric, known)}")
     folder = out or Path("runs", f"{benchmark.replace('/', '-')}-episodes")
     common = parse_pairs(settings or [])
     entries = [Entry.parse(text, common, steps or ()) for text in method]

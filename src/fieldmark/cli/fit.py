@@ -36,7 +36,7 @@ def fit(
             help="What besides the release was used; pre-trained weights declare themselves.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The seed of parts that are drawn, where the release has none.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, where the release has none.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:

@@ -22,7 +22,9 @@ def add_to(app: typer.Typer) -> None:
 
 def get(
     name: Annotated[str, typer.Argument(help="The release: fungitastic, fgvcx-fungi-2018, semi-inat-2021, ...")],
-    root: Annotated[Path, typer.Argument(help="The folder that the release lies in, or is to lie in.")],
+    root: Annotated[
+        Path | None, typer.Argument(help="The folder that the release lies in, or is to lie in; not needed to --list.")
+    ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(metavar="TAG", help="A part (`--list` shows the tags); with commas: all of them at once; or all."),
@@ -39,19 +41,23 @@ def get(
 ) -> None:
     """Fetch a release: what is missing is found or downloaded, verified and unpacked."""
     from fieldmark.cli.printing import print_json
+    from fieldmark.errors import MisuseError
     from fieldmark.getting.fetch import get as get_release
     from fieldmark.getting.fetch import list_files, manifest_of
 
     manifest = manifest_of(name)
+    if root is None and not list_only:
+        raise MisuseError(f"A release needs a place: fieldmark get {name} ROOT, or --list to see what there is.")
     # The terms come first, and on standard error, so that --json stays one document.
     print(f"{manifest.name}: {manifest.homepage}\nlicense: {manifest.license}", file=sys.stderr)
     if list_only:
-        files = list_files(manifest, root, choose=only or ("all",), found=found or ())
+        files = list_files(manifest, root or Path(name), choose=only or ("all",), found=found or ())
         if as_json:
             print_json([asdict(file) for file in files])
         else:
             _print_listing(files)
         return
+    assert root is not None  # refused above
     report = get_release(
         manifest, root, choose=only or (), mirrors=mirror or (), found=found or (), keep_archives=keep_archives
     )

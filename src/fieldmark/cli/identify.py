@@ -52,8 +52,9 @@ def identify(
     """Say what a photo shows, or who is heard in a recording and when."""
     from fieldmark.cli.printing import print_json
     from fieldmark.errors import MisuseError
-    from fieldmark.identification import Context, PhotoAnswer
+    from fieldmark.identification import Context, PhotoAnswer, Timeline
     from fieldmark.identification import identify as ask
+    from fieldmark.models import PHOTO_SUFFIXES
 
     if (lat is None) != (lon is None):
         raise MisuseError("--lat and --lon go together.")
@@ -61,10 +62,14 @@ def identify(
         raise MisuseError("A Raven table is written to a file: add --out NAME.selections.txt.")
     if out is not None and form is Form.TABLE:
         raise MisuseError("--out needs --format csv, raven or audacity.")
+    if (out is not None or form is not Form.TABLE) and file.suffix.lower() in PHOTO_SUFFIXES:
+        raise MisuseError("--format and --out are for the timeline of a recording; a photo's answer comes with --json.")
     context = Context(lat, lon, None if date is None else date.date(), site)
     answer = ask(file, model, top=top, at_least=at_least, context=context)
     if as_json:
         print_json(answer.to_json())
+        if out is not None and isinstance(answer, Timeline):
+            _write(answer, form, out, each_window)
     elif isinstance(answer, PhotoAnswer):
         _print_photo(answer)
     else:
@@ -74,11 +79,14 @@ def identify(
 def _print_photo(answer: PhotoAnswer) -> None:
     from fieldmark.cli.printing import print_table
 
-    rows = [
-        [name.shown, name.species or "", f"{100 * name.probability:.0f} %", "poisonous" if name.poisonous else ""]
-        for name in answer.names
-    ]
-    print_table(["name", "species", "probability", ""], rows)
+    names = answer.names
+    columns = {"name": [name.shown for name in names]}
+    if any(name.species not in (None, name.shown) for name in names):
+        columns["species"] = [name.species or "" for name in names]
+    columns["probability"] = [f"{100 * name.probability:.0f} %" for name in names]
+    if any(name.poisonous for name in names):
+        columns[""] = ["poisonous" if name.poisonous else "" for name in names]
+    print_table(list(columns), list(zip(*columns.values(), strict=True)))
     if answer.unknown is not None:
         print(f"strangeness {answer.unknown:.2f}: how much it looks like none of what the model knows")
     _print_notes(answer.remarks, answer.simulated)
@@ -86,13 +94,12 @@ def _print_photo(answer: PhotoAnswer) -> None:
 
 def _print_timeline(answer: Timeline, form: Form, out: Path | None, each_window: bool) -> None:
     from fieldmark.cli.printing import print_table
-    from fieldmark.identification.writing import as_audacity, as_csv, write_timeline
+    from fieldmark.identification.writing import as_audacity, as_csv
     from fieldmark.timecodes import clock
 
     found = answer.windows if each_window else answer.detections
     if out is not None:
-        write_timeline(out, answer.file, found, form.value)
-        print(f"{len(found)} detections in {out}")
+        print(f"{_write(answer, form, out, each_window)} detections in {out}")
     elif form is not Form.TABLE:
         print(as_csv(found) if form is Form.CSV else as_audacity(found), end="")
         _print_notes(answer.remarks, answer.simulated, sys.stderr)  # a program reads standard output
@@ -111,8 +118,18 @@ def _print_timeline(answer: Timeline, form: Form, out: Path | None, each_window:
         if rows:
             print_table(["name", "species", "score", "from", "to"], rows)
         else:
-            print(f"No voice scores {answer.at_least:g} or more in {answer.seconds:.1f} s.")
+            length = f"{answer.seconds:.1f} s" if answer.seconds >= 0.1 else "less than 0.1 s"
+            print(f"No voice scores {answer.at_least:g} or more in {length}.")
     _print_notes(answer.remarks, answer.simulated)
+
+
+def _write(answer: Timeline, form: Form, out: Path, each_window: bool) -> int:
+    """Writes the timeline and returns how many detections it has."""
+    from fieldmark.identification.writing import write_timeline
+
+    found = answer.windows if each_window else answer.detections
+    write_timeline(out, answer.file, found, form.value)
+    return len(found)
 
 
 def _print_notes(remarks: tuple[str, ...], simulated: bool, file: TextIO | None = None) -> None:

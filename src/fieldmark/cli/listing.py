@@ -21,22 +21,47 @@ class Kind(StrEnum):
     TABLES = "tables"
 
 
+# Names stay whole, so that they can be copied.
+UNBROKEN: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+
+
 def add_to(app: typer.Typer) -> None:
     app.command("list", epilog="Example: `fieldmark list methods`")(list_kind)
 
 
 def list_kind(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    kind: Annotated[
+        str | None, typer.Argument(help=f"What to list: {', '.join(Kind)}. If not given: the names of all of them.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List benchmarks, datasets, worlds, methods, steps, backbones, metrics or tables of papers."""
     from fieldmark.cli.printing import print_json, print_table
+    from fieldmark.errors import MisuseError, did_you_mean
 
-    entries = _entries(kind)
+    if kind is None:
+        everything = {each.value: _entries(each) for each in Kind}
+        if as_json:
+            print_json(everything)
+        else:
+            _print_names(everything)
+        return
+    if kind not in list(Kind):
+        raise MisuseError(f"There is nothing called {kind!r} to list. {did_you_mean(kind, Kind)}")
+    entries = _entries(Kind(kind))
     if as_json:
         print_json(entries)
     else:
-        print_table([kind.value, "about"], [[name, about] for name, about in entries.items()], numbers=False)
+        print_table([kind, "about"], [[name, about] for name, about in entries.items()], numbers=False)
+
+
+def _print_names(everything: dict[str, dict[str, str]]) -> None:
+    import textwrap
+
+    for kind, entries in everything.items():
+        print(f"{kind}:")
+        print(textwrap.fill(", ".join(entries), 100, initial_indent="  ", subsequent_indent="  ", **UNBROKEN))
+    print("with a line about each: fieldmark list KIND")
 
 
 def _entries(kind: Kind) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -30,8 +30,14 @@ from fieldmark.cli import (
     worker,
     world,
 )
-from fieldmark.errors import FieldmarkError
+from fieldmark.errors import FieldmarkError, of_system
 from fieldmark.version import __version__
+
+INTERRUPTED = 130
+INTERRUPTED_SENTENCE = (
+    "fieldmark: interrupted. Nothing half-written is left; the same command goes on from checkpoints, features and "
+    "downloads where there are some, and begins anew elsewhere."
+)
 
 app = typer.Typer(
     name="fieldmark",
@@ -83,12 +89,22 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command line. Exit code 0: done; 1: the input is at fault; 2: misuse."""
+    """Runs the command line. Exit code 0: done; 1: the input is at fault; 2: misuse; 130: interrupted."""
     try:
         app()
     except FieldmarkError as error:
-        print(f"fieldmark: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("fieldmark: interrupted; the same command goes on from what was stored.", file=sys.stderr)
-        sys.exit(130)
+        _refuse(error)
+    except OSError as error:
+        refused = of_system(error)
+        if refused is None:
+            raise
+        _refuse(refused)
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:  # typer turns an interrupt into this, without a word
+            print(INTERRUPTED_SENTENCE, file=sys.stderr)
+        raise
+
+
+def _refuse(error: FieldmarkError) -> NoReturn:
+    print(f"fieldmark: {error}", file=sys.stderr)
+    sys.exit(error.exit_code)

@@ -70,6 +70,12 @@ def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
         f"{unit} on {first.split}: {first.items} items, {first.units} independent units, "
         f"{first.classes} classes{simulated}"
     )
+    tied = [name for name, card in scorecards.items() if card.rests_on_ties]
+    if tied:
+        print(
+            f"note: {' and '.join(tied)} gives many segments the same score, and cmap puts the right ones first among "
+            "equals: compare cmap_expected"
+        )
 
 
 def _marked(name: str, card: Scorecard) -> str:

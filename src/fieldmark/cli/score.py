@@ -28,7 +28,9 @@ def score(
         Path | None, typer.Option(help="With --truth of soundscapes: the recordings as CSV: MediaId,seconds,site.")
     ] = None,
     split: Annotated[str, typer.Option(help="With --data: the part that is scored.")] = "test",
-    seed: Annotated[int | None, typer.Option(help="With --data: the seed of drawn parts, if not the run's.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="With --data: the seed of drawn parts, if not the run's.")
+    ] = None,
     receipt: Annotated[
         Path | None,
         typer.Option("--verify", help="A score receipt to compute again; RUN and the truth, or the files beside it."),

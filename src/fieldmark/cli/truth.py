@@ -17,7 +17,7 @@ def truth(
     data: Annotated[Path, typer.Option(help="The root of the release.")],
     out: Annotated[Path, typer.Option(help="The folder for truth.csv and classes.csv.")],
     split: Annotated[str, typer.Option(help="The part whose truth is written.")] = "test",
-    seed: Annotated[int, typer.Option(help="The seed of parts that are drawn, where the release has none.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, where the release has none.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
 ) -> None:
     """Write truth.csv and classes.csv, with which `fieldmark score --truth` needs no release."""

@@ -31,7 +31,7 @@ def world(
         str | None,
         typer.Option(help="Which edition of the release, where there are several (fungitastic: 2024, 2025)."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same world.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same world.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fieldmark.datasets.base import Dataset, DatasetOpener
+from fieldmark.errors import InputError
 from fieldmark.registry import Registry
 from fieldmark.release import Release
 
@@ -20,8 +21,17 @@ DATASETS: Registry[DatasetOpener] = Registry(
 
 
 def open_dataset(name: str, root: str | Path, subset: str = "all") -> Dataset:
-    """Opens a release (or a world in its layout) by the name of its dataset."""
-    return DATASETS[name](Release(root), subset)
+    """Opens a release (or a world in its layout) by the name of its dataset.
+
+    Raises:
+        InputError: When there is no such release, or a world in the layout of another dataset.
+    """
+    opener, release = DATASETS[name], Release(root)
+    made_as = (release.world or {}).get("dataset", name)
+    if made_as != name:
+        hint = f"Ask about {made_as}, or make another: fieldmark world {name} OUT."
+        raise InputError(root, found=f"a world of {made_as}", expected=f"one of {name}", hint=hint)
+    return opener(release, subset)
 
 
 __all__ = ["DATASETS", "Dataset", "open_dataset"]

@@ -80,6 +80,10 @@ CHECKS: Registry[Checker] = Registry(
             "fieldmark.datasets.fgvcx_fungi_check:check_fgvcx_fungi",
             "FGVCx Fungi 2018: counts of the draft and of the final release, ids, files",
         ),
+        "folder": (
+            "fieldmark.datasets.folder_check:check_folder",
+            "your own photos or recordings: classes and files",
+        ),
         "birdclef-2020": ("fieldmark.datasets.birdclef_check:check_birdclef", "BirdCLEF 2020: counts, labels, leaks"),
         "fungitastic": ("fieldmark.datasets.fungitastic_check:check_fungitastic", "FungiTastic: counts, files, leaks"),
     },

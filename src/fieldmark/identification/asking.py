@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from fieldmark.audio.cutting import all_windows, fill
 from fieldmark.audio.reading import SOUND_SUFFIXES, Recording, Samples, SoundError
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.files import check_name
 from fieldmark.identification.answers import Context, Detection, Identified, Name, PhotoAnswer, Timeline
 from fieldmark.models import PHOTO_SUFFIXES, Model, load_model
 from fieldmark.progress import progress
@@ -55,7 +57,7 @@ def identify(
         if kind != "recording":
             raise MisuseError(f"BirdNET hears recordings; {path} is a photo.")
         return _ask_birdnet(path, at_least, context)
-    loaded = model if isinstance(model, Model) else load_model(str(model))
+    loaded = model if isinstance(model, Model) else _load(str(model))
     hears = "recording" if _hears(loaded) else "photo"
     if kind != hears:
         raise MisuseError(f"The model {loaded.name!r} was fitted to {hears}s; {path} is a {kind}.")
@@ -64,16 +66,28 @@ def identify(
     return _ask_about_recording(loaded, path, at_least, context)
 
 
+def _load(model: str) -> Model:
+    if not Path(model).exists() and get_close_matches(model.lower(), [BIRDNET]):
+        raise InputError(model, found="no such folder", expected="a model", hint=f"Did you mean {BIRDNET}?")
+    return load_model(model)
+
+
 def _kind(path: Path) -> str:
+    expected = "a photo or a recording"
+    if path.is_dir():
+        hint = "For a folder of photos: fieldmark predict MODEL FOLDER."
+        raise InputError(path, found="a folder", expected=expected, hint=hint)
     if not path.is_file():
-        raise InputError(path, found="no such file", expected="a photo or a recording")
+        raise InputError(path, found="no such file", expected=expected, hint="Check the path.")
+    check_name(path)
     suffix = path.suffix.lower()
     if suffix in PHOTO_SUFFIXES:
         return "photo"
     if suffix in SOUND_SUFFIXES:
         return "recording"
     known = ", ".join((*PHOTO_SUFFIXES, *SOUND_SUFFIXES))
-    raise InputError(path, found=f"a file ending in {suffix or 'nothing'}", expected=f"one of {known}")
+    hint = "Save it as JPEG, or as WAV if it is sound."
+    raise InputError(path, found=f"a file ending in {suffix or 'nothing'}", expected=f"one of {known}", hint=hint)
 
 
 def _hears(model: Model) -> bool:
@@ -92,7 +106,7 @@ def _ask_about_photo(model: Model, path: Path, top: int) -> PhotoAnswer:
         for code, taxon in ((code, taxa[code]) for code in best if code >= 0)
     )
     unknown = None if predictions.unknown is None else float(predictions.unknown[0])
-    return PhotoAnswer(path, names, unknown, model.simulated, _remarks(model))
+    return PhotoAnswer(path, names, unknown, model.simulated, (*_remarks(model), *_cautions(model, unknown)))
 
 
 def _ask_about_recording(model: Model, path: Path, at_least: float, context: Context) -> Timeline:
@@ -212,6 +226,17 @@ def _taxa(model: Model) -> list[_Taxon]:
         _Taxon(label, row.get("species"), row.get("common_name"), row.get("poisonous"))
         for label, row in zip(model.labels.names, rows, strict=True)
     ]
+
+
+def _cautions(model: Model, unknown: float | None) -> Iterator[str]:
+    """What a person in the field should know before acting on an answer."""
+    if unknown is None:
+        yield (
+            f"The model knows {len(model.labels):,} names and gives one of them to whatever it is shown, "
+            "however strange; a high probability does not mean that it is one of them."
+        )
+    if any(taxon.poisonous for taxon in _taxa(model)):
+        yield "Never eat anything because a model named it: a name without a mark is no promise."
 
 
 def _remarks(model: Model) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from fieldmark.benchmarks import BENCHMARKS
-from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.labels import UNKNOWN_NAME
 from fieldmark.release import Release
@@ -17,7 +16,7 @@ from fieldmark.reports.thumbnails import Thumbnails
 from fieldmark.runs.predictions import Predictions, read_predictions
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import SCORECARD_FILE, Scorecard
-from fieldmark.views import Opened, Truth, open_benchmark
+from fieldmark.views import Opened, Truth, open_benchmark, open_release
 
 
 def load_context(folders: Sequence[str | Path], *, data: str | Path | None = None) -> Context:
@@ -87,7 +86,7 @@ def _open(run: Run, data: str | Path | None) -> Opened:
     except InputError as error:
         hint = "If the folder moved, pass its new place with --data." if data is None else "Check --data."
         raise InputError(root, found=error.found, expected="the release that the run was made on", hint=hint) from error
-    dataset = open_dataset(benchmark.dataset, root, benchmark.subset)
+    dataset = open_release(benchmark, root)
     if dataset.digest != run.data_digest:
         raise InputError(
             root,

@@ -16,6 +16,9 @@ from typing import IO, cast
 from fieldmark.errors import InputError
 from fieldmark.runs.problems import Problems
 
+# A file without line breaks, or without a header, would fill the screen.
+SHOWN_HEADER = 100
+
 
 def read_lines(
     path: Path,
@@ -82,6 +85,8 @@ def _places(
     places = [next((place for place, field in enumerate(found) if field in known), -1) for known in names]
     if -1 in places or (not more_columns and places != list(range(len(found)))):
         expected = separator.join(name[0] for name in names)
-        shown = f"the header {separator.join(found)!r}" if any(found) else "an empty file"
+        first = separator.join(found)
+        cut = first if len(first) <= SHOWN_HEADER else f"{first[:SHOWN_HEADER]}..."
+        shown = f"the header {cut!r}" if any(found) else "an empty file"
         raise InputError(path, line=1, found=shown, expected=f"the header {expected!r}")
     return places

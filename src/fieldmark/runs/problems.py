@@ -34,6 +34,11 @@ class Problems:
         if len(self._first) < SHOWN:
             self._first.append((line, f"found {found}, expected {expected}"))
 
+    def explain(self, found: str, expected: str) -> None:
+        """Notes the problem that explains the others; it is shown after them, however many there are."""
+        self.total += 1
+        self._first = [*self._first[: SHOWN - 1], (None, f"found {found}, expected {expected}")]
+
     def raise_any(self) -> None:
         """Raises one error for all problems, if there are any."""
         if self.total:

@@ -161,6 +161,9 @@ def read_number(text: str, line: int, problems: Problems, *, low: float = -math.
 def report_missing(items: Sequence[str], seen: dict[str, int], problems: Problems) -> None:
     """Notes the items that no line answers, in one problem."""
     missing = [item for item in items if item not in seen]
-    if missing:
+    if problems.total and len(missing) == len(items):
+        expected = f"ids such as {items[0]!r} (is it the run of another part or another benchmark?)"
+        problems.explain(f"not one of the {len(items)} ids", expected)
+    elif missing:
         listed = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
         problems.add(None, f"no line for {len(missing)} of {len(items)} ids ({listed})", "a line for each")

@@ -10,12 +10,13 @@ SCRATCH/last.pt          weights, averaged weights, optimizer, schedule, and how
 from __future__ import annotations
 
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 
-from fieldmark.errors import MisuseError
+from fieldmark.errors import InputError, MisuseError
 from fieldmark.files import appearing_file
 
 LAST, BEST = "last.pt", "best.safetensors"
@@ -32,17 +33,35 @@ def load_last(scratch: Path, fingerprint: dict[str, Any]) -> dict[str, Any] | No
 
     Raises:
         MisuseError: When the folder holds a training with other settings or other examples.
+        InputError: When its checkpoint cannot be read.
     """
-    if not (scratch / LAST).exists():
+    file = scratch / LAST
+    if not file.exists():
         return None
-    state: dict[str, Any] = torch.load(scratch / LAST, map_location="cpu", weights_only=True)
-    if state["fingerprint"] != fingerprint:
-        changed = [key for key, value in fingerprint.items() if state["fingerprint"].get(key) != value]
+    try:
+        state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
+        before = state["fingerprint"]
+    except (OSError, RuntimeError, EOFError, KeyError, TypeError, UnpicklingError) as error:
+        hint = f"Remove {scratch} to start anew."
+        raise InputError(file, found="a damaged checkpoint", expected="one of this training", hint=hint) from error
+    if before != fingerprint:
         raise MisuseError(
-            f"{scratch} holds an unfinished training with another {', '.join(changed)}. "
-            "Repeat that command to finish it, or remove the folder to start anew."
+            f"{scratch} holds an unfinished training: {'; '.join(_changes(before, fingerprint))}. "
+            f"Repeat that command to finish it, or remove {scratch} to start anew."
         )
     return state
+
+
+def _changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What each setting was and is, as a person reads it; labels are kept only as a checksum."""
+    changed = []
+    for key in dict.fromkeys((*now, *before)):
+        if key not in now or key not in before:
+            changed.append(f"it {'knew' if key in before else 'did not know'} the setting {key}")
+        elif now[key] != before[key]:
+            labels = key.endswith(" labels")
+            changed.append(f"its {key} were others" if labels else f"{key} was {before[key]} and is now {now[key]}")
+    return changed
 
 
 def save_best(scratch: Path, weights: dict[str, Any]) -> None:

@@ -8,9 +8,6 @@ from fieldmark.reports.estimates import Axis
 from fieldmark.reports.markup import SEES, render
 from fieldmark.reports.section import Context, ScoredRun
 
-# From this difference on, a reader should know where a score comes from.
-MUCH_FROM_TIES = 0.02
-
 
 class Scores:
     """The table of scores, best first by the primary metric."""
@@ -37,17 +34,9 @@ class Scores:
             axis=Axis.around(scored.scorecard.metrics[primary.name] for scored in ordered),
             card=card,
             leaks=[(scored.title, leak) for scored in ordered for leak in scored.run.leaks],
-            tied=[scored.title for scored in ordered if rests_on_ties(scored)],
+            tied=[scored.title for scored in ordered if scored.scorecard.rests_on_ties],
             shares={metric.name for metric in context.task.metrics if metric.is_share},
         )
-
-
-def rests_on_ties(scored: ScoredRun) -> bool:
-    """Whether a run owes much of its cmAP to equal scores: the organizers' evaluator puts the right ones first."""
-    metrics = scored.scorecard.metrics
-    if "cmap" not in metrics or "cmap_expected" not in metrics:
-        return False
-    return metrics["cmap"].value - metrics["cmap_expected"].value > MUCH_FROM_TIES
 
 
 def setup(scored: ScoredRun) -> dict[str, Any]:
