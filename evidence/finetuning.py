@@ -88,7 +88,7 @@ def train_once(
 
     def source(part: str) -> PhotoSource:
         labels = np.array(listed[part]["labels"], dtype=np.int32)
-        crops = Crops(how.eval_crop, how.crop_scale, how.flip)
+        crops = Crops(how.eval_crop, how.crop_scale, how.flip, how.eval_share)
         return PhotoSource(_pack(listed, part, photos, packs), np.arange(len(labels)), labels, None, crops)
 
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,5 +1,4 @@
 import io
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,11 +6,19 @@ import torch
 from PIL import Image
 
 from fieldmark.errors import InputError
-from fieldmark.features.photos import PhotoError, Preprocessing
+from fieldmark.features.photos import PhotoError
 from fieldmark.training import packing
 from fieldmark.training.draws import Draws, example_seeds
 from fieldmark.training.packing import Photos, decode_squashed, open_pack
-from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform, placed_boxes, random_boxes, resample
+from fieldmark.training.photos import (
+    Crops,
+    PhotoSource,
+    PhotoTransform,
+    middle_boxes,
+    pack_side,
+    random_boxes,
+    resample,
+)
 from fieldmark.training.randaugment import OPERATIONS, apply_operations
 
 DRAWS = Draws(example_seeds(0, 0, np.arange(4000)))
@@ -125,16 +132,19 @@ def test_the_center_crop_is_a_square_of_the_photo_itself():
     np.testing.assert_allclose(boxes, [[0.25, 0, 0.75, 1], [0, 0.25, 1, 0.75], [0, 0, 1, 1]])
 
 
-@pytest.mark.parametrize(("resize", "eval_crop"), [("squash", "squash"), ("cut", "center")])
-def test_a_preprocessing_cuts_out_what_evaluation_shows(resize, eval_crop):
-    aspects = np.array([2.0, 0.5, 1.0, 1.37], dtype=np.float32)
-    how = Preprocessing(32, 1.0, (0.5,) * 3, (0.5,) * 3, resize)
-    boxes = Crops(eval_crop).boxes(aspects, None)
-    np.testing.assert_allclose(placed_boxes(aspects, how), boxes, atol=1e-6)
-    np.testing.assert_allclose(placed_boxes(aspects, replace(how, mirrored=True)), boxes[:, [2, 1, 0, 3]], atol=1e-6)
-    corner = placed_boxes(aspects, replace(how, crop=0.875, place=(1.0, 0.0)))
-    np.testing.assert_allclose(corner[:, [2, 1]], [[1, 0]] * 4, atol=1e-6)
-    np.testing.assert_allclose(corner[:, 2:] - corner[:, :2], 0.875 * (boxes[:, 2:] - boxes[:, :2]), atol=1e-6)
+def test_a_share_of_what_evaluation_shows_lies_in_its_middle_or_where_it_is_placed():
+    aspects = np.array([2.0, 0.5], dtype=np.float32)
+    boxes = Crops("center", eval_share=0.5).boxes(aspects, None)
+    np.testing.assert_allclose(boxes, [[0.375, 0.25, 0.625, 0.75], [0.25, 0.375, 0.75, 0.625]])
+    np.testing.assert_allclose(Crops("squash", eval_share=0.5).boxes(aspects, None), [[0.25, 0.25, 0.75, 0.75]] * 2)
+    np.testing.assert_allclose(middle_boxes(aspects, "squash", 0.5, (1.0, 0.0)), [[0.5, 0, 1, 0.5]] * 2)
+
+
+def test_a_square_cut_out_of_a_packed_photo_is_not_enlarged():
+    for eval_crop, share, aspect in (("squash", 1.0, 3.0), ("center", 1.0, 4 / 3), ("center", 0.875, 4 / 3)):
+        (left, top, right, bottom), *_ = Crops(eval_crop, eval_share=share).boxes(np.array([aspect], np.float32), None)
+        side = pack_side(224, eval_crop, share)
+        assert min(side * (right - left), side * (bottom - top)) >= 224 - 1
 
 
 def test_evaluation_shows_the_same_pixels_each_time_and_training_does_not():

@@ -125,7 +125,7 @@ class Finetune(Recipe):
             change_size(network, self.network, size)
         mean, std = normalization(network)
         shown = resize or ("squash" if self.eval_crop == "squash" else "cut")
-        how = Preprocessing(size or self.size, 1.0, mean, std, shown)  # type: ignore[arg-type]
+        how = Preprocessing(size or self.size, self.eval_share, mean, std, shown)  # type: ignore[arg-type]
         return TrainedBackbone(self.network, "fine-tuned", network, how)
 
     def transform(self, network: Any) -> PhotoTransform:
@@ -140,5 +140,5 @@ class Finetune(Recipe):
 
     @property
     def _reading(self) -> PhotoReading:
-        crops = Crops(self.eval_crop, self.crop_scale, self.flip)
+        crops = Crops(self.eval_crop, self.crop_scale, self.flip, self.eval_share)
         return PhotoReading(self.size, self.pack, crops, self.batch, self.workers)

@@ -47,8 +47,12 @@ class PhotoReading:
             raise ValueError("this part comes without a way to open its photos")
         media = part.items["media_ids"].explode().to_list()
         if self.pack == "none" or (part.truth is None and len(media) < FEW_PHOTOS):
-            return Photos(media, part.read_medium, pack_side(self.size))
-        return open_pack(media, part.read_medium, pack_side(self.size), self.pack, default_packs())
+            return Photos(media, part.read_medium, self._side_px)
+        return open_pack(media, part.read_medium, self._side_px, self.pack, default_packs())
+
+    @property
+    def _side_px(self) -> int:
+        return pack_side(self.size, self.crops.eval_crop, self.crops.eval_share)
 
     def source(self, photos: Pack | Photos, part: Part, problems: Mapping[str, str]) -> PhotoSource:
         """One example per photo that can be read, with the label and the observation of its item."""

@@ -11,7 +11,7 @@ import torch
 
 from fieldmark.features.backbones import Backbone
 from fieldmark.training.packing import PACK_VERSION, Pixels, decode_squashed
-from fieldmark.training.photos import PhotoTransform, pack_side, placed_boxes
+from fieldmark.training.photos import EvalCrop, PhotoTransform, middle_boxes, pack_side
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,16 @@ class TrainedBackbone(Backbone):
     def inputs(self, decoded: Sequence[tuple[Pixels, float]]) -> Any:
         how, device = self.preprocessing, next(self.network.parameters()).device
         squares = np.stack([square for square, _ in decoded])
-        boxes = placed_boxes(np.array([aspect for _, aspect in decoded], dtype=np.float32), how)
+        aspects = np.array([aspect for _, aspect in decoded], dtype=np.float32)
+        boxes = middle_boxes(aspects, self._eval_crop, how.crop, how.place)
+        boxes = boxes[:, [2, 1, 0, 3]] if how.mirrored else boxes
         transform = PhotoTransform(how.size_px, how.mean, how.std)
         return transform([torch.from_numpy(array).to(device) for array in (squares, boxes)], None)
 
     @property
     def _side_px(self) -> int:
-        return pack_side(self.preprocessing.size_px)
+        return pack_side(self.preprocessing.size_px, self._eval_crop, self.preprocessing.crop)
+
+    @property
+    def _eval_crop(self) -> EvalCrop:
+        return "squash" if self.preprocessing.resize == "squash" else "center"

@@ -15,44 +15,48 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from fieldmark.features.photos import Preprocessing
 from fieldmark.training.devices import constant
 from fieldmark.training.draws import Draws
 from fieldmark.training.packing import Pack, Photos
 from fieldmark.training.randaugment import rand_augment
 
 Tensor = Any
+EvalCrop = Literal["squash", "center"]
 Boxes = NDArray[np.float32]  # left, top, right, bottom as shares of the photo; right < left mirrors it
 
-# Packed squares are this much larger than what the network takes, so that a crop is seldom enlarged.
+# Packed squares are at least this much larger than what the network takes, so that a crop is seldom enlarged.
 PACK_RATIO = 8 / 7
+# What is wider than high loses in width when it is made square, and a square cut out of it would be enlarged again.
+USUAL_ASPECT = 4 / 3
 # The range of width / height that random crops may have, as in torchvision's RandomResizedCrop.
 CROP_RATIO = (3 / 4, 4 / 3)
 TRIES = 10
 
 
-def pack_side(size_px: int) -> int:
-    """The side of packed squares for a network that takes `size_px`.
+def pack_side(size_px: int, eval_crop: EvalCrop = "squash", eval_share: float = 1.0) -> int:
+    """The side of packed squares for a network that takes `size_px` of what evaluation shows of a photo.
 
-    >>> pack_side(224), pack_side(384)
-    (256, 440)
+    >>> pack_side(224), pack_side(384), pack_side(224, "center", 0.875)
+    (256, 440, 344)
     """
-    return -(-round(size_px * PACK_RATIO) // 8) * 8
+    ratio = (USUAL_ASPECT if eval_crop == "center" else 1.0) / eval_share
+    return -(-round(size_px * max(PACK_RATIO, ratio)) // 8) * 8
 
 
 @dataclass(frozen=True)
 class Crops:
     """Which part of a photo the network sees; the settings are those of `recipe.Recipe`."""
 
-    eval_crop: Literal["squash", "center"] = "squash"
+    eval_crop: EvalCrop = "squash"
     scale: float = 1.0
     flip: bool = False
+    eval_share: float = 1.0
 
     def boxes(self, aspects: NDArray[np.float32], draws: Draws | None) -> Boxes:
         """A box for each photo: at random for training, always the same one for evaluation."""
         if draws is not None:
             return random_boxes(aspects, self.scale, self.flip, draws)
-        return whole_boxes(len(aspects)) if self.eval_crop == "squash" else center_boxes(aspects)
+        return middle_boxes(aspects, self.eval_crop, self.eval_share)
 
 
 @dataclass(frozen=True)
@@ -109,25 +113,22 @@ class PhotoTransform:
         return torch.sub(pixels, mean, out=inputs).mul_(scale)
 
 
-def whole_boxes(count: int) -> Boxes:
-    """The whole photo, squashed."""
-    return np.tile(np.array([0, 0, 1, 1], dtype=np.float32), (count, 1))
+def middle_boxes(
+    aspects: NDArray[np.float32], eval_crop: EvalCrop, share: float, place: tuple[float, float] = (0.5, 0.5)
+) -> Boxes:
+    """A share of the whole photo, squashed, or of the largest square in it; in its middle, if no place is given.
 
-
-def center_boxes(aspects: NDArray[np.float32]) -> Boxes:
-    """The largest square in the middle of each photo."""
-    width, height = np.minimum(1, 1 / aspects), np.minimum(1, aspects)
-    return np.stack([(1 - width) / 2, (1 - height) / 2, (1 + width) / 2, (1 + height) / 2], axis=1)
-
-
-def placed_boxes(aspects: NDArray[np.float32], how: Preprocessing) -> Boxes:
-    """What a preprocessing cuts out: with `crop` 1 the whole photo squashed, or the largest square in its middle."""
+    Args:
+        aspects: Width / height of each photo.
+        eval_crop: Which of the two.
+        share: The share of its sides.
+        place: The shares of the room left that lie to the left of the box and above it.
+    """
     ones = np.ones_like(aspects)
-    wide, tall = (ones, ones) if how.resize == "squash" else (np.minimum(1, 1 / aspects), np.minimum(1, aspects))
-    width, height = how.crop * wide, how.crop * tall
-    left, top = how.place[0] * (1 - width), how.place[1] * (1 - height)
-    boxes = np.stack([left, top, left + width, top + height], axis=1).astype(np.float32)
-    return boxes[:, [2, 1, 0, 3]] if how.mirrored else boxes
+    wide, tall = (ones, ones) if eval_crop == "squash" else (np.minimum(1, 1 / aspects), np.minimum(1, aspects))
+    width, height = share * wide, share * tall
+    left, top = place[0] * (1 - width), place[1] * (1 - height)
+    return np.stack([left, top, left + width, top + height], axis=1).astype(np.float32)
 
 
 def random_boxes(aspects: NDArray[np.float32], scale: float, flip: bool, draws: Draws) -> Boxes:

@@ -98,6 +98,7 @@ class Recipe(Training):
         flip: Whether photos are mirrored at random.
         randaugment_ops, randaugment_magnitude: RandAugment; magnitudes run from 0 to 30.
         eval_crop: "squash" shows the whole photo made square, "center" the largest square in its middle.
+        eval_share: The share of its sides that is shown; networks of timm were made for 0.875 of the center.
         refit: Whether the network that answers test is trained once more, on train and val, where val was drawn
             from train (an official val is never learned from). Nothing is left to choose an epoch by then, so it needs
             best_by=last and a schedule other than plateau.
@@ -115,6 +116,7 @@ class Recipe(Training):
     randaugment_ops: int = 0
     randaugment_magnitude: int = 9
     eval_crop: Literal["squash", "center"] = "squash"
+    eval_share: float = 1.0
     refit: bool = False
     photos_per_observation: int = 0
     pack: Literal["raw", "jpeg", "none"] = "raw"
@@ -125,8 +127,9 @@ class Recipe(Training):
             raise MisuseError(f"network={self.network}: take a name of timm, and pass the file as --set weights=FILE.")
         if self.refit and (self.best_by != "last" or self.schedule == "plateau"):
             raise MisuseError("refit needs best_by=last and a schedule other than plateau.")
-        if not 0 < self.crop_scale <= 1:
-            raise MisuseError(f"crop_scale={self.crop_scale}: expected more than 0 and at most 1.")
+        for name in ("crop_scale", "eval_share"):
+            if not 0 < getattr(self, name) <= 1:
+                raise MisuseError(f"{name}={getattr(self, name)}: expected more than 0 and at most 1.")
         if not 0 <= self.randaugment_magnitude <= 30:
             raise MisuseError(f"randaugment_magnitude={self.randaugment_magnitude}: expected 0 to 30.")
 
