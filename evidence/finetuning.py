@@ -29,6 +29,7 @@ from scipy.stats import t as student
 if TYPE_CHECKING:
     from fieldmark.scoring import Scorecard
 
+COMMAND = "python -m evidence.finetuning"
 EPOCHS, SIZE_PX = 20, 224
 PAPER = "fungitastic-resnet50-224"
 _BASE: dict[str, Any] = {"lr": 4e-3, "layer_decay": 0.75}
@@ -230,7 +231,7 @@ def score(folder: Path) -> None:
         },
         "top_1_better_ahead_of_paper": ahead(by_recipe["better"], by_recipe[PAPER]),
     }
-    print("written to", write_result("finetuning", result), write_tables())
+    print("written to", write_result("finetuning", result, f"{COMMAND} --help"), write_tables())
 
 
 def small(folder: Path) -> None:
@@ -254,7 +255,7 @@ def small(folder: Path) -> None:
         "scores": {method: rounded(card) for method, card in cards.items()},
         "top_1_ahead_by": ahead([cards["finetune"]], [cards["linear"]]),
     }
-    print("written to", write_result("finetuning-small", result), write_tables())
+    print("written to", write_result("finetuning-small", result, f"{COMMAND} small DIR"), write_tables())
 
 
 def ahead(these: Sequence[Scorecard], others: Sequence[Scorecard]) -> list[float]:

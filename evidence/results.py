@@ -14,10 +14,10 @@ from fieldmark.version import __version__
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
 
-def write_result(name: str, result: dict[str, Any]) -> Path:
-    """Writes one result with the command and the code that made it."""
+def write_result(name: str, result: dict[str, Any], command: str = "") -> Path:
+    """Writes one result with the command and the code that made it; the command follows from the name as a rule."""
     package = "perf" if name.startswith("perf-") else "evidence"
-    command = f"python -m {package} {name.removeprefix('perf-')}"
+    command = command or f"python -m {package} {name.removeprefix('perf-')}"
     path = RESULTS / f"{name}.json"
     write_json(path, {"command": command, "code_version": __version__, **result})
     return path.relative_to(RESULTS.parents[1])
