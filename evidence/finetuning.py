@@ -28,6 +28,7 @@ from scipy.stats import t as student
 
 if TYPE_CHECKING:
     from fieldmark.scoring import Scorecard
+    from fieldmark.training.recipe import Recipe
 
 COMMAND = "python -m evidence.finetuning"
 EPOCHS, SIZE_PX = 20, 224
@@ -86,10 +87,8 @@ def train_once(
     from fieldmark.training.loop import train
     from fieldmark.training.networks import make_network, normalization
     from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform
-    from fieldmark.training.recipe import Recipe, read_recipe
 
-    fixed = {"network": "efficientnet_lite0", "size": SIZE_PX, "epochs": EPOCHS, "seed": seed, "workers": 2}
-    how = Recipe(**read_recipe(recipe) | fixed | settings)
+    how = _how(recipe, settings, seed)
     network = make_network(
         how.network, how.weights, classes=len(listed["classes"]), size=SIZE_PX, drop_path=how.drop_path, seed=seed
     )
@@ -98,7 +97,7 @@ def train_once(
     def source(part: str) -> PhotoSource:
         labels = np.array(listed[part]["labels"], dtype=np.int32)
         crops = Crops(how.eval_crop, how.crop_scale, how.flip, how.eval_share)
-        return PhotoSource(_pack(listed, part, photos, packs), np.arange(len(labels)), labels, None, crops)
+        return PhotoSource(_pack(listed, part, photos, packs, how), np.arange(len(labels)), labels, None, crops)
 
     with tempfile.TemporaryDirectory() as scratch:
         trained = train(
@@ -121,12 +120,19 @@ def train_once(
     return {"facts": facts, "logits": _answer(network, source("test"), transform) if answer else None}
 
 
-def _pack(listed: dict[str, Any], part: str, photos: Path, packs: Path) -> Any:
+def _how(recipe: str, settings: dict[str, Any], seed: int) -> Recipe:
+    from fieldmark.training.recipe import Recipe, read_recipe
+
+    fixed = {"network": "efficientnet_lite0", "size": SIZE_PX, "epochs": EPOCHS, "seed": seed, "workers": 2}
+    return Recipe(**read_recipe(recipe) | fixed | settings)
+
+
+def _pack(listed: dict[str, Any], part: str, photos: Path, packs: Path, how: Recipe) -> Any:
     from fieldmark.training.packing import open_pack
     from fieldmark.training.photos import pack_side
 
-    ids = listed[part]["photos"]
-    return open_pack(ids, lambda path: (photos / path).read_bytes(), pack_side(SIZE_PX), "raw", packs)
+    side_px = pack_side(SIZE_PX, how.eval_crop, how.eval_share)
+    return open_pack(listed[part]["photos"], lambda path: (photos / path).read_bytes(), side_px, "raw", packs)
 
 
 def _answer(network: Any, source: Any, transform: Any) -> Any:
@@ -167,8 +173,9 @@ def _trained(listing: Path, photos: Path, jobs: list[tuple[str, dict[str, Any], 
         tempfile.TemporaryDirectory() as packs,
         ProcessPoolExecutor(AT_ONCE, mp_context=get_context("spawn")) as pool,
     ):
-        for part in ("train", "val", "test") if answer else ("train", "val"):
-            _pack(listed, part, photos, Path(packs))
+        for how in (_how(*job) for job in jobs):  # before the trainings look for them all at once
+            for part in ("train", "val", "test") if answer else ("train", "val"):
+                _pack(listed, part, photos, Path(packs), how)
         started = [pool.submit(train_once, listed, photos, Path(packs), *job, answer) for job in jobs]
         for job in as_completed(started):
             run = job.result()
