@@ -64,5 +64,7 @@ def test_weights_from_a_file_are_loaded(tmp_path):
 def test_a_misspelt_backbone_and_absent_weights_are_refused():
     with pytest.raises(MisuseError, match=r"Did you mean .*efficientnet_lite0"):
         load_backbone(FeatureSettings("eficientnet_lite0"))
+    with pytest.raises(MisuseError, match="size=-5: expected at least 8 pixels"):
+        FeatureSettings(size=-5)
     with pytest.raises(MisuseError, match="no such file"):
         load_backbone(FeatureSettings("resnet10t", weights="nowhere.pth"))

@@ -35,6 +35,10 @@ EMBEDDERS = {
 }
 
 
+# A smaller photo is a slip of the finger.
+SMALLEST_PX = 8
+
+
 @dataclass(frozen=True)
 class FeatureSettings:
     """Which features a method gets.
@@ -70,6 +74,8 @@ class FeatureSettings:
             if value not in choices:
                 known = did_you_mean(value, [choice for choice in choices if choice])
                 raise MisuseError(f"There is no {name}={value}. {known}")
+        if self.size != 0 and self.size < SMALLEST_PX:
+            raise MisuseError(f"size={self.size}: expected at least {SMALLEST_PX} pixels, or 0 for the backbone's own.")
 
     @property
     def external_data(self) -> tuple[str, ...]:

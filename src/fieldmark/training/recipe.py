@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from fieldmark.errors import InputError, MisuseError, did_you_mean
+from fieldmark.features.settings import SMALLEST_PX
 from fieldmark.training.sampling import Sampler
 
 
@@ -127,6 +128,8 @@ class Recipe(Training):
             raise MisuseError(f"network={self.network}: take a name of timm, and pass the file as --set weights=FILE.")
         if self.refit and (self.best_by != "last" or self.schedule == "plateau"):
             raise MisuseError("refit needs best_by=last and a schedule other than plateau.")
+        if self.size < SMALLEST_PX:
+            raise MisuseError(f"size={self.size}: expected at least {SMALLEST_PX} pixels.")
         for name in ("crop_scale", "eval_share"):
             if not 0 < getattr(self, name) <= 1:
                 raise MisuseError(f"{name}={getattr(self, name)}: expected more than 0 and at most 1.")
