@@ -54,7 +54,7 @@ def trained(release, tmp_path_factory):
 
 
 @pytest.fixture
-def test_part(release):
+def asked(release):
     return open_benchmark(BENCHMARKS["folder"], open_dataset("folder", release)).view.test
 
 
@@ -68,62 +68,62 @@ def retrained(trained, folder):
 
 
 @pytest.mark.parametrize("eval_crop", ["squash", "center"])
-def test_the_head_makes_the_logits_of_the_fine_tuned_model_out_of_the_features(trained, test_part, tmp_path, eval_crop):
+def test_the_head_makes_the_logits_of_the_fine_tuned_model_out_of_the_features(trained, asked, tmp_path, eval_crop):
     model = load_model(trained)
     method = replace(model.fitted.method, eval_crop=eval_crop)
     model = replace(model, fitted=replace(model.fitted, method=method))
-    logits = model.fitted.predict(test_part, model.labels).scores
+    logits = model.fitted.predict(asked, model.labels).scores
     source = FeatureSource(FeatureSettings("fine-tuned:resnet10t"), tmp_path, fine_tuned=model)
-    features = source.supply(test_part).features
+    features = source.supply(asked).features
     head = source.backbone.network.get_classifier()
     weight, bias = head.weight.cpu().numpy(), head.bias.cpu().numpy()
     # Features are stored in half precision: each is off by at most 2^-11 of itself.
     allowed = 2.0**-11 * np.abs(features) @ np.abs(weight).T + 1e-4
     assert (np.abs(features @ weight.T + bias - logits) <= allowed).all()
     assert logits.std(axis=0).mean() > 10 * allowed.mean()  # or else any photo would do
-    keys = [content_key(test_part.read_medium(medium)) for medium in test_part.items["media_ids"].explode()]
+    keys = [content_key(asked.read_medium(medium)) for medium in asked.items["media_ids"].explode()]
     stored = FeatureStore(tmp_path, source.backbone.digest).get(keys, "logits")
     np.testing.assert_allclose(stored, logits, rtol=1e-4, atol=1e-5)
 
 
-def test_crops_differ_in_what_the_network_is_shown(trained, test_part, tmp_path):
+def test_crops_differ_in_what_the_network_is_shown(trained, asked, tmp_path):
     shown = {
-        resize: FeatureSource(FeatureSettings(str(trained), resize=resize), tmp_path).supply(test_part).features
+        resize: FeatureSource(FeatureSettings(str(trained), resize=resize), tmp_path).supply(asked).features
         for resize in ("", "squash", "cut")
     }
     assert (shown[""] == shown["squash"]).all()  # as on val
     assert not np.allclose(shown["cut"], shown["squash"], rtol=1e-2)
 
 
-def test_a_flip_is_the_mirrored_photo_shown_as_on_val(trained, test_part, tmp_path):
+def test_a_flip_is_the_mirrored_photo_shown_as_on_val(trained, asked, tmp_path):
     def mirrored(medium):
         data = io.BytesIO()
-        with Image.open(io.BytesIO(test_part.read_medium(medium))) as photo:
+        with Image.open(io.BytesIO(asked.read_medium(medium))) as photo:
             ImageOps.mirror(photo).save(data, "PNG")
         return data.getvalue()
 
     plain = FeatureSource(FeatureSettings(str(trained)), tmp_path)
     flips = FeatureSource(FeatureSettings(str(trained), views="flips"), tmp_path)
-    one, other = (plain.supply(part).features for part in (test_part, replace(test_part, read_medium=mirrored)))
-    np.testing.assert_allclose(flips.supply(test_part).features, (one + other) / 2, atol=2e-3 * one.max())
+    one, other = (plain.supply(part).features for part in (asked, replace(asked, read_medium=mirrored)))
+    np.testing.assert_allclose(flips.supply(asked).features, (one + other) / 2, atol=2e-3 * one.max())
 
 
-def test_a_folder_that_was_trained_anew_gives_other_features(trained, test_part, tmp_path):
+def test_a_folder_that_was_trained_anew_gives_other_features(trained, asked, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(trained, folder)
     before = FeatureSource(FeatureSettings(str(folder)), tmp_path / "store")
     moved = FeatureSource(FeatureSettings(str(trained / "model")), tmp_path / "store")
     assert before.backbone.digest == moved.backbone.digest  # content, not place
-    features = before.supply(test_part).features
+    features = before.supply(asked).features
     after = FeatureSource(FeatureSettings(str(retrained(trained, folder))), tmp_path / "store")
     assert after.backbone.digest != before.backbone.digest
-    assert not np.allclose(after.supply(test_part).features, features, rtol=1e-2)
+    assert not np.allclose(after.supply(asked).features, features, rtol=1e-2)
 
 
-def test_another_size_is_taken_where_the_network_can(trained, test_part, tmp_path):
+def test_another_size_is_taken_where_the_network_can(trained, asked, tmp_path):
     source = FeatureSource(FeatureSettings(str(trained), size=64), tmp_path)
     assert source.backbone.preprocessing.size_px == 64 and source.about["size"] == 64
-    assert source.supply(test_part).features.shape == (len(test_part), 512)
+    assert source.supply(asked).features.shape == (len(asked), 512)
 
 
 def test_a_network_with_positions_has_them_resampled_for_another_size(release):
@@ -222,18 +222,16 @@ def of_another_network(folder, trained):
         (of_another_network, "found tensors of something else, expected the trained weights of resnet10t"),
     ],
 )
-def test_a_folder_without_a_network_for_photos_is_refused(trained, test_part, tmp_path, spoil, sentence):
+def test_a_folder_without_a_network_for_photos_is_refused(trained, asked, tmp_path, spoil, sentence):
     folder = tmp_path / "folder"
     spoil(folder, trained)
     with pytest.raises(InputError, match=sentence):
-        FeatureSource(FeatureSettings(str(folder)), tmp_path / "store").supply(test_part)
+        FeatureSource(FeatureSettings(str(folder)), tmp_path / "store").supply(asked)
 
 
-def test_a_folder_without_a_slash_is_taken_for_a_name_and_the_way_out_is_said(
-    trained, test_part, tmp_path, monkeypatch
-):
+def test_a_folder_without_a_slash_is_taken_for_a_name_and_the_way_out_is_said(trained, asked, tmp_path, monkeypatch):
     shutil.copytree(trained, tmp_path / "mine")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MisuseError, match=r"no backbone called 'mine'. Write the folder .* with a slash: ./mine"):
-        FeatureSource(FeatureSettings("mine"), tmp_path / "store").supply(test_part)
+        FeatureSource(FeatureSettings("mine"), tmp_path / "store").supply(asked)
     assert FeatureSource(FeatureSettings("./mine"), tmp_path / "store").settings.backbone == "fine-tuned:resnet10t"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fieldmark.reports.estimates import Axis
@@ -40,13 +41,26 @@ class Scores:
 
 
 def setup(scored: ScoredRun) -> dict[str, Any]:
-    """What a reader must know of a run before comparing it: what it learned from, what it sees, its backbone."""
+    """What a reader must know of a run before comparing it: what it learned from, what it sees, its network."""
     run = scored.run
     return {
         "trained on": " + ".join(run.trained_on),
         "sees": SEES.get(run.sees, run.sees),
-        "backbone": backbone(run.features),
+        "network": backbone(run.features) if run.features else trained_network(run.options),
     }
+
+
+def trained_network(options: Mapping[str, Any]) -> str:
+    """The network that a method trains itself, in a few words.
+
+    >>> trained_network({"network": "resnet50", "weights": "pretrained", "size": 224}), trained_network({"k": 5})
+    ('resnet50 (pre-trained, fine-tuned, 224 px)', 'no backbone')
+    """
+    if "network" not in options:
+        return "no backbone"
+    details = ["pre-trained, fine-tuned"] if options.get("weights") == "pretrained" else ["trained here"]
+    details += [f"{options['size']} px"] if "size" in options else []
+    return f"{options['network']} ({', '.join(details)})"
 
 
 def backbone(features: dict[str, Any] | None) -> str:
