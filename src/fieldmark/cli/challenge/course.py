@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -182,14 +184,9 @@ def retry(
 ) -> None:
     """Score one run anew, such as one that failed."""
     from fieldmark.challenge import queue
-    from fieldmark.challenge.refusals import NotThereError
-    from fieldmark.errors import MisuseError
 
-    with running(name, actor, folder, database, files) as (platform, challenge, user):
-        try:
-            queue.rescore(platform.database, user, challenge, only=submission)
-        except NotThereError as error:
-            raise MisuseError(f"{name} has no submission {submission}.") from error
+    with running(name, actor, folder, database, files) as (platform, challenge, user), _submission(name, submission):
+        queue.rescore(platform.database, user, challenge, only=submission)
     about = {"challenge": name, "submission": submission, "state": "queued"}
     answer(as_json, about, f"submission {submission} waits to be scored anew")
 
@@ -205,13 +202,20 @@ def refund(
 ) -> None:
     """Give a team back what a run cost it; the run stays on the board."""
     from fieldmark.challenge import submissions
+
+    with running(name, actor, folder, database, files) as (platform, challenge, user), _submission(name, submission):
+        submissions.refund(platform.database, user, challenge, submission)
+    about = {"challenge": name, "submission": submission, "counted": False}
+    answer(as_json, about, f"submission {submission} no longer counts against the limits of its team")
+
+
+@contextmanager
+def _submission(name: str, number: int) -> Iterator[None]:
+    """Says in words of the shell that a challenge has no such submission."""
     from fieldmark.challenge.refusals import NotThereError
     from fieldmark.errors import MisuseError
 
-    with running(name, actor, folder, database, files) as (platform, challenge, user):
-        try:
-            submissions.refund(platform.database, user, challenge, submission)
-        except NotThereError as error:
-            raise MisuseError(f"{name} has no submission {submission}.") from error
-    about = {"challenge": name, "submission": submission, "counted": False}
-    answer(as_json, about, f"submission {submission} no longer counts against the limits of its team")
+    try:
+        yield
+    except NotThereError as error:
+        raise MisuseError(f"{name} has no submission {number}.") from error
