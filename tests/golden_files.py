@@ -1,0 +1,51 @@
+"""What the tests of golden files share: where the files lie, and when two results are the same."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from fieldmark.scoring import Scorecard
+
+VERSION_1 = Path(__file__).parent / "golden" / "version-1"
+# Sums may be added up in another order on another machine.
+TOLERANCE = 1e-12
+
+
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def differences(found: Any, expected: Any, tolerance: float = TOLERANCE, where: str = "") -> list[str]:
+    """Where two results differ, in words; numbers may differ by as much as the tolerance.
+
+    >>> differences({"a": [1.0, "x"]}, {"a": [1.0 + 1e-15, "y"]})
+    [".a[1]: found 'x', expected 'y'"]
+    """
+    if isinstance(found, dict) and isinstance(expected, dict) and list(found) == list(expected):
+        pairs = [(found[key], expected[key], f"{where}.{key}") for key in expected]
+    elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+        pairs = [(found[place], expected[place], f"{where}[{place}]") for place in range(len(expected))]
+    elif isinstance(found, float) and isinstance(expected, float):
+        same = math.isclose(found, expected, rel_tol=tolerance, abs_tol=tolerance)
+        return [] if same or found == expected else [f"{where}: found {found!r}, expected {expected!r}"]
+    else:
+        same = found == expected and type(found) is type(expected)
+        return [] if same else [f"{where}: found {found!r}, expected {expected!r}"]
+    return [sentence for one, other, place in pairs for sentence in differences(one, other, tolerance, place)]
+
+
+def pseudo_values(card: Scorecard) -> dict[str, list[float | None]]:
+    """The pseudo-values of a scorecard by metric, as JSON holds them."""
+    return {
+        metric: [None if math.isnan(value) else float(value) for value in values]
+        for metric, values in card.pseudo.items()
+    }
+
+
+def truth_files(folder: Path) -> dict[str, Path]:
+    """The tables of a truth by the names under which `fieldmark.score` takes them."""
+    tables = {name: folder / f"{name}.csv" for name in ("truth", "classes", "media")}
+    return {name: path for name, path in tables.items() if path.exists()}
