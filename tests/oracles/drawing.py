@@ -34,7 +34,7 @@ def draw_truth(rng: Random, items: Sequence[str], labels: Sequence[str], *, unkn
     weights = [1 / (place + 1) for place in range(len(present))]
     true = rng.choices(present, weights, k=len(items))
     if unknown:
-        rate = rng.choice((0.0, 0.1, 0.3, 0.3, 0.6, 1.0))
+        rate = rng.choice((0.0, 0.1, 0.2, 0.3, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0))
         true = [UNKNOWN if rng.random() < rate else label for label in true]
     return true
 
@@ -60,7 +60,7 @@ def classes_table(rng: Random, labels: Sequence[str], *, flag: str = "", unknown
     if not flag:
         return Table(("label",), tuple((label,) for label in listed))
     yes, no = rng.choice(FLAGS)
-    rate = rng.choice((0.2, 0.5, 0.9))
+    rate = rng.choice((0.3, 0.5, 0.7))
     rows: list[Row] = [(label, yes if label != UNKNOWN and rng.random() < rate else no) for label in listed]
     return Table(("label", flag), tuple(rows))
 
