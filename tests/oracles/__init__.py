@@ -11,6 +11,7 @@ What is in which module:
 - `classification`, `retrieval`, `segmentation`: the definitions, each from the document its docstring names.
 - `programs`: for each benchmark, from the tables of a case to the value of every metric.
 - `photos`, `lists`, `pictures`: random cases with photos, with scored lists, with masks.
+- `stored`: random predictions in Parquet, beside the run file that says the same.
 - `comparing`: scores a case from files and lists every number that differs from the program's.
 - `test_values`, `test_masks`, `test_stored_predictions`: the random cases.
 - `test_spelling`, `test_names_and_order`, `test_rows`: the same case written otherwise, and with a row too many or

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import fieldmark
+from fieldmark.errors import InputError
 from tests.oracles.lists import draw_birds, draw_places, draw_plants
 from tests.oracles.photos import FORMS, draw_ranked, draw_snakes
 from tests.oracles.programs import Expected, expected
@@ -89,4 +90,17 @@ def differences_of_case(case: Case, card: Any) -> list[str]:
 
 def report(benchmark: str, seed: int, lines: Sequence[str]) -> list[str]:
     """The lines with what it takes to draw the case again."""
-    return [f"draw({benchmark!r}, {seed}): {line}" for line in lines]
+    return [f"{benchmark}, seed {seed}: {line}" for line in lines]
+
+
+def refusal(benchmark: str, paths: Mapping[str, Any]) -> str:
+    """The sentence that a score is refused with.
+
+    Raises:
+        AssertionError: When it is not refused.
+    """
+    try:
+        card = score_files(benchmark, paths)
+    except InputError as error:
+        return str(error)
+    raise AssertionError(f"accepted without a word: {values_of(card)}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import polars as pl
 from PIL import Image
@@ -119,7 +120,7 @@ def write_parquet(path: Path, masks: Mapping[str, Parts], rng: Random) -> Path:
 
 def write_rows(path: Path, rows: Sequence[tuple[str, str, int, int, list[int]]]) -> Path:
     """Writes rows of file name, label, width, height and run lengths as Parquet."""
-    schema = {
+    schema: dict[str, Any] = {
         "file_name": pl.String,
         "label": pl.String,
         "width": pl.Int64,

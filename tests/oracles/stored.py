@@ -35,18 +35,19 @@ class Stored:
     unknown: Sequence[float] | None = None
     answers: Sequence[int] | None = None
 
-    def write(self, path: Path, *, scale: str = "score") -> Path:
-        """Writes them as `fieldmark` stores predictions."""
-        flat = pa.array([score for row in self.scores for score in row], type=pa.float32())
+    def write(self, path: Path, *, double: bool = False) -> Path:
+        """Writes them as `fieldmark` stores predictions, in single or in double precision."""
+        number = pa.float64() if double else pa.float32()
+        flat = pa.array([score for row in self.scores for score in row], type=number)
         columns = {
             "item_id": pa.array(self.items, type=pa.string()),
             "scores": pa.FixedSizeListArray.from_arrays(flat, len(self.labels)),
         }
         if self.unknown is not None:
-            columns["unknown"] = pa.array(self.unknown, type=pa.float32())
+            columns["unknown"] = pa.array(self.unknown, type=number)
         if self.answers is not None:
             columns["answer"] = pa.array(self.answers, type=pa.int32())
-        header = json.dumps({"labels": list(self.labels), "scale": scale})
+        header = json.dumps({"labels": list(self.labels), "scale": "score"})
         pq.write_table(pa.table(columns).replace_schema_metadata({"fieldmark": header}), path)
         return path
 

@@ -81,6 +81,11 @@ class Case:
         named = {"run": self.run, "truth": self.truth, "classes": self.classes, "media": self.media}
         return {name: table for name, table in named.items() if table is not None}
 
+    def with_tables(self, tables: Mapping[str, Table]) -> Case:
+        """The case with other tables under some of the names."""
+        named = self.tables() | dict(tables)
+        return Case(self.benchmark, named["run"], named["truth"], named.get("classes"), named.get("media"))
+
     def write(self, folder: Path) -> dict[str, Path]:
         """Writes every table as a CSV file and returns where."""
         return write_texts(folder, {name: table.text() for name, table in self.tables().items()})

@@ -41,12 +41,12 @@ def shuffled_columns(rng: Random, table: Table) -> Table:
 
 
 def with_rows_shuffled(case: Case, rng: Random) -> Case:
-    return replace(case, **{name: shuffled(rng, table) for name, table in case.tables().items()})
+    return case.with_tables({name: shuffled(rng, table) for name, table in case.tables().items()})
 
 
 def with_columns_of_tables_shuffled(case: Case, rng: Random) -> Case:
     tables = {name: table for name, table in case.tables().items() if name != "run" and table.header}
-    return replace(case, **{name: shuffled_columns(rng, table) for name, table in tables.items()})
+    return case.with_tables({name: shuffled_columns(rng, table) for name, table in tables.items()})
 
 
 def with_labels_renamed(case: Case, rng: Random) -> Case:
@@ -70,7 +70,7 @@ def renamed(case: Case, label_of: Mapping[str, str], item_of: Mapping[str, str])
         tables["run"] = replace(tables["run"], columns=columns)
     if case.benchmark in FORMS or "Predicted" in case.run.columns:
         tables["run"] = renamed_lists(case, label_of, item_of)
-    return replace(case, **tables)
+    return case.with_tables(tables)
 
 
 def renamed_columns(table: Table, label_of: Mapping[str, str], item_of: Mapping[str, str]) -> Table:
@@ -131,7 +131,7 @@ def test_the_columns_of_a_run_may_come_in_any_order(benchmark: str, tmp_path: Pa
         else:
             run = shuffled_columns(rng, case.run)
         before, after = (values_of(score_case(one, tmp_path)) for one in (case, replace(case, run=run)))
-        assert not differences(after, before), f"draw_untied({benchmark!r}, {seed})"
+        assert not differences(after, before), f"{benchmark}, seed {seed}"
 
 
 @pytest.mark.parametrize("benchmark", [name for name in TABLE_BENCHMARKS if name not in COLUMNS_IN_ANY_ORDER])

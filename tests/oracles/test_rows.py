@@ -27,6 +27,15 @@ def asked_rows(case: Case) -> list[Row]:
     return [row for row in case.run.rows if ids & set(row)]
 
 
+def rows_to_delete(case: Case) -> list[Row]:
+    """The rows that may go without leaving a gap in the ranks of an observation."""
+    rows = asked_rows(case)
+    if case.benchmark != "plantclef-2020":
+        return rows
+    last = {row[0]: max(int(other[3]) for other in rows if other[0] == row[0]) for row in rows}
+    return [row for row in rows if int(row[3]) == last[row[0]]]
+
+
 @pytest.mark.parametrize("benchmark", TABLE_BENCHMARKS)
 def test_a_row_that_stands_twice_in_a_run_is_refused(benchmark: str, tmp_path: Path) -> None:
     for seed in SEEDS:
@@ -42,7 +51,7 @@ def test_a_row_deleted_from_a_run_is_refused_or_counts_as_silence(benchmark: str
     wrong: list[str] = []
     for seed in SEEDS:
         rng, case = Random(seed), draw(benchmark, seed)
-        deleted = rng.choice(asked_rows(case))
+        deleted = rng.choice(rows_to_delete(case))
         rest = replace(case, run=case.run.with_rows(row for row in case.run.rows if row != deleted))
         if may_be_silent(case):
             if rest.run.rows:
@@ -66,7 +75,7 @@ def test_an_event_that_stands_twice_in_the_truth_is_one_event(tmp_path: Path) ->
     for seed in SEEDS:
         case = draw("birdclef-2020", seed)
         again = replace(case, truth=case.truth.with_rows((*case.truth.rows, Random(seed).choice(case.truth.rows))))
-        assert not differences_of_case(again, score_case(again, tmp_path)), f"draw('birdclef-2020', {seed})"
+        assert not differences_of_case(again, score_case(again, tmp_path)), f"birdclef-2020, seed {seed}"
 
 
 @pytest.mark.parametrize("benchmark", [name for name in TABLE_BENCHMARKS if name != "birdclef-2020"])
@@ -76,7 +85,7 @@ def test_an_answer_to_an_item_that_the_truth_lacks_is_refused_or_passed_over(ben
         gone = Random(seed).choice([row for row in case.truth.rows if any(row[0] in line for line in case.run.rows)])
         rest = replace(case, truth=case.truth.with_rows(row for row in case.truth.rows if row != gone))
         if benchmark == "fgvcx-fungi-2018":
-            assert not differences_of_case(rest, score_case(rest, tmp_path)), f"draw({benchmark!r}, {seed})"
+            assert not differences_of_case(rest, score_case(rest, tmp_path)), f"{benchmark}, seed {seed}"
             continue
         with pytest.raises(InputError, match="expected an id of the benchmark"):
             score_case(rest, tmp_path)
@@ -86,11 +95,13 @@ def test_an_answer_to_an_item_that_the_truth_lacks_is_refused_or_passed_over(ben
 def test_deleting_a_wrong_answer_never_lowers_the_score(benchmark: str, metric: str, tmp_path: Path) -> None:
     for seed in SEEDS:
         case = draw(benchmark, seed)
-        label_of = dict(row[:2] for row in case.truth.rows)
-        wrong = [row for row in case.run.rows if label_of[row[0]] != row[1]]
-        if not may_be_silent(case) or len(wrong) in (0, len(case.run.rows)):
+        if not may_be_silent(case):
+            continue
+        label_of = {row[0]: row[1] for row in case.truth.rows}
+        wrong = [row for row in rows_to_delete(case) if label_of[row[0]] != row[1]]
+        if not wrong or len(case.run.rows) == 1:
             continue
         deleted = Random(seed).choice(wrong)
         rest = replace(case, run=case.run.with_rows(row for row in case.run.rows if row != deleted))
         before, after = (score_case(one, tmp_path).metrics[metric].value for one in (case, rest))
-        assert after >= before - 1e-12, f"draw({benchmark!r}, {seed})"
+        assert after >= before - 1e-12, f"{benchmark}, seed {seed}"
