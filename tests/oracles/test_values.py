@@ -20,7 +20,7 @@ from tests.oracles.programs import CLOSED
 from tests.oracles.tables import Case
 
 CASES_PER_TEST = 50
-# Open sets take resampled intervals, which cost more than everything else; the closed ones share six benchmarks.
+# Open sets take resampled intervals, which cost more than everything else; six closed sets share a program.
 BLOCKS = {"fungitastic/open": 4, "fungitastic-mini/open": 2, "fungitastic/temporal": 2, **dict.fromkeys(CLOSED, 3)}
 OTHER_BLOCKS = 6
 MASKS = "fungitastic-mini/segmentation"
