@@ -22,7 +22,7 @@ from tests.oracles.tables import Case
 CASES_PER_TEST = 50
 # Open sets take resampled intervals, which cost more than everything else; six closed sets share a program.
 BLOCKS = {"fungitastic/open": 4, "fungitastic-mini/open": 2, "fungitastic/temporal": 2, **dict.fromkeys(CLOSED, 3)}
-OTHER_BLOCKS = 6
+OTHER_BLOCKS = 5
 MASKS = "fungitastic-mini/segmentation"
 
 
