@@ -1,0 +1,60 @@
+"""Every metric of every benchmark equals the naive program's, on hundreds of random cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fieldmark.benchmarks import BENCHMARKS
+from tests.oracles.comparing import (
+    TABLE_BENCHMARKS,
+    differences_of_case,
+    draw,
+    report,
+    score_case,
+    score_files,
+)
+from tests.oracles.programs import CLOSED
+from tests.oracles.tables import Case
+
+CASES_PER_TEST = 50
+# Open sets take resampled intervals, which cost more than everything else; six closed sets share a program.
+BLOCKS = {"fungitastic/open": 4, "fungitastic-mini/open": 2, "fungitastic/temporal": 2, **dict.fromkeys(CLOSED, 3)}
+OTHER_BLOCKS = 5
+MASKS = "fungitastic-mini/segmentation"
+
+
+def blocks() -> Iterator[tuple[str, int]]:
+    for benchmark in TABLE_BENCHMARKS:
+        for block in range(BLOCKS.get(benchmark, OTHER_BLOCKS)):
+            yield benchmark, block
+
+
+def test_every_benchmark_has_a_naive_program() -> None:
+    assert sorted((*TABLE_BENCHMARKS, MASKS)) == sorted(BENCHMARKS)
+
+
+@pytest.mark.parametrize(("benchmark", "block"), list(blocks()))
+def test_every_metric_equals_its_definition(benchmark: str, block: int, tmp_path: Path) -> None:
+    wrong: list[str] = []
+    for seed in range(block * CASES_PER_TEST, (block + 1) * CASES_PER_TEST):
+        case = draw(benchmark, seed)
+        wrong += report(benchmark, seed, differences_of_case(case, score_case(case, tmp_path)))
+    assert not wrong, "\n".join(wrong)
+
+
+def as_columns(case: Case, folder: Path) -> dict[str, object]:
+    """The run as a file, everything else as mappings of columns."""
+    tables = {name: table.by_column() for name, table in case.tables().items() if name != "run"}
+    return {"run": case.write(folder)["run"], **tables}
+
+
+@pytest.mark.parametrize("benchmark", TABLE_BENCHMARKS)
+def test_truth_classes_and_media_may_be_tables_in_memory(benchmark: str, tmp_path: Path) -> None:
+    wrong: list[str] = []
+    for seed in range(1000, 1005):
+        case = draw(benchmark, seed)
+        wrong += report(benchmark, seed, differences_of_case(case, score_files(benchmark, as_columns(case, tmp_path))))
+    assert not wrong, "\n".join(wrong)
