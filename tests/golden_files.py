@@ -7,6 +7,10 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
+
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.scoring import Scorecard
 
 VERSION_1 = Path(__file__).parent / "golden" / "version-1"
@@ -49,3 +53,24 @@ def truth_files(folder: Path) -> dict[str, Path]:
     """The tables of a truth by the names under which `fieldmark.score` takes them."""
     tables = {name: folder / f"{name}.csv" for name in ("truth", "classes", "media")}
     return {name: path for name, path in tables.items() if path.exists()}
+
+
+def differing_answers(read: LabelScores, table: pl.DataFrame, tolerance: float = 0.0) -> list[str]:
+    """What predictions say otherwise than a table of version 1, in which "-1" was one more label, and the last one."""
+    scores = table["scores"].to_numpy()
+    known = len(read.labels)
+    expected: dict[str, Any] = {"scores": scores[:, :known], "unknown_label": None, "decisions": None}
+    if scores.shape[1] > known and np.isfinite(scores[:, -1]).any():
+        expected["unknown_label"] = scores[:, -1]
+    if "answer" in table.columns:
+        answer = table["answer"].to_numpy()
+        expected["decisions"] = np.where(answer < known, answer, -1)
+    expected["unknown"] = table["unknown"].to_numpy() if "unknown" in table.columns else None
+    found = {name: getattr(read, name) for name in expected}
+    found["decisions"] = None if read.decisions is None else read.decisions.codes
+    return [
+        name
+        for name, values in expected.items()
+        if (values is None) != (found[name] is None)
+        or (values is not None and not np.allclose(found[name], values, rtol=tolerance, atol=tolerance))
+    ]

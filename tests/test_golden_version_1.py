@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -17,7 +16,7 @@ from fieldmark.runs.predictions import read_predictions
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import Scorecard
 from fieldmark.unknowns import UnknownTable
-from tests.golden_files import VERSION_1, differences, pseudo_values, read_json, truth_files
+from tests.golden_files import VERSION_1, differences, differing_answers, pseudo_values, read_json, truth_files
 
 # The benchmark and the method of each stored run.
 RUNS = {
@@ -68,13 +67,7 @@ def test_stored_predictions_hold_what_their_columns_say(name, part):
     path = VERSION_1 / "runs" / name / "predictions" / f"{part}.parquet"
     read, table = read_predictions(path), pl.read_parquet(path)
     assert list(read.items) == table["item_id"].to_list()
-    np.testing.assert_array_equal(read.scores, table["scores"].to_numpy())
-    unknown, answers = (table[column] if column in table.columns else None for column in ("unknown", "answer"))
-    assert (read.unknown is None) == (unknown is None) and (read.answers is None) == (answers is None)
-    if unknown is not None:
-        np.testing.assert_array_equal(read.unknown, unknown.to_numpy())
-    if answers is not None:
-        np.testing.assert_array_equal(read.answers, answers.to_numpy())
+    assert not differing_answers(read, table)
 
 
 def test_stored_runs_answer_in_each_of_the_ways_there_are():

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fieldmark.methods.strangeness import SCORES
 from typer.testing import CliRunner
 
 import fieldmark
 from fieldmark.cli.main import app
-from fieldmark.methods.strangeness import SCORES
 from fieldmark.reports.loading import load_context
 from fieldmark.reports.sections import SECTIONS
 from fieldmark.reports.sections.costs import (

@@ -6,11 +6,11 @@ import re
 import shlex
 from pathlib import Path
 
+from fieldmark.methods.strangeness import SCORES
 from typer.testing import CliRunner
 
 from fieldmark.cli.main import app
 from fieldmark.methods.combining import COMBINED
-from fieldmark.methods.strangeness import SCORES
 from fieldmark.steps.costs import RULES
 from tests.open_release import write_open_release
 

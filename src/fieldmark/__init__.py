@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fieldmark.identification import identify
     from fieldmark.models import load_model
     from fieldmark.reports import report
-    from fieldmark.scoring import score
+    from fieldmark.score_run import score
 
 _HOME = {
     "benchmark": "fieldmark.api",
@@ -31,7 +31,7 @@ _HOME = {
     "load_model": "fieldmark.models",
     "report": "fieldmark.reports",
     "reproduce": "fieldmark.api",
-    "score": "fieldmark.scoring",
+    "score": "fieldmark.score_run",
 }
 
 __all__ = [

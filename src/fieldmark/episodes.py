@@ -23,22 +23,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.allowed import seen_by
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Benchmark, Metric
+from fieldmark.configuring import Configured
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.features.settings import FeatureSettings, names_folder
+from fieldmark.features.settings import FeatureSettings
 from fieldmark.files import appearing_file, write_json
 from fieldmark.fitting import answer_test, prepare, with_features
 from fieldmark.lineage import lineage_of
 from fieldmark.methods import Method
 from fieldmark.methods.base import truth_of
-from fieldmark.models import FeatureSource
+from fieldmark.models import Model
+from fieldmark.opening import Opened, open_benchmark, open_release
 from fieldmark.progress import progress
 from fieldmark.scoring import score_predictions
 from fieldmark.settings import parse_pairs
 from fieldmark.stats.intervals import interval
+from fieldmark.steps import make_step
+from fieldmark.supply import Supply
 from fieldmark.version import __version__
-from fieldmark.views import Opened, Part, View, open_benchmark, open_release
+from fieldmark.views import Part, View
 
 EPISODES_FILE, PLOT_FILE, DRAWS_FOLDER = "episodes.json", "shots.png", "draws"
 ABOUT_INTERVALS = {
@@ -171,36 +176,63 @@ def run_episodes(
     """
     declared = BENCHMARKS[benchmark]
     _check(entries, shots, draws)
-    for entry in entries:  # names and settings are refused before anything is read
-        prepare(entry.method, entry.settings, declared.task)
+    # Names and settings are refused before anything is read.
+    prepared = {entry.name: prepare(entry.method, entry.settings, declared.task, entry.steps) for entry in entries}
     opened = open_benchmark(declared, open_release(declared, data), seed=seed)
-    kind = opened.dataset.media_kind
-    prepared = {entry.name: prepare(entry.method, entry.settings, declared.task, kind) for entry in entries}
     if "test" not in opened.truth or opened.view.test is None:
         raise InputError(data, found="no labels for test", expected="a release that holds them")
     chosen = {(n, draw): _draw(opened.view.train, n, [seed, draw]) for n in shots for draw in range(draws)}
-    wanted = {features for _, features in prepared.values() if features and names_folder(features.backbone)}
-    trained: dict[FeatureSettings | None, FeatureSource] = {one: FeatureSource(one, store) for one in wanted}
+    supplies = {name: _features(configured, opened, store) for name, configured in prepared.items()}
     found: dict[tuple[str, int], list[_Scored]] = {}
-    views: dict[FeatureSettings | None, View] = {}
+    views: dict[_Features, View] = {}
     with progress("episodes", len(entries) * len(chosen)) as tick:
         for entry in entries:
-            method, features = prepared[entry.name]
-            folder = Path(out, DRAWS_FOLDER, _fingerprint(entry, method, features, opened, seed, trained))
+            configured, features = prepared[entry.name], supplies[entry.name]
+            folder = Path(out, DRAWS_FOLDER, _fingerprint(entry, configured.method, features, opened, seed))
             for (n, draw), rows in chosen.items():
                 path = folder / f"{n}-{draw}.npz"
                 if not path.exists():
                     if features not in views:
-                        views[features] = with_features(opened, features, store)
-                    _score_episode(path, declared, opened, views[features], method, entry.steps, rows)
+                        views[features] = with_features(opened, configured, store)
+                    _score_episode(path, declared, opened, views[features], configured.method, entry.steps, rows)
                 found.setdefault((entry.name, n), []).append(_Scored.read(path))
                 tick(1)
     episodes = _summary(declared, opened, entries, prepared, chosen, found, tuple(shots), draws, seed)
-    models = [source.fine_tuned for source in trained.values() if source.fine_tuned]
+    models = [model for one in dict.fromkeys(supplies.values()) for model in one.fine_tuned]
     remarks = [remark for model in models for remark in lineage_of(model, opened, data).remarks]
     episodes.facts["remarks"] = sorted(set(remarks), key=remarks.index)
     write_json(Path(out, EPISODES_FILE), episodes.to_json())
     return episodes
+
+
+@dataclass(frozen=True)
+class _Features:
+    """The features that an entry needs: entries that need the same ones share them."""
+
+    sources: tuple[tuple[str, FeatureSettings], ...]
+    fine_tuned: tuple[Model, ...] = field(compare=False)
+    supply: Supply = field(compare=False)
+
+    def settings(self) -> Any:
+        """As plain data; those of the media alone stand for themselves."""
+        named = {name: asdict(one) for name, one in self.sources}
+        return named.get("") if set(named) <= {""} else named
+
+    def digests(self) -> list[str]:
+        """Of networks that were trained here."""
+        return [source.backbone.digest for source in self.supply.sources.values() if source.fine_tuned]
+
+
+def _features(configured: Configured, opened: Opened, store: Path | None) -> _Features:
+    dataset = opened.dataset
+    settings = configured.feature_settings(dataset.inputs_by_name, dataset.main_input.extractor)
+    supply = configured.supply(dataset.inputs_by_name, dataset.main_input.extractor, store)
+    trained = tuple(source.fine_tuned for source in supply.sources.values() if source.fine_tuned)
+    return _Features(tuple(settings.items()), trained, supply)
+
+
+def _sees(method: Method, steps: Sequence[str]) -> str:
+    return seen_by(method, [make_step(name) for name in steps])
 
 
 @dataclass(frozen=True)
@@ -253,15 +285,9 @@ def _score_episode(
     steps: Sequence[str],
     rows: NDArray[np.int64],
 ) -> None:
-    train = view.train
-    few = replace(
-        train,
-        items=train.items[rows.tolist()],
-        truth=truth_of(train)[rows],
-        features=None if train.features is None else train.features[rows],
-    )
-    predictions = answer_test(opened, replace(view, train=few), method, steps)
-    card = score_predictions(declared, predictions, opened.truth["test"], classes=opened.dataset.taxa)
+    predictions = answer_test(opened, replace(view, train=view.train.take(rows)), method, steps)
+    truth, labels = opened.truth["test"], view.labels
+    card = score_predictions(declared, predictions, truth, labels=labels, classes=opened.dataset.taxa)
     pseudo: dict[str, NDArray[Any]] = {f"pseudo_{name}": values for name, values in card.pseudo.items()}
     with appearing_file(path) as partial, partial.open("wb") as file:
         values = np.array([score.value for score in card.metrics.values()])
@@ -271,10 +297,9 @@ def _score_episode(
 def _fingerprint(
     entry: Entry,
     method: Method,
-    features: FeatureSettings | None,
+    features: _Features,
     opened: Opened,
     seed: int,
-    trained: Mapping[FeatureSettings | None, FeatureSource],
 ) -> str:
     """A folder name for everything the scores of an entry depend on."""
     parts = [
@@ -284,10 +309,10 @@ def _fingerprint(
         seed,
         entry.method,
         asdict(method),  # type: ignore[call-overload]
-        asdict(features) if features else None,
+        features.settings(),
         list(entry.steps),
         __version__,
-        *([trained[features].backbone.digest] if features in trained else []),  # the folder may be trained anew
+        *features.digests(),  # the folder of a network may be trained anew
     ]
     return f"{entry.method}-{hashlib.blake2b(json.dumps(parts).encode(), digest_size=6).hexdigest()}"
 
@@ -296,7 +321,7 @@ def _summary(
     declared: Benchmark,
     opened: Opened,
     entries: Sequence[Entry],
-    prepared: Mapping[str, tuple[Method, FeatureSettings | None]],
+    prepared: Mapping[str, Configured],
     chosen: Mapping[tuple[int, int], NDArray[np.int64]],
     found: Mapping[tuple[str, int], Sequence[_Scored]],
     shots: tuple[int, ...],
@@ -318,7 +343,7 @@ def _summary(
     return Episodes(
         benchmark=declared.name,
         entries=tuple(entries),
-        sees={name: method.sees for name, (method, _) in prepared.items()},
+        sees={entry.name: _sees(prepared[entry.name].method, entry.steps) for entry in entries},
         shots=shots,
         photos={n: len(chosen[n, 0]) for n in shots},
         draws=draws,

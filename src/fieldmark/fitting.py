@@ -27,30 +27,25 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
+from fieldmark.allowed import refuse_disallowed, seen_by
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
-from fieldmark.datasets.base import Dataset, MediaKind
+from fieldmark.configuring import Configured, configured_method
 from fieldmark.errors import MisuseError, did_you_mean
-from fieldmark.features.settings import FeatureSettings, defaults_for
 from fieldmark.files import appearing_folder, only_writer
 from fieldmark.lineage import Lineage, lineage_of
-from fieldmark.methods import METHODS, Fitted, Method
-from fieldmark.methods.base import OpenMethod, truth_of
-from fieldmark.models import MODEL_FOLDER, NOT_STATED, FeatureSource, Model, load_model
-from fieldmark.runs.predictions import Predictions, write_predictions
-from fieldmark.runs.provenance import Run
-from fieldmark.scoring import RUN_CSV, SCORECARD_FILE, Scorecard, score_predictions
-from fieldmark.settings import configure
+from fieldmark.methods import Fitted, Method
+from fieldmark.methods.base import NOT_STATED
+from fieldmark.models import MODEL_FOLDER, Model, load_model
+from fieldmark.models.streaming import answer_stream
+from fieldmark.opening import PARTS, Opened, open_benchmark, open_release
+from fieldmark.runs.provenance import RUN_CSV, Run
+from fieldmark.scoring import SCORECARD_FILE, Scorecard, score_predictions
 from fieldmark.steps import Step, make_step, step_to_data
-from fieldmark.steps.base import Asked, OpenStep, fit_step
+from fieldmark.steps.base import Lesson, apply_step, fit_step
+from fieldmark.supply import Supply, refuse_unfit
 from fieldmark.unknowns import UnknownTable, unknown_table
-from fieldmark.views import PARTS, Opened, View, open_benchmark, open_release
-
-DEFAULT_STEPS = ("temperature",)
-OPEN_SET_STEPS = ("temperature", "max-softmax")
-SEVERAL_LABELS_STEPS = ("presence",)
+from fieldmark.views import View
 
 
 @dataclass(frozen=True)
@@ -107,48 +102,54 @@ def fit(
     """
     seconds: dict[str, float] = {}
     declared = BENCHMARKS[benchmark]
-    # Names and settings are checked before anything is read, and the rest follows from what the media turn out to be.
-    planned = _configure(method, settings or {}, "photo", seed)[0]
-    _check_allowed(method, planned, declared.task)
-    unfitted = _steps(planned, declared.task, steps)
+    task = declared.task
+    # Names and settings are checked before anything is read; what is left open follows from what the release holds.
+    configured = configured_method(method, settings or {}, seed)
+    unfitted = _steps(configured.method, task, steps)
+    refuse_disallowed(method, configured.method, unfitted, task)
     with _held(Path(out)), appearing_folder(Path(out), overwrite=overwrite) as folder:
         with _timed(seconds, "open"):
             opened = open_benchmark(declared, open_release(declared, data), seed=seed)
-        configured, features = _configure(method, settings or {}, opened.dataset.media_kind, seed)
-        _check_media(method, configured, opened.dataset)
-        if hasattr(configured, "check"):  # what can be refused before features are computed
-            configured.check(opened.view)
-        source = FeatureSource(features, store) if features else None
+        supply = _supply_of(configured, opened, store)
         with _timed(seconds, "features"):
-            view = _supply(opened, source)
+            view = _supplied(opened, supply)
         with _timed(seconds, "fit"):
             scratch = Path(f"{out}.training")
-            asked = Asked(declared.task, view.labels, opened.dataset.taxa)
-            fitted, fitted_steps, val_predictions = _fit(configured, unfitted, replace(view, scratch=scratch), asked)
+            fitted, fitted_steps, val_predictions = _fit(
+                configured.method, unfitted, replace(view, scratch=scratch), opened
+            )
             final, trained_on = _final(fitted, replace(view, scratch=scratch / "refit"), opened.val_is_drawn)
-        lineage = lineage_of(source.fine_tuned, opened, data) if source and source.fine_tuned else None
-        external = [*_declared_external(configured, lineage or features, *fitted_steps), *external_data]
-        model = _model(method, final, fitted_steps, opened, source, trained_on, seed, external, lineage)
-        run = _provenance(model, opened, source, data, seconds)
+        main = supply.main
+        lineage = lineage_of(main.fine_tuned, opened, data) if main and main.fine_tuned else None
+        external = [*_declared_external(configured.method, fitted_steps, lineage, supply), *external_data]
+        model = _model(method, final, fitted_steps, opened, supply, trained_on, seed, external, lineage)
+        run = _provenance(model, opened, supply, data, seconds)
         predictions = {"val": val_predictions}
         with _timed(seconds, "predict"):
             if view.test is not None:
-                predictions["test"] = model.predict(view.test)
+                predictions["test"] = model.predict(view.test, in_time_order=task.delivery == "stream")
         with _timed(seconds, "score"):
-            scorecards = {
-                part: score_predictions(
-                    declared, predictions[part], truth, split=part, run=run, classes=opened.dataset.taxa
-                )
-                for part, truth in opened.truth.items()
-            }
+            scorecards = {part: _score(opened, predictions[part], part, run) for part in opened.truth}
             unknown = unknown_table(declared, opened, view, {"val": fitted, "test": model.fitted})
         if unknown is not None:
             unknown.write(folder)
-        _write(folder, declared.task, run, model, predictions, scorecards)
+        _write(folder, task, run, model, predictions, scorecards)
         if scratch.exists():
             shutil.copytree(scratch, folder / "training", ignore=shutil.ignore_patterns("*.pt", "*.safetensors"))
     shutil.rmtree(scratch, ignore_errors=True)
     return FitResult(Path(out), run, model, scorecards, unknown)
+
+
+def _score(opened: Opened, predictions: Any, part: str, run: Run) -> Scorecard:
+    return score_predictions(
+        opened.benchmark,
+        predictions,
+        opened.truth[part],
+        labels=opened.view.labels,
+        split=part,
+        run=run,
+        classes=opened.dataset.taxa,
+    )
 
 
 def predict(
@@ -158,7 +159,7 @@ def predict(
     split: str = "test",
     out: Path | None = None,
     benchmark: str | None = None,
-) -> Predictions:
+) -> Any:
     """Answers one part of a release with a fitted model, and writes the run file if `out` is given.
 
     Args:
@@ -174,114 +175,85 @@ def predict(
     part = {"train": opened.view.train, "val": opened.view.val, "test": opened.view.test}.get(split)
     if part is None:
         raise MisuseError(f"{data} has no part called {split!r} to predict. {did_you_mean(split, PARTS)}")
-    predictions = loaded.predict(replace(part, truth=None))
+    predictions = loaded.predict(part.unlabeled(), in_time_order=declared.task.delivery == "stream")
     if out is not None:
         declared.task.run.write(out, predictions)
     return predictions
 
 
-def _configure(
-    method: str, settings: Mapping[str, Any], media_kind: MediaKind, seed: int = 0
-) -> tuple[Method, FeatureSettings | None]:
-    cls = METHODS[method]
-    if "seed" in getattr(cls, "__dataclass_fields__", {}):  # a method that draws, unless its own seed was given
-        settings = {"seed": seed, **settings}
-    if hasattr(cls, "expand"):  # settings that stand for others, such as a recipe
-        settings = cls.expand(settings)
-    if "features" in cls.needs:
-        usual = {**defaults_for(media_kind), **getattr(cls, "feature_defaults", {})}
-        configured, features = configure({**usual, **settings}, cls, FeatureSettings)
-        return configured, features
-    return configure(settings, cls)[0], None
-
-
-def _declared_external(*sources: object) -> list[str]:
-    """What methods, features and steps declare in a tuple `external_data` (pre-trained weights, a location model)."""
-    return [sentence for source in sources for sentence in getattr(source, "external_data", ())]
+def _declared_external(method: Method, steps: Sequence[Step], lineage: Lineage | None, supply: Supply) -> list[str]:
+    """What method, features and steps declare: pre-trained weights, a location model."""
+    features = [sentence for source in supply.sources.values() for sentence in source.settings.external_data]
+    behind = lineage.external_data if lineage is not None else features
+    return [*method.external_data, *behind, *(sentence for step in steps for sentence in step.external_data)]
 
 
 def _steps(method: Method, task: Task, names: Sequence[str] | None) -> list[Step]:
-    """The steps that were asked for, else those of the method, else those of the task."""
-    if names is None and isinstance(method, OpenMethod):
-        steps = list(method.default_steps())
-    else:
-        steps = [make_step(name) for name in (_default_steps(task) if names is None else names)]
+    """The steps that were asked for, else those of the method, else those of the kind of answer."""
+    own = method.default_steps() if names is None else None
+    wanted = task.answer.default_steps if names is None else names
+    steps = list(own) if own is not None else [make_step(name) for name in wanted]
     for step in steps:
-        if isinstance(step, OpenStep):
-            step.check(task)
+        step.check(task)
     return steps
 
 
-def _check_allowed(name: str, method: Method, task: Task) -> None:
-    if task.item not in ("photo", "observation", "segment"):
-        raise MisuseError(
-            f"The benchmark asks about a {task.item}, which no method here answers yet; "
-            "runs made elsewhere can be scored with `fieldmark score`."
-        )
-    if method.sees not in task.sees:
-        allowed = " or ".join(task.sees)
-        raise MisuseError(f"The method {name!r} is shown {method.sees} at prediction time; the task allows {allowed}.")
+def _supply_of(configured: Configured, opened: Opened, store: Path | None) -> Supply:
+    """Where the features that a method needs come from; refuses what the release or the method cannot do."""
+    dataset, method = opened.dataset, configured.method
+    declared = dataset.inputs_by_name
+    allowed = {name: one for name, one in declared.items() if name in opened.benchmark.task.inputs}
+    refuse_unfit(configured.name, method, allowed, dataset.media_kind, dataset.release.root)
+    method.check(opened.view)
+    return configured.supply(declared, dataset.main_input.extractor, store)
 
 
-def _check_media(name: str, method: Method, dataset: Dataset) -> None:
-    """Refuses a network for photos on recordings, and the other way around; features are looked at by their source."""
-    reads = {"pixels": "photo", "audio": "recording"}
-    wanted = {reads[need] for need in method.needs if need in reads}
-    if wanted and dataset.media_kind not in wanted:
-        raise MisuseError(
-            f"The method {name!r} reads {wanted.pop()}s; {dataset.release.root} holds {dataset.media_kind}s."
-        )
-
-
-def _default_steps(task: Task) -> tuple[str, ...]:
-    if task.item == "segment":
-        return SEVERAL_LABELS_STEPS
-    return OPEN_SET_STEPS if task.unknown else DEFAULT_STEPS
-
-
-def _supply(opened: Opened, source: FeatureSource | None) -> View:
+def _supplied(opened: Opened, supply: Supply) -> View:
     """The view with the features a method needs."""
     view = opened.view
-    if source is None:
-        return view
-
     parts = {"train": view.train, "val": view.val, "unlabeled": view.unlabeled, "test": view.test}
+    kind = opened.dataset.media_kind
     supplied: dict[str, Any] = {
-        name: source.supply(part, where=opened.dataset.where, what=f"{name} {part.media_kind}s")
-        for name, part in parts.items()
-        if part is not None
+        name: supply.supply(part, f"{name} {kind}s") for name, part in parts.items() if part is not None
     }
     return replace(view, **supplied)
 
 
-def _fit(
-    method: Method, steps: Sequence[Step], view: View, asked: Asked | None = None
-) -> tuple[Fitted, tuple[Step, ...], Predictions]:
-    """Fits the method on train and the steps on val; returns the predictions on val with all steps applied."""
-    # A method that answers item by item is not given the test set: what is not there cannot be peeked at.
-    shown = view if method.sees == "test set" else replace(view, test=None)
+def _shown(method: Method, view: View) -> View:
+    """What a method is given to learn from: what is not there cannot be peeked at."""
     assert view.val is not None  # open_benchmark refuses an empty val
     # Unknown items teach nothing about the classes; only methods that look for the unknown are shown them.
-    val = view.val if isinstance(method, OpenMethod) else view.val.of_known_labels()
-    fitted = method.fit(replace(shown, val=val))
-    predictions = fitted.predict(view.val, view.labels)
-    # Silence is an answer to a soundscape: steps see the items without any label too.
-    truth: NDArray[Any] = truth_of(view.val) if view.val.marks is None else view.val.marks.dense()
+    val = view.val if method.wants_unknown else view.val.of_known_labels()
+    learns = set(method.learns_from)
+    unlabeled = view.unlabeled if learns & {"unlabeled", "coarse"} else None
+    if unlabeled is not None and "coarse" not in learns:
+        unlabeled = unlabeled.unlabeled()
+    return replace(view, val=val, unlabeled=unlabeled, test=view.test if method.sees == "test set" else None)
+
+
+def _fit(method: Method, steps: Sequence[Step], view: View, opened: Opened) -> tuple[Fitted, tuple[Step, ...], Any]:
+    """Fits the method on train and the steps on val; returns the predictions on val with all steps applied."""
+    task, val = opened.benchmark.task, view.val
+    assert val is not None  # open_benchmark refuses an empty val
+    fitted = method.fit(_shown(method, view))
+    if task.delivery == "stream":
+        predictions = answer_stream(fitted, (), val, view.labels)
+    else:
+        predictions = fitted.predict(val, view.labels)
+    lesson = Lesson(task, view.labels, opened.dataset.taxa, val, view.train)
     fitted_steps: list[Step] = []
     for step in steps:
-        fitted_steps.append(fit_step(step, predictions, truth, view.val.items, asked))
-        predictions = fitted_steps[-1].apply(predictions, view.val.items)
+        fitted_steps.append(fit_step(step, predictions, lesson))
+        predictions = apply_step(fitted_steps[-1], predictions, val.items)
     return fitted, tuple(fitted_steps), predictions
 
 
 def _final(fitted: Fitted, view: View, val_is_drawn: bool) -> tuple[Fitted, list[str]]:
     """The model that answers test: fitted once more, to train and val, where val was ours to draw."""
-    if not val_is_drawn or not getattr(fitted.method, "learns_from_val", True):
+    if not val_is_drawn or not fitted.method.learns_from_val:
         return fitted, ["train"]
     together = replace(view.with_val_in_train(), test=None)
-    if isinstance(fitted.method, OpenMethod):
-        return fitted.method.refit(fitted.arrays, together), ["train", "val"]
-    return fitted.method.fit(together), ["train", "val"]
+    return fitted.method.fit_again(fitted.arrays, together), ["train", "val"]
 
 
 def _model(
@@ -289,7 +261,7 @@ def _model(
     fitted: Fitted,
     steps: tuple[Step, ...],
     opened: Opened,
-    source: FeatureSource | None,
+    supply: Supply,
     trained_on: list[str],
     seed: int,
     external_data: list[str],
@@ -305,22 +277,23 @@ def _model(
         "external_data": external_data,
         **({"backbone": asdict(lineage)} if lineage else {}),
     }
-    features, backbone = (source.settings, source.fine_tuned) if source else (None, None)
-    terms = getattr(fitted.method, "license", backbone.license if backbone else NOT_STATED)
+    features = {name: source.settings for name, source in supply.sources.items()}
+    backbone = supply.main.fine_tuned if supply.main else None
+    terms = fitted.method.license
+    if terms == NOT_STATED and backbone is not None:
+        terms = backbone.license
     return Model(name, fitted, steps, opened.view.labels, opened.dataset.taxa, features, trained, terms, backbone)
 
 
-def _provenance(
-    model: Model, opened: Opened, source: FeatureSource | None, data: str | Path, seconds: dict[str, float]
-) -> Run:
+def _provenance(model: Model, opened: Opened, supply: Supply, data: str | Path, seconds: dict[str, float]) -> Run:
     fine_tuned = model.trained.get("backbone", {})
     return Run(
         benchmark=opened.benchmark.name,
         version=opened.benchmark.version,
         method=model.name,
         options=asdict(model.fitted.method),  # type: ignore[call-overload]
-        sees=model.fitted.method.sees,
-        features={**source.about, **({"fine_tuned": fine_tuned} if fine_tuned else {})} if source else None,
+        sees=seen_by(model.fitted.method, model.steps),
+        features=_features(supply, fine_tuned),
         steps=[step_to_data(step) for step in model.steps],
         trained_on=model.trained["parts"],
         seed=model.trained["seed"],
@@ -330,12 +303,22 @@ def _provenance(
         remarks=[
             *opened.dataset.remarks,
             *fine_tuned.get("remarks", ()),
-            *(source.remarks if source else []),
+            *supply.remarks,
             *model.fitted.remarks,
         ],
         seconds=seconds,
         external_data=model.trained["external_data"],
+        learns_from=list(model.fitted.method.learns_from),
     )
+
+
+def _features(supply: Supply, fine_tuned: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a run records about its features; those of further inputs stand under their names."""
+    if not supply.sources:
+        return None
+    further = {name: source.about for name, source in supply.sources.items() if name}
+    main = supply.main.about if supply.main else {}
+    return {**main, **({"fine_tuned": fine_tuned} if fine_tuned else {}), **({"inputs": further} if further else {})}
 
 
 def _write(
@@ -343,11 +326,11 @@ def _write(
     task: Task,
     run: Run,
     model: Model,
-    predictions: Mapping[str, Predictions],
+    predictions: Mapping[str, Any],
     scorecards: Mapping[str, Scorecard],
 ) -> None:
     for part, predicted in predictions.items():
-        write_predictions(folder / "predictions" / f"{part}.parquet", predicted.blocks())
+        predicted.write(folder / "predictions" / f"{part}.parquet")
     task.run.write(folder / RUN_CSV, predictions.get("test", predictions["val"]))
     main = scorecards.get("test") or scorecards["val"]
     main.write(folder / SCORECARD_FILE)
@@ -368,34 +351,33 @@ def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
     seconds[phase] = round(time.perf_counter() - start, 3)
 
 
-def prepare(
-    method: str, settings: Mapping[str, Any], task: Task, media_kind: MediaKind = "photo"
-) -> tuple[Method, FeatureSettings | None]:
-    """A method with its settings, and the features it needs.
+def prepare(method: str, settings: Mapping[str, Any], task: Task, steps: Sequence[str] | None = None) -> Configured:
+    """A method with its settings.
 
     Raises:
         MisuseError: When names or settings are at fault, or when the task does not allow what the method sees.
     """
-    configured, features = _configure(method, settings, media_kind)
-    _check_allowed(method, configured, task)
-    return configured, features
+    configured = configured_method(method, settings)
+    refuse_disallowed(method, configured.method, _steps(configured.method, task, steps), task)
+    return configured
 
 
-def with_features(opened: Opened, features: FeatureSettings | None, store: Path | None = None) -> View:
+def with_features(opened: Opened, configured: Configured, store: Path | None = None) -> View:
     """What methods see of an opened benchmark, with features where they are wanted."""
-    return _supply(opened, FeatureSource(features, store) if features else None)
+    return _supplied(opened, _supply_of(configured, opened, store))
 
 
-def answer_test(opened: Opened, view: View, method: Method, steps: Sequence[str]) -> Predictions:
+def answer_test(opened: Opened, view: View, method: Method, steps: Sequence[str] | None) -> Any:
     """Fits a method on train and its choices and steps on val, and answers test. Val stays apart from train."""
     task = opened.benchmark.task
-    asked = Asked(task, view.labels, opened.dataset.taxa)
-    fitted, fitted_steps, _ = _fit(method, _steps(method, task, steps), view, asked)
+    fitted, fitted_steps, _ = _fit(method, _steps(method, task, steps), view, opened)
     if view.test is None:
         raise ValueError("there is no test to answer")
+    if task.delivery == "stream":
+        return answer_stream(fitted, fitted_steps, view.test, view.labels)
     predictions = fitted.predict(view.test, view.labels)
     for step in fitted_steps:
-        predictions = step.apply(predictions, view.test.items)
+        predictions = apply_step(step, predictions, view.test.items)
     return predictions
 
 

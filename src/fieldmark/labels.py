@@ -40,6 +40,14 @@ class Labels:
     def code_of(self) -> dict[str, int]:
         return {name: code for code, name in enumerate(self.names)}
 
+    def answers(self, *, unknown: bool) -> dict[str, int]:
+        """The code of everything that may be answered: the labels and, in an open set, "-1".
+
+        >>> Labels(("a",)).answers(unknown=True)
+        {'a': 0, '-1': -1}
+        """
+        return {**self.code_of, UNKNOWN_NAME: UNKNOWN} if unknown else self.code_of
+
     def encode(self, names: Iterable[str | None]) -> NDArray[np.int32]:
         """Turns names into codes; whatever is not in the set becomes -1."""
         known = self.code_of

@@ -19,8 +19,8 @@ from fieldmark.datasets import open_dataset
 from fieldmark.errors import FieldmarkError
 from fieldmark.labels import UNKNOWN_NAME
 from fieldmark.models import Model
+from fieldmark.opening import Opened, open_benchmark
 from fieldmark.runs.provenance import LEAKAGE
-from fieldmark.views import Opened, open_benchmark
 
 ASKED = ("val", "test")
 NAME = "scientific_name"
@@ -81,7 +81,7 @@ def lineage_of(backbone: Model, opened: Opened, data: str | Path) -> Lineage:
         seen = {name: _overlap(opened.items[name], learned, chosen_by) for name in ASKED if len(opened.items[name])}
         within = learned <= set(opened.items["train"]["observation_id"])
     known = _known_unknown(backbone, opened)
-    network = str(getattr(backbone.fitted.method, "network", backbone.name))
+    network = backbone.fitted.method.network_name or backbone.name
     trained = {name: made[name] for name in ("benchmark", "version", "parts", "seed", "data_digest")}
     trained["simulated"] = backbone.simulated
     return Lineage(
@@ -119,7 +119,7 @@ def _overlap(items: pl.DataFrame, learned: set[str], chosen_by: set[str]) -> Ove
 
 def _chose(backbone: Model) -> bool:
     """Whether the epoch was chosen on val; otherwise the last one was taken, whatever val said."""
-    return getattr(backbone.fitted.method, "best_by", "last") != "last"
+    return backbone.fitted.method.chooses_on_val
 
 
 def _known_unknown(backbone: Model, opened: Opened) -> list[str]:

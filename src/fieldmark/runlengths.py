@@ -25,3 +25,15 @@ def decode_runs(lengths: Sequence[int], height: int, width: int) -> NDArray[np.b
     drawn = np.repeat(np.arange(len(counts)) % 2 == 1, counts)
     flat[: len(drawn)] = drawn
     return flat.reshape(height, width)
+
+
+def encode_runs(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The run lengths of a mask; background at the end is left out.
+
+    >>> encode_runs(np.array([[0, 1, 1], [0, 0, 0]], dtype=bool))
+    array([1, 2])
+    """
+    flat = mask.ravel()
+    changes = np.flatnonzero(np.diff(flat, prepend=False))
+    ends = np.append(changes, flat.size) if flat.size and flat[-1] else changes
+    return np.diff(ends, prepend=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +12,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fieldmark.answers import Answers
 from fieldmark.benchmarks import Benchmark
 from fieldmark.benchmarks.measures import roc_auc, tnr_at_tpr
 from fieldmark.errors import InputError
 from fieldmark.files import write_json
 from fieldmark.labels import UNKNOWN_NAME, Labels
-from fieldmark.methods.base import Fitted, OpenMethod, truth_of
-from fieldmark.methods.combining import COMBINED, cross_fitted
-from fieldmark.runs.predictions import Predictions
+from fieldmark.methods.base import Fitted
+from fieldmark.opening import Opened
+from fieldmark.questions.truth import Truth
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.scoring import Score, measure
-from fieldmark.views import Opened, Part, Truth, View
+from fieldmark.views import View
 
 TABLE_FILE, SCORES_FOLDER = "unknown-scores.json", "unknown-scores"
 METRICS = (roc_auc(), tnr_at_tpr())
@@ -95,25 +95,22 @@ def unknown_table(
     Returns:
         The table, or None for a method without such scores, or a benchmark without unknown items.
     """
-    parts = {"val": view.val, "test": view.test}
-    options: Any = fitted["val"].method
+    choice = fitted["val"].method.unknown_choice
+    if choice is None:
+        return None
     scores: dict[str, dict[str, dict[str, dict[str, Score]]]] = {}
     tables: dict[str, pl.DataFrame] = {}
-    for name, part in parts.items():
-        method = fitted[name].method
-        if part is None or name not in opened.truth or not isinstance(method, OpenMethod):
+    for name, part in (("val", view.val), ("test", view.test)):
+        if part is None or name not in opened.truth:
             continue
         if not (opened.truth[name].rows["label"] == UNKNOWN_NAME).any():
             continue
-        values = method.unknown_scores(fitted[name].arrays, part)
-        if name == "val" and options.choose == "val-unknowns":
-            values |= _out_of_fold(values, part)
+        method, arrays = fitted[name].method, fitted[name].arrays
+        on_val = name == "val"
+        values = method.unknown_scores_on_val(arrays, part) if on_val else method.unknown_scores(arrays, part)
         tables[name] = pl.DataFrame({"item_id": part.item_ids, **values})
         scores[name] = by_group(benchmark, values, part.item_ids, opened.truth[name], view.labels)
-    if not scores:
-        return None
-    rule = f"highest ROC-AUC on {options.choose}" if options.score == "all" else "named beforehand"
-    return UnknownTable(options.chosen, rule, scores, tables)
+    return UnknownTable(*choice, scores, tables) if scores else None
 
 
 def by_group(
@@ -124,31 +121,18 @@ def by_group(
     labels: Labels,
 ) -> dict[str, dict[str, dict[str, Score]]]:
     """The metrics of each score, for all unknown species and for each group of them."""
-    asked = replace(benchmark, task=replace(benchmark.task, metrics=METRICS))
-    everything = np.ones(len(truth.items), dtype=bool)
-    groups = {ALL_UNKNOWN: everything}
+    groups = {ALL_UNKNOWN: np.ones(len(truth.items), dtype=bool)}
     if "unknown_species" in truth.groups.columns:
         column = truth.groups["unknown_species"]
         groups |= {name: column.list.contains(name).to_numpy() for name in sorted(column.explode().unique())}
-    found: dict[str, dict[str, dict[str, Score]]] = {}
-    nothing = np.zeros((len(items), len(labels) + 1), dtype=np.float32)
-    extended = Labels((*labels.names, UNKNOWN_NAME))
+    measured: dict[str, dict[str, dict[str, Score]]] = {}
+    nothing = np.zeros((len(items), len(labels)), dtype=np.float32)
     for group, inside in groups.items():
         for name, strangeness in values.items():
-            predictions = Predictions(items, extended, nothing, "score", unknown=strangeness)
-            answers = Answers(predictions, truth.take(inside), labels, pl.DataFrame(), 1)
-            found.setdefault(group, {})[name] = measure(asked, answers)[1]
-    return found
-
-
-def _out_of_fold(values: Mapping[str, NDArray[np.float32]], val: Part) -> dict[str, NDArray[np.float32]]:
-    """The combined score on the very items it was fitted to would flatter it: here by folds, as it was judged."""
-    if COMBINED not in values:
-        return {}
-    single = {name: score.astype(np.float64) for name, score in values.items() if name != COMBINED}
-    unit = np.unique(val.items["observation_id"].to_numpy(), return_inverse=True)[1]
-    combined = cross_fitted(single, truth_of(val) < 0, unit)
-    return {} if combined is None else {COMBINED: combined.astype(np.float32)}
+            predictions = LabelScores(items, labels, nothing, "score", unknown=strangeness)
+            shown = benchmark.task.answer.evaluate(predictions, truth.take(inside), labels, pl.DataFrame(), 1)
+            measured.setdefault(group, {})[name] = measure(METRICS, shown)[1]
+    return measured
 
 
 def _score(data: Mapping[str, Any]) -> Score:

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from fieldmark.methods.strangeness import SCORES, residual
 
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
 from fieldmark.methods.combining import Combination, combine, cross_fitted
 from fieldmark.methods.openset import COMBINED, OpenSet, without_some_labels
-from fieldmark.methods.strangeness import SCORES, residual
 from fieldmark.metrics.openset import known_roc_auc
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part, View

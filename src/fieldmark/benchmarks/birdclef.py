@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
 from fieldmark.benchmarks.measures import cmap, rmap
-from fieldmark.runs.segments import Segments
+from fieldmark.questions.any_labels import AnyLabels
+from fieldmark.questions.segments import Segments
+from fieldmark.runs.segments import SegmentLists
 from fieldmark.splits import Official
 
 BIRDCLEF_2020 = Benchmark(
@@ -17,11 +19,11 @@ BIRDCLEF_2020 = Benchmark(
     dataset="birdclef-2020",
     split=Official(train="train", val="val", test="test"),
     task=Task(
-        item="segment",
-        labels="ClassId",
+        items=Segments(seconds=5),
+        answer=AnyLabels(),
         unit="recording",
         inputs=("recording", "date", "time", "place", "site"),
-        run=Segments(seconds=5, at_most=10),
+        run=SegmentLists(seconds=5, at_most=10),
         metrics=(cmap(), rmap(), cmap(ties="expected"), rmap(ties="expected")),
         by=("site",),
         # The official cmap gives a run of equal scores the best of all orders: a constant one would win a challenge.

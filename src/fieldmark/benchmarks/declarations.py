@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from fieldmark.labels import Labels
-from fieldmark.runs.predictions import Predictions
+from fieldmark.questions.answer import Answer
+from fieldmark.questions.items import Items
+from fieldmark.runs.formats import RunFormat
 from fieldmark.splits import Official
 
-ItemKind = Literal["photo", "observation", "segment", "place", "mask"]
 Delivery = Literal["all at once", "stream"]
-Sees = Literal["item", "past", "test set", "hidden labels"]
-
-# The columns of the items table behind each input that a task may allow.
-COLUMNS_OF_INPUT: Mapping[str, tuple[str, ...]] = {
-    "photo": ("media_ids",),
-    "recording": ("media_ids", "recording"),
-    "date": ("date",),
-    "time": ("time",),
-    "site": ("site",),
-    "place": ("lat", "lon"),
-    "habitat": ("habitat",),
-    "substrate": ("substrate", "meta_substrate"),
-    "observer": ("observer",),
-    "elevation": ("elevation_m",),
-    "landcover": ("landcover",),
-    "region": ("country", "region", "district", "biogeographical_region"),
-    # Layers: opened by media id or observation id, so that no column of the items stands for them.
-    "caption": (),
-    "climate": (),
-    "satellite": (),
-    "masks": (),
-}
+# What a method or a step looks at besides the item it answers; each includes the item itself.
+Sees = Literal["item", "unit", "past", "test set"]
+# What a method learns from besides nothing: labels of train, photos without labels, labels of higher ranks.
+LearnsFrom = Literal["train", "unlabeled", "coarse", "hidden labels"]
+Unit = Literal["%", "cost", "labels", "points", "nats"]
 
 
 @dataclass(frozen=True)
@@ -43,9 +25,9 @@ class Metric:
 
     Args:
         name: As it appears on scorecards.
+        title: As the field writes it, for pages, boards and terminals.
         value: The function that computes it.
-        reads: Which fields of the answers (`fieldmark.answers`) the functions take, by keyword; "keyword=field" where
-            the two are called differently.
+        reads: Takes what the functions need from a comparison of answers with the truth, by keyword.
         options: The conventions, by keyword as well.
         about: The conventions in words.
         without_each_unit: The function that computes it with each unit left out in turn.
@@ -54,6 +36,9 @@ class Metric:
         proportion: Whether it is a share of items, so that shares near 0 and 1 get exact intervals.
         higher_is_better: Which way is up.
         bounds: Between which numbers it lies.
+        unit: What it is counted in; shares are shown in percent.
+        first_answer: Whether it depends on the first answer of each item and on no other, so that a rule that decides
+            for one can be fitted for its sake.
         largest_cost: For mean costs, what the dearest mistake costs: rare dear mistakes get an interval of their own.
         few_units: Whether it may rest on few of its units (a part that few photos show), so that fewer degrees of
             freedom are counted on.
@@ -61,8 +46,9 @@ class Metric:
     """
 
     name: str
+    title: str
     value: Callable[..., float]
-    reads: tuple[str, ...]
+    reads: Callable[[Any], Mapping[str, Any]]
     options: Mapping[str, Any]
     about: str
     without_each_unit: Callable[..., Any] | None = None
@@ -73,21 +59,17 @@ class Metric:
     largest_cost: float | None = None
     few_units: bool = False
     optional: bool = False
+    unit: Unit = "%"
+    first_answer: bool = False
+
+    def arguments(self, found: Any) -> dict[str, Any]:
+        """What the functions take for a comparison of answers with the truth: what it reads, and the conventions."""
+        return {**self.reads(found), **self.options}
 
     @property
     def is_share(self) -> bool:
         """Whether it lies between 0 and 1, so that it reads well in percent."""
-        return self.bounds == (0.0, 1.0)
-
-
-class RunFormat(Protocol):
-    """How a run is written down."""
-
-    def write(self, path: Path, predictions: Predictions) -> None: ...
-
-    def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions: ...
-
-    def labels_in(self, path: Path) -> set[str]: ...
+        return self.unit == "%"
 
 
 @dataclass(frozen=True)
@@ -95,30 +77,37 @@ class Task:
     """All that a scorer or a server needs to know.
 
     Args:
-        item: What one answer is about.
-        labels: The column that holds the label.
+        items: What one answer is about.
+        answer: What is given.
         unit: The column of the items that tells what is independent.
-        inputs: What a method may read (keys of `COLUMNS_OF_INPUT`).
+        inputs: What a method may read, by the names under which datasets declare it.
         run: The format of the run file.
         metrics: What is measured, the primary metric first.
         delivery: Whether a method gets the test set at once or as a stream in time order.
-        sees: What a method may be shown at prediction time.
-        unknown: Whether items may be of none of the known labels; truth and answers then say -1.
+        sees: What methods and steps may look at when they answer.
+        learns_from: What methods may learn from.
+        coarse: Ranks whose labels come with items that have no label (kingdom, phylum).
         by: Columns of the truth by whose values the metrics are shown as well (month, site, split).
         decides: The metric that ranks the entries of a challenge, where the primary one could be gamed.
     """
 
-    item: ItemKind
-    labels: str
+    items: Items
+    answer: Answer
     unit: str
     inputs: tuple[str, ...]
     run: RunFormat
     metrics: tuple[Metric, ...]
     delivery: Delivery = "all at once"
-    sees: tuple[Sees, ...] = ("item", "test set")
-    unknown: bool = False
+    sees: tuple[Sees, ...] = ("item", "unit", "test set")
+    learns_from: tuple[LearnsFrom, ...] = ("train", "unlabeled", "coarse")
+    coarse: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     decides: str = ""
+
+    @property
+    def unknown(self) -> bool:
+        """Whether items may be of none of the known labels; truth and answers then say -1."""
+        return self.answer.unknown
 
     @property
     def deciding(self) -> Metric:
@@ -139,7 +128,17 @@ class Reported:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A task on the parts of a dataset, with the results papers reported on it."""
+    """A task on the parts of a dataset, with the results papers reported on it.
+
+    Args:
+        name, version: As runs and scorecards name it; the version rises whenever a number would change.
+        dataset, subset: The release, and which of its subsets.
+        split: The parts by the names they have there.
+        task: What is asked.
+        reported: Results of papers, with their sources.
+        world_bound: Under which name a simulated release keeps what its exact posterior gets right on test; empty
+            where it keeps nothing for this benchmark.
+    """
 
     name: str
     version: str
@@ -148,3 +147,4 @@ class Benchmark:
     task: Task
     subset: str = "all"
     reported: tuple[Reported, ...] = field(default=())
+    world_bound: str = ""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Benchmark, Task
 from fieldmark.benchmarks.measures import top_error
+from fieldmark.questions.one_label import OneLabel
+from fieldmark.questions.photos import Photos
 from fieldmark.runs.ranked import Ranked
 from fieldmark.splits import Official
 
@@ -18,8 +20,8 @@ FUNGI_2018 = Benchmark(
     dataset="fgvcx-fungi-2018",
     split=Official(train="train", val="val", test="test"),
     task=Task(
-        item="photo",
-        labels="category_id",
+        items=Photos(),
+        answer=OneLabel(),
         unit="item_id",
         inputs=("photo",),
         run=Ranked(at_most=5, at_least=3, other_items=True, cut=True),

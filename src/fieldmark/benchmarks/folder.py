@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Benchmark, Task
 from fieldmark.benchmarks.measures import macro_f1, top
+from fieldmark.questions.one_label import OneLabel
+from fieldmark.questions.photos import Photos
 from fieldmark.runs.ranked import Ranked
 from fieldmark.splits import Official, Seeded
 
@@ -11,10 +13,11 @@ FOLDER = Benchmark(
     name="folder",
     version="1",
     dataset="folder",
+    world_bound="expected_top_1",
     split=Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.25)),
     task=Task(
-        item="photo",
-        labels="label",
+        items=Photos(),
+        answer=OneLabel(),
         unit="observation_id",
         inputs=("photo", "date", "place", "habitat", "substrate"),
         run=Ranked(at_most=10, separator="|"),  # names of class folders may contain spaces

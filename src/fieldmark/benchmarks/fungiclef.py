@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
 from fieldmark.benchmarks.measures import fungiclef_track, open_macro_f1, recall_at, top
+from fieldmark.questions.observations import Observations
+from fieldmark.questions.one_label import OneLabel
 from fieldmark.runs.ranked import Ranked
 from fieldmark.splits import Official
 
@@ -20,12 +22,11 @@ FUNGICLEF_2023 = Benchmark(
     dataset="fungiclef-2023",
     split=Official(train="train", val="val", test="test"),
     task=Task(
-        item="observation",
-        labels="class_id",
+        items=Observations(),
+        answer=OneLabel(unknown=True),
         unit="observation_id",
         inputs=("photo", "date", "place", "habitat", "substrate"),
         run=Ranked(at_most=1, columns=(OBSERVATION, "class_id"), more_columns=True),
-        unknown=True,
         metrics=(
             open_macro_f1(over="union"),
             fungiclef_track(1),
@@ -52,8 +53,8 @@ FUNGICLEF_2025 = Benchmark(
     subset="FewShot",
     split=Official(train="Train", val="ClosedSet-Val", test="ClosedSet-Test"),
     task=Task(
-        item="observation",
-        labels="category_id",
+        items=Observations(),
+        answer=OneLabel(),
         unit="observation_id",
         inputs=("photo", "date", "place", "habitat", "substrate", "caption"),
         run=Ranked(at_most=10, columns=(("observationId", "observationID", "observation_id"), "predictions")),

@@ -26,13 +26,16 @@ from fieldmark.benchmarks.measures import (
     tnr_at_tpr,
     top,
 )
+from fieldmark.questions.masks import PartMasks
+from fieldmark.questions.one_label import OneLabel
+from fieldmark.questions.photos import Photos
 from fieldmark.runs.masks import MaskFiles
 from fieldmark.runs.ranked import Ranked
 from fieldmark.splits import Official
 
 TASK = Task(
-    item="photo",
-    labels="category_id",
+    items=Photos(),
+    answer=OneLabel(),
     unit="observation_id",
     inputs=(
         "photo",
@@ -58,7 +61,7 @@ OPEN_SPLIT = Official(train="Train", val="OpenSet-Val", test="OpenSet-Test")
 OPEN_TASK = replace(
     TASK,
     run=Ranked(at_most=10, unknown_score=True),
-    unknown=True,
+    answer=OneLabel(unknown=True),
     metrics=(
         roc_auc(),
         open_macro_f1(over="all"),
@@ -73,8 +76,8 @@ TEMPORAL_TASK = replace(OPEN_TASK, delivery="stream", sees=("item", "past"), by=
 POISON_TASK = replace(OPEN_TASK, metrics=(cost_poison(), top(1), open_macro_f1(over="all")))
 UNKNOWN_TASK = replace(OPEN_TASK, metrics=(cost_unknown(), top(1), open_macro_f1(over="all"), f1_unknown()))
 SEGMENTATION_TASK = Task(
-    item="mask",
-    labels="label",
+    items=Photos(),
+    answer=PartMasks(),
     unit="observation_id",
     inputs=("photo",),
     run=MaskFiles(),
@@ -166,6 +169,7 @@ _FEW_SHOT_REPORTED = (
 )
 
 CLOSED = Benchmark(
+    world_bound="expected_top_1",
     name="fungitastic/closed",
     version="1",
     dataset="fungitastic",
@@ -192,18 +196,43 @@ MINI_DNA = Benchmark(
     name="fungitastic-mini/dna", version="1", dataset="fungitastic", subset="Mini", split=DNA_SPLIT, task=TASK
 )
 OPEN = Benchmark(
-    name="fungitastic/open", version="1", dataset="fungitastic", subset="all", split=OPEN_SPLIT, task=OPEN_TASK
+    world_bound="open_expected_top_1",
+    name="fungitastic/open",
+    version="1",
+    dataset="fungitastic",
+    subset="all",
+    split=OPEN_SPLIT,
+    task=OPEN_TASK,
 )
 MINI_OPEN = Benchmark(
-    name="fungitastic-mini/open", version="1", dataset="fungitastic", subset="Mini", split=OPEN_SPLIT, task=OPEN_TASK
+    world_bound="open_expected_top_1",
+    name="fungitastic-mini/open",
+    version="1",
+    dataset="fungitastic",
+    subset="Mini",
+    split=OPEN_SPLIT,
+    task=OPEN_TASK,
 )
 TEMPORAL = Benchmark(
-    name="fungitastic/temporal", version="1", dataset="fungitastic", subset="all", split=OPEN_SPLIT, task=TEMPORAL_TASK
+    world_bound="open_expected_top_1",
+    name="fungitastic/temporal",
+    version="1",
+    dataset="fungitastic",
+    subset="all",
+    split=OPEN_SPLIT,
+    task=TEMPORAL_TASK,
 )
 COST_POISON = Benchmark(
-    name="fungitastic/cost-poison", version="1", dataset="fungitastic", subset="all", split=OPEN_SPLIT, task=POISON_TASK
+    world_bound="open_expected_top_1",
+    name="fungitastic/cost-poison",
+    version="1",
+    dataset="fungitastic",
+    subset="all",
+    split=OPEN_SPLIT,
+    task=POISON_TASK,
 )
 COST_UNKNOWN = Benchmark(
+    world_bound="open_expected_top_1",
     name="fungitastic/cost-unknown",
     version="1",
     dataset="fungitastic",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Benchmark, Task
 from fieldmark.benchmarks.measures import adaptive_top_30, mean_set_size, recall_at
+from fieldmark.questions.one_label import OneLabel
+from fieldmark.questions.places import Places
 from fieldmark.runs.one_of import OneOf
 from fieldmark.runs.ranked import Ranked
 from fieldmark.runs.scored import Scored
@@ -19,8 +21,8 @@ GEOLIFECLEF_2020 = Benchmark(
     dataset="geolifeclef-2020",
     split=Official(train="train", val="val", test="test"),
     task=Task(
-        item="place",
-        labels="species_id",
+        items=Places(),
+        answer=OneLabel(),
         unit="quadrat",
         inputs=("place", "landcover", "elevation", "satellite", "climate"),
         run=OneOf(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.metrics import classification, costs, geo, openset, probabilistic, ranking, retrieval, segmentation
@@ -11,6 +13,9 @@ from fieldmark.metrics.costs import Track
 from fieldmark.metrics.openset import Threshold
 from fieldmark.metrics.probabilistic import Renormalize
 from fieldmark.metrics.retrieval import Ties
+from fieldmark.questions.any_labels import PairEvaluation
+from fieldmark.questions.masks import MaskEvaluation
+from fieldmark.questions.one_label import LabelEvaluation
 
 _MACRO_CLASSES = {
     "all": "every class of the benchmark; a class absent from truth and answers counts 0",
@@ -18,15 +23,87 @@ _MACRO_CLASSES = {
     "union": "classes that occur in the truth or in the answers",
 }
 _ANY_COST = (0.0, math.inf)
+Arguments = Mapping[str, Any]
+
+
+def _first_answers(found: LabelEvaluation) -> Arguments:
+    return {"truth": found.true_codes, "predicted": found.first}
+
+
+def _first_answers_of_all(found: LabelEvaluation) -> Arguments:
+    return {**_first_answers(found), "n_classes": found.n_classes}
+
+
+def _first_answers_and_danger(found: LabelEvaluation) -> Arguments:
+    return {**_first_answers(found), "dangerous": found.dangerous}
+
+
+def _first_answers_and_venom(found: LabelEvaluation) -> Arguments:
+    return {**_first_answers(found), "venomous": found.dangerous}
+
+
+def _ranked(found: LabelEvaluation) -> Arguments:
+    return {"truth": found.true_codes, "ranked": found.ranked}
+
+
+def _rank_of_truth(found: LabelEvaluation) -> Arguments:
+    return {"rank_of_truth": found.rank_of_truth}
+
+
+def _rank_of_rare(found: LabelEvaluation) -> Arguments:
+    return {"rank_of_truth": found.rank_of_truth, "among": found.is_rare}
+
+
+def _strangeness(found: LabelEvaluation) -> Arguments:
+    return {"unknown_score": found.unknown_score, "is_known": found.is_known}
+
+
+def _probabilities(found: LabelEvaluation) -> Arguments:
+    return {"truth": found.true_codes, "probability": found.probabilities}
+
+
+def _sets(found: LabelEvaluation) -> Arguments:
+    return {"sets": found.sets_of_30}
+
+
+def _strict_sets(found: LabelEvaluation) -> Arguments:
+    return {"sets": found.strict_sets_of_30}
+
+
+def _pairs(found: PairEvaluation) -> Arguments:
+    segment, cls, score = found.scored
+    true_segment, true_cls = found.true
+    return {
+        "segment": segment,
+        "cls": cls,
+        "score": score,
+        "true_segment": true_segment,
+        "true_cls": true_cls,
+    }
+
+
+def _pixels(found: MaskEvaluation) -> Arguments:
+    return {"intersection": found.intersection, "union": found.union}
+
+
+def _pixels_of_parts(found: MaskEvaluation) -> Arguments:
+    parts = found.parts
+    return {"intersection": found.part_table[0], "union": found.part_table[1], "parts": parts}
+
+
+def _macro_title(over: Over) -> str:
+    return "Macro-F1, all classes" if over == "all" else f"Macro-F1, {over}"
 
 
 def macro_f1(*, over: Over) -> Metric:
     """Macro-averaged F1 over `all` classes, those `present` in the truth, or the `union` of truth and answers."""
     return Metric(
         name=f"macro_f1_{over}",
+        title=_macro_title(over),
         value=classification.macro_f1,
         without_each_unit=classification.macro_f1_without_each_unit,
-        reads=("truth", "predicted", "n_classes"),
+        reads=_first_answers_of_all,
+        first_answer=True,
         options={"over": over},
         about=f"mean F1 over {_MACRO_CLASSES[over]}; first answer of each item; F1 is 0 without a true positive",
     )
@@ -36,9 +113,10 @@ def top(k: int) -> Metric:
     """Accuracy within the first `k` answers."""
     return Metric(
         name=f"top_{k}",
+        title=f"Top {k}",
         value=classification.top_k,
         without_each_unit=classification.top_k_without_each_unit,
-        reads=("truth", "ranked"),
+        reads=_ranked,
         options={"k": k},
         about=f"share of items whose label is among the first {k} answers; equal scores are ranked by label code",
         proportion=True,
@@ -49,9 +127,10 @@ def top_error(k: int) -> Metric:
     """Share of items whose label is not among the first `k` answers."""
     return Metric(
         name=f"top_{k}_error",
+        title=f"Top {k} error",
         value=ranking.top_k_error,
         without_each_unit=ranking.top_k_error_without_each_unit,
-        reads=("truth", "ranked"),
+        reads=_ranked,
         options={"k": k},
         about=f"share of items whose label is not among the first {k} answers",
         proportion=True,
@@ -63,9 +142,10 @@ def recall_at(k: int) -> Metric:
     """Share of items whose label is among the first `k` that the run lists."""
     return Metric(
         name=f"recall_at_{k}",
+        title=f"Recall at {k}",
         value=ranking.recall_at_k,
         without_each_unit=ranking.recall_at_k_without_each_unit,
-        reads=("rank_of_truth",),
+        reads=_rank_of_truth,
         options={"k": k},
         about=f"share of observations whose label is among the first {k} answers",
         proportion=True,
@@ -76,9 +156,10 @@ def mrr(*, rare: bool = False) -> Metric:
     """Mean reciprocal rank, over all items or over those of rare classes."""
     return Metric(
         name="mrr_rare" if rare else "mrr",
+        title="MRR, rare species" if rare else "MRR",
         value=ranking.mean_reciprocal_rank,
         without_each_unit=ranking.mean_reciprocal_rank_without_each_unit,
-        reads=("rank_of_truth", "among=is_rare") if rare else ("rank_of_truth",),
+        reads=_rank_of_rare if rare else _rank_of_truth,
         options={},
         about=f"mean of 1 / rank of the true label over {'items of rare classes' if rare else 'all items'}; "
         "sorted by score, ties by the rank the run states; not listed counts 0",
@@ -90,9 +171,10 @@ def roc_auc() -> Metric:
     """How well the unknown score tells known from unknown."""
     return Metric(
         name="roc_auc",
+        title="ROC-AUC",
         value=openset.known_roc_auc,
         without_each_unit=openset.known_roc_auc_without_each_unit,
-        reads=("unknown_score", "is_known"),
+        reads=_strangeness,
         options={},
         about="area under the ROC curve of known against unknown by unknown_score; equal scores count one half",
     )
@@ -106,9 +188,10 @@ def tnr_at_tpr(*, threshold: Threshold = "first") -> Metric:
     }[threshold]
     return Metric(
         name="tnr_at_95_tpr" if threshold == "first" else f"tnr_at_95_tpr_{threshold}",
+        title="TNR at 95% TPR" if threshold == "first" else f"TNR {threshold} 95% TPR",
         value=openset.tnr_at_tpr,
         resampled=openset.tnr_at_tpr_resampled,
-        reads=("unknown_score", "is_known"),
+        reads=_strangeness,
         options={"tpr": 0.95, "threshold": threshold},
         about=f"share of unknown items rejected when 95 % of the known are accepted; {rule}",
     )
@@ -118,9 +201,11 @@ def open_macro_f1(*, over: Over) -> Metric:
     """Macro-averaged F1 with unknown as one more class."""
     return Metric(
         name=f"macro_f1_{over}",
+        title=_macro_title(over),
         value=openset.open_macro_f1,
         without_each_unit=openset.open_macro_f1_without_each_unit,
-        reads=("truth", "predicted", "n_classes"),
+        reads=_first_answers_of_all,
+        first_answer=True,
         options={"over": over, "unknown": "averaged"},
         about=f"mean F1 over {_MACRO_CLASSES[over]}; unknown (-1) is one class more",
     )
@@ -130,9 +215,11 @@ def f1_known() -> Metric:
     """Macro-averaged F1 over the known classes alone."""
     return Metric(
         name="f1_known",
+        title="Macro-F1, known classes",
         value=openset.open_macro_f1,
         without_each_unit=openset.open_macro_f1_without_each_unit,
-        reads=("truth", "predicted", "n_classes"),
+        reads=_first_answers_of_all,
+        first_answer=True,
         options={"over": "all", "unknown": "left out"},
         about="mean F1 over every known class; unknown items answered with a known class count against it",
     )
@@ -142,9 +229,11 @@ def f1_unknown() -> Metric:
     """F1 of the unknown class."""
     return Metric(
         name="f1_unknown",
+        title="F1 of unknown",
         value=openset.f1_of_class,
         without_each_unit=openset.f1_of_class_without_each_unit,
-        reads=("truth", "predicted"),
+        reads=_first_answers,
+        first_answer=True,
         options={"cls": -1},
         about="F1 of unknown (-1)",
     )
@@ -154,9 +243,12 @@ def cost_poison() -> Metric:
     """What confusing poisonous and edible species costs."""
     return Metric(
         name="cost_poison",
+        title="Cost of poison confusions",
+        unit="cost",
         value=costs.poison_cost,
         without_each_unit=costs.poison_cost_without_each_unit,
-        reads=("truth", "predicted", "dangerous"),
+        reads=_first_answers_and_danger,
+        first_answer=True,
         options={"c_p": 100.0, "c_e": 1.0},
         about="mean of 100 for poisonous taken for harmless, 1 for harmless taken for poisonous; -1 counts as harmless",
         largest_cost=100.0,
@@ -169,9 +261,12 @@ def cost_unknown() -> Metric:
     """What missing the unknown costs."""
     return Metric(
         name="cost_unknown",
+        title="Cost of missed unknowns",
+        unit="cost",
         value=costs.unknown_cost,
         without_each_unit=costs.unknown_cost_without_each_unit,
-        reads=("truth", "predicted"),
+        reads=_first_answers,
+        first_answer=True,
         options={"c_u": 10.0, "c_k": 1.0},
         about="mean of 10 for an unknown item answered with a known class, 1 for any other mistake",
         largest_cost=10.0,
@@ -190,9 +285,12 @@ def fungiclef_track(track: Track) -> Metric:
     }[track]
     return Metric(
         name=f"track_{track}",
+        title=f"Track {track}",
+        unit="%" if track == 1 else "cost",
         value=costs.fungiclef_track,
         without_each_unit=costs.fungiclef_track_without_each_unit,
-        reads=("truth", "predicted", "dangerous"),
+        reads=_first_answers_and_danger,
+        first_answer=True,
         options={"track": track},
         about=f"{about}; the organizers round to four digits",
         largest_cost={1: None, 2: 100.0, 3: 101.0, 4: 10.0}[track],
@@ -206,9 +304,11 @@ def log_loss(*, eps: float, renormalize: Renormalize) -> Metric:
     """Logarithmic loss of stated probabilities."""
     return Metric(
         name="log_loss",
+        title="Log loss",
+        unit="nats",
         value=probabilistic.log_loss,
         without_each_unit=probabilistic.log_loss_without_each_unit,
-        reads=("truth", "probability=probabilities"),
+        reads=_probabilities,
         options={"eps": eps, "renormalize": renormalize},
         about=f"mean of -ln p(true label); rows renormalized: {renormalize}; clipped to [{eps:g}, 1 - {eps:g}]",
         higher_is_better=False,
@@ -220,9 +320,12 @@ def venom_cost() -> Metric:
     """Track 2 of SnakeCLEF 2023: the sum of what mistakes cost."""
     return Metric(
         name="venom_cost",
+        title="Cost of venom confusions",
+        unit="cost",
         value=costs.venom_cost,
         without_each_unit=costs.venom_cost_without_each_unit,
-        reads=("truth", "predicted", "venomous=dangerous"),
+        reads=_first_answers_and_venom,
+        first_answer=True,
         options={},
         about="sum over mistakes: harmless for harmless 1, for venomous 2; venomous for harmless 5, for venomous 2",
         higher_is_better=False,
@@ -235,9 +338,12 @@ def venom_score() -> Metric:
     """Track 1 of SnakeCLEF 2023: a weighted mean of macro-F1 and the shares of harmless mistakes, in percent."""
     return Metric(
         name="venom_score",
+        title="Venom score",
+        unit="points",
         value=costs.venom_score,
         without_each_unit=costs.venom_score_without_each_unit,
-        reads=("truth", "predicted", "venomous=dangerous"),
+        reads=_first_answers_and_venom,
+        first_answer=True,
         options={},
         about="track 1 of SnakeCLEF 2023, from 0 to 100, unrounded",
         bounds=(0.0, 100.0),
@@ -245,21 +351,22 @@ def venom_score() -> Metric:
     )
 
 
+_TIES_TITLE = {"optimistic": "", "expected": ", ties averaged", "grouped": ", ties grouped"}
 _TIES = {
     "optimistic": "right ones first among equal scores, as the organizers sort",
     "expected": "the mean over all orders of equal scores",
     "grouped": "equal scores stand or fall together",
 }
-_PAIRS = ("segment", "cls", "score", "true_segment", "true_cls")
 
 
 def cmap(*, ties: Ties = "optimistic") -> Metric:
     """Class-wise mean average precision over segments."""
     return Metric(
         name="cmap" if ties == "optimistic" else f"cmap_{ties}",
+        title=f"cmAP{_TIES_TITLE[ties]}",
         value=retrieval.cmap,
         without_each_unit=retrieval.cmap_without_each_unit,
-        reads=_PAIRS,
+        reads=_pairs,
         options={"ties": ties},
         about=f"mean over the classes of the truth of average precision; segments not listed are misses; {_TIES[ties]}",
     )
@@ -269,9 +376,10 @@ def rmap(*, ties: Ties = "optimistic") -> Metric:
     """Segment-wise mean average precision over segments with a bird."""
     return Metric(
         name="rmap" if ties == "optimistic" else f"rmap_{ties}",
+        title=f"rmAP{_TIES_TITLE[ties]}",
         value=retrieval.rmap,
         without_each_unit=retrieval.rmap_without_each_unit,
-        reads=_PAIRS,
+        reads=_pairs,
         options={"ties": ties},
         about=f"mean over segments with at least one true class of average precision; {_TIES[ties]}",
     )
@@ -282,9 +390,10 @@ def adaptive_top_30(*, strict: bool = False) -> Metric:
     rule = "above the threshold" if strict else "at or above the threshold"
     return Metric(
         name="adaptive_top_30_strict" if strict else "adaptive_top_30",
+        title=f"Adaptive top-30 accuracy{', strict' if strict else ''}",
         value=geo.adaptive_accuracy,
         without_each_unit=geo.adaptive_accuracy_without_each_unit,
-        reads=("sets=strict_sets_of_30",) if strict else ("sets=sets_of_30",),
+        reads=_strict_sets if strict else _sets,
         options={},
         about=f"share of items whose label scores {rule} that leaves 30 labels per item on average; not listed: never",
         proportion=True,
@@ -295,8 +404,10 @@ def mean_set_size() -> Metric:
     """How many labels the adaptive sets really hold."""
     return Metric(
         name="mean_set_size",
+        title="Mean set size",
+        unit="labels",
         value=geo.mean_set_size,
-        reads=("sets=sets_of_30",),
+        reads=_sets,
         options={},
         about="mean number of labels in the sets of adaptive_top_30; above 30 where scores tie at the threshold",
         bounds=_ANY_COST,
@@ -307,9 +418,10 @@ def iou() -> Metric:
     """Binary intersection over union, each photo with the same weight."""
     return Metric(
         name="iou",
+        title="IoU",
         value=segmentation.mean_iou,
         without_each_unit=segmentation.mean_iou_without_each_unit,
-        reads=("intersection", "union"),
+        reads=_pixels,
         options={},
         about="mean over photos of intersection over union of the fruiting body; empty against empty counts 1",
     )
@@ -320,9 +432,10 @@ def miou(*, background: bool) -> Metric:
     included = "the background is a part" if background else "the background is no part"
     return Metric(
         name="miou_with_background" if background else "miou",
+        title="mIoU with background" if background else "mIoU",
         value=segmentation.pooled_miou,
         without_each_unit=segmentation.pooled_miou_without_each_unit,
-        reads=("intersection=part_intersection", "union=part_union", "parts"),
+        reads=_pixels_of_parts,
         options={"background": background},
         about=f"mean over parts of pooled intersection over union; parts that never occur are dropped; {included}",
         few_units=True,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
 from fieldmark.benchmarks.measures import mrr
+from fieldmark.questions.observations import Observations
+from fieldmark.questions.one_label import OneLabel
 from fieldmark.runs.scored import Scored
 from fieldmark.splits import Official
 
@@ -17,8 +19,8 @@ PLANTCLEF_2020 = Benchmark(
     dataset="plantclef-2020",
     split=Official(train="train", test="test"),
     task=Task(
-        item="observation",
-        labels="ClassId",
+        items=Observations(),
+        answer=OneLabel(),
         unit="item_id",
         inputs=("photo",),
         run=Scored(columns=("ObservationId", "ClassId", "Probability", "Rank"), low=0.0, high=1.0),

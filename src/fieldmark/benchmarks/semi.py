@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
 from fieldmark.benchmarks.measures import top
+from fieldmark.questions.one_label import OneLabel
+from fieldmark.questions.photos import Photos
 from fieldmark.runs.ranked import Ranked
 from fieldmark.splits import Official
 
 TASK = Task(
-    item="photo",
-    labels="class_id",
+    items=Photos(),
+    answer=OneLabel(),
     unit="item_id",
     inputs=("photo",),
     run=Ranked(at_most=5, columns=("Id", "Category")),

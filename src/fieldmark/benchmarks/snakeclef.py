@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
 from fieldmark.benchmarks.measures import log_loss, macro_f1, top, venom_cost, venom_score
+from fieldmark.questions.one_label import OneLabel
+from fieldmark.questions.photos import Photos
 from fieldmark.runs.dense import Dense
 from fieldmark.splits import Official
 
@@ -19,8 +21,8 @@ SNAKECLEF_2020 = Benchmark(
     dataset="snakeclef-2020",
     split=Official(train="train", val="val", test="test"),
     task=Task(
-        item="photo",
-        labels="scientific_name",
+        items=Photos(),
+        answer=OneLabel(),
         unit="item_id",
         inputs=("photo", "region"),
         run=Dense(item="hashed_id"),

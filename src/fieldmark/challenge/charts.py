@@ -6,7 +6,7 @@ description for those who do not see it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -204,7 +204,7 @@ def run_figure(name: str, title: str, runs: Sequence[tuple[str, Sequence[Score]]
     for place, metric in enumerate(metrics):
         at = left + 6 + place * 230
         body.append(f'<rect x="{at}" y="8" width="12" height="12" rx="2" class="bar {SERIES[place]}"/>')
-        body.append(_text(at + 18, 18, metric_title(metric.name)))
+        body.append(_text(at + 18, 18, metric.title))
     bar = min((per_run - 10) / len(metrics), 26)
     for place, (label, own) in enumerate(runs):
         start = left + 8 + place * per_run
@@ -226,7 +226,7 @@ def run_figure(name: str, title: str, runs: Sequence[tuple[str, Sequence[Score]]
 
 def _bar(up: Scale, x: float, width: float, score: Score, cls: str, label: str, metric: Metric) -> str:
     y, floor = up(score.value), up(up.span[0])
-    title = escape(f"{label}, {metric_title(metric.name)}: {in_words(score, metric)}")
+    title = escape(f"{label}, {metric.title}: {in_words(score, metric)}")
     drawn = (
         f'<rect x="{x:.1f}" y="{min(y, floor):.1f}" width="{width:.1f}" height="{abs(floor - y):.1f}" rx="1.5" '
         f'class="bar {cls}"><title>{title}</title></rect>'
@@ -272,23 +272,3 @@ def in_words(score: Score, metric: Metric, *, signed: bool = False) -> str:
     if score.low is None or score.high is None:
         return value
     return f"{value} (95% interval {number(score.low, metric)} to {number(score.high, metric)})"
-
-
-METRIC_TITLES: Mapping[str, str] = {
-    "mrr": "MRR",
-    "mrr_rare": "MRR, difficult species",
-    "cmap": "cmAP",
-    "rmap": "rmAP",
-    "cmap_expected": "cmAP, ties averaged",
-    "rmap_expected": "rmAP, ties averaged",
-    "adaptive_top_30": "Adaptive top-30 accuracy",
-    "adaptive_top_30_strict": "Adaptive top-30 accuracy, strict",
-    "log_loss": "Log loss",
-}
-
-
-def metric_title(name: str) -> str:
-    """The title of a metric as the field writes it."""
-    from fieldmark.reports.markup import metric as title
-
-    return METRIC_TITLES.get(name) or title(name)

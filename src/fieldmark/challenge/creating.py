@@ -16,14 +16,23 @@ import polars as pl
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from fieldmark.answers import answer_labels
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.challenge import audit, queue
 from fieldmark.challenge.database import Database
 from fieldmark.challenge.models import Challenge, DataFile, Phase, User, utc_now
 from fieldmark.challenge.names import clean_filename, clean_slug, clean_text
-from fieldmark.challenge.parts import CLASSES_FILE, MEDIA_FILE, PARTS_FILE, PUBLIC, TRUTH_FILE, draw_parts, truth_files
+from fieldmark.challenge.parts import (
+    CLASSES_FILE,
+    MEDIA_FILE,
+    PARTS_FILE,
+    PUBLIC,
+    TRUTH_FILE,
+    draw_parts,
+    read_truth,
+    refuse_unhosted,
+    truth_files,
+)
 from fieldmark.challenge.refusals import ConflictError, RefusalError
 from fieldmark.challenge.storage import Storage, digest, digest_folder, new_name
 from fieldmark.challenge.submissions import add_baseline
@@ -31,12 +40,9 @@ from fieldmark.challenge.uploads import Upload
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
 from fieldmark.release import Release
-from fieldmark.runs.dense import Dense
-from fieldmark.runs.predictions import Predictions
-from fieldmark.truths import given_truth, write_truth
+from fieldmark.score_run import write_truth
 
 SAMPLE_FILE = "sample_run.csv"
-SAMPLE_LABELS = 10
 RULES = """Runs are made without the labels of the test set. What was trained on besides the data of the challenge is
 external data, and is declared with each run. One person belongs to one team."""
 
@@ -91,7 +97,7 @@ def material_of_release(benchmark: str, data: str | Path, *, seed: int = 0) -> I
     Raises:
         InputError: When the release does not hold the labels of test.
     """
-    _check_hosted(benchmark)
+    refuse_unhosted(benchmark)
     with tempfile.TemporaryDirectory(prefix="fieldmark-challenge-") as name:
         folder = Path(name)
         write_truth(benchmark, data, folder / "truth", split="test", seed=seed)
@@ -110,9 +116,10 @@ def material_of_files(
     simulated: bool = False,
 ) -> Iterator[Material]:
     """Takes the truth as `fieldmark score --truth` does; without classes, those that it names are all there are."""
-    _check_hosted(benchmark)
+    refuse_unhosted(benchmark)
     with tempfile.TemporaryDirectory(prefix="fieldmark-challenge-") as name:
-        _, labels, _ = given_truth(BENCHMARKS[benchmark].task, truth, classes, media)
+        given = {"truth": truth, "classes": classes, "media": media}
+        _, labels, *_ = read_truth(benchmark, {what: path for what, path in given.items() if path is not None})
         pl.DataFrame({"label": labels.names}).write_csv(Path(name) / CLASSES_FILE)
         for source, target in ((truth, TRUTH_FILE), (classes, CLASSES_FILE), (media, MEDIA_FILE)):
             if source is not None:
@@ -139,7 +146,7 @@ def create_challenge(
         if session.scalars(select(Challenge.id).where(Challenge.slug == slug)).first():
             raise ConflictError(f"There is a challenge called {slug!r} already.")
     files = truth_files(material.folder)
-    truth, labels, _ = given_truth(benchmark.task, files["truth"], files.get("classes"), files.get("media"))
+    truth, labels, *_ = read_truth(benchmark.name, files)
     units = units_public = len(set(truth.units))
     if new.public_share is not None:
         parts = draw_parts(truth.units, public=new.public_share, seed=new.seed)
@@ -209,16 +216,15 @@ def replace_truth(
     Raises:
         RefusalError: When the new truth is about other items.
     """
-    task = BENCHMARKS[challenge.benchmark].task
     with tempfile.TemporaryDirectory(prefix="fieldmark-truth-") as name:
         folder = storage.fetch_folder(challenge.truth_path, Path(name))
         files = truth_files(folder)
-        old, _, _ = given_truth(task, files["truth"], files.get("classes"), files.get("media"))
+        old, *_ = read_truth(challenge.benchmark, files)
         for source, target in ((truth, TRUTH_FILE), (classes, CLASSES_FILE), (media, MEDIA_FILE)):
             if source is not None:
                 shutil.copyfile(source, folder / target)
         files = truth_files(folder)
-        new, labels, _ = given_truth(task, files["truth"], files.get("classes"), files.get("media"))
+        new, labels, *_ = read_truth(challenge.benchmark, files)
         if dict(zip(new.items, new.units, strict=True)) != dict(zip(old.items, old.units, strict=True)):
             raise RefusalError("The new truth is about other items or units than the old one; only labels may change.")
         path, sha256 = _store_folder(storage, folder, "truth"), digest_folder(folder)
@@ -250,24 +256,7 @@ def add_data_file(
 def write_sample(path: Path, task: Task, items: tuple[str, ...], labels: Labels, *, seed: int = 0) -> None:
     """Writes a run with labels drawn at random: an example of the format, and what guessing scores."""
     rng = np.random.default_rng(seed)
-    known = answer_labels(labels, unknown=task.unknown)
-    unknown = rng.random(len(items), dtype=np.float32)
-    if isinstance(task.run, Dense):
-        scores = rng.dirichlet(np.ones(len(known)), size=len(items)).astype(np.float32)
-        predictions = Predictions(items, known, scores, "score", unknown=unknown)
-    else:
-        width = min(SAMPLE_LABELS, len(known))
-        codes = rng.integers(len(known), size=(len(items), 1)) + np.arange(width)  # in a row, so that none comes twice
-        ranks = (1 - np.arange(width) / width).astype(np.float32)
-        predictions = Predictions(
-            items,
-            known,
-            np.tile(ranks, (len(items), 1)),
-            "score",
-            codes=(codes % len(known)).astype(np.int32),
-            unknown=unknown,
-        )
-    task.run.write(path, predictions)
+    task.run.write(path, task.answer.sample(items, labels, rng, dense=task.run.dense))
 
 
 def _add_files(
@@ -313,8 +302,3 @@ def _frequent(benchmark: str, data: str | Path, out: Path, seed: int) -> tuple[t
         return ()
     about = "Answers every item with the most frequent labels of the training set."
     return (("most frequent", result.folder / "run.csv", about),)
-
-
-def _check_hosted(benchmark: str) -> None:
-    if BENCHMARKS[benchmark].task.item == "mask":
-        raise MisuseError(f"{benchmark} is about masks, which come in folders; a challenge takes runs in one file.")

@@ -29,7 +29,7 @@ from fieldmark.challenge.storage import Storage, digest
 from fieldmark.challenge.submissions import Entry, hand_in
 from fieldmark.challenge.uploads import Upload
 from fieldmark.labels import Labels
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.worlds.folder import SPLIT_YEARS, nature_of
 from fieldmark.worlds.kingdom import Traits
 from fieldmark.worlds.nature import Nature
@@ -189,4 +189,4 @@ def _measured(traits: Traits, nature: Nature, noise: float, rng: np.random.Gener
 
 def _write(path: Path, test: Observations, labels: Labels, scores: np.ndarray) -> None:
     items = tuple(test.table["observation_id"].cast(pl.String))
-    BENCHMARKS[BENCHMARK].task.run.write(path, Predictions(items, labels, scores, "log_probability"))
+    BENCHMARKS[BENCHMARK].task.run.write(path, LabelScores(items, labels, scores, "log_probability"))

@@ -22,16 +22,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fieldmark.answers import UNKNOWN_NAME, answer_labels
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.scorer import digest, scorer_digest
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.labels import Labels
+from fieldmark.questions.answer import Given
+from fieldmark.questions.truth import Truth
 from fieldmark.scoring import Scorecard, score_predictions
+from fieldmark.scoring.reading import read_run
 from fieldmark.tables import read_csv
-from fieldmark.truths import given_truth
 from fieldmark.version import __version__
-from fieldmark.views import Truth
 
 TRUTH_FILE, CLASSES_FILE, MEDIA_FILE, PARTS_FILE = "truth.csv", "classes.csv", "media.csv", "parts.csv"
 PUBLIC, PRIVATE = "public", "private"
@@ -61,19 +60,29 @@ def score_parts(name: str, run: Path, files: Mapping[str, Path], *, parts: Itera
         InputError: When the run or the truth is at fault.
     """
     benchmark = BENCHMARKS[name]
-    if benchmark.task.item == "mask":
-        raise MisuseError(f"{name} is about masks, which come in folders; a challenge takes runs in one file.")
-    known, labels, table = given_truth(benchmark.task, files["truth"], files.get("classes"), files.get("media"))
-    if "classes" not in files:
-        labels = Labels.of({*labels.names, *benchmark.task.run.labels_in(run)} - {UNKNOWN_NAME})
-    predictions = benchmark.task.run.read(run, known.items, answer_labels(labels, unknown=benchmark.task.unknown))
+    refuse_unhosted(name)
+    known, labels, table, _ = read_truth(name, files)
+    predictions, labels = read_run(benchmark.task, run, known.items, labels, closed="classes" in files)
     of_units = read_parts(files["parts"], known.units) if "parts" in files else dict.fromkeys(known.units, PUBLIC)
     scored = _scored(run, files)
     cards = {}
     for part in parts or sorted(set(of_units.values()), reverse=True):
-        card = score_predictions(benchmark, predictions, _part(known, of_units, part), split=part, classes=table)
+        true = _part(known, of_units, part)
+        card = score_predictions(benchmark, predictions, true, labels=labels, split=part, classes=table)
         cards[part] = replace(card, provenance={**card.provenance, "scored": scored})
     return cards
+
+
+def refuse_unhosted(name: str) -> None:
+    """Refuses a benchmark whose runs are more than one file."""
+    if not BENCHMARKS[name].task.run.hosted:
+        raise MisuseError(f"Runs of {name} come in folders; a challenge takes runs in one file.")
+
+
+def read_truth(name: str, files: Mapping[str, Path]) -> Given:
+    """The truth of a challenge, the labels there are, and what is known about them."""
+    task = BENCHMARKS[name].task
+    return task.answer.given(task.items, files["truth"], files.get("classes"), files.get("media"), task.by)
 
 
 def read_parts(path: Path, units: Iterable[str]) -> dict[str, str]:
@@ -137,6 +146,4 @@ def _part(truth: Truth, of_units: Mapping[str, str], part: str) -> Truth:
     rows = np.array([of_units[unit] == part for unit in truth.units], dtype=bool)
     if not rows.any():
         raise MisuseError(f"The truth has no part called {part!r}.")
-    taken = truth.take(rows)
-    groups = truth.groups.filter(pl.Series(rows)) if truth.groups.width else truth.groups
-    return Truth(taken.rows, taken.items, taken.units, groups)
+    return truth.take(rows)

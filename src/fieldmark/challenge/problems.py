@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fieldmark.answers import UNKNOWN_NAME, answer_labels
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import InputError
 from fieldmark.labels import Labels
 from fieldmark.runs.problems import RunError
+from fieldmark.scoring.reading import read_run
 
 
 def problems_of(error: InputError) -> tuple[list[dict[str, Any]], int]:
@@ -43,8 +43,4 @@ def read_as_scored(benchmark: str, run: Path, items: Sequence[str], known: Itera
     Raises:
         InputError: When something is wrong with it.
     """
-    task = BENCHMARKS[benchmark].task
-    labels = Labels(tuple(known))
-    if not closed:
-        labels = Labels.of({*labels.names, *task.run.labels_in(run)} - {UNKNOWN_NAME})
-    task.run.read(run, items, answer_labels(labels, unknown=task.unknown))
+    read_run(BENCHMARKS[benchmark].task, run, items, Labels(tuple(known)), closed=closed)

@@ -15,17 +15,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.models import Challenge
 from fieldmark.challenge.names import clean_filename
-from fieldmark.challenge.parts import truth_files
+from fieldmark.challenge.parts import read_truth, truth_files
 from fieldmark.challenge.problems import problems_of, read_as_scored
 from fieldmark.challenge.refusals import RefusalError, TooLargeError, TooOftenError
 from fieldmark.challenge.sandbox import ExhaustedError, Limits, check_in_sandbox
 from fieldmark.challenge.storage import CHUNK, Storage
 from fieldmark.errors import InputError
 from fieldmark.labels import Labels
-from fieldmark.truths import given_truth
 
 MIB = 1 << 20
 SERVER_MB = 512  # the largest upload that any challenge may allow, if the server is not told otherwise
@@ -99,8 +97,7 @@ def received(source: IO[bytes], filename: str, *, limit_mb: int) -> Iterator[Upl
 def _read_checklist(storage: Storage, benchmark: str, truth_sha256: str, truth_path: str) -> Checklist:
     with tempfile.TemporaryDirectory(prefix="fieldmark-truth-") as folder:
         files = truth_files(storage.fetch_folder(truth_path, Path(folder)))
-        task = BENCHMARKS[benchmark].task
-        truth, labels, _ = given_truth(task, files["truth"], files.get("classes"), files.get("media"))
+        truth, labels, *_ = read_truth(benchmark, files)
     return Checklist(benchmark, truth.items, labels, "classes" in files)
 
 

@@ -51,7 +51,8 @@ def push(
 
     from fieldmark import hub
     from fieldmark.errors import MisuseError
-    from fieldmark.models import NOT_STATED, load_model
+    from fieldmark.methods.base import NOT_STATED
+    from fieldmark.models import load_model
 
     opened = load_model(model)
     if opened.license not in (NOT_STATED, license):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from fieldmark.benchmarks.declarations import RunFormat
     from fieldmark.models import Model
-    from fieldmark.runs.predictions import Predictions
+    from fieldmark.runs.formats import RunFormat
+    from fieldmark.runs.label_scores import LabelScores
 
 
 def add_to(app: typer.Typer) -> None:
@@ -66,30 +66,32 @@ def predict(
 def _format(model: Model, answers: int | None) -> RunFormat:
     """The format of the benchmark that a model was trained on, with so many answers a line."""
     from fieldmark.benchmarks import BENCHMARKS
-    from fieldmark.errors import MisuseError
-    from fieldmark.runs.ranked import Ranked
 
-    name = model.trained["benchmark"]
-    run = BENCHMARKS[name].task.run
-    if answers is None:
-        return run
-    if not isinstance(run, Ranked):
-        raise MisuseError(f"Runs of {name} do not list answers by rank, so that --answers says nothing.")
-    return run.of_length(answers)
+    run = BENCHMARKS[model.trained["benchmark"]].task.run
+    return run if answers is None else run.of_length(answers)
 
 
 def _said(label: str) -> str:
     return "unknown" if label == "-1" else label
 
 
-def _answers(predictions: Predictions, top: int) -> dict[str, list[dict[str, Any]]]:
-    best = predictions.top(top)
+def _answers(predictions: LabelScores, top: int) -> dict[str, list[dict[str, Any]]]:
+    import numpy as np
+
+    from fieldmark.runs.label_scores import NOTHING
+
+    best, names = predictions.top(top), predictions.labels
     # Where several labels may hold at once, each score is a probability of its own already.
     probabilities = predictions.scores if predictions.scale == "score" else predictions.probabilities()
+    # Unknown stands in a last column where it competes with the labels; a rule may answer it without stating any.
+    stated = np.column_stack([probabilities, np.zeros(len(probabilities), dtype=probabilities.dtype)])
+    column = np.where(best >= 0, best, len(names))
+    chances = np.take_along_axis(stated, column, axis=1).astype(float).round(6).tolist()
     return {
         item: [
-            {"label": predictions.labels.names[code], "probability": round(float(probabilities[row, code]), 6)}
-            for code in best[row]
+            {"label": label, "probability": chance}
+            for code, label, chance in zip(best[row], names.decode(best[row]), chances[row], strict=True)
+            if code != NOTHING
         ]
         for row, item in enumerate(predictions.items)
     }

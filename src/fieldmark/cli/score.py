@@ -44,7 +44,7 @@ def score(
 ) -> None:
     """Score a run exactly as the benchmark says, with intervals; or verify a score receipt offline."""
     from fieldmark.cli.printing import print_external_data, print_json, print_scorecards
-    from fieldmark.scoring import score as score_run
+    from fieldmark.score_run import score as score_run
 
     if receipt is not None:
         given = {"truth": truth, "classes": classes, "media": media, "parts": parts}

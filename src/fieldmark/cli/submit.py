@@ -28,7 +28,8 @@ def submit(
     """Hand in a run, wait for its score, and print it."""
     from fieldmark.challenge.client import Client
     from fieldmark.cli.printing import print_json, print_table, score_text
-    from fieldmark.scoring import RUN_CSV, Score
+    from fieldmark.runs.provenance import RUN_CSV
+    from fieldmark.scoring import Score
 
     client = Client.of(challenge, token)
     sent = client.hand_in(run / RUN_CSV if run.is_dir() else run, title=title, method=method, external=external)

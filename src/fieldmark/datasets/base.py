@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Protocol
 
 import polars as pl
 
+from fieldmark.datasets.inputs import CONTEXT, MEDIA_INPUTS, Input, Layer, MediaFiles, MediaKind
 from fieldmark.release import Release
 from fieldmark.tables import EVENTS, MEDIA, OBSERVATIONS, TAXA
-
-MediaKind = Literal["photo", "recording"]
 
 
 @dataclass(frozen=True)
@@ -25,10 +24,10 @@ class Dataset:
         release: Where the files are.
         taxa: One row per label (`tables.Taxon`, and the ranks that are known).
         observations: One row per observation (`tables.Observation`, and what else is known about it).
-        media: One row per file (`tables.Medium`).
+        media: One row per file (`tables.Medium`); none for a release of places alone.
         remarks: What a reader of the numbers should know about this release, one sentence each.
-        layers: What else there is (masks, captions, climate, ...): functions of a media id or an observation id that
-            return None where there is nothing.
+        layers: What else there is (masks, captions, climate, ...), looked up by media id or observation id.
+        inputs: What methods may read of its items where a task allows it; without any, its media and the usual context.
         media_kind: Whether the media are photos or recordings.
         events: For soundscapes, what is heard when (`tables.Event`).
     """
@@ -39,7 +38,8 @@ class Dataset:
     observations: pl.DataFrame
     media: pl.DataFrame
     remarks: tuple[str, ...] = ()
-    layers: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
+    layers: Mapping[str, Layer] = field(default_factory=dict)
+    inputs: tuple[Input, ...] = ()
     media_kind: MediaKind = "photo"
     events: pl.DataFrame | None = None
 
@@ -50,17 +50,34 @@ class Dataset:
         if self.events is not None:
             EVENTS.check(self.events, f"{self.name}: events")
 
+    @cached_property
+    def media_files(self) -> MediaFiles:
+        """The photos or recordings by their id."""
+        paths = dict(zip(self.media["media_id"], self.media["path"], strict=True))
+        return MediaFiles(self.media_kind, self.release, paths)
+
+    @cached_property
+    def inputs_by_name(self) -> dict[str, Input]:
+        """What methods may read of its items, by name."""
+        declared = self.inputs or (MEDIA_INPUTS[self.media_kind], *CONTEXT)
+        return {one.name: one for one in declared}
+
+    @property
+    def main_input(self) -> Input:
+        """The input that its media are."""
+        return next(one for one in self.inputs_by_name.values() if one.medium == self.media_kind)
+
     def read_medium(self, media_id: str) -> bytes:
         """Returns the bytes of one photo or recording."""
-        return self.release.read(self._path_of[media_id])
+        return self.media_files.read(media_id)
 
     def open_medium(self, media_id: str) -> IO[bytes]:
         """Opens one photo or recording, for what is too long to hold in memory."""
-        return self.release.open(self._path_of[media_id])
+        return self.media_files.open(media_id)
 
     def where(self, media_id: str) -> str:
         """The place of one photo or recording as a person would look for it."""
-        return self.release.where(self._path_of[media_id])
+        return self.media_files.where(media_id)
 
     @cached_property
     def simulated(self) -> bool:
@@ -75,10 +92,6 @@ class Dataset:
         if self.events is not None:
             hasher.update(self.events.sort(self.events.columns).write_json().encode())
         return hasher.hexdigest()
-
-    @cached_property
-    def _path_of(self) -> dict[str, str]:
-        return dict(zip(self.media["media_id"], self.media["path"], strict=True))
 
 
 class DatasetOpener(Protocol):

@@ -32,7 +32,8 @@ from pathlib import PurePosixPath
 
 import polars as pl
 
-from fieldmark.datasets.base import Dataset, MediaKind
+from fieldmark.datasets.base import Dataset
+from fieldmark.datasets.inputs import MediaKind
 from fieldmark.datasets.soundfiles import SUFFIXES as SOUND_SUFFIXES
 from fieldmark.datasets.soundfiles import is_recording
 from fieldmark.errors import InputError, MisuseError

@@ -30,6 +30,7 @@ import datetime
 
 import polars as pl
 
+from fieldmark.datasets import inputs
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.fungitastic_layers import layers
 from fieldmark.errors import InputError, MisuseError, did_you_mean
@@ -113,6 +114,14 @@ CONTEXT = (
     "month",
     "day",
 )
+INPUTS = (
+    inputs.PHOTO,
+    *inputs.CONTEXT,
+    inputs.Input("caption"),
+    inputs.Input("climate"),
+    inputs.Input("satellite", extractor="efficientnet_lite0"),
+    inputs.Input("masks"),
+)
 
 
 def open_fungitastic(release: Release, subset: str = "all", *, photos: str | None = None) -> Dataset:
@@ -151,6 +160,7 @@ def open_fungitastic(release: Release, subset: str = "all", *, photos: str | Non
         media,
         remarks,
         layers=layers(release, subset, _captions(rows)),
+        inputs=INPUTS,
     )
 
 

@@ -26,15 +26,17 @@ import ast
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from PIL import Image
 
+from fieldmark.datasets.inputs import KeyedBy, Layer
 from fieldmark.errors import InputError
 from fieldmark.release import Release
 from fieldmark.runlengths import decode_runs
@@ -75,25 +77,25 @@ ANNUAL = re.compile(r"bio_?0*(?P<number>\d{1,2})$", re.IGNORECASE)
 CLIMATE_FILE = "climaticData/FungiTastic-Climatic-Timeseries.csv"
 
 
-def layers(release: Release, subset: str, captions: Mapping[str, str]) -> dict[str, Callable[[str], Any]]:
-    """The layers that a release holds, each a function of a media id or an observation id that may return None.
+def layers(release: Release, subset: str, captions: Mapping[str, str]) -> dict[str, Layer]:
+    """The layers that a release holds.
 
     Args:
         release: The root.
         subset: Which subset.
         captions: Captions that stand in the metadata, by photo.
     """
-    found: dict[str, Callable[[str], Any]] = {}
+    found: dict[str, Layer] = {}
     if subset == "Mini" and mask_files(release):
-        found["masks"] = _masks_by_photo(release)
-        found["microscopic"] = _microscopic(release)
+        found["masks"] = PhotoMasks(release)
+        found["microscopic"] = Microscopic(release)
     if captions or release.exists("captions"):
-        found["caption"] = lambda media_id: captions.get(media_id) or read_caption(release, media_id)
+        found["caption"] = Captions(release, captions)
     if release.exists(CLIMATE_FILE):
-        found["climate"] = _climate_by_observation(release)
+        found["climate"] = Climate(release)
     for band in ("RGB", "NIR"):
         if release.exists(f"satellite_{band}"):
-            found[f"satellite_{band.lower()}"] = _satellite(release, band)
+            found[f"satellite_{band.lower()}"] = Satellite(release, band)
     return found
 
 
@@ -175,49 +177,90 @@ def climate_columns(names: Sequence[str]) -> tuple[dict[tuple[str, int, int], st
     return monthly, annual
 
 
-def _masks_by_photo(release: Release) -> Callable[[str], dict[str, Mask] | None]:
-    @cache
-    def table() -> Mapping[str, list[dict[str, Any]]]:
-        rows = pl.concat([read_masks(release, path) for path in mask_files(release)], how="vertical_relaxed")
+@dataclass(frozen=True)
+class PhotoMasks(Layer):
+    """The masks of a photo by part. Parts may be drawn in several pieces, and may overlap."""
+
+    release: Release
+    input: ClassVar[str] = "masks"
+    by: ClassVar[KeyedBy] = "media_id"
+
+    @cached_property
+    def _rows(self) -> dict[str, list[dict[str, Any]]]:
+        tables = [read_masks(self.release, path) for path in mask_files(self.release)]
         by_photo: dict[str, list[dict[str, Any]]] = {}
-        for row in rows.iter_rows(named=True):
+        for row in pl.concat(tables, how="vertical_relaxed").iter_rows(named=True):
             by_photo.setdefault(row["file_name"], []).append(row)
         return by_photo
 
-    def masks(media_id: str) -> dict[str, Mask] | None:
+    def read(self, ids: Sequence[str]) -> list[dict[str, Mask] | None]:
+        return [self._of(media_id) for media_id in ids]
+
+    def _of(self, media_id: str) -> dict[str, Mask] | None:
         parts: dict[str, Mask] = {}
-        for row in table().get(media_id, []):
+        for row in self._rows.get(media_id, []):
             mask = decode_rle(row["rle"], row["height"], row["width"])
-            # Parts may be drawn in several pieces, and may overlap.
             parts[row["label"]] = parts[row["label"]] | mask if row["label"] in parts else mask
         return parts or None
 
-    return masks
 
-
-def _microscopic(release: Release) -> Callable[[str], bool | None]:
+@dataclass(frozen=True)
+class Microscopic(Layer):
     """Whether a photo shows spores under a microscope; None where it has no mask, so that nobody has said."""
 
-    @cache
-    def flags() -> dict[str, bool]:
-        tables = [pl.read_parquet(release.read(path), columns=["file_name", "label"]) for path in mask_files(release)]
-        rows = pl.concat(tables).group_by("file_name").agg((pl.col("label") == MICROSCOPIC).any())
-        return dict(rows.iter_rows())
+    release: Release
+    input: ClassVar[str] = ""
+    by: ClassVar[KeyedBy] = "media_id"
 
-    return lambda media_id: flags().get(media_id)
+    @cached_property
+    def _flags(self) -> dict[str, bool]:
+        paths = mask_files(self.release)
+        tables = [pl.read_parquet(self.release.read(path), columns=["file_name", "label"]) for path in paths]
+        return dict(pl.concat(tables).group_by("file_name").agg((pl.col("label") == MICROSCOPIC).any()).iter_rows())
+
+    def read(self, ids: Sequence[str]) -> list[bool | None]:
+        return [self._flags.get(media_id) for media_id in ids]
 
 
-def _climate_by_observation(release: Release) -> Callable[[str], dict[str, Any] | None]:
-    @cache
-    def table() -> tuple[pl.DataFrame, dict[str, int], Any, Any]:
-        with release.open(CLIMATE_FILE) as file:
+@dataclass(frozen=True)
+class Captions(Layer):
+    """What a photo shows, in words.
+
+    Args:
+        release: The root.
+        given: Captions that stand in the metadata, by photo.
+    """
+
+    release: Release
+    given: Mapping[str, str]
+    input: ClassVar[str] = "caption"
+    by: ClassVar[KeyedBy] = "media_id"
+
+    def read(self, ids: Sequence[str]) -> list[str | None]:
+        return [self.given.get(media_id) or read_caption(self.release, media_id) for media_id in ids]
+
+
+@dataclass(frozen=True)
+class Climate(Layer):
+    """Monthly and annual climate at the place of an observation."""
+
+    release: Release
+    input: ClassVar[str] = "climate"
+    by: ClassVar[KeyedBy] = "observation_id"
+
+    @cached_property
+    def _table(self) -> tuple[pl.DataFrame, dict[str, int], Any, Any]:
+        with self.release.open(CLIMATE_FILE) as file:
             rows = pl.read_csv(file.read(), schema_overrides={"observationID": pl.String}, infer_schema_length=None)
         monthly, annual = climate_columns(rows.columns)
         row_of = {name.removesuffix(".0"): row for row, name in enumerate(rows["observationID"])}
         return rows, row_of, monthly, annual
 
-    def climate(observation_id: str) -> dict[str, Any] | None:
-        rows, row_of, monthly, annual = table()
+    def read(self, ids: Sequence[str]) -> list[dict[str, Any] | None]:
+        return [self._of(observation_id) for observation_id in ids]
+
+    def _of(self, observation_id: str) -> dict[str, Any] | None:
+        rows, row_of, monthly, annual = self._table
         if observation_id not in row_of:
             return None
         row = rows.row(row_of[observation_id], named=True)
@@ -226,18 +269,23 @@ def _climate_by_observation(release: Release) -> Callable[[str], dict[str, Any] 
             series.setdefault(variable, {})[year, month] = row[name]
         return {"monthly": series, "annual": {number: row[name] for number, name in annual.items()}}
 
-    return climate
 
+@dataclass(frozen=True)
+class Satellite(Layer):
+    """A satellite picture of the place of an observation, in one of two bands."""
 
-def _satellite(release: Release, band: str) -> Callable[[str], NDArray[np.uint8] | None]:
-    @cache
-    def file_of() -> dict[str, str]:
-        return {name.partition(".")[0]: name for name in release.files(f"satellite_{band}")}
+    release: Release
+    band: str
+    input: ClassVar[str] = "satellite"
+    by: ClassVar[KeyedBy] = "observation_id"
 
-    def picture(observation_id: str) -> NDArray[np.uint8] | None:
-        name = file_of().get(observation_id)
-        if name is None:
-            return None
-        return np.asarray(Image.open(io.BytesIO(release.read(f"satellite_{band}/{name}"))))
+    @cached_property
+    def _file_of(self) -> dict[str, str]:
+        return {name.partition(".")[0]: name for name in self.release.files(f"satellite_{self.band}")}
 
-    return picture
+    def read(self, ids: Sequence[str]) -> list[NDArray[np.uint8] | None]:
+        return [None if data is None else np.asarray(Image.open(io.BytesIO(data))) for data in self.files(ids)]
+
+    def files(self, ids: Sequence[str]) -> list[bytes | None]:
+        names = [self._file_of.get(observation_id) for observation_id in ids]
+        return [None if name is None else self.release.read(f"satellite_{self.band}/{name}") for name in names]

@@ -47,7 +47,7 @@ def export_onnx(model: Model, out: Path) -> Exported:
         MisuseError: When the model has no network of its own.
     """
     method: Any = model.fitted.method
-    if not hasattr(method, "load"):
+    if not model.fitted.method.exportable:
         raise MisuseError(
             f"{model.name} is a head on frozen features and has no network of its own; finetune and published have."
         )

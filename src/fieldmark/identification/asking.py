@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from fieldmark.audio.cutting import all_windows, fill
 from fieldmark.audio.reading import SOUND_SUFFIXES, Recording, Samples, SoundError
@@ -19,12 +18,11 @@ from fieldmark.files import check_name
 from fieldmark.identification.answers import Context, Detection, Identified, Name, PhotoAnswer, Timeline
 from fieldmark.models import PHOTO_SUFFIXES, Model, load_model
 from fieldmark.progress import progress
-from fieldmark.runs.predictions import Predictions
-from fieldmark.tables import ITEMS
-from fieldmark.views import Part
+from fieldmark.questions.segments import Segments
+from fieldmark.views import Part, loose_media
 
 BIRDNET = "birdnet"
-SEGMENT_S = 5.0
+SEGMENT_S = 5
 BATCH_WINDOWS = 16
 # BirdNET's own filter: species less likely at a place and in a week are not considered.
 EXPECTED = 0.03
@@ -58,9 +56,8 @@ def identify(
             raise MisuseError(f"BirdNET hears recordings; {path} is a photo.")
         return _ask_birdnet(path, at_least, context)
     loaded = model if isinstance(model, Model) else _load(str(model))
-    hears = "recording" if _hears(loaded) else "photo"
-    if kind != hears:
-        raise MisuseError(f"The model {loaded.name!r} was fitted to {hears}s; {path} is a {kind}.")
+    if kind != loaded.medium:
+        raise MisuseError(f"The model {loaded.name!r} was fitted to {loaded.medium}s; {path} is a {kind}.")
     if kind == "photo":
         return _ask_about_photo(loaded, path, top)
     return _ask_about_recording(loaded, path, at_least, context)
@@ -90,15 +87,9 @@ def _kind(path: Path) -> str:
     raise InputError(path, found=f"a file ending in {suffix or 'nothing'}", expected=f"one of {known}", hint=hint)
 
 
-def _hears(model: Model) -> bool:
-    if model.feature_source is not None:
-        return model.feature_source.hears
-    return "audio" in model.fitted.method.needs
-
-
 def _ask_about_photo(model: Model, path: Path, top: int) -> PhotoAnswer:
     predictions = model.predict_photos([path])
-    chances = _chances(predictions)[0]
+    chances = predictions.chances()[0]
     best = predictions.top(min(top, len(model.labels)))[0]
     taxa = _taxa(model)
     names = tuple(
@@ -113,7 +104,7 @@ def _ask_about_recording(model: Model, path: Path, at_least: float, context: Con
     seconds, remark = _measure(path)
     part = _segments(path, seconds, context)
     predictions = model.predict(part)
-    chances = _chances(predictions)
+    chances = predictions.chances()
     taxa = _taxa(model)
     found = []
     for row, (start, end) in enumerate(part.items.select("start_s", "end_s").iter_rows()):
@@ -186,29 +177,14 @@ def _unreadable(path: Path, error: SoundError) -> InputError:
 
 def _segments(path: Path, seconds: float, context: Context) -> Part:
     """The segments of a recording as the items that a model was fitted to."""
-    starts = np.arange(max(1, math.ceil(seconds / SEGMENT_S))) * SEGMENT_S
-    items = pl.DataFrame(
-        {
-            "item_id": [f"{path}/{start:.0f}" for start in starts],
-            "observation_id": str(path),
-            "media_ids": [[str(path)]] * len(starts),
-            "start_s": starts,
-            "end_s": starts + SEGMENT_S,
-            "lat": context.lat,
-            "lon": context.lon,
-        },
-        schema_overrides={"lat": pl.Float64, "lon": pl.Float64},
-    ).with_columns(date=pl.lit(context.date, pl.Date), site=pl.lit(context.site, pl.String))
-    return Part(
-        ITEMS.check(items, "segments"),
-        truth=None,
-        open_medium=lambda media_id: Path(media_id).open("rb"),
-        media_kind="recording",
-    )
-
-
-def _chances(predictions: Predictions) -> NDArray[np.float32]:
-    return predictions.scores if predictions.scale == "score" else predictions.probabilities()
+    known = {
+        "seconds": {str(path): seconds},
+        "lat": pl.lit(context.lat, pl.Float64),
+        "lon": pl.lit(context.lon, pl.Float64),
+        "date": pl.lit(context.date, pl.Date),
+        "site": pl.lit(context.site, pl.String),
+    }
+    return Part(Segments(SEGMENT_S).loose([path], known), media=loose_media("recording", [path]))
 
 
 class _Taxon(NamedTuple):
@@ -240,4 +216,4 @@ def _cautions(model: Model, unknown: float | None) -> Iterator[str]:
 
 
 def _remarks(model: Model) -> tuple[str, ...]:
-    return tuple(model.feature_source.remarks) if model.feature_source else ()
+    return tuple(model.supply.remarks)

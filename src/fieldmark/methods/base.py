@@ -1,70 +1,176 @@
-"""What a method is: settings, what it needs and sees, and two functions."""
+"""What a method is: everything that the harness may ask of one."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import IO, Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Sees
+from fieldmark.benchmarks.declarations import LearnsFrom, Sees
+from fieldmark.datasets.inputs import MediaFiles
 from fieldmark.errors import MisuseError
 from fieldmark.features.embeddings import unit_rows
 from fieldmark.labels import Labels
-from fieldmark.runs.predictions import Predictions, Scale
+from fieldmark.questions.targets import Shape
+from fieldmark.runs.label_scores import LabelScores, Scale
+from fieldmark.runs.predictions import Predictions
 from fieldmark.steps.base import Step
 from fieldmark.views import Part, View
 
-Need = Literal["features", "pixels", "audio", "patches", "table"]
+Form = Literal["features", "pixels", "audio", "patches", "table"]
 Arrays = dict[str, NDArray[Any]]
+NOT_STATED = "not stated"
 
 
-class Method(Protocol):
-    """An idea with its settings. Settings are dataclass fields; what was learned is a dictionary of arrays.
+@dataclass(frozen=True)
+class Need:
+    """What a method reads of an item.
 
-    Attributes:
-        needs: What the harness must supply with each part.
-        sees: What the method is shown at prediction time; the harness refuses what the task does not allow.
-        scale: What its scores are.
+    Args:
+        form: Features made by a backbone, the pixels or the sound itself, patches of maps, or columns of the items.
+        input: The input (`datasets.inputs`) by its name; empty for the media of the release, whatever they are.
     """
 
-    needs: ClassVar[tuple[Need, ...]]
-    sees: ClassVar[Sees]
+    form: Form
+    input: str = ""
+
+
+class Method(ABC):
+    """An idea with its settings. Methods are dataclasses; what was learned is a dictionary of arrays.
+
+    Attributes:
+        sees: What it looks at besides the item when it answers; the harness refuses what the task does not allow.
+        learns_from: What it learns from; the harness refuses what the task does not allow.
+        targets: In which shapes it can take labels (`questions.targets`).
+        wants_unknown: Whether it is shown the unknown items of val.
+        feature_defaults: Settings of features that it wants unless others are given.
+        trains_network: Whether it trains a network that others can take features from (`backbone`).
+        exportable: Whether its network can be written as ONNX: it has `load(arrays)` and `transform(network)`.
+    """
+
+    sees: ClassVar[Sees] = "item"
+    learns_from: ClassVar[tuple[LearnsFrom, ...]] = ("train",)
+    targets: ClassVar[tuple[Shape, ...]] = ("codes", "pairs")
+    wants_unknown: ClassVar[bool] = False
+    feature_defaults: ClassVar[Mapping[str, Any]] = {}
+    trains_network: ClassVar[bool] = False
+    exportable: ClassVar[bool] = False
 
     @property
-    def scale(self) -> Scale: ...
+    def needs(self) -> tuple[Need, ...]:
+        """What the harness must supply with each part, for these settings."""
+        return ()
 
+    @property
+    @abstractmethod
+    def scale(self) -> Scale:
+        """What its scores are."""
+
+    @classmethod
+    def expand(cls, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Settings that stand for others, such as a recipe, replaced by those."""
+        return settings
+
+    @property
+    def external_data(self) -> tuple[str, ...]:
+        """What it brings in from outside the release, one sentence each; features declare themselves."""
+        return ()
+
+    @property
+    def license(self) -> str:
+        """The terms of weights that others have published, where it answers with those."""
+        return NOT_STATED
+
+    @property
+    def learns_from_val(self) -> bool:
+        """Whether the final model is fitted to val as well, where val was ours to draw."""
+        return True
+
+    @property
+    def network_name(self) -> str:
+        """What the network is called that it trains or answers with; empty for none."""
+        return ""
+
+    @property
+    def chooses_on_val(self) -> bool:
+        """Whether a network that it trains is chosen among several by how it does on val."""
+        return False
+
+    def check(self, view: View) -> None:
+        """Refuses what cannot be done on a release, before features are computed."""
+
+    @abstractmethod
     def fit(self, view: View) -> Fitted:
         """Learns from train; chooses what its settings leave open on val, if the view has one."""
-        ...
 
+    def fit_again(self, arrays: Arrays, view: View) -> Fitted:
+        """Learns once more, from a larger train and without val, with the choices as they were made."""
+        return self.fit(view)
+
+    @abstractmethod
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         """Scores every label for every item of a part, from what was learned."""
-        ...
 
+    def answer(self, arrays: Arrays, part: Part, labels: Labels) -> Predictions:
+        """Answers a part; the scores of all labels unless a method would rather list a few, or draw masks."""
+        scores = self.scores(arrays, part).astype(np.float32, copy=False)
+        return LabelScores(part.item_ids, labels, scores, self.scale, unknown=self.unknown(arrays, part))
 
-@runtime_checkable
-class OpenMethod(Protocol):
-    """A method that says how strange an item is. It gets val with its unknown items (truth -1)."""
-
-    def unknown(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
-        """How strongly each item looks like none of the labels; higher is stranger."""
-        ...
+    def unknown(self, arrays: Arrays, part: Part) -> NDArray[np.float32] | None:
+        """How strongly each item looks like none of the labels; higher is stranger. None where it does not say."""
+        return None
 
     def unknown_scores(self, arrays: Arrays, part: Part) -> dict[str, NDArray[np.float32]]:
         """The same by every score that was tried, under its name."""
-        ...
+        return {}
 
-    def refit(self, arrays: Arrays, view: View) -> Fitted:
-        """Learns once more, from a larger train and without val, with the choices as they were made."""
-        ...
+    def unknown_scores_on_val(self, arrays: Arrays, val: Part) -> dict[str, NDArray[np.float32]]:
+        """The same on val, labels included, where a score that was fitted to these very items must be judged apart."""
+        return self.unknown_scores(arrays, val)
 
-    def default_steps(self) -> tuple[Step, ...]:
-        """The steps that follow where none are asked for."""
-        ...
+    @property
+    def unknown_choice(self) -> tuple[str, str] | None:
+        """The score of strangeness behind the answers and how it was chosen; None for a method without any."""
+        return None
+
+    def default_steps(self) -> tuple[Step, ...] | None:
+        """The steps that follow where none are asked for; None for those of the task."""
+        return None
+
+    def backbone(self, arrays: Arrays, size: int = 0, resize: str = "") -> Any:
+        """The network it trained as a source of features."""
+        raise MisuseError(f"{type(self).__name__} trains no network that features could come from.")
+
+    def start(self, arrays: Arrays) -> Any:
+        """What the method knows before the first day of a stream."""
+        return None
+
+    def answer_day(self, state: Any, arrays: Arrays, day: Part, labels: Labels) -> Predictions:
+        """Answers the items of one day of a stream, knowing what earlier days have left in `state`."""
+        return self.answer(arrays, day, labels)
+
+    def observe(self, state: Any, arrays: Arrays, day: Part, revealed: NDArray[np.int32] | None) -> Any:
+        """What the method knows after a day that it has answered.
+
+        Args:
+            state: What it knew before.
+            arrays: What was learned.
+            day: The items of the day, without labels.
+            revealed: Their labels, where the task reveals them afterwards.
+        """
+        return state
+
+
+class OnFeatures(Method):
+    """A method that reads features of the media of a release, whatever they are."""
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("features"),)
 
 
 @dataclass(frozen=True)
@@ -75,20 +181,25 @@ class Fitted:
     arrays: Arrays
     remarks: tuple[str, ...] = ()
 
-    def predict(self, part: Part, labels: Labels) -> Predictions:
-        """Scores the items of a part."""
-        scores = self.method.scores(self.arrays, part).astype(np.float32, copy=False)
-        predictions = Predictions(part.item_ids, labels, scores, self.method.scale)
-        if isinstance(self.method, OpenMethod):
-            return replace(predictions, unknown=self.method.unknown(self.arrays, part))
-        return predictions
+    def predict(self, part: Part, labels: Labels) -> Any:
+        """Answers the items of a part."""
+        return self.method.answer(self.arrays, part.unlabeled(), labels)
 
 
-def features_of(part: Part) -> NDArray[np.float32]:
-    """The features of a part, which the harness supplies to methods that need them."""
-    if part.features is None:
+def features_of(part: Part, name: str = "") -> NDArray[np.float32]:
+    """The features of a part, which the harness supplies to methods that need them.
+
+    Args:
+        part: The part.
+        name: Of which input; empty for the only one there is.
+    """
+    if not part.features:
         raise ValueError("this part comes without features")
-    return part.features
+    if name:
+        return part.features[name]
+    if len(part.features) > 1:
+        raise ValueError(f"which features are meant: {', '.join(part.features)}?")
+    return next(iter(part.features.values()))
 
 
 def truth_of(part: Part) -> NDArray[np.int32]:
@@ -96,6 +207,20 @@ def truth_of(part: Part) -> NDArray[np.int32]:
     if part.truth is None:
         raise ValueError("this part comes without labels")
     return part.truth
+
+
+def targets_of(part: Part) -> Any:
+    """The labels of a part in their own shape."""
+    if part.targets is None:
+        raise ValueError("this part comes without labels")
+    return part.targets
+
+
+def with_targets(part: Part, **changed: Any) -> Part:
+    """The part with other labels."""
+    if part.targets is None:
+        raise ValueError("this part comes without labels")
+    return replace(part, targets=replace(part.targets, **changed))
 
 
 def with_lengths(features: NDArray[np.float32], lengths: str) -> NDArray[np.float32]:
@@ -109,25 +234,26 @@ def check_lengths(method: str, lengths: str) -> None:
         raise MisuseError(f"{method} has no lengths={lengths}: expected unit or given.")
 
 
-def opener_of(part: Part) -> Callable[[str], IO[bytes]]:
-    """The function that opens the media of a part, as a stream where there is one."""
-    if part.open_medium is not None:
-        return part.open_medium
-    read = part.read_medium
-    if read is None:
+def media_of(part: Part) -> MediaFiles:
+    """The media of a part, for methods that read them."""
+    if part.media is None:
         raise ValueError("this part comes without a way to open its media")
-    return lambda media_id: io.BytesIO(read(media_id))
+    return part.media
 
 
 __all__ = [
     "Arrays",
     "Fitted",
+    "Form",
     "Method",
     "Need",
+    "OnFeatures",
     "check_lengths",
     "features_of",
-    "opener_of",
+    "media_of",
+    "targets_of",
     "truth_of",
     "unit_rows",
     "with_lengths",
+    "with_targets",
 ]

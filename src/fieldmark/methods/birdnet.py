@@ -9,18 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
 from fieldmark.features.birdnet import BirdNet
 from fieldmark.labels import UNKNOWN
-from fieldmark.methods.base import Arrays, Fitted, Need, features_of
-from fieldmark.runs.predictions import Scale
-from fieldmark.taxonomy import Taxonomy
+from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of
+from fieldmark.runs.label_scores import Scale
+from fieldmark.steps.place_prior import places_of
 from fieldmark.views import Part, View
 
 
 @dataclass(frozen=True)
-class BirdNetClassifier:
+class BirdNetClassifier(OnFeatures):
     """The scores of BirdNET V2.4 for the labels it knows, by scientific or common name; 0 for the others.
 
     Nothing is learned. Where an item has a place, BirdNET's location model says which species occur there in that week.
@@ -31,8 +30,6 @@ class BirdNetClassifier:
 
     occurrence: float = 0.03
 
-    needs: ClassVar[tuple[Need, ...]] = ("features",)
-    sees: ClassVar[Sees] = "item"
     scale: ClassVar[Scale] = "score"
     feature_defaults: ClassVar[Mapping[str, Any]] = {"backbone": "birdnet", "output": "logits"}
 
@@ -73,17 +70,3 @@ class BirdNetClassifier:
                 found[where] = network.occurrence(*where) >= self.occurrence
             met[row] = found[where]
         return met
-
-
-def places_of(taxonomy: Taxonomy, species: tuple[tuple[str, str], ...]) -> NDArray[np.int32]:
-    """For each label its place among the sounds of BirdNET, -1 where it is not among them.
-
-    A label is found by the scientific name of its species, or by its own name, scientific or common.
-    """
-    by_name = {name.lower(): place for place, names in enumerate(species) for name in names if name}
-    found = []
-    for code, label in enumerate(taxonomy.labels.names):
-        names = (taxonomy.taxon(code, "species"), label.replace("_", " "))
-        known = [by_name[name.lower()] for name in names if name and name.lower() in by_name]
-        found.append(known[0] if known else UNKNOWN)
-    return np.array(found, dtype=np.int32)

@@ -8,15 +8,23 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
-from fieldmark.methods.base import Arrays, Fitted, Need, check_lengths, features_of, truth_of, unit_rows, with_lengths
-from fieldmark.runs.predictions import Scale
+from fieldmark.methods.base import (
+    Arrays,
+    Fitted,
+    OnFeatures,
+    check_lengths,
+    features_of,
+    truth_of,
+    unit_rows,
+    with_lengths,
+)
+from fieldmark.runs.label_scores import Scale
 from fieldmark.views import Part, View
 
 
 @dataclass(frozen=True)
-class Centroid:
+class Centroid(OnFeatures):
     """Cosine between an item and the mean of the training features of each class.
 
     Args:
@@ -30,8 +38,6 @@ class Centroid:
     lengths: str = "unit"
     absent: str = "never"
 
-    needs: ClassVar[tuple[Need, ...]] = ("features",)
-    sees: ClassVar[Sees] = "item"
     scale: ClassVar[Scale] = "logit"
 
     def __post_init__(self) -> None:

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from fieldmark.audio.reading import Samples, SoundError
 from fieldmark.audio.spectrograms import MelSettings, spectrogram_settings
-from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.settings import PACKAGED, data_behind
 from fieldmark.features.sounds import Clip, windows_of
-from fieldmark.methods.base import Arrays, Fitted, Need, opener_of, truth_of
+from fieldmark.methods.base import Arrays, Fitted, Method, Need, media_of, targets_of
 from fieldmark.progress import progress
-from fieldmark.runs.predictions import Scale
+from fieldmark.runs.label_scores import Scale
 from fieldmark.training.embedders import TrainedEmbedder
 from fieldmark.training.loop import make_fabric, train
 from fieldmark.training.networks import load_trained, make_network
@@ -35,7 +34,7 @@ BATCH_WINDOWS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpectrogramNetwork(Training):
+class SpectrogramNetwork(Training, Method):
     """Trains a network of timm on mel spectrograms of one channel (see `training.recipe.Training`).
 
     It learns from the salient windows of recordings, and from choirs of two of them whose labels are united. Where any
@@ -61,16 +60,30 @@ class SpectrogramNetwork(Training):
     batch: int = 32
     best_by: Literal["loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "last"] = "top_1"
 
-    needs: ClassVar[tuple[Need, ...]] = ("audio",)
-    sees: ClassVar[Sees] = "item"
-    # The epoch is chosen on val, so there is nothing left to choose it by if val were learned from as well.
-    learns_from_val: ClassVar[bool] = False
+    trains_network: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         spectrogram_settings(self.spectrogram)
         if self.windows < 1 or not 0 <= self.choirs <= 1:
             raise MisuseError("cnn needs windows of at least 1, and choirs from 0 to 1 for each recording.")
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("audio"),)
+
+    @property
+    def learns_from_val(self) -> bool:
+        # The epoch is chosen on val, so there is nothing left to choose it by if val were learned from as well.
+        return False
+
+    @property
+    def network_name(self) -> str:
+        return self.network
+
+    @property
+    def chooses_on_val(self) -> bool:
+        return self.best_by != "last"
 
     @property
     def scale(self) -> Scale:
@@ -89,7 +102,7 @@ class SpectrogramNetwork(Training):
     def fit(self, view: View) -> Fitted:
         if view.val is None:
             raise ValueError("the network chooses its epoch on val")
-        if view.train.marks is None and self.loss == "binary":
+        if view.train.targets is not None and view.train.targets.shape == "codes" and self.loss == "binary":
             return replace(self, loss="cross-entropy").fit(view)
         fabric = make_fabric(self)
         with fabric.rank_zero_first():  # one process packs, the others find the pack
@@ -143,7 +156,7 @@ class SpectrogramNetwork(Training):
 
     def _batches(self, part: Part) -> Iterator[tuple[NDArray[np.int64], Samples]]:
         """Windows of the items, a few at a time, each with the row of its item."""
-        opener, waiting = opener_of(part), list[tuple[int, Samples]]()
+        opener, waiting = media_of(part).open, list[tuple[int, Samples]]()
         for media_id, clips in _clips_by_recording(part).items():
             try:
                 with closing(opener(media_id)) as file:
@@ -160,13 +173,15 @@ class SpectrogramNetwork(Training):
     def _source(self, part: Part, *, mixing: float) -> tuple[SoundSource, list[str]]:
         """The examples of a part, and what is to be said about recordings that cannot be read."""
         clips = [Clip(*row) for row in _clip_rows(part)]
-        pack = open_sound_pack(clips, opener_of(part), self.settings, self.windows, default_packs())
-        if pack.problems and not mixing and part.marks is not None:
+        pack = open_sound_pack(clips, media_of(part).open, self.settings, self.windows, default_packs())
+        if pack.problems and not mixing and targets_of(part).shape == "pairs":
             raise _unreadable(*next(iter(pack.problems.items())))
         heard = np.flatnonzero([clip.media_id not in pack.problems for clip in clips])
-        targets: NDArray[Any] = truth_of(part) if self.loss != "binary" or part.marks is None else part.marks.dense()
-        targets = targets[heard].astype(np.int32)
-        partners = choirs(len(heard), round(mixing * len(heard)), self.seed) if targets.ndim == 2 else np.empty(0, int)
+        known = targets_of(part)
+        several = self.loss == "binary" and known.shape == "pairs"
+        labels = known.take(heard)
+        targets = (labels.marks(known.n_labels) if several else labels.codes).astype(np.int32)
+        partners = choirs(len(heard), round(mixing * len(heard)), self.seed) if several else np.empty(0, int)
         some = "; ".join(f"{medium} ({problem})" for medium, problem in list(pack.problems.items())[:3])
         left_out = f"{len(pack.problems)} recordings cannot be read and were left out: {some}."
         return SoundSource(pack, heard, targets, partners), [left_out] if pack.problems else []

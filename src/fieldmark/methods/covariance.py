@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.runs.predictions import log_softmax
+from fieldmark.runs.label_scores import log_softmax
 
 Matrix = NDArray[np.float64]
 

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
-from fieldmark.methods.base import Arrays, Fitted, Need, features_of, truth_of, unit_rows
+from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
 from fieldmark.methods.covariance import Covariance, Matrix
 from fieldmark.methods.prototypes import BorrowedClasses, Prototypes, over_all_labels
-from fieldmark.runs.predictions import Scale, log_softmax
+from fieldmark.runs.label_scores import Scale, log_softmax
 from fieldmark.views import Part, View
 
 CONFIDENCES = tuple(float(c) for c in np.geomspace(1e-3, 10, 41))
 
 
 @dataclass(frozen=True)
-class Transductive:
+class Transductive(OnFeatures):
     """`prototypes` whose means move towards the photos they explain: a Gaussian mixture fitted to all that is asked.
 
     It sees the whole test set, and a photo's answer depends on which others are asked about with it. Each round gives
@@ -46,7 +46,6 @@ class Transductive:
     iterations: int = 15
     confidence: float = 0.0
 
-    needs: ClassVar[tuple[Need, ...]] = ("features",)
     sees: ClassVar[Sees] = "test set"
     scale: ClassVar[Scale] = "logit"
 

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Sees
 from fieldmark.features.photos import Preprocessing
 from fieldmark.features.settings import data_behind
-from fieldmark.methods.base import Arrays, Fitted, Need
+from fieldmark.labels import Labels
+from fieldmark.methods.base import Arrays, Fitted, Method, Need
 from fieldmark.methods.photo_networks import PhotoReading, on_device, unreadable
-from fieldmark.runs.predictions import Scale
+from fieldmark.questions.targets import Shape
+from fieldmark.runs.label_scores import LabelScores, Scale
 from fieldmark.training.backbones import TrainedBackbone
 from fieldmark.training.loop import make_fabric, train
 from fieldmark.training.networks import change_size, load_trained, make_network, normalization
@@ -30,7 +31,7 @@ INPUTS = ("input_mean", "input_std")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finetune(Recipe):
+class Finetune(Recipe, Method):
     """Trains a network of timm by a recipe (see `training.recipe.Recipe` for its settings).
 
     Args:
@@ -39,14 +40,27 @@ class Finetune(Recipe):
 
     recipe: str = DEFAULT_RECIPE
 
-    needs: ClassVar[tuple[Need, ...]] = ("pixels",)
-    sees: ClassVar[Sees] = "item"
     scale: ClassVar[Scale] = "logit"
+    trains_network: ClassVar[bool] = True
+    exportable: ClassVar[bool] = True
+    targets: ClassVar[tuple[Shape, ...]] = ("codes",)
 
-    @staticmethod
-    def expand(settings: Mapping[str, Any]) -> dict[str, Any]:
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("pixels"),)
+
+    @classmethod
+    def expand(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of the recipe, with those given on top."""
         return {**read_recipe(str(settings.get("recipe", DEFAULT_RECIPE))), **settings}
+
+    @property
+    def network_name(self) -> str:
+        return self.network
+
+    @property
+    def chooses_on_val(self) -> bool:
+        return self.best_by != "last"
 
     @property
     def learns_from_val(self) -> bool:
@@ -99,6 +113,13 @@ class Finetune(Recipe):
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         network = self.load(arrays)
         return self._reading.answer(network, self.transform(network), part)
+
+    def start(self, arrays: Arrays) -> Any:
+        return self.load(arrays)  # once for all days of a stream
+
+    def answer_day(self, state: Any, arrays: Arrays, day: Part, labels: Labels) -> LabelScores:
+        logits = self._reading.answer(state, self.transform(state), day)
+        return LabelScores(day.item_ids, labels, logits, self.scale)
 
     def load(self, arrays: Arrays) -> Any:
         """The trained network, ready to answer."""

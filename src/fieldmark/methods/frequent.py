@@ -8,18 +8,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Sees
-from fieldmark.methods.base import Arrays, Fitted, Need, truth_of
-from fieldmark.runs.predictions import Scale
+from fieldmark.methods.base import Arrays, Fitted, Method, truth_of
+from fieldmark.runs.label_scores import Scale
 from fieldmark.views import Part, View
 
 
 @dataclass(frozen=True)
-class Frequent:
+class Frequent(Method):
     """Answers every item with the training frequencies (add-one smoothed): what any method must beat."""
 
-    needs: ClassVar[tuple[Need, ...]] = ()
-    sees: ClassVar[Sees] = "item"
     scale: ClassVar[Scale] = "log_probability"
 
     def fit(self, view: View) -> Fitted:

@@ -9,17 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
-from fieldmark.methods.base import Arrays, Fitted, Need, check_lengths, features_of, truth_of, with_lengths
-from fieldmark.runs.predictions import Scale
+from fieldmark.methods.base import Arrays, Fitted, OnFeatures, check_lengths, features_of, truth_of, with_lengths
+from fieldmark.runs.label_scores import Scale
 from fieldmark.views import Part, View
 
 BLOCK_ITEMS = 1024
 
 
 @dataclass(frozen=True)
-class NearestNeighbors:
+class NearestNeighbors(OnFeatures):
     """A vote of the k training items of highest cosine.
 
     Weighted, each votes with exp(cosine / temperature), after Wu et al., "Unsupervised feature learning via
@@ -46,8 +45,6 @@ class NearestNeighbors:
     floor: float = 0.01
     lengths: str = "unit"
 
-    needs: ClassVar[tuple[Need, ...]] = ("features",)
-    sees: ClassVar[Sees] = "item"
     scale: ClassVar[Scale] = "log_probability"
 
     def __post_init__(self) -> None:

@@ -9,16 +9,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
-from fieldmark.methods.base import Arrays, Fitted, Need, features_of, truth_of, unit_rows
+from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
 from fieldmark.methods.covariance import SHARES, Covariance, loss_on_val
-from fieldmark.runs.predictions import Scale
+from fieldmark.runs.label_scores import Scale
 from fieldmark.views import Part, View
 
 
 @dataclass(frozen=True)
-class Discriminant:
+class Discriminant(OnFeatures):
     """Gaussian classes with means of their own and one covariance, (1 - shrinkage) S + shrinkage tr(S) / d I.
 
     S is the pooled covariance within labels of unit-length features. All labels count as equally likely, so that rare
@@ -30,8 +29,6 @@ class Discriminant:
 
     shrinkage: float = 0.0
 
-    needs: ClassVar[tuple[Need, ...]] = ("features",)
-    sees: ClassVar[Sees] = "item"
     scale: ClassVar[Scale] = "logit"
 
     def __post_init__(self) -> None:

@@ -8,11 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
-from fieldmark.methods.base import Arrays, Fitted, Need, features_of, truth_of
+from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of
 from fieldmark.progress import progress
-from fieldmark.runs.predictions import Scale, log_softmax
+from fieldmark.runs.label_scores import Scale, log_softmax
 from fieldmark.views import Part, View
 
 Weights = NDArray[np.float32]  # one row per feature and a last one for the bias, one column per label
@@ -23,7 +22,7 @@ STRENGTHS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(OnFeatures):
     """Minimizes mean cross-entropy + l2 / 2 * |W|^2 over standardized features; the bias is not penalized.
 
     Args:
@@ -35,8 +34,6 @@ class Linear:
     l2: float = 0.0
     iterations: int = 100
 
-    needs: ClassVar[tuple[Need, ...]] = ("features",)
-    sees: ClassVar[Sees] = "item"
     scale: ClassVar[Scale] = "logit"
 
     def __post_init__(self) -> None:

@@ -6,21 +6,21 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.labels import UNKNOWN
 from fieldmark.methods import METHODS
-from fieldmark.methods.base import Arrays, Fitted, Method, Need, features_of, truth_of
+from fieldmark.methods.base import Arrays, Fitted, Method, OnFeatures, features_of, truth_of, with_targets
 from fieldmark.methods.combining import COMBINED, Combination, combine, cross_fitted
 from fieldmark.methods.linear import Linear
-from fieldmark.methods.strangeness import SCORES, Seen, around_zero, learn, logit_origin
 from fieldmark.metrics.openset import known_roc_auc
-from fieldmark.runs.predictions import Scale
+from fieldmark.questions.targets import Shape
+from fieldmark.runs.label_scores import Scale
 from fieldmark.settings import configure, parse_pairs
 from fieldmark.steps.base import Step
-from fieldmark.steps.temperature import Temperature
+from fieldmark.steps.strangeness import SCORES, Seen, around_zero, learn, logit_origin
+from fieldmark.steps.temperature import Temperature, best_temperature
 from fieldmark.steps.unknown_probability import UnknownProbability
 from fieldmark.steps.unknown_threshold import UnknownThreshold
 from fieldmark.views import Part, View
@@ -32,13 +32,13 @@ HELD_OUT_SEED = 0
 
 
 @dataclass(frozen=True)
-class OpenSet:
+class OpenSet(OnFeatures):
     """A classifier of features, and beside its answers a score of strangeness.
 
     Args:
         classifier: The method that names the known labels; any that needs features.
         classifier_settings: Its settings, as `key=value,key=value`.
-        score: One of the scores (`fieldmark.methods.strangeness`), `combined` (a logistic combination of all), or
+        score: One of the scores (`fieldmark.steps.strangeness`), `combined` (a logistic combination of all), or
             `all`, which tries each and takes the one of highest ROC-AUC on validation.
         choose: What counts as unknown on validation: the unknown items of val (`val-unknowns`), or a share of the
             known labels, kept from a classifier fitted without them (`held-out`), which needs no unknown items at all.
@@ -58,9 +58,9 @@ class OpenSet:
     rule: str = ""
     chosen: str = ""
 
-    needs: ClassVar[tuple[Need, ...]] = ("features",)
-    sees: ClassVar[Sees] = "item"
     scale: ClassVar[Scale] = "logit"
+    wants_unknown: ClassVar[bool] = True
+    targets: ClassVar[tuple[Shape, ...]] = ("codes",)
 
     def __post_init__(self) -> None:
         names = (*SCORES, COMBINED, ALL)
@@ -75,8 +75,8 @@ class OpenSet:
 
     def head(self) -> Method:
         """The classifier with its settings."""
-        cls: Any = METHODS[self.classifier]
-        if cls.needs != ("features",) or cls.sees != "item" or issubclass(cls, OpenSet):
+        cls = METHODS[self.classifier]
+        if not issubclass(cls, OnFeatures) or cls.sees != "item" or issubclass(cls, OpenSet):
             raise MisuseError(f"{self.classifier!r} is no classifier of features that answers item by item.")
         pairs = [pair for pair in self.classifier_settings.split(",") if pair]
         head: Method = configure(parse_pairs(pairs), cls)[0]
@@ -93,7 +93,7 @@ class OpenSet:
             chosen = self.score if self.score == COMBINED else _best(values, unknown, unit)
         return Fitted(replace(fitted, chosen=chosen), arrays)
 
-    def refit(self, arrays: Arrays, view: View) -> Fitted:
+    def fit_again(self, arrays: Arrays, view: View) -> Fitted:
         head, learned = self._learn(view)
         kept = {name: values for name, values in arrays.items() if not name.startswith((HEAD, LEARNED))}
         return Fitted(replace(self, classifier_settings=_settings(head.method)), learned | kept)
@@ -110,6 +110,21 @@ class OpenSet:
     def unknown_scores(self, arrays: Arrays, part: Part) -> dict[str, NDArray[np.float32]]:
         tried = self._scores(arrays, part, (self.score,)) if self.score in SCORES else self._all_scores(arrays, part)
         return {name: values.astype(np.float32) for name, values in tried.items()}
+
+    def unknown_scores_on_val(self, arrays: Arrays, val: Part) -> dict[str, NDArray[np.float32]]:
+        values = self.unknown_scores(arrays, val)
+        if self.choose != "val-unknowns" or COMBINED not in values:
+            return values
+        # The combined score on the very items it was fitted to would flatter it: here by folds, as it was judged.
+        single = {name: score.astype(np.float64) for name, score in values.items() if name != COMBINED}
+        unit = np.unique(val.items["observation_id"].to_numpy(), return_inverse=True)[1]
+        combined = cross_fitted(single, truth_of(val) < 0, unit)
+        return values if combined is None else values | {COMBINED: combined.astype(np.float32)}
+
+    @property
+    def unknown_choice(self) -> tuple[str, str]:
+        rule = f"highest ROC-AUC on {self.choose}" if self.score == ALL else "named beforehand"
+        return self.chosen, rule
 
     def default_steps(self) -> tuple[Step, ...]:
         threshold = UnknownThreshold(self._rule)
@@ -131,8 +146,7 @@ class OpenSet:
         if known.val is not None and len(known.val):
             # Scores of probabilities are those of calibrated ones, as temperature and max-softmax would give them.
             predictions = head.predict(known.val, view.labels)
-            temperature = Temperature().fit(predictions, truth_of(known.val), known.val.items).temperature
-            arrays["temperature"] = np.array(temperature)
+            arrays["temperature"] = np.array(best_temperature(predictions, truth_of(known.val)))
         names = (self.score,) if self.score in SCORES else tuple(SCORES)
         seen = _scaled(head.method, logits, arrays)
         learned = learn(names, features, truth, seen, _origin(head, features), self.k)
@@ -179,29 +193,14 @@ def without_some_labels(view: View, share: float) -> tuple[View, View]:
         raise MisuseError("held-out labels need a val and at least two labels to go on with.")
     known_val = view.val.of_known_labels()
     train_stays, val_stays = (~np.isin(truth_of(part), back) for part in (view.train, known_val))
-    strange = [_hidden(_take(part, ~kept)) for part, kept in ((view.train, train_stays), (known_val, val_stays))]
-    usual = _take(known_val, val_stays)
-    asked = _together([usual, *strange])
-    return replace(view, val=asked), replace(view, train=_take(view.train, train_stays), val=usual)
-
-
-def _take(part: Part, rows: NDArray[np.bool_]) -> Part:
-    return replace(
-        part, items=part.items.filter(pl.Series(rows)), truth=truth_of(part)[rows], features=features_of(part)[rows]
-    )
+    strange = [_hidden(part.take(~kept)) for part, kept in ((view.train, train_stays), (known_val, val_stays))]
+    usual = known_val.take(val_stays)
+    asked = Part.concat([usual, *strange])
+    return replace(view, val=asked), replace(view, train=view.train.take(train_stays), val=usual)
 
 
 def _hidden(part: Part) -> Part:
-    return replace(part, truth=np.full(len(part), -1, dtype=np.int32))
-
-
-def _together(parts: list[Part]) -> Part:
-    return replace(
-        parts[0],
-        items=pl.concat([part.items for part in parts]),
-        truth=np.concatenate([truth_of(part) for part in parts]),
-        features=np.concatenate([features_of(part) for part in parts]),
-    )
+    return with_targets(part, values=np.full(len(part), UNKNOWN, dtype=np.int32))
 
 
 def _best(values: dict[str, NDArray[np.float64]], unknown: NDArray[np.bool_], unit: NDArray[np.int64]) -> str:

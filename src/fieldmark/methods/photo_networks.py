@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.errors import InputError
-from fieldmark.methods.base import truth_of
+from fieldmark.methods.base import media_of, truth_of
 from fieldmark.progress import progress
 from fieldmark.training.packing import Pack, Photos, default_packs, open_pack
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform, pack_side
@@ -43,12 +43,11 @@ class PhotoReading:
 
     def photos(self, part: Part) -> Pack | Photos:
         """The photos of all items of a part, in order."""
-        if part.read_medium is None:
-            raise ValueError("this part comes without a way to open its photos")
+        read = media_of(part).read
         media = part.items["media_ids"].explode().to_list()
         if self.pack == "none" or (part.truth is None and len(media) < FEW_PHOTOS):
-            return Photos(media, part.read_medium, self._side_px)
-        return open_pack(media, part.read_medium, self._side_px, self.pack, default_packs())
+            return Photos(media, read, self._side_px)
+        return open_pack(media, read, self._side_px, self.pack, default_packs())
 
     @property
     def _side_px(self) -> int:

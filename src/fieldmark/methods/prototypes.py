@@ -9,12 +9,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
-from fieldmark.methods.base import Arrays, Fitted, Need, features_of, truth_of, unit_rows
+from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
 from fieldmark.methods.covariance import SHARES, Covariance, loss_on_val
 from fieldmark.methods.hierarchy import Matrix, Posterior, Tree, Variances
-from fieldmark.runs.predictions import Scale
+from fieldmark.runs.label_scores import Scale
 from fieldmark.views import Part, View
 
 # From the nearest relatives to the farthest; ranks that the taxonomy does not know are passed over.
@@ -23,7 +22,7 @@ BORROW = (0.5, 1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True)
-class Prototypes:
+class Prototypes(OnFeatures):
     """Gaussian classes whose means borrow from genus, family and all, with one shrunk covariance.
 
     The mean of a species is the posterior under `methods.hierarchy`: a species with one photo is drawn towards its
@@ -41,8 +40,6 @@ class Prototypes:
     shrinkage: float = 0.0
     borrow: float = -1.0
 
-    needs: ClassVar[tuple[Need, ...]] = ("features",)
-    sees: ClassVar[Sees] = "item"
     scale: ClassVar[Scale] = "logit"
 
     def __post_init__(self) -> None:

@@ -12,12 +12,11 @@ import timm
 import torch
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.labels import Labels
-from fieldmark.methods.base import Arrays, Fitted, Need
+from fieldmark.methods.base import Arrays, Fitted, Method, Need
 from fieldmark.methods.photo_networks import PhotoReading, on_device
-from fieldmark.runs.predictions import Scale
+from fieldmark.runs.label_scores import Scale
 from fieldmark.training.networks import normalization
 from fieldmark.training.photos import Crops, PhotoTransform
 from fieldmark.views import Part, View
@@ -33,7 +32,7 @@ ORDER = "label_order"
 
 
 @dataclass(frozen=True)
-class Published:
+class Published(Method):
     """Answers with a checkpoint in timm's format (config.json with model.safetensors or pytorch_model.bin).
 
     Which output means which label: where config.json lists `label_names`, they are matched with the labels of the
@@ -51,10 +50,20 @@ class Published:
     batch: int = 64
     config: str = ""
 
-    needs: ClassVar[tuple[Need, ...]] = ("pixels",)
-    sees: ClassVar[Sees] = "item"
     scale: ClassVar[Scale] = "logit"
-    learns_from_val: ClassVar[bool] = False
+    exportable: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("pixels"),)
+
+    @property
+    def learns_from_val(self) -> bool:
+        return False
+
+    @property
+    def network_name(self) -> str:
+        return self.checkpoint
 
     @property
     def external_data(self) -> tuple[str, ...]:

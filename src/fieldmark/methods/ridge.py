@@ -9,10 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
-from fieldmark.methods.base import Arrays, Fitted, Need, features_of, truth_of, unit_rows
-from fieldmark.runs.predictions import Scale
+from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
+from fieldmark.runs.label_scores import Scale
 from fieldmark.views import Part, View
 
 Solver = Callable[[float], NDArray[np.float64]]
@@ -21,7 +20,7 @@ STRENGTHS = tuple(float(10.0**power) for power in np.arange(-4, 2.5, 0.5))
 
 
 @dataclass(frozen=True)
-class Ridge:
+class Ridge(OnFeatures):
     """Minimizes |X W + b - Y|^2 / n + l2 |W|^2 over unit-length features centered on train, Y one column per label.
 
     A few photos per label are enough for it, because it has a closed form and one number to choose.
@@ -33,8 +32,6 @@ class Ridge:
 
     l2: float = 0.0
 
-    needs: ClassVar[tuple[Need, ...]] = ("features",)
-    sees: ClassVar[Sees] = "item"
     scale: ClassVar[Scale] = "logit"
 
     def __post_init__(self) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.labels import Labels
+from fieldmark.questions.truth import Truth
 from fieldmark.reports.section import Context
-from fieldmark.runs.predictions import Predictions, read_predictions
-from fieldmark.runs.segments import Segments
-from fieldmark.views import Truth
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.runs.predictions import read_predictions
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,13 @@ def _stored(context: Context, path: Path) -> tuple[NDArray[np.float32], NDArray[
 
 
 def _matrices(
-    context: Context, predictions: Predictions, truth: Truth
+    context: Context, predictions: LabelScores, truth: Truth
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    run = context.task.run
-    assert isinstance(run, Segments)  # the sections that listen are about soundscapes
-    listed = run.listed(predictions)
-    assert listed.codes is not None  # it lists
-    score = np.zeros((len(listed.items), len(listed.labels)), dtype=np.float32)
-    rows, columns = np.nonzero(listed.codes >= 0)
-    score[rows, listed.codes[rows, columns]] = listed.scores[rows, columns]
-    return score, _marked(truth, listed.labels)
+    held = context.task.run.held(predictions)
+    score = np.zeros((len(held.items), len(held.labels)), dtype=np.float32)
+    rows, codes, scores = held.pairs()
+    score[rows, codes] = scores
+    return score, _marked(truth, held.labels)
 
 
 def _marked(truth: Truth, labels: Labels) -> NDArray[np.bool_]:

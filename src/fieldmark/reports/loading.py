@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.labels import UNKNOWN_NAME
+from fieldmark.opening import Opened, open_benchmark, open_release
+from fieldmark.questions.truth import Truth
 from fieldmark.release import Release
 from fieldmark.reports.section import Context, ScoredRun
 from fieldmark.reports.thumbnails import Thumbnails
-from fieldmark.runs.predictions import Predictions, read_predictions
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.runs.predictions import read_predictions
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import SCORECARD_FILE, Scorecard
-from fieldmark.views import Opened, Truth, open_benchmark, open_release
 
 
 def load_context(folders: Sequence[str | Path], *, data: str | Path | None = None) -> Context:
@@ -37,7 +39,7 @@ def load_context(folders: Sequence[str | Path], *, data: str | Path | None = Non
         raise InputError(where, found=f"no labels for {part}", expected="the release that the run was scored on")
     truth = opened.truth[part]
     predictions = _answers(paths[0] / "predictions" / f"{part}.parquet", opened, truth)
-    label_of = dict(opened.items[part].select("item_id", "label").iter_rows())
+    label_of = dict(opened.items[part].select("item_id", opened.benchmark.task.answer.column).iter_rows())
     codes = opened.view.labels.encode([label_of.get(item) for item in truth.items])
     unit = np.unique(np.array(truth.units, dtype=str), return_inverse=True)[1]
     return Context(opened, runs, part, predictions, codes, unit.astype(np.int32), Thumbnails(opened), paths[0])
@@ -97,10 +99,9 @@ def _open(run: Run, data: str | Path | None) -> Opened:
     return open_benchmark(benchmark, dataset, seed=run.seed)
 
 
-def _answers(path: Path, opened: Opened, truth: Truth) -> Predictions:
+def _answers(path: Path, opened: Opened, truth: Truth) -> Any:
     predictions = read_predictions(path)
-    known = tuple(name for name in predictions.labels.names if name != UNKNOWN_NAME)
-    if known != opened.view.labels.names:
+    if isinstance(predictions, LabelScores) and predictions.labels != opened.view.labels:
         raise InputError(path, found="other labels", expected="those of the benchmark")
     absent = set(truth.items) - set(predictions.items)
     if absent:

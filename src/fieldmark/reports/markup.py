@@ -7,26 +7,15 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from fieldmark.benchmarks.titles import metric_title
+
 EN_DASH = "\N{EN DASH}"
 
-METRIC_TITLES = {
-    "roc_auc": "ROC-AUC",
-    "tnr_at_95_tpr": "TNR at 95% TPR",
-    "tnr_at_95_tpr_nearest": "TNR nearest 95% TPR",
-    "f1_unknown": "F1 of unknown",
-    "f1_known": "Macro-F1, known classes",
-    "cost_poison": "Cost of poison confusions",
-    "cost_unknown": "Cost of missed unknowns",
-    "cmap": "cmAP",
-    "rmap": "rmAP",
-    "cmap_expected": "cmAP, ties in any order",
-    "rmap_expected": "rmAP, ties in any order",
-}
 SEES = {
     "item": "one item at a time",
+    "unit": "all items of one unit",
     "past": "items of earlier dates",
     "test set": "the whole test set at once",
-    "hidden labels": "hidden labels",
 }
 
 
@@ -106,21 +95,6 @@ def label(name: str) -> str:
     return name.replace("_", " ")
 
 
-def metric(name: str) -> str:
-    """The title of a metric, from its name on scorecards.
-
-    >>> metric("macro_f1_all"), metric("top_3"), metric("tnr_at_95_tpr")
-    ('Macro-F1, all classes', 'Top 3', 'TNR at 95% TPR')
-    """
-    if name in METRIC_TITLES:
-        return METRIC_TITLES[name]
-    if name.startswith("macro_f1_"):
-        over = name.removeprefix("macro_f1_")
-        return f"Macro-F1, {over}{' classes' if over == 'all' else ''}"
-    title = name.replace("_", " ")
-    return title[:1].upper() + title[1:]
-
-
 def seconds(duration: float) -> str:
     """A duration as a person would say it.
 
@@ -144,7 +118,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for filter_ in (percent, figure, sureness, count, counted, plural, label, metric, seconds):
+    for filter_ in (percent, figure, sureness, count, counted, plural, label, seconds):
         environment.filters[filter_.__name__] = filter_
+    environment.filters["metric"] = metric_title
     environment.globals["SEES"] = SEES
     return environment

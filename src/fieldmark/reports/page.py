@@ -12,7 +12,7 @@ from fieldmark.files import appearing_file
 from fieldmark.reports.loading import load_context
 from fieldmark.reports.markup import render
 from fieldmark.reports.section import Context
-from fieldmark.reports.sections import ONE_ANSWER, SECTIONS
+from fieldmark.reports.sections import SECTIONS
 from fieldmark.version import __version__
 
 
@@ -27,7 +27,8 @@ def write_page(runs: Sequence[str | Path], out: str | Path, *, data: str | Path 
 
 def render_page(context: Context) -> str:
     """The whole page as text."""
-    sections = [SECTIONS[name] for name in SECTIONS if not (context.many_labels and name in ONE_ANSWER)]
+    shape = context.task.answer.shape
+    sections = [section for section in (SECTIONS[name] for name in SECTIONS) if shape in section.shapes]
     rendered = [
         {
             "name": section.name,
@@ -61,10 +62,7 @@ def render_page(context: Context) -> str:
 def _best_possible(context: Context) -> float | None:
     """What the exact posterior given the traits is expected to get right, on a world that knows it for these items."""
     known = (context.first.run.world or {}).get("best_possible") or {}
-    closed = context.opened.benchmark.name in ("folder", "fungitastic/closed") and context.part == "test"
-    if context.task.unknown:
-        return known.get("open_expected_top_1") if context.part == "test" else None
-    return known.get("expected_top_1") if closed else None
+    return known.get(context.opened.benchmark.world_bound) if context.part == "test" else None
 
 
 def page_title(context: Context) -> str:

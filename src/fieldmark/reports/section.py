@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Task
-from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
+from fieldmark.labels import UNKNOWN, Labels
+from fieldmark.opening import Opened
+from fieldmark.questions.targets import Shape
 from fieldmark.reports.naming import readable_names
-from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import Scorecard
 from fieldmark.splits import PARTS
 from fieldmark.taxonomy import Taxonomy
-from fieldmark.views import Opened
 
 Codes = NDArray[np.int32]
 
@@ -44,7 +45,7 @@ class Context:
         runs: All runs of the page; the sections are about the first.
         part: The part that was scored: test, or val where there is no truth for test.
         predictions: What the first run said about that part, steps applied.
-        truth: The true label code of each item.
+        truth: The true label code of each item, or of its foremost label; -1 for unknown or none.
         unit: The independent unit of each item, numbered from 0.
         thumbnail: A small picture of an item as a data URI; None where there is none to show.
         folder: Where the first run lies, if it lies anywhere.
@@ -53,7 +54,7 @@ class Context:
     opened: Opened
     runs: tuple[ScoredRun, ...]
     part: str
-    predictions: Predictions
+    predictions: Any
     truth: Codes
     unit: Codes
     thumbnail: Callable[[str], str | None]
@@ -74,7 +75,7 @@ class Context:
     @property
     def many_labels(self) -> bool:
         """Whether several labels may hold for an item, or none."""
-        return self.task.item == "segment"
+        return self.task.answer.several
 
     @property
     def media_noun(self) -> str:
@@ -84,7 +85,7 @@ class Context:
     @property
     def item_noun(self) -> str:
         """What one answer is about, as a reader would say it."""
-        return self.opened.dataset.media_kind if self.task.item == "photo" else self.task.item
+        return self.task.items.noun_for(self.opened.dataset.media_kind)
 
     @property
     def unit_noun(self) -> str:
@@ -94,8 +95,7 @@ class Context:
     @cached_property
     def labels(self) -> Labels:
         """The known labels; unknown (-1) is none of them, even where the run answers it."""
-        names = self.predictions.labels.names
-        return Labels(tuple(name for name in names if name != UNKNOWN_NAME))
+        return self.opened.view.labels
 
     @cached_property
     def _titles(self) -> dict[str, str]:
@@ -117,8 +117,7 @@ class Context:
     @cached_property
     def predicted(self) -> Codes:
         """The first answer for each item; -1 for unknown, and where there is none."""
-        first = self.predictions.top(1)[:, 0]
-        return np.where(first < len(self.labels), first, UNKNOWN).astype(np.int32)
+        return np.asarray(np.maximum(self.predictions.top(1)[:, 0], UNKNOWN), dtype=np.int32)
 
     def answer(self, row: int) -> str:
         """The first answer for one item, as a label or in words."""
@@ -140,15 +139,18 @@ class Context:
     def _all_probabilities(self) -> NDArray[np.float32] | None:
         if self.predictions.scale == "score" or not self.predictions.dense:
             return None
-        return self.predictions.probabilities()
+        return np.asarray(self.predictions.probabilities())
 
     @cached_property
     def confidence(self) -> NDArray[np.float64] | None:
         """The probability of each first answer, or None where the scores only rank; 0 where the run states none."""
         if self._all_probabilities is None:
             return None
-        first = self.predictions.top(1)
-        return np.take_along_axis(self._all_probabilities, first, axis=1)[:, 0].astype(np.float64)
+        first, stated = self.predictions.top(1)[:, 0], self._all_probabilities
+        # Unknown stands in a last column where it competes with the labels; a rule may answer it without stating any.
+        column = np.where(first >= 0, first, len(self.labels))
+        padded = np.column_stack([stated, np.zeros(len(stated), dtype=stated.dtype)])
+        return padded[np.arange(len(column)), column].astype(np.float64)
 
     @property
     def trained_parts(self) -> tuple[str, ...]:
@@ -188,21 +190,23 @@ class Context:
         return total
 
 
-class Section(Protocol):
+class Section(ABC):
     """One part of the page.
 
     Attributes:
         name: The anchor of the section, unique on the page.
         title: Its heading.
+        shapes: Which shapes of answers it is about (`questions.targets`): one label, any number of them, masks.
     """
 
     name: str
     title: str
+    shapes: ClassVar[tuple[Shape, ...]] = ("codes",)
 
+    @abstractmethod
     def applies(self, context: Context) -> bool:
         """Whether there is something to show for this run and release."""
-        ...
 
+    @abstractmethod
     def render(self, context: Context) -> str:
         """The section as an HTML fragment, without its heading."""
-        ...

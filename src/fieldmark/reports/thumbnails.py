@@ -9,8 +9,8 @@ from io import BytesIO
 from PIL import Image, ImageOps
 
 from fieldmark.errors import InputError
+from fieldmark.opening import Opened
 from fieldmark.reports.sounds import picture_uri, read_stretch
-from fieldmark.views import Opened
 
 SIDE_PIXELS = 128
 JPEG_QUALITY = 80

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.configuring import configured_method
 from fieldmark.datasets import Dataset, open_dataset
 from fieldmark.errors import FieldmarkError, InputError, MisuseError, did_you_mean
 from fieldmark.features.settings import FeatureSettings
@@ -205,8 +206,8 @@ def _settings_of(cell: Cell) -> set[str]:
     """The settings that the method of a cell knows; none where there is no such method."""
     if cell.method not in METHODS:
         return set()
-    method = METHODS[cell.method]
-    owners: list[Any] = [method, FeatureSettings] if "features" in method.needs else [method]
+    configured = configured_method(cell.method, cell.settings)
+    owners: list[Any] = [type(configured.method), *([FeatureSettings] if configured.features else [])]
     return {owned.name for owner in owners for owned in fields(owner)}
 
 

@@ -12,20 +12,22 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from fieldmark.errors import InputError
 from fieldmark.files import appearing_file
 from fieldmark.labels import Labels
+from fieldmark.runs.formats import RunFormat
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import open_text, read_lines
-from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.problems import Problems
 from fieldmark.runs.ranked import read_number, report_missing
 
 
 @dataclass(frozen=True)
-class Dense:
+class Dense(RunFormat):
     """A score for every label of every item.
 
     Args:
@@ -33,20 +35,21 @@ class Dense:
         low, high: Between which bounds a score must lie.
     """
 
+    dense: ClassVar[bool] = True
     item: str = "id"
     low: float = 0.0
     high: float = 1.0
 
-    def write(self, path: Path, predictions: Predictions) -> None:
+    def write(self, path: Path, predictions: LabelScores) -> None:
         """Writes probabilities where the predictions have them, else their scores."""
-        scores = predictions.scores if predictions.scale == "score" else predictions.probabilities()
+        scores = predictions.chances()
         with appearing_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow([self.item, *predictions.labels.names])
             for item, row in zip(predictions.items, scores, strict=True):
                 writer.writerow([item, *(f"{value:.7g}" for value in row)])
 
-    def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
+    def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
         """Reads and checks a run file; columns may come in any order.
 
         Raises:
@@ -57,7 +60,7 @@ class Dense:
             header = [field.strip() for field in next(csv.reader(text), [])]
         order = self._order(path, header, labels)
         row_of = {item: row for row, item in enumerate(items)}
-        scores = np.zeros((len(items), len(labels)), dtype=np.float32)
+        scores = np.zeros((len(items), len(labels)), dtype=np.float64)
         seen: dict[str, int] = {}
         for line, (item, *values) in read_lines(path, problems, columns=header):
             if item not in row_of:
@@ -69,7 +72,7 @@ class Dense:
                 scores[row_of[item], order] = self._numbers(values, line, problems)
         report_missing(items, seen, problems)
         problems.raise_any()
-        return Predictions(tuple(items), labels, scores, "score")
+        return LabelScores(tuple(items), labels, scores, "score")
 
     def labels_in(self, path: Path) -> set[str]:
         """The labels that a run has columns for."""

@@ -1,4 +1,4 @@
-"""Masks as runs and as truth: a folder of pictures, or Parquet with run lengths.
+"""Masks as predictions, as runs and as truth: a folder of pictures, or Parquet with run lengths.
 
 ```
 MASKS/<photo>.png                 the fruiting body: white where it is (values above 127)
@@ -12,59 +12,148 @@ Run lengths alternate from background, row by row; a list that is four longer th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from fieldmark.errors import InputError, MisuseError
+from fieldmark.errors import InputError
 from fieldmark.labels import Labels
-from fieldmark.runlengths import decode_runs
-from fieldmark.runs.predictions import Predictions
+from fieldmark.progress import progress
+from fieldmark.runlengths import decode_runs, encode_runs
+from fieldmark.runs.formats import RunFormat
+from fieldmark.runs.predictions import BLOCK_ITEMS, write_blocks
 
 Mask = NDArray[np.bool_]
 
 WHOLE = "fruiting_body"
 NEVER_PARTS = (WHOLE, "microscopic", "background")
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
+COLUMNS = ("file_name", "label", "width", "height", "rle")
+
+
+class MaskRow(NamedTuple):
+    """One mask of a photo: what it is of, the size of the picture, and its run lengths."""
+
+    label: str
+    height: int
+    width: int
+    runs: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, label: str, mask: Mask) -> MaskRow:
+        """The mask as a row."""
+        return cls(label, mask.shape[0], mask.shape[1], encode_runs(mask))
 
 
 @dataclass(frozen=True)
-class MaskSet:
-    """Masks by photo and part, opened one photo at a time.
+class Masks:
+    """Masks of photos, held as run lengths and decoded one photo at a time.
 
     Args:
-        where: Where they lie, for messages.
-        photos: The photos that have masks.
-        parts: The names of the parts that occur.
-        open: Returns the masks of a photo by part.
+        items: The photos, each by the stem of its name.
+        rows: For each photo its masks; none where nothing was found.
     """
 
-    where: Path
-    photos: tuple[str, ...]
-    parts: tuple[str, ...]
-    open: Callable[[str], dict[str, Mask]]
+    items: tuple[str, ...]
+    rows: tuple[tuple[MaskRow, ...], ...]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the parts that occur."""
+        return tuple(sorted({row.label for rows in self.rows for row in rows}))
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        return {item: row for row, item in enumerate(self.items)}
+
+    def open(self, item: str) -> dict[str, Mask]:
+        """The masks of a photo by part; several of one part become one."""
+        parts: dict[str, Mask] = {}
+        for label, height, width, runs in self.rows[self._row_of[item]]:
+            mask = decode_runs(runs.tolist(), height, width)
+            parts[label] = parts[label] | mask if label in parts else mask
+        return parts
+
+    def select(self, items: Iterable[str]) -> Masks:
+        """The masks of the given photos, in their order."""
+        wanted = tuple(items)
+        return Masks(wanted, tuple(self.rows[self._row_of[item]] for item in wanted))
+
+    def blocks(self, size: int = BLOCK_ITEMS) -> Iterator[Masks]:
+        """The same masks, so many photos at a time."""
+        for start in range(0, len(self.items), size):
+            yield Masks(self.items[start : start + size], self.rows[start : start + size])
+
+    @classmethod
+    def concat(cls, parts: Sequence[Masks]) -> Masks:
+        """The masks of different photos, one after the other."""
+        items = tuple(item for part in parts for item in part.items)
+        return cls(items, tuple(rows for part in parts for rows in part.rows))
+
+    def write(self, path: Path) -> None:
+        """Writes the masks as Parquet in the layout of the release."""
+        write_blocks(path, (_to_arrow(block, self.items) for block in self.blocks()))
+
+    @classmethod
+    def read(cls, file: pq.ParquetFile, header: dict[str, Any]) -> Self:
+        """The masks of a Parquet file that `write` made; photos without any are named in its header."""
+        found = _by_photo(pl.from_arrow(file.read()), "masks")  # type: ignore[arg-type]
+        items = tuple(header["items"])
+        return cls(items, tuple(found.get(item, ()) for item in items))
+
+
+def _to_arrow(block: Masks, items: tuple[str, ...]) -> pa.Table:
+    rows = [(item, *row) for item, rows in zip(block.items, block.rows, strict=True) for row in rows]
+    columns = {
+        "file_name": pa.array([row[0] for row in rows], pa.string()),
+        "label": pa.array([row[1] for row in rows], pa.string()),
+        "width": pa.array([row[3] for row in rows], pa.int64()),
+        "height": pa.array([row[2] for row in rows], pa.int64()),
+        "rle": pa.array([row[4].tolist() for row in rows], pa.list_(pa.int64())),
+    }
+    return pa.table(columns).replace_schema_metadata({"fieldmark": json.dumps({"kind": "masks", "items": items})})
 
 
 @dataclass(frozen=True)
-class MaskFiles:
-    """The run format of segmentation: masks are compared file by file, not read into predictions."""
+class MaskFiles(RunFormat):
+    """The run format of segmentation: a folder of pictures, or Parquet with run lengths."""
 
-    def write(self, path: Path, predictions: Predictions) -> None:
-        raise MisuseError("Masks are not written from scores.")
+    file_types: ClassVar[tuple[str, ...]] = (".parquet",)
+    hosted: ClassVar[bool] = False  # a folder is not one file
 
-    def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
-        raise MisuseError("Masks are scored against masks: fieldmark score NAME MASKS --truth MASKS.")
+    def write(self, path: Path, predictions: Masks) -> None:
+        """Writes Parquet with run lengths."""
+        predictions.write(path)
+
+    def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> Masks:
+        """Reads masks; each photo must have some.
+
+        Raises:
+            InputError: When photos have no mask.
+        """
+        found = read_masks(path)
+        known = set(found.items)
+        missing = [photo for photo in items if photo not in known]
+        if missing:
+            listed = f"no mask for {len(missing)} of {len(items)} photos ({', '.join(missing[:3])}, ...)"
+            raise InputError(path, found=listed, expected="a mask for each")
+        return found.select(items)
 
     def labels_in(self, path: Path) -> set[str]:
         return set(read_masks(path).parts)
 
 
-def read_masks(path: Path) -> MaskSet:
+def read_masks(path: Path) -> Masks:
     """Opens a folder of pictures or a Parquet file of run lengths.
 
     Raises:
@@ -103,17 +192,19 @@ def stem(name: str) -> str:
     return name
 
 
-def _from_folder(folder: Path) -> MaskSet:
+def _from_folder(folder: Path) -> Masks:
     files: dict[str, dict[str, Path]] = {}
     for place, part in _pictures(folder):
         files.setdefault(stem(place.name), {})[part] = place
     if not files:
         raise InputError(folder, found="no pictures", expected="a mask for each photo")
 
-    def opened(photo: str) -> dict[str, Mask]:
-        return {part: _picture(path) for part, path in files[photo].items()}
-
-    return MaskSet(folder, tuple(files), tuple(sorted({part for found in files.values() for part in found})), opened)
+    rows = []
+    with progress("reading masks", len(files)) as tick:
+        for pictures in files.values():
+            rows.append(tuple(MaskRow.of(part, _picture(path)) for part, path in pictures.items()))
+            tick(1)
+    return Masks(tuple(files), tuple(rows))
 
 
 def _pictures(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -133,36 +224,32 @@ def _picture(path: Path) -> Mask:
         raise InputError(path, found="something unreadable", expected="a picture of a mask") from error
 
 
-def _from_parquet(path: Path) -> MaskSet:
+def _from_parquet(path: Path) -> Masks:
     try:
         rows = pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
         raise InputError(path, found="something else", expected="a Parquet file of masks") from error
-    for name in ("file_name", "label", "width", "height", "rle"):
+    for name in COLUMNS:
         if name not in rows.columns:
             found = f"the columns {', '.join(rows.columns)}"
             raise InputError(path, found=found, expected=f"a column {name!r}")
-    by_photo: dict[str, list[int]] = {}
-    for row, name in enumerate(rows["file_name"]):
-        by_photo.setdefault(stem(name), []).append(row)
-
-    def opened(photo: str) -> dict[str, Mask]:
-        parts: dict[str, Mask] = {}
-        for row in by_photo[photo]:
-            fields = rows.row(row, named=True)
-            mask = _unrolled(list(fields["rle"]), fields["height"], fields["width"], path, row)
-            parts[fields["label"]] = parts[fields["label"]] | mask if fields["label"] in parts else mask
-        return parts
-
-    return MaskSet(path, tuple(by_photo), tuple(rows["label"].unique().sort()), opened)
+    by_photo = _by_photo(rows, path)
+    return Masks(tuple(by_photo), tuple(by_photo.values()))
 
 
-def _unrolled(runs: list[int], height: int, width: int, path: Path, row: int) -> Mask:
-    """Run lengths as a mask, with or without the four numbers of a box behind them."""
+def _by_photo(rows: pl.DataFrame, where: object) -> dict[str, tuple[MaskRow, ...]]:
+    found: dict[str, list[MaskRow]] = {}
+    for number, (name, label, width, height, runs) in enumerate(rows.select(COLUMNS).iter_rows()):
+        kept = _runs(list(runs), height, width, where, number)
+        found.setdefault(stem(name), []).append(MaskRow(label, height, width, kept))
+    return {photo: tuple(own) for photo, own in found.items()}
+
+
+def _runs(runs: list[int], height: int, width: int, where: object, row: int) -> NDArray[np.int64]:
+    """Run lengths without the four numbers of a box that may stand behind them."""
     size = height * width
     lengths = runs if sum(runs) == size else runs[:-4]
-    try:
-        return decode_runs(lengths, height, width)
-    except ValueError as error:
+    if sum(lengths) > size or any(length < 0 for length in lengths):
         expected = f"at most {size} for {height} x {width}"
-        raise InputError(path, found=f"runs of {sum(lengths)} pixels in row {row}", expected=expected) from error
+        raise InputError(where, found=f"runs of {sum(lengths)} pixels in row {row}", expected=expected)
+    return np.array(lengths, dtype=np.int64)

@@ -8,29 +8,29 @@ from pathlib import Path
 
 from fieldmark.errors import InputError
 from fieldmark.labels import Labels
+from fieldmark.runs.formats import RunFormat
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import open_text
-from fieldmark.runs.predictions import Predictions
-from fieldmark.runs.ranked import Ranked
-from fieldmark.runs.scored import Scored
 
 
 @dataclass(frozen=True)
-class OneOf:
+class OneOf(RunFormat):
     """Several formats by the header they begin with; the first is the one that is written."""
 
-    formats: Mapping[str, Ranked | Scored]
+    formats: Mapping[str, RunFormat]
 
-    def write(self, path: Path, predictions: Predictions) -> None:
+    def write(self, path: Path, predictions: LabelScores) -> None:
         next(iter(self.formats.values())).write(path, predictions)
 
-    def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
-        return self._format(path).read(path, items, labels)
+    def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
+        found: LabelScores = self._format(path).read(path, items, labels, unknown=unknown)
+        return found
 
     def labels_in(self, path: Path) -> set[str]:
         """The labels that a run names."""
         return self._format(path).labels_in(path)
 
-    def _format(self, path: Path) -> Ranked | Scored:
+    def _format(self, path: Path) -> RunFormat:
         with open_text(path) as text:
             header = text.readline().strip().replace(" ", "")
         if header not in self.formats:

@@ -12,7 +12,7 @@ from fieldmark.errors import InputError
 from fieldmark.files import write_json
 from fieldmark.version import __version__
 
-RUN_FILE = "run.json"
+RUN_FILE, RUN_CSV = "run.json", "run.csv"
 # How a remark begins that tells of answers known beforehand.
 LEAKAGE = "LEAKAGE: "
 
@@ -35,7 +35,7 @@ class Run:
     Args:
         benchmark, version: What was answered.
         method, options: What answered it, with every setting, chosen ones included.
-        sees: What the method was shown at prediction time (one item, the past, the whole test set).
+        sees: What method and steps looked at to answer an item (the item, its unit, the past, the whole test set).
         features: The backbone behind the features and its digest, if features were used.
         steps: The fitted steps, as data.
         trained_on: The parts whose labels the final model saw.
@@ -47,6 +47,8 @@ class Run:
         seconds: How long each phase took.
         external_data: What besides the release went into the answers, pre-trained weights included; empty for nothing,
             None where nobody has said (runs made before this was asked).
+        learns_from: What the method learned from, as it declares it: labels of train, items without labels, coarse
+            labels; empty for runs made before this was asked.
         code_version, created: Which Fieldmark made the run, and when (UTC).
     """
 
@@ -65,6 +67,7 @@ class Run:
     remarks: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     external_data: list[str] | None = None
+    learns_from: list[str] = field(default_factory=list)
     code_version: str = __version__
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -84,7 +87,10 @@ class Run:
 
     def write(self, folder: Path) -> None:
         """Writes `run.json` into a run's folder."""
-        write_json(folder / RUN_FILE, {**asdict(self), "simulated": self.simulated})
+        data = {**asdict(self), "simulated": self.simulated}
+        if not self.learns_from:
+            del data["learns_from"]
+        write_json(folder / RUN_FILE, data)
 
     @classmethod
     def read(cls, folder: Path) -> Run:

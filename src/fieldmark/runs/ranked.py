@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,15 +21,17 @@ import numpy as np
 from fieldmark.errors import MisuseError
 from fieldmark.files import appearing_file
 from fieldmark.labels import Labels
+from fieldmark.runs.code_sets import CodeSets
+from fieldmark.runs.formats import RunFormat
+from fieldmark.runs.label_scores import NOTHING, LabelScores
 from fieldmark.runs.lines import read_lines
-from fieldmark.runs.predictions import Codes, Predictions
 from fieldmark.runs.problems import Problems
 
 UNKNOWN_SCORE = "unknown_score"
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Ranked(RunFormat):
     """Ranked labels per item.
 
     Args:
@@ -62,42 +64,44 @@ class Ranked:
             raise MisuseError(f"A line lists {self.at_least} to {self.at_most} answers, not {answers}.")
         return replace(self, at_most=answers)
 
-    def write(self, path: Path, predictions: Predictions) -> None:
+    def write(self, path: Path, predictions: LabelScores) -> None:
         """Writes the first `at_most` labels of each item."""
-        best = predictions.top(min(self.at_most, len(predictions.labels)))
+        best = predictions.top(self.at_most)
         names = [column if isinstance(column, str) else column[0] for column in self._columns()]
         with appearing_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(names)
             for row, (item, codes) in enumerate(zip(predictions.items, best, strict=True)):
-                fields = [item, self.separator.join(predictions.labels.decode(codes[codes >= 0]))]
+                fields = [item, self.separator.join(predictions.labels.decode(codes[codes != NOTHING]))]
                 if self.unknown_score:
                     if predictions.unknown is None:
                         raise ValueError("these predictions do not say how strange an item is")
                     fields.append(f"{predictions.unknown[row]:.7g}")
                 writer.writerow(fields)
 
-    def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
+    def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
         """Reads and checks a run file.
 
         Args:
             path: The file, plain or gzip.
             items: The items that must be answered, each exactly once.
             labels: The labels that may be named.
+            unknown: Whether "-1" may be named as well.
 
         Returns:
-            Sparse predictions in the order of `items`; scores fall from 1 with the rank.
+            Lists in the order of `items`; scores fall from 1 with the rank.
 
         Raises:
             RunError: Lists what is wrong, with line numbers.
         """
         problems = Problems(path)
         row_of = {item: row for row, item in enumerate(items)}
-        codes = np.full((len(items), self.at_most), -1, dtype=np.int32)
-        unknown = np.zeros(len(items), dtype=np.float32) if self.unknown_score else None
+        code_of = labels.answers(unknown=unknown)
+        listed: list[list[int]] = [[] for _ in items]
+        strange = np.zeros(len(items)) if self.unknown_score else None
         seen: dict[str, int] = {}
         lines = read_lines(path, problems, columns=self._columns(), more_columns=self.more_columns)
-        for line, (item, listed, *score) in lines:
+        for line, (item, names, *score) in lines:
             if item not in row_of:
                 if not self.other_items:
                     problems.add(line, f"the id {item!r}", "an id of the benchmark")
@@ -105,14 +109,15 @@ class Ranked:
                 problems.add(line, f"the id {item!r} again (first in line {seen[item]})", "each id once")
             else:
                 seen[item] = line
-                self._fill(codes[row_of[item]], self._split(listed), labels, line, problems)
-                if unknown is not None:
-                    unknown[row_of[item]] = read_number(score[0], line, problems)
+                listed[row_of[item]] = self._codes(self._split(names), code_of, line, problems)
+                if strange is not None:
+                    strange[row_of[item]] = read_number(score[0], line, problems)
         report_missing(items, seen, problems)
         problems.raise_any()
-        ranks = np.arange(self.at_most, dtype=np.float32)
-        scores = np.where(codes >= 0, 1 - ranks / self.at_most, -np.inf).astype(np.float32)
-        return Predictions(tuple(items), labels, scores, "score", codes=codes, unknown=unknown)
+        lists = CodeSets.of_lists(listed)
+        rank = np.arange(len(lists.codes)) - np.repeat(lists.offsets[:-1], lists.lengths)
+        scores = 1 - rank / self.at_most
+        return LabelScores(tuple(items), labels, scores, "score", lists.codes, lists.offsets, unknown=strange)
 
     def labels_in(self, path: Path) -> set[str]:
         """The labels that a run names, for when no list of classes says which there are."""
@@ -126,7 +131,7 @@ class Ranked:
         names = field.split() if self.separator == " " else [name.strip() for name in field.split(self.separator)]
         return [name for name in names if name]
 
-    def _fill(self, row: Codes, names: list[str], labels: Labels, line: int, problems: Problems) -> None:
+    def _codes(self, names: list[str], code_of: Mapping[str, int], line: int, problems: Problems) -> list[int]:
         names = names[: self.at_most] if self.cut else names
         if not self.at_least <= len(names) <= self.at_most:
             few = "between 1 and" if self.at_least == 1 else f"between {self.at_least} and"
@@ -137,12 +142,11 @@ class Ranked:
         elif len(set(names)) < len(names):
             problems.add(line, "a label twice", "each label once")
         else:
-            for place, name in enumerate(names):
-                code = labels.code_of.get(name)
-                if code is None:
+            for name in names:
+                if name not in code_of:
                     problems.add(line, f"the label {name!r}", "a label of the benchmark")
-                else:
-                    row[place] = code
+            return [code_of[name] for name in names if name in code_of]
+        return []
 
 
 def read_number(text: str, line: int, problems: Problems, *, low: float = -math.inf, high: float = math.inf) -> float:

@@ -18,14 +18,16 @@ import numpy as np
 
 from fieldmark.files import appearing_file
 from fieldmark.labels import Labels
+from fieldmark.runs.code_sets import CodeSets
+from fieldmark.runs.formats import RunFormat
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import read_lines
-from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.problems import Problems
 from fieldmark.runs.ranked import read_number, report_missing
 
 
 @dataclass(frozen=True)
-class Scored:
+class Scored(RunFormat):
     """Scores of listed labels; labels that are not listed have none.
 
     Args:
@@ -49,7 +51,7 @@ class Scored:
     def has_rank(self) -> bool:
         return len(self.columns) == 4
 
-    def write(self, path: Path, predictions: Predictions) -> None:
+    def write(self, path: Path, predictions: LabelScores) -> None:
         """Writes the listed labels of each item (or the best of dense ones), best first."""
         best = predictions.top(min(self.at_most or 100, len(predictions.labels)))
         with appearing_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
@@ -62,11 +64,11 @@ class Scored:
                     fields = [item, predictions.labels.names[code], f"{score_of[int(code)]:.7g}"]
                     writer.writerow([*fields, place + 1] if self.has_rank else fields)
 
-    def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
+    def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
         """Reads and checks a run file.
 
         Returns:
-            Sparse predictions in the order of `items`, each row ordered by falling score, ties by rank (or by line).
+            Lists in the order of `items`, each ordered by falling score, ties by rank (or by line).
 
         Raises:
             RunError: Lists what is wrong, with line numbers.
@@ -94,7 +96,7 @@ class Scored:
         if not self.silent_items:
             report_missing(items, dict.fromkeys((item for item, _ in line_of), 0), problems)
         problems.raise_any()
-        return sparse(items, labels, listed)
+        return in_order(items, labels, listed)
 
     def labels_in(self, path: Path) -> set[str]:
         """The labels that a run names."""
@@ -102,13 +104,10 @@ class Scored:
         return {fields[1] for _, fields in columns}
 
 
-def sparse(items: Sequence[str], labels: Labels, listed: list[list[tuple[float, float, int]]]) -> Predictions:
-    """Sparse predictions from (negative score, tie-breaker, code) of each item."""
-    width = max((len(row) for row in listed), default=0) or 1
-    codes = np.full((len(items), width), -1, dtype=np.int32)
-    scores = np.full((len(items), width), -np.inf, dtype=np.float32)
-    for place, row in enumerate(listed):
+def in_order(items: Sequence[str], labels: Labels, listed: list[list[tuple[float, float, int]]]) -> LabelScores:
+    """Lists of labels from (negative score, tie-breaker, code) of each item."""
+    for row in listed:
         row.sort()
-        codes[place, : len(row)] = [code for _, _, code in row]
-        scores[place, : len(row)] = [-negative for negative, _, _ in row]
-    return Predictions(tuple(items), labels, scores, "score", codes=codes)
+    lists = CodeSets.of_lists([[code for _, _, code in row] for row in listed])
+    scores = np.array([-negative for row in listed for negative, _, _ in row], dtype=np.float64)
+    return LabelScores(tuple(items), labels, scores, "score", lists.codes, lists.offsets)

@@ -17,12 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from fieldmark.files import appearing_file
-from fieldmark.labels import UNKNOWN, Labels
+from fieldmark.labels import Labels
+from fieldmark.runs.code_sets import offsets_of
+from fieldmark.runs.formats import RunFormat
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import read_lines
-from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.problems import Problems
 from fieldmark.runs.ranked import read_number
-from fieldmark.runs.scored import sparse
+from fieldmark.runs.scored import in_order
 from fieldmark.timecodes import clock, parse_interval
 
 
@@ -32,7 +34,7 @@ def segment_name(media_id: str, start_s: int) -> str:
 
 
 @dataclass(frozen=True)
-class Segments:
+class SegmentLists(RunFormat):
     """Scores of classes in the segments of recordings.
 
     Args:
@@ -46,44 +48,47 @@ class Segments:
     low: float = 0.0
     high: float = 1.0
 
-    def listed(self, predictions: Predictions) -> Predictions:
+    def held(self, predictions: LabelScores) -> LabelScores:
         """What a run file can hold of predictions: the best classes of each segment, scores between the bounds.
 
         Logits become the shares of a softmax. Methods that hear several birds at once say scores themselves.
         """
-        if predictions.scale != "score":
-            predictions = predictions.with_scores(predictions.probabilities(), "score")
         finite = predictions.scores[np.isfinite(predictions.scores)]
-        if finite.size and (finite.min() < self.low or finite.max() > self.high):
+        if predictions.scale == "score" and finite.size and (finite.min() < self.low or finite.max() > self.high):
             found = f"scores from {finite.min()} to {finite.max()}"
             raise ValueError(f"{found}; a run file holds {self.low} to {self.high}")
-        order = np.argsort(-predictions.scores, axis=1, kind="stable")[:, : self.at_most]
-        scores = np.take_along_axis(predictions.scores, order, axis=1)
-        if predictions.codes is None:
-            codes = np.where(scores > self.low, order, UNKNOWN).astype(np.int32)
-        else:
-            codes = np.take_along_axis(predictions.codes, order, axis=1)
-        scores = np.where(codes == UNKNOWN, np.float32(-np.inf), scores)
-        return replace(predictions, scores=scores.astype(np.float32), codes=codes)
+        if not predictions.dense:
+            return self._shortened(predictions)
+        chances = predictions.chances()
+        order = np.argsort(-chances, axis=1, kind="stable")[:, : self.at_most]
+        scores = np.take_along_axis(chances, order, axis=1)
+        kept = scores > self.low
+        codes, offsets = order[kept].astype(np.int32), offsets_of(kept.sum(axis=1))
+        return LabelScores(predictions.items, predictions.labels, scores[kept], "score", codes, offsets)
 
-    def write(self, path: Path, predictions: Predictions) -> None:
+    def _shortened(self, predictions: LabelScores) -> LabelScores:
+        lists = predictions.lists
+        kept = np.arange(len(lists.codes)) - np.repeat(lists.offsets[:-1], lists.lengths) < self.at_most
+        offsets = offsets_of(np.minimum(lists.lengths, self.at_most))
+        return replace(predictions, scores=predictions.scores[kept], codes=lists.codes[kept], offsets=offsets)
+
+    def write(self, path: Path, predictions: LabelScores) -> None:
         """Writes the best classes of each segment that has any score above 0."""
-        listed = self.listed(predictions)
-        assert listed.codes is not None  # it lists
-        names = listed.labels.names
+        held = self.held(predictions)
+        lists, names = held.lists, held.labels.names
         with appearing_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, delimiter=";", lineterminator="\n")
-            for item, codes, scores in zip(listed.items, listed.codes.tolist(), listed.scores.tolist(), strict=True):
+            for row, item in enumerate(held.items):
                 media_id, _, start = item.rpartition("/")
                 interval = f"{clock(int(start))}-{clock(int(start) + self.seconds)}"
+                scores = held.scores[lists.offsets[row] : lists.offsets[row + 1]].tolist()
                 # Nine digits are enough to read the same number back.
                 writer.writerows(
                     [media_id, interval, names[code], f"{score:.9g}"]
-                    for code, score in zip(codes, scores, strict=True)
-                    if code != UNKNOWN
+                    for code, score in zip(lists.of(row).tolist(), scores, strict=True)
                 )
 
-    def read(self, path: Path, items: Sequence[str], labels: Labels) -> Predictions:
+    def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
         """Reads and checks a run file; segments that are not listed have no answers.
 
         Raises:
@@ -112,7 +117,7 @@ class Segments:
                 if len(listed[row]) == self.at_most + 1:
                     problems.add(line, f"more than {self.at_most} classes in a segment", f"at most {self.at_most}")
         problems.raise_any()
-        return sparse(items, labels, listed)
+        return in_order(items, labels, listed)
 
     def labels_in(self, path: Path) -> set[str]:
         """The classes that a run names."""

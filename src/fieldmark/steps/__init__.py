@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from numpy.typing import NDArray
+
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.registry import Registry
 from fieldmark.settings import configure, parse_pairs
@@ -73,17 +75,18 @@ def make_step(text: str) -> Step:
 
 
 def step_to_data(step: Step) -> dict[str, Any]:
-    """A fitted step as plain data."""
+    """A fitted step as plain data; its arrays, where it has some, are saved apart."""
     return {"step": step.name, **asdict(step)}  # type: ignore[call-overload]
 
 
-def step_from_data(data: Mapping[str, Any]) -> Step:
-    """A fitted step from plain data."""
+def step_from_data(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] | None = None) -> Step:
+    """A fitted step from plain data, and from the arrays it was saved with."""
     values = dict(data)
     name = values.pop("step", "")
     if name not in STEPS:
         raise MisuseError(f"The model has a step called {name!r}, which is not known. {did_you_mean(name, STEPS)}")
-    return STEPS[name](**values)
+    step: Step = STEPS[name](**values)
+    return step.with_arrays(arrays) if arrays else step
 
 
 __all__ = ["STEPS", "Step", "make_step", "step_from_data", "step_to_data"]

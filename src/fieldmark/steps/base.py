@@ -1,88 +1,138 @@
-"""What a step is."""
+"""What a step is: everything that the harness may ask of one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Task
+from fieldmark.benchmarks.declarations import Sees, Task
+from fieldmark.errors import InputError, MisuseError
 from fieldmark.labels import Labels
-from fieldmark.runs.predictions import Predictions
-
-
-class Step(Protocol):
-    """A change to predictions with parameters from val. A step is a dataclass whose fields are those parameters."""
-
-    name: ClassVar[str]
-
-    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
-        """Returns the step with its parameters set from predictions on val.
-
-        Args:
-            val: The predictions, after all earlier steps.
-            truth: The label code of each item; where any number of labels may hold at once, one mark per item and
-                label.
-            items: What may be known about the items (date, place, ...).
-        """
-        ...
-
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
-        """Returns the changed predictions."""
-        ...
+from fieldmark.questions.answer import flags_of
+from fieldmark.questions.targets import Targets
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.views import Part
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked, for steps whose aim depends on it.
+class Lesson:
+    """What a step may learn from.
 
     Args:
-        task: The task, with its metrics.
+        task: What is asked, with its metrics.
         labels: The known labels.
         taxa: What is known about them (`poisonous`), one row per label.
+        val: The validation items with their labels.
+        train: The training items with their labels; None where only val is at hand.
     """
 
     task: Task
     labels: Labels
     taxa: pl.DataFrame
+    val: Part
+    train: Part | None = None
+
+    @property
+    def targets(self) -> Targets:
+        """The labels of val."""
+        if self.val.targets is None:
+            raise ValueError("a step learns from labels of val")
+        return self.val.targets
+
+    @property
+    def truth(self) -> NDArray[np.int32]:
+        """One label code per item of val, -1 for unknown or none."""
+        return self.targets.codes
+
+    @property
+    def marks(self) -> NDArray[np.bool_]:
+        """One row per item of val, one column per label: whether it holds."""
+        return self.targets.marks(len(self.labels))
+
+    @property
+    def items(self) -> pl.DataFrame:
+        """What may be known about the items of val (date, place, ...)."""
+        return self.val.items
 
     def flag(self, name: str) -> NDArray[np.bool_]:
-        """One flag per known label; a label without one has it not. All False where the column is missing."""
-        if name not in self.taxa.columns:
+        """One flag per known label; labels without the flag count as False, and all do where the column is missing."""
+        try:
+            return flags_of(self.labels, self.taxa, name)
+        except InputError:
             return np.zeros(len(self.labels), dtype=bool)
-        about = pl.DataFrame({"label": self.labels.names}).join(
-            self.taxa, on="label", how="left", maintain_order="left"
-        )
-        return about[name].fill_null(False).to_numpy().astype(np.bool_)
 
 
-@runtime_checkable
-class OpenStep(Protocol):
-    """A step that is also shown the unknown items of val (truth -1), and told what is asked."""
+class Step(ABC):
+    """A change to predictions with parameters from val. Steps are dataclasses whose fields are those parameters.
+
+    Attributes:
+        name: As it is asked for and saved.
+        sees: What it looks at besides the item; the harness refuses what the task does not allow.
+        takes_lists: Whether it can be applied to lists of labels, and not only to a score for every label.
+        learns_from_unknown: Whether it is shown the unknown items of val as well.
+        external_data: What it brings in from outside the release, one sentence each.
+    """
+
+    name: ClassVar[str]
+    sees: ClassVar[Sees] = "item"
+    takes_lists: ClassVar[bool] = False
+    learns_from_unknown: ClassVar[bool] = False
+    external_data: ClassVar[tuple[str, ...]] = ()
 
     def check(self, task: Task) -> None:
         """Refuses what cannot be done for a task, before anything is read."""
-        ...
 
-    def fit_open(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame, asked: Asked | None) -> Step:
-        """Returns the step with its parameters set; `asked` is None where nobody says what is asked."""
-        ...
+    def fit(self, val: LabelScores, lesson: Lesson) -> Self:
+        """Returns the step with its parameters set.
+
+        Args:
+            val: The predictions on val, after all earlier steps.
+            lesson: The items behind them, and what else there is to learn from.
+        """
+        return self
+
+    @abstractmethod
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
+        """Returns the changed predictions.
+
+        Args:
+            predictions: The predictions, after all earlier steps.
+            items: What may be known about the items (date, place, ...).
+        """
+
+    @property
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """What the step keeps besides its fields, to be saved with the model."""
+        return {}
+
+    def with_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The step with the arrays that were saved."""
+        return self
 
 
-def fit_step(
-    step: Step, val: Predictions, truth: NDArray[Any], items: pl.DataFrame, asked: Asked | None = None
-) -> Step:
-    """Fits a step on val: on all of it where the step learns from the unknown, else on the items of known labels.
+def fit_step(step: Step, val: LabelScores, lesson: Lesson) -> Step:
+    """Fits a step on val: on all of it where the step learns from the unknown, else without the unknown items."""
+    unknown = lesson.targets.unknown
+    if step.learns_from_unknown or not unknown.any():
+        return step.fit(val, lesson)
+    kept = lesson.val.take(~unknown)
+    return step.fit(val.select(kept.item_ids), replace(lesson, val=kept))
 
-    Where any number of labels may hold, the truth is one mark per item and label, and no item is unknown.
+
+def apply_step(step: Step, predictions: Any, items: pl.DataFrame) -> Any:
+    """Applies a step; one that wants a score for every label is not handed a list.
+
+    Raises:
+        MisuseError: When it is.
     """
-    if isinstance(step, OpenStep):
-        return step.fit_open(val, truth, items, asked)
-    known = truth >= 0
-    if truth.ndim == 2 or known.all():
-        return step.fit(val, truth, items)
-    kept = [item for item, keep in zip(val.items, known, strict=True) if keep]
-    return step.fit(val.select(kept), truth[known], items.filter(pl.Series(known)))
+    if not isinstance(predictions, LabelScores):
+        raise MisuseError(f"The step {step.name} changes scores of labels, and there are none here.")
+    if not (predictions.dense or step.takes_lists):
+        raise MisuseError(f"The step {step.name} needs a score for every label, and the method lists a few.")
+    return step.apply(predictions, items)

@@ -9,14 +9,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fieldmark.runs.predictions import Predictions, log_softmax
+from fieldmark.runs.label_scores import LabelScores, log_softmax
+from fieldmark.steps.base import Lesson, Step
 
 # The biases have a normal prior of this spread, so that labels with few items on val keep what the method said.
 BIAS_SPREAD = 1.0
 
 
 @dataclass(frozen=True)
-class BiasTemperature:
+class BiasTemperature(Step):
     """Divides logits by one number and adds one bias per label, so that log loss on val is lowest.
 
     Alexandari et al., "Maximum likelihood with bias-corrected calibration is hard-to-beat at label shift adaptation"
@@ -32,7 +33,7 @@ class BiasTemperature:
     biases: tuple[float, ...] = ()
     name: ClassVar[str] = "bias-temperature"
 
-    def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
+    def fit(self, val: LabelScores, lesson: Lesson) -> Self:
         if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
             return self  # scores that only rank, or that say nothing, have no temperature
         from scipy.optimize import minimize  # takes long to import and is needed here alone
@@ -40,7 +41,7 @@ class BiasTemperature:
         logits = val.scores.astype(np.float64)
         n, n_labels = logits.shape
         target = np.full(logits.shape, 1 / (n + 1) / n_labels)
-        target[np.arange(n), truth] += n / (n + 1)
+        target[np.arange(n), lesson.truth] += n / (n + 1)
 
         def loss_and_gradient(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             sharpness, biases = np.exp(parameters[0]), parameters[1:]
@@ -55,7 +56,7 @@ class BiasTemperature:
         ).x
         return replace(self, temperature=float(np.exp(-found[0])), biases=tuple(float(bias) for bias in found[1:]))
 
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         if predictions.scale == "score":
             return predictions
         logits = predictions.scores.astype(np.float64) / self.temperature

@@ -1,14 +1,12 @@
-"""Predictions and truth where any number of labels may hold at once: one chance per item and label."""
+"""LabelScores and truth where any number of labels may hold at once: one chance per item and label."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.metrics.retrieval import cmap_dense
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.label_scores import LabelScores
 
 Chances = NDArray[np.float64]
 Marks = NDArray[np.bool_]
@@ -17,12 +15,9 @@ Marks = NDArray[np.bool_]
 SMALLEST, LARGEST = 1e-30, 1 - 1e-8
 
 
-def chances_of(predictions: Predictions) -> Chances:
+def chances_of(predictions: LabelScores) -> Chances:
     """The chance of each label for each item, from 0 to 1."""
-    if not predictions.dense:
-        raise ValueError("a list of labels does not give a chance to each")
-    scores = predictions.scores if predictions.scale == "score" else predictions.probabilities()
-    return np.clip(scores.astype(np.float64), 0.0, 1.0)
+    return np.clip(predictions.chances().astype(np.float64), 0.0, 1.0)
 
 
 def logits_of(chances: Chances) -> Chances:
@@ -38,13 +33,6 @@ def sigmoid(logits: Chances) -> Chances:
     array([0.5])
     """
     return np.asarray(0.5 * (1 + np.tanh(logits / 2)))
-
-
-def marks_of(truth: NDArray[Any], labels: int) -> Marks:
-    """The truth as one mark per item and label, whether it is given so or as one code per item."""
-    if truth.ndim == 2:
-        return truth.astype(np.bool_)
-    return np.asarray(truth[:, None] == np.arange(labels))
 
 
 def mean_average_precision(chances: Chances, marks: Marks) -> float:

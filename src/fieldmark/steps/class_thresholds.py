@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from fieldmark.runs.predictions import Predictions
-from fieldmark.steps.chances import Chances, Marks, chances_of, marks_of
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.steps.base import Lesson, Step
+from fieldmark.steps.chances import Chances, Marks, chances_of
 
 # A label with fewer true items on val takes the threshold that all of them share.
 FEWEST = 10
 
 
 @dataclass(frozen=True)
-class ClassThresholds:
+class ClassThresholds(Step):
     """Scores below the threshold of their label become 0, and are no longer listed.
 
     The threshold of a label is the one of highest F1 on val; labels that val hardly has share the one of highest F1
@@ -32,13 +32,13 @@ class ClassThresholds:
     own: dict[str, float] = field(default_factory=dict)
     name: ClassVar[str] = "class-thresholds"
 
-    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
-        chances, marks = chances_of(val), marks_of(truth, len(val.labels))
+    def fit(self, val: LabelScores, lesson: Lesson) -> Self:
+        chances, marks = chances_of(val), lesson.marks
         frequent = np.flatnonzero(marks.sum(axis=0) >= FEWEST)
         own = {val.labels.names[code]: best_threshold(chances[:, code], marks[:, code]) for code in frequent}
         return replace(self, shared=best_threshold(chances.ravel(), marks.ravel()), own=own)
 
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         chances = chances_of(predictions)
         kept = np.where(chances >= self.thresholds(predictions.labels.names), chances, 0.0)
         return predictions.with_scores(kept.astype(np.float32), "score")

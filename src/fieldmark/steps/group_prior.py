@@ -10,8 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
-from fieldmark.runs.predictions import Predictions
-from fieldmark.steps.chances import Chances, Marks, chances_of, logits_of, marks_of, mean_average_precision, sigmoid
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.steps.base import Lesson, Step
+from fieldmark.steps.chances import Chances, Marks, chances_of, logits_of, mean_average_precision, sigmoid
 
 WEIGHTS = (0.0, 0.25, 0.5, 1.0)
 # The rate of a label over all of val counts as much as this many segments of a group, so that few segments say little.
@@ -19,7 +20,7 @@ SEGMENTS_OF_ALL = 120.0
 
 
 @dataclass(frozen=True)
-class _GroupPrior:
+class _GroupPrior(Step):
     """Shifts the logit of each label by how much more often it holds in a group than everywhere.
 
     The shift is the log of (rate in the group / rate in all of val), rates shrunk toward the common one, times a
@@ -36,8 +37,8 @@ class _GroupPrior:
     name: ClassVar[str] = ""
     column: ClassVar[str] = ""
 
-    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
-        marks = marks_of(truth, len(val.labels))
+    def fit(self, val: LabelScores, lesson: Lesson) -> Self:
+        marks, items = lesson.marks, lesson.items
         groups = self._groups(val, items)
         recordings = _aligned(val, items, "observation_id")
         logits = logits_of(chances_of(val))
@@ -52,7 +53,7 @@ class _GroupPrior:
         found = {group: [round(value, 4) for value in row] for group, row in _shifts(marks, groups).items()}
         return replace(self, weight=weight, shifts=found)
 
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         chances = chances_of(predictions)
         if not self.weight:
             return predictions.with_scores(chances.astype(np.float32), "score")
@@ -63,7 +64,7 @@ class _GroupPrior:
         shifted = np.where(chances > 0, sigmoid(logits_of(chances) + self.weight * shift), 0.0)
         return predictions.with_scores(shifted.astype(np.float32), "score")
 
-    def _groups(self, predictions: Predictions, items: pl.DataFrame) -> NDArray[Any]:
+    def _groups(self, predictions: LabelScores, items: pl.DataFrame) -> NDArray[Any]:
         if self.column not in items.columns:
             raise MisuseError(f"The step {self.name} needs to know the {self.column} of each item; the task has none.")
         return _aligned(predictions, items, self.column)
@@ -84,12 +85,12 @@ class SeasonPrior(_GroupPrior):
     name: ClassVar[str] = "season-prior"
     column: ClassVar[str] = "date"
 
-    def _groups(self, predictions: Predictions, items: pl.DataFrame) -> NDArray[Any]:
+    def _groups(self, predictions: LabelScores, items: pl.DataFrame) -> NDArray[Any]:
         dates = super()._groups(predictions, items)
         return np.array(["" if date is None else f"{date.month:02d}" for date in dates.tolist()], dtype=object)
 
 
-def _aligned(predictions: Predictions, items: pl.DataFrame, column: str) -> NDArray[Any]:
+def _aligned(predictions: LabelScores, items: pl.DataFrame, column: str) -> NDArray[Any]:
     """A column of the items in the order of the predictions; an empty string where there is no value."""
     value_of = dict(zip(items["item_id"], items[column], strict=True))
     values = [value_of[item] for item in predictions.items]

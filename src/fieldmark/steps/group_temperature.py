@@ -8,15 +8,15 @@ from typing import ClassVar, Self
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.steps.base import Lesson, Step
 from fieldmark.steps.temperature import LogLoss, scaled
 
 
 @dataclass(frozen=True)
-class GroupTemperature:
+class GroupTemperature(Step):
     """One temperature per value of a column of the items, for example each month or each habitat.
 
     A group's temperature minimizes its own log loss plus `borrowed` times the mean log loss over all of val: as if so
@@ -40,10 +40,10 @@ class GroupTemperature:
         if self.borrowed < 0:
             raise MisuseError("group-temperature needs borrowed of at least 0.")
 
-    def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
+    def fit(self, val: LabelScores, lesson: Lesson) -> Self:
         if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
             return self  # scores that only rank, or that say nothing, have no temperature
-        groups = self._groups(val, items)
+        groups, truth = self._groups(val, lesson.items), lesson.truth
         loss = LogLoss(val.scores, truth)
         common = loss.best_temperature(np.ones(len(truth)))
         found = {}
@@ -52,14 +52,14 @@ class GroupTemperature:
             found[group] = loss.best_temperature(own + self.borrowed / len(truth), start=common)
         return replace(self, temperature=common, temperatures=found)
 
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         if predictions.scale == "score":
             return predictions
         groups = self._groups(predictions, items)
         by_item = np.array([self.temperatures.get(group or "", self.temperature) for group in groups])
         return predictions.with_scores(scaled(predictions.scores, by_item), "log_probability")
 
-    def _groups(self, predictions: Predictions, items: pl.DataFrame) -> list[str | None]:
+    def _groups(self, predictions: LabelScores, items: pl.DataFrame) -> list[str | None]:
         """The group of each predicted item, None where the column is empty."""
         source = "date" if self.column == "month" else self.column
         if source not in items.columns:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import polars as pl
-from numpy.typing import NDArray
 
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.steps.base import Step
 from fieldmark.steps.unknown_score import UnknownScore
 
 
 @dataclass(frozen=True)
-class MaxSoftmax:
+class MaxSoftmax(Step):
     """Calls an item the stranger, the lower the probability of its likeliest class.
 
     Hendrycks and Gimpel, "A baseline for detecting misclassified and out-of-distribution examples" (2017). It scores
@@ -22,8 +22,5 @@ class MaxSoftmax:
 
     name: ClassVar[str] = "max-softmax"
 
-    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
-        return self
-
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         return UnknownScore(self.name).apply(predictions, items)

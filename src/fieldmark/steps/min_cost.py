@@ -9,21 +9,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.labels import Labels
-from fieldmark.runs.predictions import Predictions
-from fieldmark.steps.base import Asked
+from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.steps.base import Lesson, Step
 from fieldmark.steps.costs import RULES, Costs, Prices, costs_by_rule, read_costs, rule_of
-from fieldmark.steps.unknown_probability import with_unknown
 
 TASK = "task"
 
 
 @dataclass(frozen=True)
-class MinCost:
+class MinCost(Step):
     """Answers with the label a of least sum over y of P(y) W[y, a]; among equally cheap ones with the likeliest.
 
     The best decision where the probabilities are right (Duda and Hart, 1973), so calibrate before. The probabilities
@@ -42,6 +40,7 @@ class MinCost:
     c_k: float = 1.0
     costs: Mapping[str, Any] = field(default_factory=dict)
     name: ClassVar[str] = "min-cost"
+    learns_from_unknown: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not all(np.isfinite(price) and price >= 0 for price in (self.c_p, self.c_e, self.c_u, self.c_k)):
@@ -56,31 +55,28 @@ class MinCost:
         if not Path(rule).is_file():
             raise InputError(rule, found="no such file", expected="a CSV table of costs")
 
-    def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
-        return self.fit_open(val, truth, items, None)
+    def fit(self, val: LabelScores, lesson: Lesson) -> Self:
+        labels = Labels((*val.labels.names, UNKNOWN_NAME)) if lesson.task.unknown else val.labels
+        return replace(self, costs=self.matrix(labels, lesson).to_data())
 
-    def fit_open(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame, asked: Asked | None) -> Self:
-        if asked is None:
-            raise ValueError("min-cost must be told what is asked")
-        labels = with_unknown(val).labels if asked.task.unknown else val.labels
-        return replace(self, costs=self.matrix(labels, asked).to_data())
-
-    def matrix(self, labels: Labels, asked: Asked) -> Costs:
-        """The cost matrix over the given labels."""
-        rule = self._rule(asked.task)
+    def matrix(self, labels: Labels, lesson: Lesson) -> Costs:
+        """The cost matrix over the given labels, "-1" last among them in an open set."""
+        rule = self._rule(lesson.task)
         if rule not in RULES:
             return read_costs(Path(rule), labels)
-        flags = dict(zip(asked.labels.names, asked.flag("poisonous"), strict=True))
+        flags = dict(zip(lesson.labels.names, lesson.flag("poisonous"), strict=True))
         dangerous = np.array([bool(flags.get(name, False)) for name in labels.names])
         return costs_by_rule(rule, labels, dangerous, Prices(self.c_p, self.c_e, self.c_u, self.c_k))
 
     def _rule(self, task: Task) -> str:
         return rule_of(task) if self.cost == TASK else self.cost
 
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         costs = Costs.from_data(self.costs)
-        if len(costs.labels) > len(predictions.labels):
-            predictions = with_unknown(predictions)
         if predictions.scale == "score":
             raise MisuseError("min-cost weighs probabilities, and these scores only rank.")
-        return replace(predictions, answers=costs.best(predictions.probabilities()))
+        probabilities = predictions.probabilities()
+        if len(costs.labels) > probabilities.shape[1]:  # unknown may be answered, but nothing gave it a probability
+            probabilities = np.column_stack([probabilities, np.zeros(len(probabilities), probabilities.dtype)])
+        best = costs.best(probabilities)
+        return predictions.decided(np.where(best < len(predictions.labels), best, UNKNOWN))

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fieldmark.runs.predictions import Predictions
-from fieldmark.steps.chances import Chances, chances_of, marks_of, mean_average_precision
+from fieldmark.benchmarks.declarations import Sees
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.steps.base import Lesson, Step
+from fieldmark.steps.chances import Chances, chances_of, mean_average_precision
 
 SHARES = (0.0, 0.2, 0.35, 0.5, 0.65)
 
 
 @dataclass(frozen=True)
-class Neighbors:
+class Neighbors(Step):
     """Each segment takes a share of its chances from the segments before and after it in the same recording.
 
     Args:
@@ -26,19 +28,20 @@ class Neighbors:
 
     share: float = 0.0
     name: ClassVar[str] = "neighbors"
+    sees: ClassVar[Sees] = "unit"
 
-    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
-        chances, marks = chances_of(val), marks_of(truth, len(val.labels))
-        before, after = _neighbors(val, items)
+    def fit(self, val: LabelScores, lesson: Lesson) -> Self:
+        chances, marks = chances_of(val), lesson.marks
+        before, after = _neighbors(val, lesson.items)
         values = [mean_average_precision(_smooth(chances, before, after, share), marks) for share in SHARES]
         return replace(self, share=SHARES[int(np.argmax(np.nan_to_num(values)))])
 
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         smooth = _smooth(chances_of(predictions), *_neighbors(predictions, items), self.share)
         return predictions.with_scores(smooth.astype(np.float32), "score")
 
 
-def _neighbors(predictions: Predictions, items: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _neighbors(predictions: LabelScores, items: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each item the row of the one before and after it in its recording, itself where there is none."""
     rows = pl.DataFrame({"item_id": predictions.items}).with_row_index("row")
     rows = rows.join(items.select("item_id", "observation_id", "start_s"), on="item_id", how="left")

@@ -4,48 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fieldmark.runs.predictions import Predictions, log_softmax
+from fieldmark.benchmarks.declarations import Sees
+from fieldmark.runs.label_scores import LabelScores, log_softmax
+from fieldmark.steps.base import Step
 
 Photos = NDArray[np.floating]  # one row per photo, photos of an observation together
 Pool = Callable[[Photos, NDArray[np.int64]], NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class ObservationMean:
+class ObservationMean(Step):
     """The mean over the photos of an observation: of log-probabilities where the scores are, else of the scores."""
 
     name: ClassVar[str] = "observation-mean"
+    sees: ClassVar[Sees] = "unit"
 
-    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
-        return self
-
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         return _pooled(predictions, items, lambda photos, starts: _sums(photos, starts) / _counts(photos, starts))
 
 
 @dataclass(frozen=True)
-class ObservationMax:
+class ObservationMax(Step):
     """The highest score of each label over the photos of an observation: one telling photo is enough."""
 
     name: ClassVar[str] = "observation-max"
+    sees: ClassVar[Sees] = "unit"
 
-    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
-        return self
-
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         return _pooled(predictions, items, lambda photos, starts: np.maximum.reduceat(photos, starts, axis=0))
 
 
-def _pooled(predictions: Predictions, items: pl.DataFrame, pool: Pool) -> Predictions:
+def _pooled(predictions: LabelScores, items: pl.DataFrame, pool: Pool) -> LabelScores:
     """Hands every photo the pooled scores of its observation, normalized where they are probabilities."""
-    if not predictions.dense:
-        raise ValueError("only dense predictions can be pooled")
     names = dict(zip(items["item_id"], items["observation_id"], strict=True))
     observation = np.unique([names[item] for item in predictions.items], return_inverse=True)[1]
     order = np.argsort(observation, kind="stable")

@@ -13,17 +13,16 @@ from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import MisuseError
 from fieldmark.features.birdnet import LICENSE, BirdNet, week_of
 from fieldmark.labels import UNKNOWN
-from fieldmark.methods.birdnet import places_of
-from fieldmark.runs.predictions import Predictions
-from fieldmark.steps.base import Asked
-from fieldmark.steps.chances import Chances, chances_of, logits_of, marks_of, mean_average_precision, sigmoid
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.steps.base import Lesson, Step
+from fieldmark.steps.chances import Chances, chances_of, logits_of, mean_average_precision, sigmoid
 from fieldmark.taxonomy import Taxonomy
 
 WEIGHTS = (0.0, 0.25, 0.5, 1.0)
 
 
 @dataclass(frozen=True)
-class PlacePrior:
+class PlacePrior(Step):
     """Shifts the logit of each label by the log of how likely BirdNET holds it there and then, times a weight.
 
     For any classifier, of BirdNET's embeddings or not; labels are found by scientific or common name as the method
@@ -51,33 +50,27 @@ class PlacePrior:
         if "place" not in task.inputs:
             raise MisuseError("The step place-prior needs to know the place of each item; the task does not tell it.")
 
-    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
-        return self.fit_open(val, truth, items, None)
-
-    def fit_open(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame, asked: Asked | None) -> Self:
-        if asked is None:
-            raise ValueError("place-prior must be told what is asked")
-        place_of = dict(
-            zip(asked.labels.names, places_of(Taxonomy.of(asked.labels, asked.taxa), BirdNet().species), strict=True)
-        )
+    def fit(self, val: LabelScores, lesson: Lesson) -> Self:
+        taxonomy = Taxonomy.of(lesson.labels, lesson.taxa)
+        place_of = dict(zip(lesson.labels.names, places_of(taxonomy, BirdNet().species), strict=True))
         found = replace(self, places=tuple(int(place_of.get(name, UNKNOWN)) for name in val.labels.names))
         if set(found.places) == {UNKNOWN}:
             raise MisuseError(
-                f"BirdNET knows none of the {len(asked.labels)} labels here, so that the step place-prior has nothing "
+                f"BirdNET knows none of the {len(lesson.labels)} labels here, so that the step place-prior has nothing "
                 "to say: they must be called, or have as `species`, the scientific name of a bird."
             )
-        logits, shift, marks = logits_of(chances_of(val)), found.shifts(val, items), marks_of(truth, len(val.labels))
+        logits, shift, marks = logits_of(chances_of(val)), found.shifts(val, lesson.items), lesson.marks
         values = [mean_average_precision(sigmoid(logits + weight * shift), marks) for weight in WEIGHTS]
         return replace(found, weight=WEIGHTS[int(np.argmax(np.nan_to_num(values)))])
 
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         chances = chances_of(predictions)
         if self.weight:
             shifted = sigmoid(logits_of(chances) + self.weight * self.shifts(predictions, items))
             chances = np.where(chances > 0, shifted, 0.0)  # what scores exactly 0 was ruled out, and stays so
         return predictions.with_scores(chances.astype(np.float32), "score")
 
-    def shifts(self, predictions: Predictions, items: pl.DataFrame) -> Chances:
+    def shifts(self, predictions: LabelScores, items: pl.DataFrame) -> Chances:
         """For each item and label the log of how likely the label is there, 0 where nothing is known."""
         made = np.zeros((len(predictions.items), len(predictions.labels)))
         if not {"lat", "lon"} <= set(items.columns):
@@ -97,3 +90,17 @@ class PlacePrior:
                 found[key] = np.log(np.clip(likely, self.floor, 1))
             made[row, columns] = found[key]
         return made
+
+
+def places_of(taxonomy: Taxonomy, species: tuple[tuple[str, str], ...]) -> NDArray[np.int32]:
+    """For each label its place among the sounds of BirdNET, -1 where it is not among them.
+
+    A label is found by the scientific name of its species, or by its own name, scientific or common.
+    """
+    by_name = {name.lower(): place for place, names in enumerate(species) for name in names if name}
+    found = []
+    for code, label in enumerate(taxonomy.labels.names):
+        names = (taxonomy.taxon(code, "species"), label.replace("_", " "))
+        known = [by_name[name.lower()] for name in names if name and name.lower() in by_name]
+        found.append(known[0] if known else UNKNOWN)
+    return np.array(found, dtype=np.int32)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fieldmark.runs.predictions import Predictions
-from fieldmark.steps.chances import chances_of, logits_of, marks_of, sigmoid
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.steps.base import Lesson, Step
+from fieldmark.steps.chances import chances_of, logits_of, sigmoid
 
 
 @dataclass(frozen=True)
-class Presence:
+class Presence(Step):
     """One logistic curve for all labels: sigmoid(slope * logit(score) + offset), of lowest log loss on val.
 
     Platt, "Probabilistic outputs for support vector machines" (1999), with his targets, which never quite reach 0 and
@@ -26,10 +27,10 @@ class Presence:
     offset: float = 0.0
     name: ClassVar[str] = "presence"
 
-    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
+    def fit(self, val: LabelScores, lesson: Lesson) -> Self:
         chances = chances_of(val)
         possible = chances > 0
-        logits, marks = logits_of(chances[possible]), marks_of(truth, len(val.labels))[possible]
+        logits, marks = logits_of(chances[possible]), lesson.marks[possible]
         present = int(marks.sum())
         if present in (0, len(marks)) or np.ptp(logits) == 0:
             return self  # nothing to tell apart
@@ -37,7 +38,7 @@ class Presence:
         slope, offset = _newton(logits, target)
         return replace(self, slope=max(slope, 1e-3), offset=offset)
 
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         chances = chances_of(predictions)
         present = np.where(chances > 0, sigmoid(self.slope * logits_of(chances) + self.offset), 0.0)
         return predictions.with_scores(present.astype(np.float32), "score")

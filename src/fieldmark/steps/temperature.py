@@ -9,8 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import MisuseError
-from fieldmark.runs.predictions import Predictions, log_softmax
+from fieldmark.runs.label_scores import LabelScores, log_softmax
+from fieldmark.steps.base import Lesson, Step
 
 # 1 / temperature is sought between these; beyond them the scores carry no information worth sharpening.
 SMALLEST, LARGEST = 1e-3, 1e4
@@ -21,7 +23,7 @@ BLOCK_ITEMS = 1024
 
 
 @dataclass(frozen=True)
-class Temperature:
+class Temperature(Step):
     """Divides logits by one number so that confidence on val is neither too high nor too low.
 
     Guo et al., "On calibration of modern neural networks" (2017). The temperature minimizes the log loss on val, which
@@ -35,18 +37,25 @@ class Temperature:
     temperature: float = 1.0
     name: ClassVar[str] = "temperature"
 
-    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
-        if truth.ndim == 2:
+    def check(self, task: Task) -> None:
+        if task.answer.several:
             raise MisuseError("A temperature is for one label per item; where several may hold, take --step presence.")
-        if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
-            return self  # scores that only rank, or that say nothing, have no temperature
-        return replace(self, temperature=LogLoss(val.scores, truth).best_temperature(np.ones(len(truth))))
 
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def fit(self, val: LabelScores, lesson: Lesson) -> Self:
+        return replace(self, temperature=best_temperature(val, lesson.truth))
+
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         if predictions.scale == "score":
             return predictions
         temperature = np.full(len(predictions.items), self.temperature)
         return predictions.with_scores(scaled(predictions.scores, temperature), "log_probability")
+
+
+def best_temperature(val: LabelScores, truth: NDArray[np.int32]) -> float:
+    """The temperature of lowest log loss; 1 for scores that only rank, or that say nothing."""
+    if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
+        return 1.0
+    return LogLoss(val.scores, truth).best_temperature(np.ones(len(truth)))
 
 
 class LogLoss:
@@ -57,7 +66,7 @@ class LogLoss:
     taken in single precision, sums over items in double.
     """
 
-    def __init__(self, scores: NDArray[np.float32], truth: NDArray[np.int32]) -> None:
+    def __init__(self, scores: NDArray[Any], truth: NDArray[np.int32]) -> None:
         self._scores = scores
         self._highest = scores.max(axis=1, keepdims=True)
         rows = np.arange(len(truth))
@@ -101,9 +110,9 @@ class LogLoss:
         return slope, curvature
 
 
-def scaled(scores: NDArray[np.float32], temperature: NDArray[np.float64]) -> NDArray[np.float32]:
+def scaled(scores: NDArray[Any], temperature: NDArray[np.float64]) -> NDArray[Any]:
     """The log-probabilities of logits divided by the temperature of each item."""
-    made = np.empty(scores.shape, dtype=np.float32)
+    made = np.empty_like(scores)
     for start in range(0, len(scores), BLOCK_ITEMS):
         rows = slice(start, start + BLOCK_ITEMS)
         made[rows] = log_softmax(scores[rows].astype(np.float64) / temperature[rows, None])

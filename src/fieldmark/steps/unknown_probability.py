@@ -10,15 +10,13 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from fieldmark.benchmarks.declarations import Task
-from fieldmark.labels import UNKNOWN_NAME
-from fieldmark.runs.predictions import Predictions, log_softmax
+from fieldmark.runs.label_scores import LabelScores, log_softmax
 from fieldmark.stats.logistic import logistic
-from fieldmark.steps.base import Asked
+from fieldmark.steps.base import Lesson, Step
 
 
 @dataclass(frozen=True)
-class UnknownProbability:
+class UnknownProbability(Step):
     """P(unknown | s) = 1 / (1 + exp(-(slope s + offset))), fitted on val; P(label) is scaled by what is left.
 
     Platt, "Probabilistic outputs for support vector machines" (1999), with his smoothed targets. How common unknown
@@ -28,15 +26,10 @@ class UnknownProbability:
     slope: float = 0.0
     offset: float | None = None
     name: ClassVar[str] = "unknown-probability"
+    learns_from_unknown: ClassVar[bool] = True
 
-    def check(self, task: Task) -> None:
-        return  # where nothing is unknown it changes nothing
-
-    def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
-        return self.fit_open(val, truth, items, None)
-
-    def fit_open(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame, asked: Asked | None) -> Self:
-        score, strange = strangeness_of(val), truth < 0
+    def fit(self, val: LabelScores, lesson: Lesson) -> Self:
+        score, strange = strangeness_of(val), lesson.targets.unknown
         if not strange.any() or strange.all():
             return replace(self, slope=0.0, offset=None)
         # Platt's targets, drawn a little towards the middle: a clean cut on val is no certainty.
@@ -48,23 +41,17 @@ class UnknownProbability:
         slope = float(weights[0]) / spread
         return replace(self, slope=slope, offset=intercept - slope * center)
 
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         if self.offset is None:
             return predictions
-        extended = with_unknown(predictions)
         strange = expit(self.slope * strangeness_of(predictions) + self.offset)
         strange = np.clip(strange, 1e-9, 1 - 1e-9)
-        known = log_softmax(extended.scores[:, :-1].astype(np.float64)) + np.log(1 - strange)[:, None]
-        return extended.with_scores(np.column_stack([known, np.log(strange)]), "log_probability")
+        known = log_softmax(predictions.scores.astype(np.float64)) + np.log(1 - strange)[:, None]
+        return predictions.with_scores(known, "log_probability", unknown_label=np.log(strange))
 
 
-def strangeness_of(predictions: Predictions) -> NDArray[np.float64]:
+def strangeness_of(predictions: LabelScores) -> NDArray[np.float64]:
     """The unknown score of each item; without one there is nothing to draw a line through."""
     if predictions.unknown is None:
         raise ValueError("these predictions do not say how strange an item is: add the step max-softmax before")
     return predictions.unknown.astype(np.float64)
-
-
-def with_unknown(predictions: Predictions) -> Predictions:
-    """The same predictions with "-1" as their last label."""
-    return predictions if UNKNOWN_NAME in predictions.labels.code_of else predictions.with_label(UNKNOWN_NAME)

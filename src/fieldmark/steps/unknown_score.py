@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError, did_you_mean
-from fieldmark.labels import UNKNOWN_NAME
-from fieldmark.methods.strangeness import around_zero, energy, entropy, max_logit, max_softmax
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.steps.base import Step
+from fieldmark.steps.strangeness import around_zero, energy, entropy, max_logit, max_softmax
 
 SCORES: dict[str, Callable[[NDArray[Any]], NDArray[np.float64]]] = {
     "max-softmax": max_softmax,
@@ -26,8 +26,8 @@ OF_LOGITS = ("max-logit", "energy")
 
 
 @dataclass(frozen=True)
-class UnknownScore:
-    """Gives each item a score of strangeness from its logits (`fieldmark.methods.strangeness`), and decides nothing.
+class UnknownScore(Step):
+    """Gives each item a score of strangeness from its logits (`fieldmark.steps.strangeness`), and decides nothing.
 
     Log-probabilities, which a temperature leaves behind, no longer tell what all logits of an item have in common:
     `max-logit` and `energy` take them to have mean zero, which those of softmax regression have. To read the logits
@@ -47,16 +47,11 @@ class UnknownScore:
                 "Scores that read features are those of --method openset."
             )
 
-    def fit(self, val: Predictions, truth: NDArray[Any], items: pl.DataFrame) -> Self:
-        return self
-
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         if predictions.scale == "score" or not predictions.dense:
             raise MisuseError(f"The step {self.name} reads logits or probabilities, and these scores only rank.")
-        known = [column for column, name in enumerate(predictions.labels.names) if name != UNKNOWN_NAME]
         centered = predictions.scale == "log_probability" and self.score in OF_LOGITS
         found = [np.zeros(0)]
         for block in predictions.blocks():
-            logits = block.scores if len(known) == len(predictions.labels) else block.scores[:, known]
-            found.append(SCORES[self.score](around_zero(logits) if centered else logits))
+            found.append(SCORES[self.score](around_zero(block.scores) if centered else block.scores))
         return replace(predictions, unknown=np.concatenate(found).astype(np.float32))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -13,20 +13,20 @@ from fieldmark.benchmarks.declarations import Metric, Task
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.labels import UNKNOWN
 from fieldmark.metrics.openset import f1_of_class
-from fieldmark.runs.predictions import Predictions
-from fieldmark.steps.base import Asked
-from fieldmark.steps.unknown_probability import strangeness_of, with_unknown
+from fieldmark.questions.one_label import LabelEvaluation
+from fieldmark.questions.truth import Truth
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.steps.base import Lesson, Step
+from fieldmark.steps.unknown_probability import strangeness_of
 
 RULES = ("task", "f1-unknown", "tpr-95")
 ACCEPTED = 0.95
 # Lines that are tried: every score on val, or so many quantiles where there are more.
 MOST_LINES = 200
-# What a metric may read so that a line can be drawn for its sake.
-READABLE = {"truth", "predicted", "n_classes", "dangerous"}
 
 
 @dataclass(frozen=True)
-class UnknownThreshold:
+class UnknownThreshold(Step):
     """Answers "unknown" (-1) where the unknown score lies above a threshold; otherwise the best known label.
 
     Args:
@@ -39,6 +39,7 @@ class UnknownThreshold:
     rule: str = "task"
     threshold: float | None = None
     name: ClassVar[str] = "unknown-threshold"
+    learns_from_unknown: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -48,11 +49,8 @@ class UnknownThreshold:
         if not task.unknown:
             raise MisuseError("The step unknown-threshold needs a benchmark with unknown species.")
 
-    def fit(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame) -> Self:
-        return self.fit_open(val, truth, items, None)
-
-    def fit_open(self, val: Predictions, truth: NDArray[np.int32], items: pl.DataFrame, asked: Asked | None) -> Self:
-        score, strange = strangeness_of(val), truth < 0
+    def fit(self, val: LabelScores, lesson: Lesson) -> Self:
+        score, strange = strangeness_of(val), lesson.targets.unknown
         if self.rule == "tpr-95":
             return replace(self, threshold=_accepting(score[~strange]))
         if not strange.any():
@@ -60,41 +58,37 @@ class UnknownThreshold:
                 f"The line to unknown (rule {self.rule}) is drawn by the unknown species of val, and val has none: "
                 "use the rule tpr-95."
             )
-        metric = None if self.rule == "f1-unknown" or asked is None else decision_metric(asked.task)
-        n_labels = len(with_unknown(val).labels) - 1
-        best = best_known(val, n_labels)
-        about: dict[str, Any] = {"truth": truth, "n_classes": n_labels}
-        if asked is not None:
-            about["dangerous"] = asked.flag("poisonous")
+        metric = None if self.rule == "f1-unknown" else decision_metric(lesson.task)
+        best, truth = best_known(val), lesson.truth
+        rows = pl.DataFrame({"item_id": val.items, "label": lesson.labels.decode(truth)})
+        shown = Truth(rows, val.items, val.items)
+        found = LabelEvaluation(shown, val, lesson.labels, lesson.taxa, depth=1, unknown=True)
 
         def value(line: float) -> float:
             answers = np.where(score > line, np.int32(UNKNOWN), best)
             if metric is None:
                 return f1_of_class(truth, answers, cls=UNKNOWN)
-            arguments = {name: (about | {"predicted": answers})[name] for name in metric.reads}
-            found = metric.value(**arguments, **metric.options)
-            return found if metric.higher_is_better else -found
+            reached = metric.value(**metric.arguments(found.with_answers(answers)))
+            return reached if metric.higher_is_better else -reached
 
         lines = sorted(_lines(score), reverse=True)
         return replace(self, threshold=float(max(lines, key=value)))
 
-    def apply(self, predictions: Predictions, items: pl.DataFrame) -> Predictions:
-        extended = with_unknown(predictions)
-        unknown = len(extended.labels) - 1
-        best = best_known(extended, unknown)
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
+        best = best_known(predictions)
         if self.threshold is not None:
-            best = np.where(strangeness_of(predictions) > self.threshold, np.int32(unknown), best)
-        return replace(extended, answers=best)
+            best = np.where(strangeness_of(predictions) > self.threshold, np.int32(UNKNOWN), best)
+        return predictions.decided(best)
 
 
 def decision_metric(task: Task) -> Metric | None:
     """The first metric of a task that depends on the first answer and on nothing that only scores could tell."""
-    return next((m for m in task.metrics if "predicted" in m.reads and set(m.reads) <= READABLE), None)
+    return next((metric for metric in task.metrics if metric.first_answer), None)
 
 
-def best_known(predictions: Predictions, n_labels: int) -> NDArray[np.int32]:
+def best_known(predictions: LabelScores) -> NDArray[np.int32]:
     """The known label of highest score of each item."""
-    return np.asarray(predictions.scores[:, :n_labels].argmax(axis=1), dtype=np.int32)
+    return np.asarray(predictions.scores.argmax(axis=1), dtype=np.int32)
 
 
 def _accepting(score: NDArray[np.float64]) -> float:

@@ -6,6 +6,7 @@ A world is not nature: every release written here carries `WORLD.json` at its ro
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from fieldmark.registry import Registry
 
@@ -29,4 +30,10 @@ WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
             "invented fungi as FungiTastic is released: full, Mini and few-shot, with every layer",
         ),
     },
+)
+
+# Worlds that know how likely each class is given the traits, item by item: the bound that no method can pass.
+POSTERIORS: Registry[Callable[[str, int], Any]] = Registry(
+    "posterior",
+    {"fungitastic": ("fieldmark.worlds.fungitastic_posterior:open_posterior", "known and unknown species of test")},
 )

@@ -10,9 +10,9 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from fieldmark.benchmarks.declarations import Metric
+from fieldmark.benchmarks.titles import metric_title
 from fieldmark.challenge import axes
 from fieldmark.challenge.board import board_metric
-from fieldmark.challenge.charts import metric_title
 from fieldmark.reports.markup import count, counted
 
 EN_DASH = "\N{EN DASH}"

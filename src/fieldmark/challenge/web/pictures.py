@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Metric
+from fieldmark.benchmarks.titles import metric_title
 from fieldmark.challenge import charts, planner
 from fieldmark.challenge.axes import span_of
 from fieldmark.challenge.board import BASELINE, Board, Duel, Entrant, Row, upward
@@ -92,7 +93,7 @@ def breakdowns(entries: Sequence[Entrant], metric: Metric) -> list[tuple[str, Ma
             scores = [score or Score(float("nan"), None, None, "none") for score in others]
             rows.append((value, scores, "rest"))
         if len(rows) > 1:
-            title = f"{charts.metric_title(metric.name)} by {column}"
+            title = f"{metric.title} by {column}"
             names = [one.name for one in entries]
             chart = charts.intervals(f"by-{column}", title, rows, metric, series=names)
             found.append((column, chart))
@@ -109,7 +110,7 @@ def differences(found: Duel) -> Markup:
     rows = []
     for name, pair in pairs.items():
         score = Score(pair.value, pair.interval.low, pair.interval.high, pair.interval.method)
-        rows.append((charts.metric_title(name), [score], "best" if pair.p_value < 0.05 else "rest"))
+        rows.append((metric_title(name), [score], "best" if pair.p_value < 0.05 else "rest"))
     title = f"{found.first.name} minus {found.second.name}"
     return charts.intervals("difference", title, rows, found.metric, zero=True)
 

@@ -85,7 +85,7 @@ def baseline(
     from fieldmark.challenge.problems import in_lines
     from fieldmark.challenge.uploads import RunRefusedError, received
     from fieldmark.errors import FieldmarkError, InputError
-    from fieldmark.scoring import RUN_CSV
+    from fieldmark.runs.provenance import RUN_CSV
 
     path = run / RUN_CSV if run.is_dir() else run
     if not path.is_file():

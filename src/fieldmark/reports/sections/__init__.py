@@ -40,9 +40,4 @@ SECTIONS: Registry[Section] = Registry(
     },
 )
 
-# Sections that rest on one right answer per item, which a soundscape does not have.
-ONE_ANSWER = frozenset(
-    ("look", "observations", "where-when", "long-tail", "tree", "confusions", "ranks", "reliability", "season")
-)
-
-__all__ = ["ONE_ANSWER", "SECTIONS"]
+__all__ = ["SECTIONS"]

@@ -9,7 +9,7 @@ import polars as pl
 
 from fieldmark.labels import UNKNOWN
 from fieldmark.reports.markup import render, sureness
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 
 UNKNOWN_SPECIES = "an unknown species"
 PAIRS = 6
@@ -54,7 +54,7 @@ class Pair:
         return self.items / self.of
 
 
-class Confusions:
+class Confusions(Section):
     """The most frequent confusions."""
 
     name = "confusions"

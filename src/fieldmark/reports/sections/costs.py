@@ -12,14 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
-from fieldmark.answers import answer_labels
 from fieldmark.errors import MisuseError
-from fieldmark.labels import UNKNOWN, Labels
+from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.metrics.classification import mean_without_each_unit
 from fieldmark.reports.estimates import Share, share
 from fieldmark.reports.markup import render
 from fieldmark.reports.plots import BLUE, GREEN, MUTED, ORANGE, draw, stacked
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 from fieldmark.reports.sections.confusions import UNKNOWN_SPECIES, Pair, all_pairs, photos_of
 from fieldmark.scoring import Score
 from fieldmark.stats.comparison import compare
@@ -27,7 +26,8 @@ from fieldmark.stats.concentrated import cost_interval
 from fieldmark.stats.intervals import pseudo_values
 from fieldmark.steps.costs import POISON_RULES, RULES, Costs, Prices, costs_by_rule, rule_of
 from fieldmark.steps.min_cost import TASK
-from fieldmark.worlds.fungitastic_posterior import ClassPosterior, open_posterior
+from fieldmark.worlds import POSTERIORS
+from fieldmark.worlds.fungitastic_posterior import ClassPosterior
 
 DANGEROUS_SHOWN, CONFUSIONS_LISTED = 6, 12
 LIKELIEST, CHEAPEST, AS_RUN = "the likeliest label", "least expected cost", "as the run answers"
@@ -74,7 +74,7 @@ class Curve:
     bound: NDArray[np.float64] | None
 
 
-class CostSection:
+class CostSection(Section):
     """Costs of both decisions, the curve over prices, and the dangerous confusions that remain."""
 
     name = "costs"
@@ -183,7 +183,7 @@ def rule_and_prices(context: Context) -> tuple[str, Prices]:
 
 def _labels(context: Context) -> Labels:
     """The rows and columns of the cost matrix: the known labels, and unknown where the task has it."""
-    return answer_labels(context.labels, unknown=context.task.unknown)
+    return Labels((*context.labels.names, UNKNOWN_NAME)) if context.task.unknown else context.labels
 
 
 def _codes(context: Context) -> NDArray[np.int32]:
@@ -198,7 +198,7 @@ def _answers(context: Context, costs: Costs) -> dict[str, NDArray[np.int32]]:
     return {
         LIKELIEST: p.argmax(axis=1).astype(np.int32),
         CHEAPEST: costs.best(p),
-        AS_RUN: context.predictions.top(1)[:, 0],
+        AS_RUN: np.where(context.predicted >= 0, context.predicted, len(context.labels)).astype(np.int32),
     }
 
 
@@ -247,17 +247,18 @@ def _bound(context: Context, rule: str, prices: Prices) -> float | None:
 
 
 def _posterior(context: Context) -> tuple[Labels, NDArray[np.float64]] | None:
-    """The exact posterior of a FungiTastic world behind the items of the page, where there is one."""
+    """The exact posterior of a world behind the items of the page, where there is one."""
     world = context.first.run.world or {}
-    if world.get("dataset") != "fungitastic" or context.part != "test" or not context.task.unknown:
+    if world.get("dataset") not in POSTERIORS or context.part != "test" or not context.task.unknown:
         return None
-    found = _grown(str(world["size"]), int(world["seed"]))
+    found = _grown(str(world["dataset"]), str(world["size"]), int(world["seed"]))
     return (Labels(found.labels), found.probabilities) if set(found.items) == set(context.predictions.items) else None
 
 
 @cache
-def _grown(size: str, seed: int) -> ClassPosterior:
-    return open_posterior(size, seed)
+def _grown(dataset: str, size: str, seed: int) -> ClassPosterior:
+    found: ClassPosterior = POSTERIORS[dataset](size, seed)
+    return found
 
 
 def _figure(curve: Curve, price: float) -> Any:

@@ -18,7 +18,7 @@ from fieldmark.reports.estimates import Share, share
 from fieldmark.reports.markup import EN_DASH, count, render
 from fieldmark.reports.plots import BLUE, GREEN, MUTED, ORANGE, TINT, draw, percent_axis, stacked
 from fieldmark.reports.prior_shift import part_frequencies
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 
 # The lower ends of the bins of training items per class.
 BIN_STARTS = (0, 1, 5, 10, 20, 50, 100, 500)
@@ -57,7 +57,7 @@ class Column:
     recall: float
 
 
-class LongTail:
+class LongTail(Section):
     """How much a class gains from being common."""
 
     name = "long-tail"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fieldmark.reports.markup import render
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 
 SHOWN = 12
 SEED = 0
@@ -25,7 +25,7 @@ class Answer:
     confidence: float | None
 
 
-class Look:
+class Look(Section):
     """Photos that nobody chose."""
 
     name = "look"

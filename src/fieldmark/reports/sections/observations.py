@@ -5,10 +5,10 @@ from __future__ import annotations
 from fieldmark.reports.cards import draw_observations, make_card, outline_colors
 from fieldmark.reports.facts import context_columns
 from fieldmark.reports.markup import render
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 
 
-class Observations:
+class Observations(Section):
     """What an answer could have been based on."""
 
     name = "observations"

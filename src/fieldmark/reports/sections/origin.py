@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import PurePath
-from typing import Any
+from typing import Any, ClassVar
 
+from fieldmark.questions.targets import Shape
 from fieldmark.reports.markup import SEES, render, seconds
-from fieldmark.reports.section import Context, ScoredRun
+from fieldmark.reports.section import Context, ScoredRun, Section
 from fieldmark.reports.sections.scores import backbone
 
 
-class Origin:
+class Origin(Section):
     """The provenance of each run."""
 
     name = "origin"
     title = "How this was made"
+    shapes: ClassVar[tuple[Shape, ...]] = ("codes", "pairs", "masks")
 
     def applies(self, context: Context) -> bool:
         return True

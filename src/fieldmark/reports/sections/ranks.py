@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fieldmark.labels import UNKNOWN
 from fieldmark.reports.markup import render
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 from fieldmark.tables import RANKS
 
 MOST_ROWS = 25
@@ -56,7 +56,7 @@ class Row:
         return self.inside / errors if errors else None
 
 
-class Ranks:
+class Ranks(Section):
     """How near the errors are."""
 
     name = "ranks"

@@ -14,7 +14,7 @@ from fieldmark.metrics.calibration import expected_calibration_error
 from fieldmark.reports.estimates import Share, share
 from fieldmark.reports.markup import render
 from fieldmark.reports.plots import BLUE, MUTED, TINT, draw, stacked
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 
 BINS = 10
 
@@ -29,7 +29,7 @@ class Band:
     right: Share
 
 
-class Reliability:
+class Reliability(Section):
     """Confidence against how often the answer was right."""
 
     name = "reliability"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fieldmark.benchmarks.declarations import Reported
+from fieldmark.questions.targets import Shape
 from fieldmark.reports.markup import render
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,12 @@ class Result:
     disputed: bool
 
 
-class ReportedResults:
+class ReportedResults(Section):
     """Figures of others, with their source."""
 
     name = "reported"
     title = "Reported in papers"
+    shapes: ClassVar[tuple[Shape, ...]] = ("codes", "pairs", "masks")
 
     def applies(self, context: Context) -> bool:
         return bool(context.opened.benchmark.reported)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
+from fieldmark.questions.targets import Shape
 from fieldmark.reports.estimates import Axis
 from fieldmark.reports.markup import SEES, render
-from fieldmark.reports.section import Context, ScoredRun
+from fieldmark.reports.section import Context, ScoredRun, Section
 
 
-class Scores:
+class Scores(Section):
     """The table of scores, best first by the primary metric."""
 
     name = "scores"
     title = "Scores"
+    shapes: ClassVar[tuple[Shape, ...]] = ("codes", "pairs", "masks")
 
     def applies(self, context: Context) -> bool:
         return True

@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 from fieldmark.reports.estimates import Share, share
 from fieldmark.reports.markup import plural, render
 from fieldmark.reports.plots import ORANGE, TINT, draw, stacked
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 
 # Below this share of items with a date, a table by month would speak of the dates, not of the items.
 ENOUGH_DATES = 0.5
@@ -31,7 +31,7 @@ class Month:
         return month_abbr[self.number]
 
 
-class Season:
+class Season(Section):
     """When the method errs."""
 
     name = "season"

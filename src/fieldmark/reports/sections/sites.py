@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from fieldmark.questions.targets import Shape
 from fieldmark.reports.estimates import Axis
 from fieldmark.reports.heard import listen
 from fieldmark.reports.markup import render
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 from fieldmark.scoring import Score
 
 
@@ -26,14 +28,15 @@ class Row:
     scores: dict[str, Score]
 
 
-class Sites:
+class Sites(Section):
     """Where a run hears well."""
 
     name = "sites"
     title = "Sites"
+    shapes: ClassVar[tuple[Shape, ...]] = ("pairs",)
 
     def applies(self, context: Context) -> bool:
-        return context.many_labels and "site" in context.first.scorecard.groups
+        return "site" in context.first.scorecard.groups
 
     def render(self, context: Context) -> str:
         rows = rows_of(context)

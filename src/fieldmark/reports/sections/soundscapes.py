@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.errors import InputError
+from fieldmark.questions.targets import Shape
 from fieldmark.reports.heard import Heard, listen
 from fieldmark.reports.markup import render
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 from fieldmark.reports.sounds import clip_uri, picture_uri, read_stretch
 
 STRETCH_S = 30.0
@@ -61,14 +63,15 @@ class Strip:
         return PICTURE_HEIGHT + 22 + LANE * len(self.lanes) + 8
 
 
-class Soundscapes:
+class Soundscapes(Section):
     """What a run heard, to be checked by ear."""
 
     name = "soundscapes"
     title = "Soundscapes, by ear and by eye"
+    shapes: ClassVar[tuple[Shape, ...]] = ("pairs",)
 
     def applies(self, context: Context) -> bool:
-        return context.many_labels and context.opened.dataset.media_kind == "recording"
+        return context.opened.dataset.media_kind == "recording"
 
     def render(self, context: Context) -> str:
         heard = listen(context)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from fieldmark.metrics.retrieval import cmap
+from fieldmark.questions.targets import Shape
 from fieldmark.reports.estimates import Axis, Share, share
 from fieldmark.reports.heard import Heard, listen
 from fieldmark.reports.markup import render
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 
 SHOWN = 20
 
@@ -29,14 +31,15 @@ class Row:
     average_precision: float
 
 
-class Species:
+class Species(Section):
     """Which birds a run hears."""
 
     name = "species"
     title = "Species, precision and recall"
+    shapes: ClassVar[tuple[Shape, ...]] = ("pairs",)
 
     def applies(self, context: Context) -> bool:
-        return context.many_labels
+        return True
 
     def render(self, context: Context) -> str:
         heard = listen(context)

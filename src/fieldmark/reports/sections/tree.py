@@ -9,7 +9,7 @@ import numpy as np
 from fieldmark.labels import UNKNOWN
 from fieldmark.reports import heat
 from fieldmark.reports.markup import counted, percent, render
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 from fieldmark.reports.treemap import Rectangle, squarify
 from fieldmark.tables import RANKS
 
@@ -70,7 +70,7 @@ class Box:
     tip: str = ""
 
 
-class Tree:
+class Tree(Section):
     """The taxonomy of the classes."""
 
     name = "tree"

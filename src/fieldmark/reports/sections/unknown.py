@@ -11,12 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
+from fieldmark.benchmarks.titles import metric_title
 from fieldmark.labels import UNKNOWN
 from fieldmark.metrics.openset import known_roc_auc
 from fieldmark.reports.estimates import Share, share
-from fieldmark.reports.markup import metric, render
+from fieldmark.reports.markup import render
 from fieldmark.reports.plots import BLUE, MUTED, ORANGE, TINT, draw, stacked
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 from fieldmark.reports.sections.confusions import Picture, one_per_unit, training_photos
 from fieldmark.unknowns import ALL_UNKNOWN, UnknownTable
 
@@ -44,7 +45,7 @@ class Operating:
     rejected: Share
 
 
-class Unknown:
+class Unknown(Section):
     """The open set: curve, histograms, scores, and what unknown species were taken for."""
 
     name = "unknown"
@@ -94,7 +95,7 @@ class Unknown:
 def strangeness(context: Context) -> NDArray[np.float64]:
     """The unknown score of each item."""
     assert context.predictions.unknown is not None  # applies() said so
-    return context.predictions.unknown.astype(np.float64)
+    return np.asarray(context.predictions.unknown, dtype=np.float64)
 
 
 def roc_curve(score: NDArray[np.float64], strange: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -153,7 +154,7 @@ def _columns(table: UnknownTable | None, part: str) -> list[tuple[str, str, str,
         for group in table.scores.get(name, {}):
             for key in ("roc_auc", "tnr_at_95_tpr") if group == ALL_UNKNOWN else ("roc_auc",):
                 where = name if group == ALL_UNKNOWN else f"{name}, species {group}"
-                columns.append((f"{metric(key)}, {where}", name, group, key))
+                columns.append((f"{metric_title(key)}, {where}", name, group, key))
     return columns
 
 

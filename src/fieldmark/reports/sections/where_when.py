@@ -26,7 +26,7 @@ from fieldmark.reports.calendars import (
 from fieldmark.reports.maps import Extent, Places, most_in_hexagon, paint_map, uses_dots
 from fieldmark.reports.markup import render
 from fieldmark.reports.plots import draw
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import Context, Section
 from fieldmark.splits import PARTS
 
 # Below this share of observations with a place (a date), a map (a calendar) would speak of who noted it.
@@ -48,7 +48,7 @@ class PartFacts:
     last: date | None
 
 
-class WhereWhen:
+class WhereWhen(Section):
     """A map and a calendar."""
 
     name = "where-when"

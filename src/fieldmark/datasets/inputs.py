@@ -1,0 +1,164 @@
+"""Inputs: what a method may read of an item, declared by the dataset and allowed by the task."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import IO, Any, ClassVar, Literal, Protocol
+
+from fieldmark.errors import MisuseError
+
+MediaKind = Literal["photo", "recording"]
+KeyedBy = Literal["media_id", "observation_id"]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One thing that is known about items.
+
+    Args:
+        name: As tasks allow it and settings name it (`satellite.backbone=...`).
+        columns: The columns of the items it stands for.
+        medium: Whether it is a photo or a recording, for files that are opened by media id; empty for anything else.
+        extractor: The backbone that makes features of it where nobody asks for another; empty for none.
+    """
+
+    name: str
+    columns: tuple[str, ...] = ()
+    medium: MediaKind | Literal[""] = ""
+    extractor: str = ""
+
+
+PHOTO = Input("photo", ("media_ids",), "photo", "efficientnet_lite0")
+RECORDING = Input("recording", ("media_ids", "recording"), "recording", "logmel")
+# What datasets know about items under the names that this field uses.
+CONTEXT = (
+    Input("date", ("date",)),
+    Input("time", ("time",)),
+    Input("site", ("site",)),
+    Input("place", ("lat", "lon")),
+    Input("habitat", ("habitat",)),
+    Input("substrate", ("substrate", "meta_substrate")),
+    Input("observer", ("observer",)),
+    Input("elevation", ("elevation_m",)),
+    Input("landcover", ("landcover",)),
+    Input("region", ("country", "region", "district", "biogeographical_region")),
+)
+MEDIA_INPUTS: Mapping[str, Input] = {"photo": PHOTO, "recording": RECORDING}
+
+
+class Layer(ABC):
+    """What a release holds besides media and tables (masks, captions, climate): looked up by id, many at once.
+
+    Subclasses are dataclasses; what they look up in is read when it is first needed, and left behind when pickled.
+
+    Attributes:
+        input: The input it belongs to (`satellite` for both of its bands); empty where no method may read it.
+        by: Whether it is asked for by media id or by observation id.
+    """
+
+    input: ClassVar[str]
+    by: ClassVar[KeyedBy]
+
+    @abstractmethod
+    def read(self, ids: Sequence[str]) -> list[Any]:
+        """What there is for each id, None where there is nothing."""
+
+    def __call__(self, item: str) -> Any:
+        """What there is for one id."""
+        return self.read([item])[0]
+
+    def files(self, ids: Sequence[str]) -> list[bytes | None]:
+        """The files behind them, for layers that are pictures and can be made features of."""
+        raise MisuseError(f"The input {self.input} holds no pictures, so that no backbone can look at it.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class OwnLayer(Layer):
+    """A layer that answers only for the ids of one part."""
+
+    layer: Layer
+    ids: frozenset[str]
+    by: KeyedBy  # type: ignore[misc]
+    input: str  # type: ignore[misc]
+
+    @classmethod
+    def of(cls, layer: Layer, ids: Sequence[str]) -> OwnLayer:
+        """The layer for some ids only."""
+        inner = layer.layer if isinstance(layer, OwnLayer) else layer
+        return cls(inner, frozenset(ids), inner.by, inner.input)
+
+    def read(self, ids: Sequence[str]) -> list[Any]:
+        self._refuse_others(ids)
+        return self.layer.read(ids)
+
+    def files(self, ids: Sequence[str]) -> list[bytes | None]:
+        self._refuse_others(ids)
+        return self.layer.files(ids)
+
+    def _refuse_others(self, ids: Sequence[str]) -> None:
+        for one in ids:
+            if one not in self.ids:
+                raise NotInPartError(one)
+
+
+class Files(Protocol):
+    """Where files are opened by their path; a release is one."""
+
+    def open(self, path: str) -> IO[bytes]: ...
+
+    def read(self, path: str) -> bytes: ...
+
+    def where(self, path: str) -> str: ...
+
+
+class NotInPartError(LookupError):
+    """Somebody asked a part for what belongs to another one."""
+
+    def __init__(self, item: str) -> None:
+        super().__init__(f"{item!r} is not among what this part may open")
+
+
+@dataclass(frozen=True)
+class MediaFiles:
+    """Photos or recordings by their id; those of a part open nothing else.
+
+    Args:
+        kind: Whether they are photos or recordings.
+        store: Where they lie.
+        path_of: The path of each.
+    """
+
+    kind: MediaKind
+    store: Files
+    path_of: Mapping[str, str]
+
+    def read(self, media_id: str) -> bytes:
+        """Returns the bytes of one photo or recording."""
+        return self.store.read(self._path(media_id))
+
+    def open(self, media_id: str) -> IO[bytes]:
+        """Opens one photo or recording, for what is too long to hold in memory."""
+        return self.store.open(self._path(media_id))
+
+    def where(self, media_id: str) -> str:
+        """The place of one photo or recording as a person would look for it."""
+        return self.store.where(self._path(media_id))
+
+    def only(self, media_ids: Sequence[str]) -> MediaFiles:
+        """Those of some ids."""
+        return MediaFiles(self.kind, self.store, {one: self._path(one) for one in media_ids})
+
+    def together(self, other: MediaFiles) -> MediaFiles:
+        """Those of two parts."""
+        return MediaFiles(self.kind, self.store, {**self.path_of, **other.path_of})
+
+    def _path(self, media_id: str) -> str:
+        try:
+            return self.path_of[media_id]
+        except KeyError:
+            raise NotInPartError(media_id) from None

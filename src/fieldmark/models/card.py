@@ -1,0 +1,64 @@
+"""The model card: what a model answers, where it learned that, and what to know before trusting it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from fieldmark.methods.base import NOT_STATED
+
+if TYPE_CHECKING:
+    from fieldmark.models.model import Model
+
+
+def card(model: Model, scores: Mapping[str, str] | None = None) -> str:
+    """The card of a model.
+
+    Args:
+        model: The model.
+        scores: Scores to print, by name, ready for reading.
+    """
+    made = model.trained
+    world = " The photos are **simulated**: it knows nothing of nature." if model.simulated else ""
+    settings = {name: value for name, value in asdict(model.fitted.method).items() if value != ""}  # type: ignore[call-overload]
+    lines = [
+        "---",
+        f"license: {model.license if model.license != NOT_STATED else 'other'}",
+        "library_name: fieldmark",
+        "tags: [biodiversity, fine-grained-recognition, image-classification]",
+        "---",
+        f"# {model.name} on {made['benchmark']}",
+        "",
+        f"Answers {len(model.labels):,} labels. Learned from {' and '.join(made['parts'])} of "
+        f"`{made['benchmark']}` (version {made['version']}, seed {made['seed']}).{world}",
+        "",
+        "```python",
+        "from pathlib import Path",
+        "",
+        "import fieldmark",
+        "",
+        'model = fieldmark.load_model("this folder")',
+        'predictions = model.predict_photos([Path("photo.jpg")])',
+        "```",
+        "",
+        f"- License: {model.license}. The terms of the photos it learned from bind as well.",
+        *(f"- External data: {sentence}." for sentence in made.get("external_data") or ()),
+        *(f"- {remark}" for remark in (made.get("backbone") or {}).get("remarks", ())),
+        f"- Steps after the network: {', '.join(step.name for step in model.steps) or 'none'}.",
+        *(f"- {remark}" for remark in model.fitted.remarks),
+        "",
+        *(["| metric | score |", "|---|---|"] if scores else []),
+        *(f"| {name} | {value} |" for name, value in (scores or {}).items()),
+        *([""] if scores else []),
+        "It tells these labels apart and knows no others. **Never eat a mushroom because a model named it.**",
+        "",
+        "## Settings",
+        "",
+        "```json",
+        json.dumps(settings, indent=2),
+        "```",
+        "",
+    ]
+    return "\n".join(lines)

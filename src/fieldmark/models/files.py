@@ -1,0 +1,30 @@
+"""Photos on disk that belong to no release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from fieldmark.errors import InputError
+
+PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+
+
+def find_photos(places: Iterable[Path]) -> list[Path]:
+    """All photos among files and folders (searched to any depth), sorted within each folder.
+
+    Raises:
+        InputError: For a place that does not exist, or when there is no photo at all.
+    """
+    places = list(places)
+    photos: list[Path] = []
+    for place in places:
+        if place.is_dir():
+            photos += sorted(p for p in place.rglob("*") if p.suffix.lower() in PHOTO_SUFFIXES and p.is_file())
+        elif place.is_file():
+            photos.append(place)
+        else:
+            raise InputError(place, found="no such file or folder", expected="a photo or a folder of photos")
+    if not photos:
+        raise InputError(places[0], found="no photos", expected=f"files ending in {', '.join(PHOTO_SUFFIXES)}")
+    return photos

@@ -1,0 +1,244 @@
+"""A fitted model on disk and in memory: what it learned, its steps, its labels and the features it needs.
+
+```
+MODEL/
+  README.md            the model card
+  model.json           method with its settings, steps, labels and their taxa, features, where it was trained
+  weights.safetensors  what the method learned, and what its steps keep
+  backbone/            the model whose fine-tuned network makes the features, where one does; laid out like this one
+```
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.features.settings import FINE_TUNED, FeatureSettings, names_folder
+from fieldmark.files import check_name, write_json
+from fieldmark.hub import HUB_PREFIX
+from fieldmark.labels import Labels
+from fieldmark.methods import METHODS, Fitted
+from fieldmark.methods.base import NOT_STATED
+from fieldmark.models.card import card
+from fieldmark.models.streaming import answer_stream
+from fieldmark.questions.items import loose_items
+from fieldmark.steps import Step, step_from_data, step_to_data
+from fieldmark.steps.base import apply_step
+from fieldmark.supply import FeatureSource, Supply
+from fieldmark.tables import RANKS
+from fieldmark.taxonomy import Taxonomy
+from fieldmark.version import __version__
+from fieldmark.views import Part, loose_media
+
+MODEL_FOLDER, MODEL_FILE, ARRAYS_FILE = "model", "model.json", "weights.safetensors"
+BACKBONE_FOLDER = "backbone"
+CARD_FILE = "README.md"
+# Arrays that steps keep stand beside those of the method, under the number of the step.
+STEP_PREFIX = "steps."
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted method with its steps, ready to answer.
+
+    Args:
+        name: The name of the method.
+        fitted: The method with its choices made, and what it learned.
+        steps: The fitted steps, in order.
+        labels, taxa: What it can answer, with ranks and flags.
+        features: The features it needs, by the name of the input; empty for the media of the release.
+        trained: Where it was trained (benchmark, data digest, simulated or not).
+        license: Under which terms it may be used; the terms of the photos it learned from bind as well.
+        backbone: The model whose fine-tuned network makes the features, None for any other backbone.
+    """
+
+    name: str
+    fitted: Fitted
+    steps: tuple[Step, ...]
+    labels: Labels
+    taxa: pl.DataFrame
+    features: Mapping[str, FeatureSettings]
+    trained: dict[str, Any]
+    license: str = NOT_STATED
+    backbone: Model | None = None
+
+    @property
+    def simulated(self) -> bool:
+        return bool(self.trained.get("world"))
+
+    @cached_property
+    def taxonomy(self) -> Taxonomy:
+        return Taxonomy.of(self.labels, self.taxa)
+
+    @cached_property
+    def supply(self) -> Supply:
+        """Where its features come from."""
+        return Supply({name: FeatureSource(one, None, self._fine_tuned(one)) for name, one in self.features.items()})
+
+    def _fine_tuned(self, settings: FeatureSettings) -> Model | None:
+        return self.backbone if settings.backbone.startswith(FINE_TUNED) else None
+
+    @property
+    def medium(self) -> str:
+        """Whether it answers photos or recordings."""
+        if self.supply.main is not None:
+            return self.supply.main.medium
+        return "recording" if any(need.form == "audio" for need in self.fitted.method.needs) else "photo"
+
+    def predict(self, part: Part, *, in_time_order: bool = False) -> Any:
+        """Predictions for a part, all steps applied. Features are supplied where they are missing.
+
+        Args:
+            part: The items.
+            in_time_order: Whether they are handed over day by day, as a task with a stream asks for.
+        """
+        part = self.supply.supply(part)
+        if in_time_order:
+            return answer_stream(self.fitted, self.steps, part, self.labels)
+        predictions = self.fitted.predict(part, self.labels)
+        for step in self.steps:
+            predictions = apply_step(step, predictions, part.items)
+        return predictions
+
+    def predict_photos(self, photos: Sequence[Path]) -> Any:
+        """Predictions for photo files; the id of each is its path."""
+        for photo in photos:
+            check_name(str(photo))
+        return self.predict(Part(loose_items(photos), media=loose_media("photo", photos)))
+
+    def save(self, folder: Path) -> None:
+        """Writes the model into a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file({name: np.asarray(array, order="C") for name, array in self._arrays().items()}, folder / ARRAYS_FILE)
+        if self.backbone is not None:  # a copy: the folder it came from may move or be trained anew
+            self.backbone.save(folder / BACKBONE_FOLDER)
+        (folder / CARD_FILE).write_text(card(self), encoding="utf-8")
+        write_json(
+            folder / MODEL_FILE,
+            {
+                "fieldmark_model": 1,
+                "code_version": __version__,
+                "license": self.license,
+                "remarks": list(self.fitted.remarks),
+                "method": self.name,
+                "options": asdict(self.fitted.method),  # type: ignore[call-overload]
+                "features": asdict(self.features[""]) if "" in self.features else None,
+                **self._further_features(),
+                "steps": [step_to_data(step) for step in self.steps],
+                "trained": self.trained,
+                "labels": list(self.labels.names),
+                "taxa": self.taxa.to_dicts(),
+            },
+        )
+
+    def _further_features(self) -> dict[str, Any]:
+        named = {name: asdict(one) for name, one in self.features.items() if name}
+        return {"features_of": named} if named else {}
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        kept = {
+            f"{STEP_PREFIX}{number}.{name}": array
+            for number, step in enumerate(self.steps)
+            for name, array in step.arrays.items()
+        }
+        return {**self.fitted.arrays, **kept}
+
+    def card(self, scores: Mapping[str, str] | None = None) -> str:
+        """The model card, with scores to print by name."""
+        return card(self, scores)
+
+
+def load_model(path: str | Path) -> Model:
+    """Opens a model from its folder, from the folder of the run that made it, or from the hub (`hf://owner/name`).
+
+    Raises:
+        InputError: When there is no model there, or it is of another make.
+    """
+    if str(path).startswith(HUB_PREFIX):
+        from fieldmark.hub import pull
+
+        path = pull(str(path))
+    folder = Path(path)
+    if (folder / MODEL_FOLDER / MODEL_FILE).exists():
+        folder = folder / MODEL_FOLDER
+    file = folder / MODEL_FILE
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        arrays = load_file(folder / ARRAYS_FILE)
+        if data["fieldmark_model"] != 1:
+            raise InputError(file, found=f"model format {data['fieldmark_model']}", expected="format 1")
+        method = METHODS[data["method"]](**data["options"])
+        settings = {"": data["features"], **data.get("features_of", {})}
+        features = {name: FeatureSettings(**one) for name, one in settings.items() if one}
+        learned = {name: array for name, array in arrays.items() if not name.startswith(STEP_PREFIX)}
+        return Model(
+            name=data["method"],
+            fitted=Fitted(method, learned, tuple(data.get("remarks", ()))),
+            steps=tuple(_step(step, number, arrays) for number, step in enumerate(data["steps"])),
+            labels=Labels(tuple(data["labels"])),
+            taxa=pl.DataFrame(data["taxa"], schema_overrides=dict.fromkeys(RANKS, pl.String)),
+            features=features,
+            trained=data["trained"],
+            license=data.get("license", NOT_STATED),
+            backbone=_beside(folder) if _is_fine_tuned(features) else None,
+        )
+    except (FileNotFoundError, NotADirectoryError) as error:
+        hint = "Make one with `fieldmark fit`."
+        raise InputError(path, found="no model", expected="the folder of a model or a run", hint=hint) from error
+    except (json.JSONDecodeError, KeyError, TypeError, ValueError, SafetensorError) as error:
+        raise InputError(file, found=f"something else ({error})", expected="a model of Fieldmark") from error
+
+
+def _beside(folder: Path) -> Model:
+    """The model of the backbone that a model was saved with."""
+    if not (folder / BACKBONE_FOLDER).is_dir():
+        hint = "Copy the whole folder of the model, with all that is in it."
+        raise InputError(
+            folder, found=f"no {BACKBONE_FOLDER}/", expected="the fine-tuned network behind its features", hint=hint
+        )
+    return load_model(folder / BACKBONE_FOLDER)
+
+
+def _is_fine_tuned(features: Mapping[str, FeatureSettings]) -> bool:
+    return any(settings.backbone.startswith(FINE_TUNED) for settings in features.values())
+
+
+def _step(data: Mapping[str, Any], number: int, arrays: Mapping[str, NDArray[Any]]) -> Step:
+    prefix = f"{STEP_PREFIX}{number}."
+    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return step_from_data(data, own)
+
+
+def feature_source(settings: FeatureSettings, store: Path | None = None) -> FeatureSource:
+    """The source of features, with the model behind them where a backbone is given by its folder.
+
+    Raises:
+        InputError: When the backbone is a folder without a network that was trained here.
+        MisuseError: When other weights are asked for than those in the folder.
+    """
+    if not names_folder(settings.backbone):
+        return FeatureSource(settings, store)
+    if settings.weights != "pretrained":
+        raise MisuseError(f"weights={settings.weights}: the network in {settings.backbone} comes with its own weights.")
+    model = load_model(settings.backbone)
+    if not model.fitted.method.trains_network:
+        raise InputError(
+            settings.backbone,
+            found=f"a model of the method {model.name}",
+            expected="one that has trained a network",
+            hint="Make one with `fieldmark fit --method finetune` (photos) or cnn (recordings).",
+        )
+    named = replace(settings, backbone=f"{FINE_TUNED}{model.fitted.method.network_name}")
+    return FeatureSource(named, store, model)

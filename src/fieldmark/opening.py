@@ -1,0 +1,189 @@
+"""A benchmark on a release: the parts that methods see, and the truth that is kept from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+
+from fieldmark.benchmarks.declarations import Benchmark, Task
+from fieldmark.datasets import DATASETS, Dataset, open_dataset
+from fieldmark.datasets.inputs import OwnLayer
+from fieldmark.errors import InputError, MisuseError, did_you_mean
+from fieldmark.labels import UNKNOWN_NAME, Labels
+from fieldmark.questions.items import Layout
+from fieldmark.questions.targets import LabelTargets, Targets
+from fieldmark.questions.truth import Truth
+from fieldmark.splits import Cut, cut
+from fieldmark.taxonomy import Taxonomy
+from fieldmark.views import Part, View
+
+SEEN_IN_VAL, NEW_IN_TEST = "also in val", "not in val"
+PARTS = ("train", "val", "test")
+# Columns of an item that describe the question itself and never the answer.
+ALWAYS_VISIBLE = ("item_id", "observation_id", "media_ids", "start_s", "end_s", "domain")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A benchmark opened on a release: what methods see, the truth, and everything a report may show."""
+
+    benchmark: Benchmark
+    dataset: Dataset
+    view: View
+    truth: dict[str, Truth]
+    items: dict[str, pl.DataFrame]
+    val_is_drawn: bool
+
+    def truth_of(self, split: str) -> Truth:
+        """The truth of one part.
+
+        Raises:
+            MisuseError: When there is no such part.
+            InputError: When the release does not hold its labels.
+        """
+        if split not in PARTS:
+            raise MisuseError(f"There is no part called {split!r}. {did_you_mean(split, PARTS)}")
+        if split not in self.truth:
+            hint = f"It has those of {' and '.join(self.truth)}."
+            found, root = f"no labels for {split}", self.dataset.release.root
+            raise InputError(root, found=found, expected="a release that holds them", hint=hint)
+        return self.truth[split]
+
+
+def open_release(benchmark: Benchmark, root: str | Path) -> Dataset:
+    """Opens the release that a benchmark is about.
+
+    Raises:
+        MisuseError: For a benchmark whose release is not read here.
+    """
+    if benchmark.dataset not in DATASETS:
+        raise MisuseError(
+            f"The release of {benchmark.name} cannot be opened (those of {', '.join(sorted(DATASETS))} can). "
+            f"Its runs are scored against small tables: fieldmark score {benchmark.name} RUN --truth truth.csv."
+        )
+    return open_dataset(benchmark.dataset, root, benchmark.subset)
+
+
+def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> Opened:
+    """Cuts a dataset into the parts of a benchmark.
+
+    Args:
+        benchmark: The declaration.
+        dataset: The release.
+        seed: The seed of parts that are drawn, where the release does not have them.
+
+    Raises:
+        InputError: When train or val would be empty.
+    """
+    task = benchmark.task
+    rows = task.items.rows(dataset)
+    parts = cut(benchmark.split, rows, seed=seed)
+    layout = task.items.lay_out(dataset, rows)
+    tables = _tables(layout, rows, parts)
+    _refuse_empty(dataset, tables, benchmark)
+    task.items.check(dataset, tables)
+    labels = task.answer.labels(dataset, layout)
+
+    def make_part(name: str, targets: Targets | None) -> Part | None:
+        return None if tables[name].is_empty() else _part(dataset, tables[name], targets, task)
+
+    def targets_of(name: str) -> Targets:
+        return task.answer.targets(dataset, tables[name], layout, labels)
+
+    train = make_part("train", targets_of("train"))
+    assert train is not None  # checked above
+    view = View(
+        labels=labels,
+        taxonomy=Taxonomy.of(labels, dataset.taxa),
+        train=train,
+        val=make_part("val", targets_of("val")),
+        unlabeled=make_part("unlabeled", _coarse_targets(tables["unlabeled"], task)),
+        test=make_part("test", None),
+    )
+    return Opened(benchmark, dataset, view, _truths(dataset, tables, layout, task), tables, parts.val_is_drawn)
+
+
+def _tables(layout: Layout, rows: pl.DataFrame, parts: Cut) -> dict[str, pl.DataFrame]:
+    """The items of each part."""
+    return {
+        part: layout.table.filter(pl.col(layout.member).is_in(rows[layout.listed].filter(members).implode()))
+        for part, members in parts.members.items()
+    }
+
+
+def _refuse_empty(dataset: Dataset, tables: Mapping[str, pl.DataFrame], benchmark: Benchmark) -> None:
+    hint = "Classes with a single observation all go to train: add observations, or a folder for val."
+    if not benchmark.split.otherwise:
+        hint = " ".join(dataset.remarks)
+    hint = benchmark.task.items.empty_hint or hint
+    for part in ("train", "val"):
+        if tables[part].is_empty():
+            root = dataset.release.root
+            raise InputError(root, found=f"no items for {part}", expected="at least one", hint=hint)
+
+
+def _part(dataset: Dataset, table: pl.DataFrame, targets: Targets | None, task: Task) -> Part:
+    """A part that shows the allowed inputs and opens its own media and nothing else."""
+    media = table["media_ids"].explode().drop_nulls().unique(maintain_order=True).to_list()
+    ids = {"media_id": media, "observation_id": table["observation_id"].to_list()}
+    layers = {
+        name: OwnLayer.of(layer, ids[layer.by]) for name, layer in dataset.layers.items() if layer.input in task.inputs
+    }
+    return Part(_visible(table, dataset, task), targets, dataset.media_files.only(media), layers)
+
+
+def _visible(table: pl.DataFrame, dataset: Dataset, task: Task) -> pl.DataFrame:
+    declared = dataset.inputs_by_name
+    allowed = {column for name in task.inputs if name in declared for column in declared[name].columns}
+    return table.select([name for name in table.columns if name in ALWAYS_VISIBLE or name in allowed])
+
+
+def _coarse_targets(table: pl.DataFrame, task: Task) -> Targets | None:
+    """What is told about items without a label: their taxa of the ranks that the task names."""
+    ranks = [rank for rank in task.coarse if rank in table.columns]
+    if not ranks:
+        return None
+    coarse = {rank: Labels.of(table[rank].drop_nulls()).encode(table[rank]) for rank in ranks}
+    return LabelTargets(Labels(()).encode([None] * len(table)), coarse=coarse)
+
+
+def _truths(dataset: Dataset, tables: Mapping[str, pl.DataFrame], layout: Layout, task: Task) -> dict[str, Truth]:
+    truths = {}
+    for part in ("val", "test"):
+        table = tables[part]
+        if task.items.is_labeled(table, task.answer.column):
+            groups = table.select([_group(name) for name in task.by])
+            truths[part] = task.answer.truth(dataset, table, layout, table[task.unit].to_list(), groups)
+    if task.unknown and "test" in truths:
+        columns = [*truths["test"].groups.get_columns(), *unknown_species(tables["val"], tables["test"])]
+        truths["test"] = replace(truths["test"], groups=pl.DataFrame(columns))
+    return truths
+
+
+def _group(name: str) -> pl.Expr:
+    return pl.col("date").dt.strftime("%m").alias("month") if name == "month" else pl.col(name)
+
+
+def unknown_species(val: pl.DataFrame, test: pl.DataFrame) -> list[pl.Series]:
+    """The groups that tell unknown species of test which val has as well from those that it has not.
+
+    Known items stand in both, so that every metric of an open set can be taken of each.
+
+    Returns:
+        One column of lists; none where the release does not name the unknown species, or one of the groups is empty.
+    """
+    if "scientific_name" not in test.columns:
+        return []
+    seen = set(val.filter(pl.col("label") == UNKNOWN_NAME)["scientific_name"].drop_nulls())
+    names = test.select("label", "scientific_name").rows()
+    if any(label == UNKNOWN_NAME and name is None for label, name in names):
+        return []
+    groups = [
+        [SEEN_IN_VAL, NEW_IN_TEST] if label != UNKNOWN_NAME else [SEEN_IN_VAL if name in seen else NEW_IN_TEST]
+        for label, name in names
+    ]
+    of_unknown = {group[0] for group in groups if len(group) == 1}
+    return [pl.Series("unknown_species", groups)] if len(of_unknown) == 2 else []

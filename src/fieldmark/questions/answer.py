@@ -1,0 +1,157 @@
+"""What is given as an answer: label set, targets, comparison with the truth, default steps, a sample."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.datasets.base import Dataset
+from fieldmark.errors import InputError
+from fieldmark.labels import UNKNOWN_NAME, Labels
+from fieldmark.questions.items import Items, Layout, read_frame
+from fieldmark.questions.targets import Shape, Targets
+from fieldmark.questions.truth import Truth
+from fieldmark.tables import parse_column
+
+CLASSES_FILE = "classes.csv"
+
+
+@dataclass(frozen=True)
+class Evaluation(ABC):
+    """Answers beside the truth; metrics read from it by typed functions. Fields are computed once, when asked for."""
+
+    truth: Truth
+
+    @property
+    @abstractmethod
+    def n_classes(self) -> int:
+        """How many classes there are."""
+
+    @abstractmethod
+    def take(self, rows: NDArray[np.bool_]) -> Self:
+        """The comparison for some of the items."""
+
+    def confusion(self) -> dict[str, Any] | None:
+        """How often items of one group of labels are answered with another; None where that cannot be said."""
+        return None
+
+
+class Given(NamedTuple):
+    """A truth that was given without a release.
+
+    Args:
+        truth: The truth.
+        labels: The known labels.
+        classes: What is known about them.
+        part: What the scored part is called on the scorecard, if not as the caller says.
+    """
+
+    truth: Truth
+    labels: Labels
+    classes: pl.DataFrame
+    part: str = ""
+
+
+class Answer(ABC):
+    """What is given. Subclasses are dataclasses; they take plain values and know nothing of tasks.
+
+    Attributes:
+        shape: What a method learns from (`questions.targets`).
+        several: Whether any number of labels may hold for an item, none included.
+        column: The column of the items that holds the label, or the foremost one.
+        unknown: Whether items may be of none of the known labels; truth and answers then say -1.
+    """
+
+    shape: ClassVar[Shape]
+    several: ClassVar[bool] = False
+    column: str = "label"
+    unknown: bool = False
+
+    @property
+    @abstractmethod
+    def default_steps(self) -> tuple[str, ...]:
+        """The names of the steps that follow a method where none are asked for."""
+
+    @abstractmethod
+    def evaluate(self, predictions: Any, truth: Truth, labels: Labels, classes: pl.DataFrame, depth: int) -> Evaluation:
+        """Puts answers beside the truth.
+
+        Args:
+            predictions: The answers, for at least the items of the truth.
+            truth: The true labels and the units.
+            labels: The known labels.
+            classes: What is known about them (`poisonous`, `rare`, ...), one row per label.
+            depth: How many ranks the metrics look at.
+        """
+
+    def labels(self, dataset: Dataset, layout: Layout) -> Labels:
+        """The known labels of a release."""
+        return Labels(tuple(dataset.taxa["label"]))
+
+    @abstractmethod
+    def truth(
+        self, dataset: Dataset, table: pl.DataFrame, layout: Layout, units: Sequence[str], groups: pl.DataFrame
+    ) -> Truth:
+        """The truth of a part of a release, whose items stand in `table`."""
+
+    @abstractmethod
+    def targets(self, dataset: Dataset, table: pl.DataFrame, layout: Layout, labels: Labels) -> Targets:
+        """The same in the shape that methods learn from."""
+
+    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> Given:
+        """The truth from files, frames or mappings of columns.
+
+        Args:
+            items: What is asked about, which reads the tables.
+            truth: The table of truth.
+            classes: `label` and, where they matter, `poisonous`, `rare`; None takes the labels of the truth.
+            media: For soundscapes: `MediaId`, `seconds` and, where it matters, `site`.
+            by: The columns that scores are shown by.
+        """
+        raise InputError(str(truth), found="a table", expected="what this kind of answer is scored against")
+
+    def write_truth(
+        self, items: Items, folder: Path, truth: Truth, table: pl.DataFrame, taxa: pl.DataFrame, by: Sequence[str]
+    ) -> None:
+        """Writes the truth of a part of a release as `given` reads it."""
+        items.write_truth(folder, truth, table, by)
+        taxa.write_csv(folder / CLASSES_FILE)
+
+    @abstractmethod
+    def sample(self, items: tuple[str, ...], labels: Labels, rng: np.random.Generator, *, dense: bool) -> Any:
+        """Predictions drawn at random: an example of the run format, and what guessing scores."""
+
+
+def read_classes(classes: Any, named: pl.Series, where: str) -> tuple[Labels, pl.DataFrame]:
+    """The known labels and what is known about them; without a table, those that the truth names."""
+    if classes is None:
+        return Labels.of(named), pl.DataFrame({"label": []}, schema={"label": pl.String})
+    table, classes_where = read_frame(classes, "classes", ("label",))
+    for flag in ("poisonous", "rare"):
+        if flag in table.columns:
+            table = parse_column(table, flag, bool, classes_where)
+    labels = Labels(tuple(name for name in table["label"].unique(maintain_order=True) if name != UNKNOWN_NAME))
+    strange = [name for name in named if name not in labels.code_of]
+    if strange:
+        raise InputError(where, found=f"the label {strange[0]!r}", expected=f"a label listed in {classes_where}")
+    return labels, table
+
+
+def flags_of(labels: Labels, classes: pl.DataFrame, name: str) -> NDArray[np.bool_]:
+    """One flag per known label from a column of the classes; labels without the flag count as False.
+
+    Raises:
+        InputError: When there is no such column.
+    """
+    if name not in classes.columns:
+        found = f"the columns {', '.join(classes.columns)}"
+        raise InputError("the classes", found=found, expected=f"a column {name!r} with true or false")
+    rows = pl.DataFrame({"label": labels.names}).join(classes, on="label", how="left", maintain_order="left")
+    return rows[name].fill_null(False).to_numpy().astype(np.bool_)

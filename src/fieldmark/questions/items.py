@@ -1,0 +1,152 @@
+"""What an answer is about: how a release or a table is laid out as items."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import polars as pl
+
+from fieldmark.datasets.base import Dataset
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.questions.truth import Truth
+from fieldmark.tables import ITEMS, read_csv
+
+# Columns of media that say where a file lies, not what it is about.
+FILING = ("path", "parts")
+TRUTH_FILE, MEDIA_FILE = "truth.csv", "media.csv"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The items of a release.
+
+    Args:
+        table: One row per item with everything that is known about it.
+        member: The column of `table` that holds what the parts of the release list.
+        listed: The column of the listed rows (`Items.rows`) that `member` refers to.
+        pairs: Where items have any number of labels: `item_id`, `label` and `foreground`, one row for each.
+    """
+
+    table: pl.DataFrame
+    member: str
+    listed: str
+    pairs: pl.DataFrame | None = None
+
+
+class TruthRows(NamedTuple):
+    """A table of truth as it was given.
+
+    Args:
+        rows: One row for each line with `line`, `item_id`, `label` and what else it says.
+        items, units: What is asked about, and the independent unit of each.
+        groups: For each item what it is shown by.
+        where: What to call the table in messages.
+    """
+
+    rows: pl.DataFrame
+    items: tuple[str, ...]
+    units: tuple[str, ...]
+    groups: pl.DataFrame
+    where: str
+
+
+class Items(ABC):
+    """What an answer is about. Subclasses are dataclasses; they take plain values and know nothing of tasks.
+
+    Attributes:
+        noun: What one of them is called.
+        empty_hint: What to do about a release in which a part has none.
+    """
+
+    noun: ClassVar[str]
+    empty_hint: ClassVar[str] = ""
+
+    def noun_for(self, medium: str) -> str:
+        """What a reader calls one of them in a release of photos or recordings."""
+        return self.noun
+
+    def rows(self, dataset: Dataset) -> pl.DataFrame:
+        """What the parts of a release list, with `parts`, `observation_id` and `label`: its media, as a rule."""
+        return dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
+
+    @abstractmethod
+    def lay_out(self, dataset: Dataset, rows: pl.DataFrame) -> Layout:
+        """Lays out the listed rows of a release as items."""
+
+    def check(self, dataset: Dataset, tables: Mapping[str, pl.DataFrame]) -> None:
+        """Refuses parts that cannot be learned from, before anything else is done with them."""
+
+    def is_labeled(self, table: pl.DataFrame, column: str) -> bool:
+        """Whether the labels of a part are known."""
+        return len(table) > 0 and bool(table[column].is_not_null().all())
+
+    def loose(self, files: Sequence[Path], context: Mapping[str, Any] | None = None) -> pl.DataFrame:
+        """The items of files that belong to no release, with what is known about all of them (place, date)."""
+        raise MisuseError(f"A {self.noun} cannot be made of loose files.")
+
+    def read_truth(self, truth: Any, media: Any, by: Sequence[str]) -> TruthRows:
+        """Reads the truth as it is given without a release: `id`, `label` and, where they matter, `unit` and others.
+
+        Args:
+            truth: A file, a frame or a mapping of columns.
+            media: A table of recordings, for those who need one.
+            by: The columns that scores are shown by.
+        """
+        if media is not None:
+            raise MisuseError("Only soundscapes come with a table of recordings: leave --media out.")
+        rows, where = read_frame(truth, "truth", ("id", "label"))
+        if rows.is_empty():
+            raise InputError(where, found="a header and no row", expected="a row for each item that is asked about")
+        without = rows["id"].is_null().arg_true()
+        if len(without):
+            raise InputError(where, line=int(without[0]) + 2, found="no id", expected="one in each row")
+        if "month" in by and "month" not in rows.columns and "date" in rows.columns:
+            rows = rows.with_columns(pl.col("date").str.slice(5, 2).alias("month"))
+        rows = rows.with_columns(item_id="id").with_columns(pl.int_range(2, pl.len() + 2).alias("line"))
+        one_each = rows.unique("item_id", keep="first", maintain_order=True)
+        units = one_each["unit"] if "unit" in rows.columns else one_each["item_id"]
+        groups = one_each.select([name for name in (*by, "split") if name in rows.columns])
+        return TruthRows(rows, tuple(one_each["item_id"]), tuple(units), groups, where)
+
+    def write_truth(self, folder: Path, truth: Truth, table: pl.DataFrame, by: Sequence[str]) -> None:
+        """Writes the truth of a part as `read_truth` reads it.
+
+        Args:
+            folder: Where to.
+            truth: The truth.
+            table: The items of the part with everything that is known about them.
+            by: The columns that scores are shown by.
+        """
+        units = pl.DataFrame({"item_id": truth.items, "unit": truth.units})
+        shown_by = [name for name in by if name in table.columns]
+        context = table.select("item_id", "date", *shown_by)
+        rows = truth.rows.join(units, on="item_id", how="left", maintain_order="left").join(
+            context, on="item_id", how="left", maintain_order="left"
+        )
+        rows.rename({"item_id": "id"}).write_csv(folder / TRUTH_FILE)
+
+
+def read_frame(source: Any, what: str, required: tuple[str, ...]) -> tuple[pl.DataFrame, str]:
+    """A table with text columns from a file, a frame or a mapping of columns, and what to call it in messages."""
+    if isinstance(source, (str, Path)):
+        try:
+            with Path(source).open("rb") as file:
+                return read_csv(file, source, required=required), str(source)
+        except FileNotFoundError as error:
+            raise InputError(source, found="no such file", expected=f"a CSV table of {what}") from error
+    frame = pl.DataFrame(source)
+    for name in required:
+        if name not in frame.columns:
+            raise InputError(what, found=f"the columns {', '.join(frame.columns)}", expected=f"a column {name!r}")
+    return frame.with_columns(pl.all().cast(pl.String)), what
+
+
+def loose_items(files: Sequence[Path], context: Mapping[str, Any] | None = None) -> pl.DataFrame:
+    """One item per file, called by its path."""
+    ids = [str(file) for file in files]
+    table = pl.DataFrame({"item_id": ids, "observation_id": ids}).with_columns(media_ids=pl.concat_list("item_id"))
+    return ITEMS.check(table.with_columns(**{name: pl.lit(value) for name, value in (context or {}).items()}), "files")

@@ -1,0 +1,178 @@
+"""Masks of the whole and of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.datasets.base import Dataset
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.labels import Labels
+from fieldmark.metrics.segmentation import mask_counts, part_counts
+from fieldmark.progress import progress
+from fieldmark.questions.answer import Answer, Evaluation, Given
+from fieldmark.questions.items import Items, Layout
+from fieldmark.questions.targets import MaskTargets, Shape
+from fieldmark.questions.truth import Truth
+from fieldmark.runs.masks import NEVER_PARTS, Mask, MaskRow, Masks, read_masks, resized, stem, whole
+from fieldmark.tables import TRUTH
+
+Counts = NDArray[np.int64]
+MICROSCOPIC = {"microscopic"}
+TRUTH_FILE = "truth.parquet"
+
+
+@dataclass(frozen=True)
+class PartMasks(Answer):
+    """Every photo has masks: of the fruiting body, and of the parts it is made of."""
+
+    shape: ClassVar[Shape] = "masks"
+
+    @property
+    def default_steps(self) -> tuple[str, ...]:
+        return ()
+
+    def truth(
+        self, dataset: Dataset, table: pl.DataFrame, layout: Layout, units: Sequence[str], groups: pl.DataFrame
+    ) -> Truth:
+        masks = _masks_of(dataset, table)
+        shown = np.array([not _only_spores(rows) for rows in masks.rows], dtype=np.bool_)
+        found = Truth(TRUTH.empty(), masks.items, tuple(units), groups, masks=masks)
+        return found.take(shown)
+
+    def targets(self, dataset: Dataset, table: pl.DataFrame, layout: Layout, labels: Labels) -> MaskTargets:
+        return MaskTargets(_masks_of(dataset, table))
+
+    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> Given:
+        """Masks in a folder or a file.
+
+        Photos in which the truth shows nothing but spores are left out. The independent unit is the observation, which
+        the name of a photo ends with (`0-3032614317.JPG`), or the photo where it does not.
+        """
+        if not isinstance(truth, (str, Path)):
+            raise MisuseError(
+                "Masks are scored from files: a folder of pictures or Parquet, for the run and for --truth."
+            )
+        masks = read_masks(Path(truth))
+        photos = [item for item, rows in zip(masks.items, masks.rows, strict=True) if not _only_spores(rows)]
+        kept = masks.select(photos)
+        units = tuple(photo.rpartition("-")[2] for photo in photos)
+        labels = Labels(tuple(name for name in kept.parts if name not in NEVER_PARTS))
+        classes = pl.DataFrame({"label": labels.names}, schema={"label": pl.String})
+        return Given(Truth(TRUTH.empty(), kept.items, units, masks=kept), labels, classes, part="truth")
+
+    def write_truth(
+        self, items: Items, folder: Path, truth: Truth, table: pl.DataFrame, taxa: pl.DataFrame, by: Sequence[str]
+    ) -> None:
+        assert truth.masks is not None  # `truth` made it
+        truth.masks.write(folder / TRUTH_FILE)
+
+    def evaluate(
+        self, predictions: Masks, truth: Truth, labels: Labels, classes: pl.DataFrame, depth: int
+    ) -> MaskEvaluation:
+        assert truth.masks is not None  # `truth` or `given` made it
+        return MaskEvaluation(truth, *_counted(predictions, truth.masks))
+
+    def sample(self, items: tuple[str, ...], labels: Labels, rng: np.random.Generator, *, dense: bool) -> Masks:
+        rows = (MaskRow.of("fruiting_body", rng.random((32, 32)) < 0.5) for _ in items)
+        return Masks(items, tuple((row,) for row in rows))
+
+
+def _masks_of(dataset: Dataset, table: pl.DataFrame) -> Masks:
+    if "masks" not in dataset.layers:
+        hint = "Masks come in files of their own: `fieldmark get` lists them."
+        raise InputError(dataset.release.root, found="no masks", expected="a release with masks", hint=hint)
+    photos = table["item_id"].to_list()
+    found = dataset.layers["masks"].read(photos)
+    rows = tuple(tuple(MaskRow.of(label, mask) for label, mask in (one or {}).items()) for one in found)
+    return Masks(tuple(stem(photo) for photo in photos), rows)
+
+
+def _only_spores(rows: Sequence[MaskRow]) -> bool:
+    return {row.label for row in rows} <= MICROSCOPIC
+
+
+class _PixelCounts(NamedTuple):
+    whole_counts: tuple[Counts, Counts]
+    parts: tuple[str, ...]
+    part_table: tuple[Counts, Counts]
+
+
+def _counted(answered: Masks, true: Masks) -> _PixelCounts:
+    """Counts pixels, photo by photo; masks of the run are brought to the size of the true ones."""
+    parts = [name for name in true.parts if name not in NEVER_PARTS]
+    with_parts = bool(parts) and any(name in answered.parts for name in parts)
+    whole_counts: list[tuple[int, int]] = []
+    tables: list[tuple[Counts, Counts]] = []
+    with progress("comparing masks", len(true.items)) as tick:
+        for photo in true.items:
+            tick(1)
+            truth_parts = true.open(photo)
+            body = whole(truth_parts)
+            given = {name: resized(mask, body.shape) for name, mask in answered.open(photo).items()}
+            counts = mask_counts(body, whole(given))
+            whole_counts.append((int(counts.intersection), int(counts.union)))
+            if with_parts:
+                pair = (_stack(truth_parts, parts, body.shape), _stack(given, parts, body.shape))
+                intersection, union = part_counts(*pair)
+                tables.append((np.asarray(intersection, dtype=np.int64), np.asarray(union, dtype=np.int64)))
+    columns = np.array(whole_counts, dtype=np.int64).reshape(-1, 2)
+    return _PixelCounts(
+        (columns[:, 0], columns[:, 1]),
+        ("background", *parts) if with_parts else (),
+        (np.array([table[0] for table in tables]), np.array([table[1] for table in tables])),
+    )
+
+
+def _stack(masks: dict[str, Mask], parts: list[str], shape: tuple[int, ...]) -> Mask:
+    empty = np.zeros(shape, dtype=np.bool_)
+    return np.stack([masks.get(name, empty) for name in parts])
+
+
+@dataclass(frozen=True)
+class MaskEvaluation(Evaluation):
+    """Counts of pixels for every photo of the truth: of the fruiting body, and of each part.
+
+    Args:
+        whole_counts: Pixels in truth and answer, and in truth or answer, of the fruiting body.
+        part_names: The parts, the background first; empty where the run has none.
+        part_table: The same two counts for each part, one row per photo.
+    """
+
+    whole_counts: tuple[Counts, Counts]
+    part_names: tuple[str, ...]
+    part_table: tuple[Counts, Counts]
+
+    @property
+    def n_classes(self) -> int:
+        return max(len(self.part_names) - 1, 1)
+
+    def take(self, rows: NDArray[np.bool_]) -> Self:
+        taken = tuple((first[rows], second[rows]) for first, second in (self.whole_counts, self.part_table))
+        return type(self)(self.truth.take(rows), taken[0], self.part_names, taken[1])
+
+    @property
+    def intersection(self) -> Counts:
+        return self.whole_counts[0]
+
+    @property
+    def union(self) -> Counts:
+        return self.whole_counts[1]
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The parts, the background first.
+
+        Raises:
+            InputError: When truth or run has none.
+        """
+        if not self.part_names:
+            raise InputError("the masks", found="no parts", expected="one mask per part in truth and run")
+        return self.part_names

@@ -1,0 +1,233 @@
+"""One label per item, or "unknown"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.datasets.base import Dataset
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
+from fieldmark.metrics.geo import AdaptiveSets, adaptive_sets, adaptive_sets_of_lists
+from fieldmark.questions.answer import Answer, Evaluation, Given, flags_of, read_classes
+from fieldmark.questions.items import Items, Layout, TruthRows
+from fieldmark.questions.targets import LabelTargets, Shape
+from fieldmark.questions.truth import Truth
+from fieldmark.runs.code_sets import CodeSets
+from fieldmark.runs.label_scores import LabelScores, Scores
+from fieldmark.tables import TRUTH
+
+SET_SIZE = 30
+SAMPLE_LABELS = 10
+
+
+@dataclass(frozen=True)
+class OneLabel(Answer):
+    """Every item has one label.
+
+    Args:
+        column: The column of the items that holds it. Labels are those of the release's taxa, or, for another column
+            (genus, morph), the values that occur there.
+        unknown: Whether an item may be of none of the known labels.
+    """
+
+    column: str = "label"
+    unknown: bool = False
+    shape: ClassVar[Shape] = "codes"
+
+    @property
+    def default_steps(self) -> tuple[str, ...]:
+        return ("temperature", "max-softmax") if self.unknown else ("temperature",)
+
+    def labels(self, dataset: Dataset, layout: Layout) -> Labels:
+        if self.column == "label":
+            return super().labels(dataset, layout)
+        return Labels.of(layout.table[self.column].drop_nulls())
+
+    def truth(
+        self, dataset: Dataset, table: pl.DataFrame, layout: Layout, units: Sequence[str], groups: pl.DataFrame
+    ) -> Truth:
+        rows = TRUTH.check(table.select("item_id", label=self.column), "truth")
+        return Truth(rows, tuple(table["item_id"]), tuple(units), groups)
+
+    def targets(self, dataset: Dataset, table: pl.DataFrame, layout: Layout, labels: Labels) -> LabelTargets:
+        return LabelTargets(labels.encode(table[self.column]))
+
+    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> Given:
+        rows = items.read_truth(truth, media, by)
+        _refuse_blank_and_double(rows)
+        named = rows.rows.filter(pl.col("label") != UNKNOWN_NAME)["label"] if self.unknown else rows.rows["label"]
+        labels, table = read_classes(classes, named, rows.where)
+        true = Truth(rows.rows.select("item_id", "label"), rows.items, rows.units, rows.groups)
+        return Given(true, labels, table)
+
+    def evaluate(
+        self, predictions: LabelScores, truth: Truth, labels: Labels, classes: pl.DataFrame, depth: int
+    ) -> LabelEvaluation:
+        return LabelEvaluation(truth, predictions, labels, classes, depth, self.unknown)
+
+    def sample(self, items: tuple[str, ...], labels: Labels, rng: np.random.Generator, *, dense: bool) -> LabelScores:
+        return random_scores(items, labels, rng, dense=dense, unknown=self.unknown)
+
+
+def _refuse_blank_and_double(given: TruthRows) -> None:
+    rows, where = given.rows, given.where
+    without = rows["label"].is_null().arg_true()
+    if len(without):
+        raise InputError(where, line=int(rows["line"][int(without[0])]), found="no label", expected="one in each row")
+    twice = rows["item_id"].is_duplicated().arg_true()
+    if len(twice) > 1:
+        row = int(twice[1])
+        found = f"the id {rows['item_id'][row]!r} again"
+        raise InputError(where, line=int(rows["line"][row]), found=found, expected="each id once")
+
+
+def random_scores(
+    items: tuple[str, ...], labels: Labels, rng: np.random.Generator, *, dense: bool, unknown: bool = False
+) -> LabelScores:
+    """Labels drawn at random: a score for every label, or short lists."""
+    n = len(labels) + unknown
+    strange = rng.random(len(items), dtype=np.float32)
+    if dense:
+        scores = rng.dirichlet(np.ones(n), size=len(items)).astype(np.float32)[:, : len(labels)]
+        return LabelScores(items, labels, scores, "score", unknown=strange)
+    width = min(SAMPLE_LABELS, n)
+    codes = (rng.integers(n, size=(len(items), 1)) + np.arange(width)) % n  # in a row, so that none comes twice
+    codes = np.where(codes < len(labels), codes, UNKNOWN)
+    lists = CodeSets(codes.astype(np.int32).ravel(), np.arange(len(items) + 1, dtype=np.int64) * width)
+    ranks = np.tile(1 - np.arange(width) / width, len(items))
+    return LabelScores.listed(items, labels, lists, ranks, unknown=strange)
+
+
+@dataclass(frozen=True)
+class LabelEvaluation(Evaluation):
+    """Answers beside the one true label of each item.
+
+    Args:
+        predictions: The answers, for at least the items of the truth.
+        labels: The known labels.
+        classes: What is known about them, one row per label.
+        depth: How many ranks the metrics look at.
+        unknown: Whether an item may be of none of the known labels.
+    """
+
+    predictions: LabelScores
+    labels: Labels
+    classes: pl.DataFrame
+    depth: int
+    unknown: bool
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.labels)
+
+    def take(self, rows: NDArray[np.bool_]) -> Self:
+        return replace(self, truth=self.truth.take(rows))
+
+    def with_answers(self, codes: NDArray[np.int32]) -> Self:
+        """The same items with one answer each, for trying many rules on one truth."""
+        lists = CodeSets.single(codes)
+        one_each = LabelScores.listed(self.truth.items, self.labels, lists, np.ones(len(codes)))
+        other = replace(self, predictions=one_each, depth=1)
+        other.__dict__["true_codes"] = self.true_codes  # encoded once
+        return other
+
+    @cached_property
+    def selected(self) -> LabelScores:
+        """The predictions of the items of the truth, in their order."""
+        return self.predictions.select(self.truth.items)
+
+    @cached_property
+    def true_codes(self) -> NDArray[np.int32]:
+        """The code of the true label of each item, -1 for unknown."""
+        label_of = dict(zip(self.truth.rows["item_id"], self.truth.rows["label"], strict=True))
+        names = [label_of.get(item) for item in self.truth.items]
+        codes = self.labels.encode(names)
+        for item, name, code in zip(self.truth.items, names, codes, strict=True):
+            if code == UNKNOWN and not (name == UNKNOWN_NAME and self.unknown):
+                raise MisuseError(f"Item {item!r} has the label {name!r}, which the predictions do not know.")
+        return codes
+
+    @cached_property
+    def ranked(self) -> NDArray[np.int32]:
+        """The codes of the best answers, best first; -1 for unknown, -2 where there are fewer."""
+        return self.selected.top(self.depth)
+
+    @property
+    def first(self) -> NDArray[np.int32]:
+        """The first answer of each item."""
+        return self.ranked[:, 0]
+
+    @cached_property
+    def rank_of_truth(self) -> NDArray[np.int64]:
+        """The rank of the true label among all that a run lists, from 1; 0 where it is not listed."""
+        ranks = self.selected.rank_of(self.true_codes)
+        return np.where(self.true_codes == UNKNOWN, 0, ranks)
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        return np.asarray(self.true_codes != UNKNOWN)
+
+    @cached_property
+    def unknown_score(self) -> NDArray[np.floating[Any]]:
+        """How strange each item looks."""
+        if self.selected.unknown is None:
+            raise InputError("the run", found="no unknown_score", expected="how strange each item looks")
+        return self.selected.unknown
+
+    @cached_property
+    def probabilities(self) -> Scores:
+        """One column per known label: probabilities where the predictions have them, else their scores."""
+        if not self.selected.dense:
+            raise InputError("the run", found="a list of labels", expected="a score for every label")
+        return self.selected.chances()
+
+    @cached_property
+    def sets_of_30(self) -> AdaptiveSets:
+        """The adaptive sets of 30 labels on average; equal scores at the threshold are in."""
+        return self._sets(strict=False)
+
+    @cached_property
+    def strict_sets_of_30(self) -> AdaptiveSets:
+        """The same, equal scores at the threshold left out."""
+        return self._sets(strict=True)
+
+    def _sets(self, *, strict: bool) -> AdaptiveSets:
+        if self.selected.dense:
+            return adaptive_sets([self.selected.scores], self.true_codes, k=SET_SIZE, strict=strict)
+        return adaptive_sets_of_lists(*self.selected.pairs(), self.true_codes, k=SET_SIZE, strict=strict)
+
+    @cached_property
+    def dangerous(self) -> NDArray[np.bool_]:
+        """For each known label whether it is poisonous or venomous."""
+        return flags_of(self.labels, self.classes, "poisonous")
+
+    @cached_property
+    def is_rare(self) -> NDArray[np.bool_]:
+        """For each item whether its true label is listed as rare."""
+        return flags_of(self.labels, self.classes, "rare")[self.true_codes]
+
+    def confusion(self) -> dict[str, Any] | None:
+        """How often items of one group of labels are answered with another, where the classes name a `group`.
+
+        Returns:
+            `groups`, and `counts` with one row per true group and one column per answered one; unknown and unanswered
+            items stand in none.
+        """
+        if "group" not in self.classes.columns:
+            return None
+        group_of = dict(self.classes.select("label", "group").drop_nulls().iter_rows())
+        groups = Labels.of(group_of.values())
+        codes = groups.encode([group_of.get(name) for name in self.labels.names])
+        seen = (self.true_codes >= 0) & (self.first >= 0)
+        true, answered = codes[self.true_codes[seen]], codes[self.first[seen]]
+        both = (true != UNKNOWN) & (answered != UNKNOWN)
+        counts = np.zeros((len(groups), len(groups)), dtype=np.int64)
+        np.add.at(counts, (true[both], answered[both]), 1)
+        return {"groups": list(groups.names), "counts": counts.tolist()}

@@ -1,0 +1,75 @@
+"""Which of the labels that somebody looked for are present."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from fieldmark.datasets.base import Dataset
+from fieldmark.errors import InputError
+from fieldmark.labels import Labels
+from fieldmark.questions.answer import Given, read_classes
+from fieldmark.questions.any_labels import AnyLabels
+from fieldmark.questions.items import Items, Layout
+from fieldmark.questions.targets import PairTargets
+from fieldmark.questions.truth import Truth
+from fieldmark.tables import parse_column
+
+PRESENT = "present"
+
+
+@dataclass(frozen=True)
+class Presence(AnyLabels):
+    """As any labels, but a missing pair is an absence only where somebody looked.
+
+    A survey of beetles says nothing about birds. A table of truth names every pair that was asked about, with
+    `present` true or false; a release lists in the column `asked` of its observations the labels that were looked for.
+    """
+
+    def truth(
+        self, dataset: Dataset, table: pl.DataFrame, layout: Layout, units: Sequence[str], groups: pl.DataFrame
+    ) -> Truth:
+        found = super().truth(dataset, table, layout, units, groups)
+        return replace(found, asked=_asked(table))
+
+    def targets(self, dataset: Dataset, table: pl.DataFrame, layout: Layout, labels: Labels) -> PairTargets:
+        found = super().targets(dataset, table, layout, labels)
+        asked = _asked(table)
+        if asked is None:
+            return found
+        listed = table["asked"].to_list()
+        codes = [labels.encode(names) for names in listed]
+        pairs = PairTargets.concat([found])  # the same pairs, to which what was asked is added
+        matrix = pairs.marks(len(labels))
+        for row, own in enumerate(codes):
+            matrix[row, own[own >= 0]] = True
+        return replace(pairs, asked=matrix)
+
+    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> Given:
+        rows = items.read_truth(truth, media, by)
+        if PRESENT not in rows.rows.columns:
+            found = f"the columns {', '.join(rows.rows.columns)}"
+            raise InputError(rows.where, line=1, found=found, expected=f"a column {PRESENT!r} with true or false")
+        table = parse_column(rows.rows, PRESENT, bool, rows.where)
+        for column in ("label", PRESENT):
+            blank = table[column].is_null().arg_true()
+            if len(blank):
+                line = int(table["line"][int(blank[0])])
+                raise InputError(rows.where, line=line, found=f"no {column}", expected="one in each row")
+        twice = table.select("item_id", "label").is_duplicated().arg_true()
+        if len(twice) > 1:
+            line = int(table["line"][int(twice[1])])
+            raise InputError(rows.where, line=line, found="a pair of id and label again", expected="each pair once")
+        labels, known = read_classes(classes, table["label"].unique(maintain_order=True), rows.where)
+        asked = table.select("item_id", "label")
+        true = table.filter(pl.col(PRESENT)).select("item_id", "label")
+        return Given(Truth(true, rows.items, rows.units, rows.groups, asked), labels, known)
+
+
+def _asked(table: pl.DataFrame) -> pl.DataFrame | None:
+    if "asked" not in table.columns:
+        return None
+    return table.select("item_id", label="asked").explode("label", empty_as_null=False).drop_nulls("label")

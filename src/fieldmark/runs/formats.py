@@ -1,0 +1,61 @@
+"""What a run format is: how a challenge wants its answers written down."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from fieldmark.errors import MisuseError
+from fieldmark.labels import Labels
+
+TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".txt", ".txt.gz", ".gz")
+
+
+class RunFormat(ABC):
+    """How a run is written down. Subclasses are dataclasses whose fields are the rules of one challenge.
+
+    Attributes:
+        file_types: The endings of files that it accepts; empty for folders alone.
+        dense: Whether a file has a score for every label.
+        hosted: Whether runs can be handed in to a challenge, which takes one file.
+    """
+
+    file_types: ClassVar[tuple[str, ...]] = TEXT_FILES
+    dense: ClassVar[bool] = False
+    hosted: ClassVar[bool] = True
+
+    @abstractmethod
+    def write(self, path: Path, predictions: Any) -> None:
+        """Writes what a run file can hold of predictions."""
+
+    @abstractmethod
+    def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> Any:
+        """Reads and checks a run.
+
+        Args:
+            path: Where it lies.
+            items: The items that are asked about.
+            labels: The labels that may be named.
+            unknown: Whether "-1" may be answered as well.
+
+        Raises:
+            InputError: Says what is wrong, with line numbers.
+        """
+
+    @abstractmethod
+    def labels_in(self, path: Path) -> set[str]:
+        """The labels that a run names, for when no list of classes says which there are."""
+
+    def held(self, predictions: Any) -> Any:
+        """What a run file can hold of predictions, which is what is scored."""
+        return predictions
+
+    def of_length(self, answers: int) -> RunFormat:
+        """The same format with at most so many labels an item.
+
+        Raises:
+            MisuseError: When lines of that length are not allowed, or a line holds no ranked labels.
+        """
+        raise MisuseError("Runs of this benchmark do not list answers by rank, so that --answers says nothing.")

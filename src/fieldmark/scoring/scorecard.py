@@ -1,0 +1,118 @@
+"""What a run scored: values, intervals, and what they were computed from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.errors import InputError
+from fieldmark.files import write_json
+
+SCORECARD_FILE = "scorecard.json"
+# From this difference on, a reader should know where a score comes from.
+MUCH_FROM_TIES = 0.02
+
+
+@dataclass(frozen=True)
+class Score:
+    """One value with its interval; `reason` says why there is none, or why to be careful with it."""
+
+    value: float
+    low: float | None
+    high: float | None
+    interval: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """What a run scored, how sure that is, and what it was computed from.
+
+    Args:
+        benchmark, version, split: What was scored, on which part.
+        items, units, classes: How many answers, how many independent units behind them, how many classes.
+        metrics: The values with their intervals, the primary metric first.
+        conventions: In words, for each metric and for the intervals.
+        groups: The same metrics by month, site or whatever the task names, for each value.
+        confusion: Counts of true against answered groups of labels (phyla), where the classes name them.
+        provenance: Method, what it saw, and whether the data are simulated (None where not known).
+        pseudo: One pseudo-value per unit and metric, for comparisons; kept out of the JSON.
+        unit_ids: The units behind the pseudo-values.
+    """
+
+    benchmark: str
+    version: str
+    split: str
+    items: int
+    units: int
+    classes: int
+    metrics: dict[str, Score]
+    conventions: dict[str, str]
+    groups: dict[str, dict[str, dict[str, Score]]] = field(default_factory=dict)
+    confusion: dict[str, Any] | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+    pseudo: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
+    unit_ids: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def rests_on_ties(self) -> bool:
+        """Whether a run owes much of its cmAP to equal scores: the organizers' evaluator puts the right ones first."""
+        if "cmap" not in self.metrics or "cmap_expected" not in self.metrics:
+            return False
+        return self.metrics["cmap"].value - self.metrics["cmap_expected"].value > MUCH_FROM_TIES
+
+    def to_json(self) -> dict[str, Any]:
+        """The scorecard as plain data, without the pseudo-values."""
+        data = asdict(self)
+        del data["pseudo"], data["unit_ids"]
+        by_group = [scores for by_value in data["groups"].values() for scores in by_value.values()]
+        for scores in (data["metrics"], *by_group):
+            for score in scores.values():
+                score["value"] = None if np.isnan(score["value"]) else score["value"]
+                if score["reason"] is None:
+                    del score["reason"]
+        return data
+
+    def write(self, path: Path) -> None:
+        """Writes the scorecard as JSON, and its pseudo-values beside it as Parquet."""
+        write_json(path, self.to_json())
+        pl.DataFrame({"unit": self.unit_ids, **self.pseudo}).write_parquet(path.with_suffix(".units.parquet"))
+
+    @classmethod
+    def read(cls, path: Path) -> Scorecard:
+        """Reads a scorecard and its pseudo-values."""
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            return cls.from_data(data, pl.read_parquet(path.with_suffix(".units.parquet")))
+        except FileNotFoundError as error:
+            hint = "Make one with `fieldmark fit` or `fieldmark score`."
+            raise InputError(path, found="no such file", expected="a scorecard", hint=hint) from error
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            hint = "Score the run again."
+            raise InputError(path, found=f"something else ({error})", expected="a scorecard", hint=hint) from error
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], units: pl.DataFrame) -> Scorecard:
+        """A scorecard from the plain data of `to_json` and the table of its pseudo-values."""
+        groups = {
+            column: {value: scores_of(scores) for value, scores in by_value.items()}
+            for column, by_value in data["groups"].items()
+        }
+        plain = {**data, "metrics": scores_of(data["metrics"]), "groups": groups}
+        pseudo = {name: units[name].to_numpy() for name in units.columns if name != "unit"}
+        return cls(**plain, pseudo=pseudo, unit_ids=tuple(units["unit"]))
+
+
+def scores_of(data: Mapping[str, Any]) -> dict[str, Score]:
+    """Scores by metric from plain data; a value that is not a number stands there as null."""
+    return {
+        name: Score(**{**score, "value": float("nan") if score["value"] is None else score["value"]})
+        for name, score in data.items()
+    }

@@ -1,0 +1,207 @@
+"""Supplies parts with what a method needs: features of photos, recordings and other pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.datasets.inputs import Input, MediaFiles
+from fieldmark.errors import MisuseError
+from fieldmark.features.embeddings import quantized
+from fieldmark.features.photos import views_of
+from fieldmark.features.settings import EMBEDDERS, FeatureSettings
+from fieldmark.features.store import FeatureStore, default_store
+from fieldmark.methods.base import NOT_STATED, Method, media_of
+from fieldmark.registry import require
+from fieldmark.views import Part
+
+if TYPE_CHECKING:
+    from fieldmark.models import Model
+
+
+class FeatureSource:
+    """Makes features; loads the network at the first use.
+
+    Args:
+        settings: Which features.
+        store: Where they are kept, if not in the user's cache.
+        fine_tuned: The model whose network makes them, where one was trained here.
+    """
+
+    def __init__(self, settings: FeatureSettings, store: Path | None = None, fine_tuned: Model | None = None) -> None:
+        self.settings, self.fine_tuned, self._store_root = settings, fine_tuned, store or default_store()
+
+    @cached_property
+    def backbone(self) -> Any:
+        if self.fine_tuned is not None:
+            fitted = self.fine_tuned.fitted
+            return fitted.method.backbone(fitted.arrays, self.settings.size, self.settings.resize)
+        if self.settings.backbone in EMBEDDERS:
+            from fieldmark.features.embedders import load_embedder
+
+            return load_embedder(self.settings)
+        module: Any = require("fieldmark.features.backbones", "Reading photos")
+        return module.load_backbone(self.settings)
+
+    @property
+    def medium(self) -> str:
+        """Whether these are features of recordings or of photos."""
+        if self.fine_tuned is not None:
+            return self.fine_tuned.medium
+        return "recording" if self.settings.backbone in EMBEDDERS else "photo"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a run records about its features."""
+        if self.medium == "recording":
+            return dict(self.backbone.about)
+        return {**self.backbone.about, "views": self.settings.views, "embeddings": self.settings.embeddings}
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a person should know who uses these features: the terms of weights that are not free."""
+        if self.fine_tuned is not None and self.fine_tuned.license != NOT_STATED:
+            return [f"The license of the fine-tuned backbone: {self.fine_tuned.license}."]
+        return [self.backbone.about["license"]] if "license" in self.backbone.about else []
+
+    def supply(self, part: Part, name: str = "", what: str | None = None) -> Part:
+        """The part with features of one of its inputs, one row per item.
+
+        Args:
+            part: The part.
+            name: The input; empty for its media.
+            what: What is read, for the progress bar.
+        """
+        if name and (part.media is None or name != part.media.kind):
+            return self._supply_layer(part, name, what or name)
+        media = media_of(part)
+        if self.medium != media.kind:
+            heard = f"one of {', '.join(EMBEDDERS)}, or a run of cnn"
+            known = heard if media.kind == "recording" else "a network for photos"
+            raise MisuseError(f"backbone={self.settings.backbone} does not read {media.kind}s: take {known}.")
+        of_media = self._of_recordings if media.kind == "recording" else self._of_items
+        return _with_features(part, media.kind, of_media(part, media, what or f"{media.kind}s"))
+
+    def _of_recordings(self, part: Part, media: MediaFiles, what: str) -> NDArray[np.float32]:
+        from fieldmark.features.sounds import Clip, extract_sounds
+
+        rows = part.items.select(pl.col("media_ids").list.first(), "start_s", "end_s").iter_rows()
+        store = FeatureStore(self._store_root, self.backbone.digest)
+        return extract_sounds(
+            [Clip(*row) for row in rows],
+            media.open,
+            self.backbone,
+            store,
+            output=self.settings.output,
+            where=media.where,
+            what=what,
+        )
+
+    def _of_items(self, part: Part, media: MediaFiles, what: str) -> NDArray[np.float32]:
+        """Features of items with at least one photo each; those of several have the mean."""
+        ids, photos = part.items["media_ids"], part.items["media_ids"].list.len().to_numpy().astype(np.int64)
+        if (photos == 0).any():
+            raise ValueError("features are taken of items with at least one photo each")
+        features = self._of_photos(ids.explode().to_list(), media.read, media.where, what)
+        if (photos > 1).any():
+            sums = np.add.reduceat(features, np.cumsum(photos) - photos, axis=0)
+            features = np.asarray(sums / photos[:, None], dtype=np.float32)
+        return features
+
+    def _supply_layer(self, part: Part, name: str, what: str) -> Part:
+        """Features of another input that holds pictures; where an item has none, zeros, and it is marked."""
+        if self.medium != "photo":
+            raise MisuseError(f"{name}.backbone={self.settings.backbone} does not read pictures.")
+        layers = {key: layer for key, layer in part.layers.items() if layer.input == name}
+        if not layers:
+            raise MisuseError(f"There is no input called {name!r} here, or the task does not allow it.")
+        rows, absent = [], np.ones(len(part), dtype=np.bool_)
+        for key, layer in layers.items():
+            column = part.items["media_ids"].list.first() if layer.by == "media_id" else part.items[layer.by]
+            ids = column.to_list()
+            files = dict(zip(ids, layer.files(ids), strict=True))
+            there = [one for one in dict.fromkeys(ids) if files[one] is not None]
+            made = self._of_photos(there, lambda one: files[one] or b"", str, f"{what}, {key}")  # noqa: B023
+            row_of = {one: row for row, one in enumerate(there)}
+            own = np.zeros((len(part), made.shape[1]), dtype=np.float32)
+            for row, one in enumerate(ids):
+                if one in row_of:
+                    own[row], absent[row] = made[row_of[one]], False
+            rows.append(own)
+        supplied = _with_features(part, name, np.concatenate(rows, axis=1))
+        return replace(supplied, missing={**part.missing, name: absent})
+
+    def _of_photos(
+        self, media: list[str], read: Callable[[str], bytes], where: Callable[[str], str], what: str
+    ) -> NDArray[np.float32]:
+        """Features of photos: the mean over the views of each. Every view is kept in the store by itself."""
+        from fieldmark.features.extraction import extract
+
+        views = views_of(self.backbone.preprocessing, self.settings.views)
+        total: NDArray[np.float32] | None = None
+        for number, view in enumerate(views, start=1):
+            seen = self.backbone if view == self.backbone.preprocessing else replace(self.backbone, preprocessing=view)
+            named = what if len(views) == 1 else f"{what}, view {number} of {len(views)}"
+            store = FeatureStore(self._store_root, seen.digest)
+            features = extract(media, read, seen, store, where=where, what=named)
+            total = features if total is None else total + features
+        assert total is not None  # there is always the plain view
+        features = total / np.float32(len(views))
+        return quantized(features) if self.settings.embeddings == "quantized" else features
+
+
+def _with_features(part: Part, name: str, features: NDArray[np.float32]) -> Part:
+    return replace(part, features={**part.features, name: features})
+
+
+@dataclass(frozen=True)
+class Supply:
+    """Everything that is made for a method before it sees a part: the features of each input that it needs."""
+
+    sources: Mapping[str, FeatureSource]
+
+    def supply(self, part: Part, what: str | None = None) -> Part:
+        """The part with the features that are missing.
+
+        Args:
+            part: The part.
+            what: What its media are called on the progress bar.
+        """
+        for name, source in self.sources.items():
+            own = name or (part.media.kind if part.media is not None else "")
+            if own not in part.features:
+                part = source.supply(part, name, what if not name else None)
+        return part
+
+    @property
+    def main(self) -> FeatureSource | None:
+        """The source of features of the media themselves."""
+        return self.sources.get("")
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a person should know who uses these features."""
+        return [remark for source in self.sources.values() for remark in source.remarks]
+
+
+def feature_inputs(method: Method) -> tuple[str, ...]:
+    """The inputs that a method needs features of; empty for the media of the release."""
+    return tuple(need.input for need in method.needs if need.form == "features")
+
+
+def refuse_unfit(name: str, method: Method, declared: Mapping[str, Input], medium: str, root: str) -> None:
+    """Refuses a network for photos on recordings, and an input that a release does not have."""
+    wanted = {"pixels": "photo", "audio": "recording"}
+    for need in method.needs:
+        if need.input and need.input not in declared:
+            known = ", ".join(declared)
+            raise MisuseError(f"The method {name!r} needs the input {need.input!r}; {root} has {known}.")
+        if not need.input and need.form in wanted and wanted[need.form] != medium:
+            raise MisuseError(f"The method {name!r} reads {wanted[need.form]}s; {root} holds {medium}s.")
