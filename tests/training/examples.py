@@ -1,7 +1,8 @@
-"""Small examples for the engine: stripes of four directions, and a network that learns them in seconds.
+"""Small examples for the engine, and networks that learn them in seconds.
 
-Run as a program it trains in a folder, so that tests can kill it or start it in two processes:
-`python -m tests.training.examples FOLDER [--die-at STEP]`.
+Stripes of four directions. Run as a program it trains in a
+folder, so that tests can kill it or start it in two processes:
+`python -m tests.training.examples FOLDER [--example NAME] [--die-at CALL]`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from fieldmark.training.draws import Draws
 from fieldmark.training.loop import Trained, train
+from fieldmark.training.objectives import SingleLabel
 from fieldmark.training.recipe import Training
 
 CLASSES = 4
@@ -50,6 +52,9 @@ class Stripes:
         noise = np.stack([np.random.default_rng(row).normal(0, 0.3, (12, 12)) for row in rows])
         return ((np.stack(pictures) + noise).astype(np.float32)[:, None],)
 
+    def read_targets(self, rows: NDArray[np.int64], draws: Draws | None) -> NDArray[Any]:
+        return self.labels[rows]
+
 
 def plain(raw: Sequence[Any], draws: Draws | None) -> Any:
     """Inputs as they are."""
@@ -71,13 +76,19 @@ def network(dropout: float) -> Any:
 
 def train_stripes(folder: Path, how: Training = HOW, *, dropout: float = 0.2, transform: Any = plain) -> Trained:
     """Twenty steps over 64 examples."""
-    return train(network(dropout), Stripes(64), Stripes(30), transform, how, classes=CLASSES, scratch=folder)
+    return train(
+        network(dropout), Stripes(64), Stripes(30), transform, how, objective=SingleLabel(CLASSES), scratch=folder
+    )
+
+
+EXAMPLES = {"single": train_stripes}
 
 
 def main() -> None:
     """Trains, and dies in the middle of a step if asked to."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--example", choices=EXAMPLES, default="single")
     parser.add_argument("--die-at", type=int, default=0)
     parser.add_argument("--dropout", type=float, default=0.2)
     arguments = parser.parse_args()
@@ -90,7 +101,7 @@ def main() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return plain(raw, draws)
 
-    train_stripes(arguments.folder, dropout=arguments.dropout, transform=deadly)
+    EXAMPLES[arguments.example](arguments.folder, dropout=arguments.dropout, transform=deadly)
 
 
 if __name__ == "__main__":

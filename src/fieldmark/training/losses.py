@@ -19,6 +19,7 @@ from torch.nn import functional
 from fieldmark.errors import MisuseError, did_you_mean
 
 Tensor = Any
+Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def cross_entropy(logits: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
@@ -96,8 +97,6 @@ LOSSES = {
     "focal": "what is easy counts less (loss_strength is gamma)",
     "binary": "binary cross-entropy; several classes may be true at once",
 }
-
-Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def make_loss(name: str, counts: NDArray[np.int64], device: Any, *, smoothing: float, strength: float) -> Loss:

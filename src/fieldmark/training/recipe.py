@@ -13,6 +13,8 @@ from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.features.settings import SMALLEST_PX
 from fieldmark.training.sampling import Sampler
 
+BestBy = Literal["loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "last"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
@@ -62,7 +64,7 @@ class Training:
     clip_norm: float = 0.0
     mixup: float = 0.0
     ema: float = 0.0
-    best_by: Literal["loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "last"] = "macro_f1_all"
+    best_by: BestBy = "macro_f1_all"
     precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed"] = "auto"
     compile: bool = False
     devices: int = 1

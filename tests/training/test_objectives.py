@@ -1,0 +1,148 @@
+from dataclasses import replace
+from zlib import crc32
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from fieldmark.errors import MisuseError
+from fieldmark.training.draws import Draws, example_seeds
+from fieldmark.training.loop import train
+from fieldmark.training.objectives import (
+    Prepared,
+    SeveralLabels,
+    SingleLabel,
+)
+from fieldmark.training.recipe import Training
+from fieldmark.training.sampling import epoch_order
+from tests.training.examples import (
+    CLASSES,
+    EXAMPLES,
+    HOW,
+    Stripes,
+    network,
+    plain,
+)
+
+RNG = np.random.default_rng(0)
+CODES = RNG.integers(0, 4, 40).astype(np.int32)
+SEVERAL = (RNG.random((40, 4)) < 0.4).astype(np.int32)
+PLAIN = {"single": (SingleLabel(4), CODES, "cross-entropy"), "several": (SeveralLabels(4), SEVERAL, "binary")}
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+def draws(number):
+    return Draws(example_seeds(0, 0, np.arange(number)))
+
+
+def naive_loss(logits, target):
+    """Of one example: -log softmax of the class, or the binary cross-entropies of all classes, summed."""
+    if np.ndim(target) == 0:
+        return np.log(np.exp(logits).sum()) - logits[target]
+    sure = 1 / (1 + np.exp(-logits))
+    return -np.sum(target * np.log(sure) + (1 - target) * np.log(1 - sure))
+
+
+# One label and several
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_labels_have_the_losses_that_torch_gives_them(kind):
+    objective, labels, name = PLAIN[kind]
+    how, inputs = Training(loss=name), torch.randn(40, 4)
+    targets = objective.targets(torch.from_numpy(labels))
+    batch = Prepared(inputs, targets, draws(40))
+    found = objective.batch_loss(lambda x: x, batch, objective.make_loss(labels, how, "cpu"), how)
+    if kind == "single":
+        expected = functional.cross_entropy(inputs, torch.from_numpy(labels).long(), reduction="none").mean()
+    else:
+        whole = functional.binary_cross_entropy_with_logits(inputs, torch.from_numpy(labels).float(), reduction="none")
+        expected = whole.sum(dim=1).mean()
+    assert found == expected
+    assert found.item() == pytest.approx(np.mean(list(map(naive_loss, inputs.numpy(), labels))), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_mixup_mixes_each_example_and_its_loss_with_the_one_before(kind):
+    objective, labels, name = PLAIN[kind]
+    how, inputs, lots = Training(loss=name, mixup=0.4), torch.randn(40, 4), draws(40)
+    batch = Prepared(inputs, objective.targets(torch.from_numpy(labels)), lots)
+    found = objective.batch_loss(lambda x: x, batch, objective.make_loss(labels, how, "cpu"), how)
+    expected = []
+    for i, share in enumerate(lots.beta("mixup", 0.4)):
+        mixed = share * inputs[i].numpy() + (1 - share) * inputs[i - 1].numpy()
+        expected.append(share * naive_loss(mixed, labels[i]) + (1 - share) * naive_loss(mixed, labels[i - 1]))
+    assert found.item() == pytest.approx(np.mean(expected), rel=1e-5)
+
+
+def test_classes_are_counted_and_drawn_by_the_label_or_the_first_of_several():
+    assert SingleLabel(6).counts(CODES).tolist() == [*np.bincount(CODES), 0, 0]
+    assert SeveralLabels(4).counts(SEVERAL).tolist() == SEVERAL.sum(axis=0).tolist()
+    how = Training(sampler="class-balanced", seed=3)
+    for (objective, labels, _), by in zip(PLAIN.values(), (CODES, SEVERAL.argmax(axis=1)), strict=True):
+        expected = epoch_order(by, None, sampler="class-balanced", per_group=0, seed=3, epoch=2)
+        np.testing.assert_array_equal(objective.order(labels, None, how, 0, 2), expected)
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_the_place_of_the_best_true_class_counts_on_val(kind):
+    objective, labels, name = PLAIN[kind]
+    labels = labels[(labels > 0).any(axis=1)] if kind == "several" else labels
+    logits = np.random.default_rng(3).integers(0, 3, (len(labels), 4)).astype(np.float32)  # with many ties
+    loss = objective.make_loss(labels, Training(loss=name), "cpu")
+    found = objective.outcomes(torch.from_numpy(logits), objective.targets(torch.from_numpy(labels)), loss).numpy()
+    assert found.shape == (len(labels), objective.columns)
+    for row, z, label in zip(found, logits, labels, strict=True):
+        true = [label] if kind == "single" else np.flatnonzero(label)
+        ranking = sorted(range(4), key=lambda code, z=z: (-z[code], code))
+        assert row[0] == pytest.approx(naive_loss(z, label), rel=1e-5)
+        assert (row[1], row[2]) == (ranking[0], min(ranking.index(code) for code in true))
+    values = objective.metrics(found, labels)
+    assert values["loss"] == pytest.approx(found[:, 0].mean())
+    assert values["top_3"] == np.mean(found[:, 2] < 3)
+    assert ("macro_f1_all" in values) == (kind == "single")
+
+
+def test_a_checkpoint_knows_labels_by_the_checksum_it_always_had():
+    for objective, labels, _ in PLAIN.values():
+        expected = {"train labels": crc32(labels.tobytes()), "val labels": crc32(b""), "number of classes": 4}
+        assert objective.fingerprint({"train": labels, "val": labels[:0]}) == expected
+
+
+# The whole loop
+
+
+def train_several(folder, how):
+    """Stripes whose labels are one row of 0/1 each."""
+    parts = Stripes(64), Stripes(30)
+    for part in parts:
+        object.__setattr__(part, "labels", np.eye(CLASSES, dtype=np.int32)[part.labels])
+    how = replace(how, loss="binary")
+    return train(network(0.0), *parts, plain, how, objective=SeveralLabels(CLASSES), scratch=folder)
+
+
+@pytest.mark.parametrize("example", [*EXAMPLES, "several"])
+def test_a_tiny_training_lowers_the_loss_of_each_objective(example, tmp_path):
+    trained = (EXAMPLES | {"several": train_several})[example](tmp_path, replace(HOW, epochs=12, lr=0.03))
+    first, last = trained.epochs[0], trained.epochs[-1]
+    assert last["train_loss"] < 0.8 * first["train_loss"]
+    assert last["val"]["loss"] < 0.8 * first["val"]["loss"]
+    measure = "top_1"
+    values = [line["val"][measure] for line in trained.epochs]
+    assert max(values) > 0.6 and trained.best_epoch == values.index(max(values)) + 1
+
+
+@pytest.mark.parametrize(
+    ("objective", "change", "sentence"),
+    [
+        (SingleLabel(CLASSES), {"loss": "binary"}, "several labels at once"),
+    ],
+)
+def test_recipes_that_do_not_go_with_an_objective_are_refused(objective, change, sentence):
+    with pytest.raises(MisuseError, match=sentence):
+        objective.check(replace(HOW, **change), HOW.batch)
