@@ -1,6 +1,6 @@
 """Small examples for the engine, and networks that learn them in seconds.
 
-Stripes of four directions. Run as a program it trains in a
+Stripes of four directions, and masks of squares. Run as a program it trains in a
 folder, so that tests can kill it or start it in two processes:
 `python -m tests.training.examples FOLDER [--example NAME] [--die-at CALL]`.
 """
@@ -11,7 +11,7 @@ import argparse
 import os
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fieldmark.training.draws import Draws
 from fieldmark.training.loop import Trained, train
-from fieldmark.training.objectives import SingleLabel
+from fieldmark.training.objectives import MaskObjective, SingleLabel, pixels_of_classes
 from fieldmark.training.recipe import Training
 
 CLASSES = 4
@@ -56,6 +56,40 @@ class Stripes:
         return self.labels[rows]
 
 
+@dataclass(frozen=True)
+class Squares:
+    """A bright and a dark square in noise, mirrored at random, with the mask of both; the lowest row is unknown."""
+
+    count: int
+    labels: NDArray[np.int64] = field(init=False)
+    groups: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        masks = self.read_targets(np.arange(self.count), None)
+        object.__setattr__(self, "labels", pixels_of_classes(masks, 3))
+
+    def __len__(self) -> int:
+        return self.count
+
+    def read(self, rows: NDArray[np.int64], draws: Draws | None) -> tuple[NDArray[Any], ...]:
+        masks = self.read_targets(rows, draws)
+        noise = np.stack([np.random.default_rng(row).normal(0, 0.3, (12, 12)) for row in rows])
+        return (((masks == 1) * 1.0 - (masks == 2) + noise).astype(np.float32)[:, None],)
+
+    def read_targets(self, rows: NDArray[np.int64], draws: Draws | None) -> NDArray[np.uint8]:
+        masks = np.zeros((len(rows), 12, 12), dtype=np.uint8)
+        for mask, row in zip(masks, rows, strict=True):
+            rng = np.random.default_rng([row, 1])
+            for code, side in ((1, 6), (2, 3)):
+                top, left = rng.integers(0, 12 - side, 2)
+                mask[top : top + side, left : left + side] = code
+        masks[:, -1] = 255
+        if draws is not None:
+            mirrored = draws.chance("flip")
+            masks[mirrored] = masks[mirrored][:, :, ::-1]
+        return masks
+
+
 def plain(raw: Sequence[Any], draws: Draws | None) -> Any:
     """Inputs as they are."""
     return raw[0]
@@ -74,6 +108,13 @@ def network(dropout: float) -> Any:
     )
 
 
+def mask_network(dropout: float) -> Any:
+    """A small network with logits for every pixel."""
+    torch.manual_seed(0)
+    first, last = torch.nn.Conv2d(1, 8, 3, padding=1), torch.nn.Conv2d(8, 3, 3, padding=1)
+    return torch.nn.Sequential(first, torch.nn.GELU(), torch.nn.Dropout(dropout), last)
+
+
 def train_stripes(folder: Path, how: Training = HOW, *, dropout: float = 0.2, transform: Any = plain) -> Trained:
     """Twenty steps over 64 examples."""
     return train(
@@ -81,7 +122,14 @@ def train_stripes(folder: Path, how: Training = HOW, *, dropout: float = 0.2, tr
     )
 
 
-EXAMPLES = {"single": train_stripes}
+def train_masks(folder: Path, how: Training = HOW, *, dropout: float = 0.2, transform: Any = plain) -> Trained:
+    """Twenty steps over 64 masks."""
+    how = replace(how, best_by="miou")
+    parts = Squares(64), Squares(30)
+    return train(mask_network(dropout), *parts, transform, how, objective=MaskObjective(3), scratch=folder)
+
+
+EXAMPLES = {"single": train_stripes, "masks": train_masks}
 
 
 def main() -> None:

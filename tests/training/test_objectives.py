@@ -7,19 +7,25 @@ import torch
 from torch.nn import functional
 
 from fieldmark.errors import MisuseError
+from fieldmark.metrics.segmentation import label_map_counts
 from fieldmark.training.draws import Draws, example_seeds
 from fieldmark.training.loop import train
+from fieldmark.training.losses import UNKNOWN_PIXEL, MaskLoss, cross_entropy
 from fieldmark.training.objectives import (
+    MaskObjective,
     Prepared,
     SeveralLabels,
     SingleLabel,
+    pixels_of_classes,
 )
 from fieldmark.training.recipe import Training
 from fieldmark.training.sampling import epoch_order
+from fieldmark.training.sources import Batch
 from tests.training.examples import (
     CLASSES,
     EXAMPLES,
     HOW,
+    Squares,
     Stripes,
     network,
     plain,
@@ -114,6 +120,94 @@ def test_a_checkpoint_knows_labels_by_the_checksum_it_always_had():
         assert objective.fingerprint({"train": labels, "val": labels[:0]}) == expected
 
 
+# Masks
+
+
+def naive_mask_loss(logits, mask, dice):
+    """Of one example, pixel by pixel."""
+    classes, known = len(logits), mask != UNKNOWN_PIXEL
+    if not known.any():
+        return 0.0
+    pixels = [(logits[:, y, x], mask[y, x]) for y, x in zip(*np.nonzero(known), strict=True)]
+    softmax = [np.exp(z) / np.exp(z).sum() for z, _ in pixels]
+    of_pixels = np.mean([-np.log(p[code]) for p, (_, code) in zip(softmax, pixels, strict=True)])
+    missed = []
+    for code in range(classes):
+        size = sum(own == code for _, own in pixels)
+        if size:
+            both = sum(p[code] for p, (_, own) in zip(softmax, pixels, strict=True) if own == code)
+            missed.append(1 - 2 * both / (sum(p[code] for p in softmax) + size))
+    return of_pixels + dice * np.mean(missed)
+
+
+def some_masks():
+    masks = np.random.default_rng(1).integers(0, 3, (5, 6, 7))
+    masks[1, :2], masks[2], masks[3][masks[3] == 2] = UNKNOWN_PIXEL, UNKNOWN_PIXEL, 0
+    return masks.astype(np.uint8)
+
+
+@pytest.mark.parametrize("dice", [0.0, 0.5])
+def test_the_loss_of_masks_is_its_formula(dice):
+    masks, logits = some_masks(), np.random.default_rng(2).normal(0, 2, (5, 3, 6, 7))
+    found = MaskLoss(cross_entropy, dice)(torch.tensor(logits), torch.tensor(masks).long()).numpy()
+    expected = [naive_mask_loss(z, mask, dice) for z, mask in zip(logits, masks, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_unknown_pixels_of_a_mask_have_no_gradient():
+    masks = torch.tensor(some_masks())
+    logits = torch.randn(5, 3, 6, 7, requires_grad=True)
+    MaskLoss(cross_entropy)(logits, masks.long()).sum().backward()
+    unknown = (masks == UNKNOWN_PIXEL)[:, None].expand_as(logits)
+    assert not logits.grad[unknown].any() and logits.grad[~unknown].abs().min() > 0
+
+
+def test_in_dice_a_class_of_few_pixels_weighs_as_much_as_one_of_many():
+    masks = torch.zeros(1, 10, 10, dtype=torch.long)
+    masks[0, 0, 0] = 1
+    blind = 50 * functional.one_hot(torch.zeros_like(masks), 2).movedim(-1, 1).float()
+    dice = MaskLoss(cross_entropy)(blind, masks) - MaskLoss(cross_entropy, 0.0)(blind, masks)
+    assert dice.item() == pytest.approx(0.5, abs=0.01)  # all of one class is missed, and next to nothing of the other
+
+
+@pytest.mark.parametrize("name", ["cross-entropy", "balanced-softmax", "seesaw", "focal"])
+def test_perfect_logits_of_masks_have_an_iou_of_one_and_no_loss(name):
+    objective, masks = MaskObjective(3), some_masks()
+    targets = objective.targets(torch.from_numpy(masks))
+    logits = 50 * functional.one_hot(torch.where(targets == UNKNOWN_PIXEL, 0, targets), 3).movedim(-1, 1).float()
+    labels = pixels_of_classes(masks, 3)
+    found = objective.outcomes(logits, targets, objective.make_loss(labels, Training(loss=name), "cpu"))
+    assert found.shape == (5, objective.columns)
+    expected = {"loss": pytest.approx(0, abs=1e-6), "miou": 1.0, "pixel_accuracy": 1.0}
+    assert objective.metrics(found.numpy(), labels) == expected
+
+
+def test_iou_and_accuracy_on_val_are_those_of_all_known_pixels():
+    objective, masks, logits = MaskObjective(3), some_masks(), torch.randn(5, 3, 6, 7)
+    loss = MaskLoss(cross_entropy)
+    found = objective.outcomes(logits, objective.targets(torch.from_numpy(masks)), loss).numpy()
+    known, answers = masks != UNKNOWN_PIXEL, logits.argmax(dim=1).numpy()
+    counts = label_map_counts(masks[known], answers[known], n_parts=3)
+    values = objective.metrics(found, pixels_of_classes(masks, 3))
+    assert values["miou"] == pytest.approx(np.mean(counts.intersection / counts.union))
+    assert values["pixel_accuracy"] == pytest.approx(np.mean(masks[known] == answers[known]))
+
+
+def test_samplers_go_by_the_rarest_class_of_a_mask():
+    labels = np.array([[90, 10, 0], [98, 0, 2], [80, 15, 5], [100, 0, 0]])
+    assert MaskObjective(3).drawn_by(labels).tolist() == [1, 2, 2, 0]
+    assert MaskObjective(3).counts(labels).tolist() == [368, 25, 7]
+
+
+def test_a_mask_is_mirrored_with_its_picture():
+    batch = Batch(Squares(8), np.arange(8), example_seeds(0, 0, np.arange(8)), MaskObjective(3), pin=False)
+    prepared = batch.prepare(plain, torch.device("cpu"))
+    for picture, mask in zip(prepared.inputs[:, 0], prepared.targets, strict=True):
+        assert picture[mask == 1].mean() > 0.5 and picture[mask == 2].mean() < -0.5
+    still = Squares(8).read_targets(np.arange(8), None)
+    assert (prepared.targets.numpy() != still).any() and prepared.targets.dtype == torch.long
+
+
 # The whole loop
 
 
@@ -132,7 +226,7 @@ def test_a_tiny_training_lowers_the_loss_of_each_objective(example, tmp_path):
     first, last = trained.epochs[0], trained.epochs[-1]
     assert last["train_loss"] < 0.8 * first["train_loss"]
     assert last["val"]["loss"] < 0.8 * first["val"]["loss"]
-    measure = "top_1"
+    measure = "miou" if example == "masks" else "top_1"
     values = [line["val"][measure] for line in trained.epochs]
     assert max(values) > 0.6 and trained.best_epoch == values.index(max(values)) + 1
 
@@ -140,7 +234,9 @@ def test_a_tiny_training_lowers_the_loss_of_each_objective(example, tmp_path):
 @pytest.mark.parametrize(
     ("objective", "change", "sentence"),
     [
+        (SingleLabel(CLASSES), {"best_by": "miou"}, "best_by=miou: what is measured here is loss, top_1"),
         (SingleLabel(CLASSES), {"loss": "binary"}, "several labels at once"),
+        (MaskObjective(CLASSES), {"best_by": "top_1"}, "best_by=top_1: what is measured here is loss, miou"),
     ],
 )
 def test_recipes_that_do_not_go_with_an_objective_are_refused(objective, change, sentence):

@@ -4,6 +4,7 @@
 | --- | --- | --- | --- |
 | `SingleLabel` | batch x classes | the class of each example | the same |
 | `SeveralLabels` | batch x classes | one row of 0/1 over the classes | the same |
+| `MaskObjective` | batch x classes x height x width | pixels of each class (`pixels_of_classes`) | a mask each |
 
 *Labels* are held for all examples at once: they are counted, sampled by and compared when a training goes on. *Targets*
 are read batch by batch. An objective has no state: what it needs from one step to the next is in the recipe, the labels
@@ -25,13 +26,15 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.training.devices import to_device
 from fieldmark.training.draws import Draws
-from fieldmark.training.losses import Loss, make_loss
+from fieldmark.training.losses import UNKNOWN_PIXEL, Loss, MaskLoss, make_loss
 from fieldmark.training.recipe import Training
 from fieldmark.training.sampling import epoch_order
 from fieldmark.training.validation import (
     Outcomes,
     label_outcomes,
     macro_f1_metrics,
+    mask_metrics,
+    mask_outcomes,
     place_metrics,
 )
 
@@ -191,6 +194,68 @@ class SeveralLabels(Objective):
 
     def metrics(self, found: NDArray[np.float32], labels: Labels) -> dict[str, float]:
         return place_metrics(Outcomes.of(found))
+
+
+@dataclass(frozen=True)
+class MaskObjective(Objective):
+    """One class holds for each pixel; the loss is that of the recipe over pixels, plus Dice (`losses.MaskLoss`).
+
+    Pixels of the value 255 count neither as right nor as wrong. Samplers go by the rarest class of a mask. Masks count
+    as the same when a training goes on if each has as many pixels of every class as before.
+
+    Args:
+        classes: How many classes there are, the background among them.
+        dice: The weight of Dice beside the loss of pixels.
+    """
+
+    dice: float = 1.0
+
+    measures = ("loss", "miou", "pixel_accuracy")
+    headline = "miou"
+
+    def __post_init__(self) -> None:
+        if self.classes > UNKNOWN_PIXEL:
+            raise MisuseError(f"Masks have at most {UNKNOWN_PIXEL} classes, found {self.classes}.")
+
+    def counts(self, labels: Labels) -> NDArray[np.int64]:
+        return np.asarray(labels.sum(axis=0))
+
+    def drawn_by(self, labels: Labels) -> NDArray[np.int32]:
+        return np.asarray(np.where(labels > 0, self.counts(labels), np.inf).argmin(axis=1), dtype=np.int32)
+
+    def targets(self, read: Tensor) -> Tensor:
+        return read.long()
+
+    def make_loss(self, labels: Labels, how: Training, device: Any) -> Loss:
+        return MaskLoss(super().make_loss(labels, how, device), self.dice)
+
+    @property
+    def columns(self) -> int:
+        return 1 + 2 * self.classes
+
+    def outcomes(self, logits: Tensor, targets: Tensor, loss: Loss) -> Tensor:
+        logits = logits.float()
+        return mask_outcomes(loss(logits, targets), logits, targets, targets != UNKNOWN_PIXEL)
+
+    def metrics(self, found: NDArray[np.float32], labels: Labels) -> dict[str, float]:
+        return mask_metrics(found, self.classes)
+
+    def check(self, how: Training, part: int) -> None:
+        super().check(how, part)
+        _refuse_binary(how)
+
+    def fingerprint(self, labels: Mapping[str, Labels]) -> dict[str, Any]:
+        return super().fingerprint(labels) | {"weight of Dice": self.dice}
+
+
+def pixels_of_classes(masks: NDArray[Any], classes: int) -> NDArray[np.int64]:
+    """The labels of a source of masks: how many pixels of each class every mask has.
+
+    >>> pixels_of_classes(np.array([[[0, 1, 1]], [[0, 255, 0]]]), 2).tolist()
+    [[1, 2], [2, 0]]
+    """
+    counted = [np.bincount(mask[mask != UNKNOWN_PIXEL], minlength=classes) for mask in masks]
+    return np.stack(counted).astype(np.int64)
 
 
 def _refuse_binary(how: Training) -> None:

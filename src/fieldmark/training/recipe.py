@@ -13,7 +13,9 @@ from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.features.settings import SMALLEST_PX
 from fieldmark.training.sampling import Sampler
 
-BestBy = Literal["loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "last"]
+BestBy = Literal[
+    "loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "miou", "pixel_accuracy", "last"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +36,8 @@ class Training:
         clip_norm: Gradients are cut to this length, 0 for never.
         mixup: The alpha of mixup, 0 for none.
         ema: The decay of the averaged weights that are evaluated and kept, 0 for none.
-        best_by: The metric on val that decides which epoch is kept: loss, top_1, top_3, top_5, macro_f1_all,
-            macro_f1_present, or last for the last epoch.
+        best_by: The metric on val that decides which epoch is kept: loss, top_1, top_3, top_5, macro_f1_all or
+            macro_f1_present; for masks loss, miou or pixel_accuracy; or last for the last epoch.
         precision: "auto" is bf16 on a GPU that has it and single precision elsewhere.
         compile: Whether torch.compile is used.
         devices: How many devices of this host; under torchrun, its processes.

@@ -30,7 +30,8 @@ class Source(Protocol):
     def labels(self) -> NDArray[Any]:
         """What each example is counted and sampled by, held in memory for all of them.
 
-        The class of each (int32), or one row of 0/1 over the classes.
+        The class of each (int32), one row of 0/1 over the classes, or for masks the pixels of
+        each class (see `objectives.pixels_of_classes`).
         """
         ...
 
@@ -46,7 +47,11 @@ class Source(Protocol):
         ...
 
     def read_targets(self, rows: NDArray[np.int64], draws: Draws | None) -> NDArray[Any]:
-        """What is to be answered for some examples: their labels, or an array for each."""
+        """What is to be answered for some examples: their labels, or an array for each.
+
+        An array that belongs to a picture (a mask) is cropped and mirrored here as the same draws crop and mirror the
+        picture.
+        """
         ...
 
 

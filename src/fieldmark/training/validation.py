@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.metrics.classification import Over, macro_f1
+from fieldmark.metrics.segmentation import pooled_miou
 
 Tensor = Any
 
@@ -48,6 +49,35 @@ def macro_f1_metrics(found: Outcomes, labels: NDArray[np.int32], classes: int) -
     overs: tuple[Over, ...] = ("all", "present")
     scores = {over: macro_f1(labels, found.answers, n_classes=classes, over=over) for over in overs}
     return {f"macro_f1_{over}": float(score) for over, score in scores.items()}
+
+
+def mask_outcomes(losses: Tensor, logits: Tensor, masks: Tensor, known: Tensor) -> Tensor:
+    """Loss, then the pixels of each class in both mask and answer, then those in either, as columns.
+
+    Args:
+        losses: The loss of each example.
+        logits: Batch x classes x height x width.
+        masks: The class of each pixel.
+        known: Which pixels count.
+    """
+    classes = torch.arange(logits.shape[1], device=logits.device).view(1, -1, 1, 1)
+    true = (masks[:, None] == classes) & known[:, None]
+    answered = (logits.argmax(dim=1, keepdim=True) == classes) & known[:, None]
+    both, either = (pixels.sum(dim=(2, 3)) for pixels in (true & answered, true | answered))
+    return torch.cat([losses[:, None], both.float(), either.float()], dim=1)
+
+
+def mask_metrics(columns: NDArray[np.float32], classes: int) -> dict[str, float]:
+    """The mean loss, the pooled mean IoU over the classes that occur, and the share of pixels answered rightly."""
+    both, either = np.split(columns[:, 1:].astype(np.int64), 2, axis=1)
+    parts = [str(code) for code in range(classes)]
+    # A pixel answered wrongly is in the union of two classes, one answered rightly in that of one.
+    right, pixels = int(both.sum()), int(either.sum() + both.sum()) / 2
+    return {
+        "loss": float(columns[:, 0].mean(dtype=np.float64)),
+        "miou": pooled_miou(both, either, parts=parts, background=True),
+        "pixel_accuracy": right / max(1, pixels),
+    }
 
 
 def better(value: float | None, best: float | None, best_by: str) -> bool:
