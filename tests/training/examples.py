@@ -1,6 +1,6 @@
 """Small examples for the engine, and networks that learn them in seconds.
 
-Stripes of four directions, and masks of squares. Run as a program it trains in a
+Stripes of four directions (all labeled, or a quarter of them), and masks of squares. Run as a program it trains in a
 folder, so that tests can kill it or start it in two processes:
 `python -m tests.training.examples FOLDER [--example NAME] [--die-at CALL]`.
 """
@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 
 from fieldmark.training.draws import Draws
 from fieldmark.training.loop import Trained, train
-from fieldmark.training.objectives import MaskObjective, SingleLabel, pixels_of_classes
+from fieldmark.training.objectives import Consistency, MaskObjective, SingleLabel, pixels_of_classes
 from fieldmark.training.recipe import Training
+from fieldmark.training.sampling import UNLABELED
+from fieldmark.training.sources import WeakAndStrong
 
 CLASSES = 4
 HOW = Training(lr=3e-3, epochs=5, batch=16, ema=0.9, best_by="top_1", workers=1, checkpoint_minutes=0.0)
@@ -54,6 +56,14 @@ class Stripes:
 
     def read_targets(self, rows: NDArray[np.int64], draws: Draws | None) -> NDArray[Any]:
         return self.labels[rows]
+
+
+class PartlyLabeled(Stripes):
+    """Stripes of which the first quarter has labels."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.labels[self.count // 4 :] = UNLABELED
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,15 @@ def plain(raw: Sequence[Any], draws: Draws | None) -> Any:
     return raw[0]
 
 
+def strong(raw: Sequence[Any], draws: Draws | None) -> Any:
+    """Inputs of which a band is blanked."""
+    assert draws is not None and draws.strong
+    inputs = raw[0].clone()
+    for picture, top in zip(inputs, draws.integers("top", 9), strict=True):
+        picture[:, top : top + 3] = 0
+    return inputs
+
+
 def network(dropout: float) -> Any:
     """A small network without batch norm, so that it learns the same in any number of processes."""
     torch.manual_seed(0)
@@ -122,6 +141,16 @@ def train_stripes(folder: Path, how: Training = HOW, *, dropout: float = 0.2, tr
     )
 
 
+def train_partly_labeled(
+    folder: Path, how: Training = HOW, *, dropout: float = 0.2, transform: Any = plain, objective: Any = None
+) -> Trained:
+    """Twenty steps over 16 labeled examples and 48 others; `transform` is that of the weak view."""
+    objective = objective or Consistency(CLASSES, threshold=0.3, unlabeled_each=3)
+    views = WeakAndStrong(transform, strong)
+    parts = PartlyLabeled(64), Stripes(30)
+    return train(network(dropout), *parts, views, how, objective=objective, scratch=folder)
+
+
 def train_masks(folder: Path, how: Training = HOW, *, dropout: float = 0.2, transform: Any = plain) -> Trained:
     """Twenty steps over 64 masks."""
     how = replace(how, best_by="miou")
@@ -129,7 +158,7 @@ def train_masks(folder: Path, how: Training = HOW, *, dropout: float = 0.2, tran
     return train(mask_network(dropout), *parts, transform, how, objective=MaskObjective(3), scratch=folder)
 
 
-EXAMPLES = {"single": train_stripes, "masks": train_masks}
+EXAMPLES = {"single": train_stripes, "consistency": train_partly_labeled, "masks": train_masks}
 
 
 def main() -> None:

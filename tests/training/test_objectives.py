@@ -12,23 +12,27 @@ from fieldmark.training.draws import Draws, example_seeds
 from fieldmark.training.loop import train
 from fieldmark.training.losses import UNKNOWN_PIXEL, MaskLoss, cross_entropy
 from fieldmark.training.objectives import (
+    Consistency,
     MaskObjective,
     Prepared,
     SeveralLabels,
     SingleLabel,
+    StrongView,
     pixels_of_classes,
 )
 from fieldmark.training.recipe import Training
-from fieldmark.training.sampling import epoch_order
-from fieldmark.training.sources import Batch
+from fieldmark.training.sampling import UNLABELED, epoch_order, followed_order
+from fieldmark.training.sources import Batch, WeakAndStrong
 from tests.training.examples import (
     CLASSES,
     EXAMPLES,
     HOW,
+    PartlyLabeled,
     Squares,
     Stripes,
     network,
     plain,
+    train_partly_labeled,
 )
 
 RNG = np.random.default_rng(0)
@@ -208,6 +212,80 @@ def test_a_mask_is_mirrored_with_its_picture():
     assert (prepared.targets.numpy() != still).any() and prepared.targets.dtype == torch.long
 
 
+# Two views
+
+
+def test_every_labeled_example_is_followed_by_unlabeled_ones_and_all_are_shown():
+    labels = np.full(50, UNLABELED, dtype=np.int32)
+    labels[::10] = [0, 1, 2, 0, 1]
+
+    def shown(epoch):
+        return followed_order(labels, None, followers=4, sampler="natural", per_group=0, seed=0, epoch=epoch)
+
+    blocks = shown(0).reshape(-1, 5)
+    assert len(blocks) == 12  # 45 unlabeled examples, four at a time
+    assert (labels[blocks[:, 0]] >= 0).all() and (labels[blocks[:, 1:]] == UNLABELED).all()
+    assert set(shown(0)) == set(range(50))
+    assert np.bincount(blocks[:, 0])[::10].min() == 2  # five labeled ones, twelve times
+    assert (shown(0) == shown(0)).all() and len(shown(1)) == 60 and (shown(0) != shown(1)).any()
+
+
+def test_few_unlabeled_examples_come_round_again():
+    labels = np.array([0, 1] * 10 + [UNLABELED] * 3, dtype=np.int32)
+    order = followed_order(labels, None, followers=2, sampler="class-balanced", per_group=0, seed=0, epoch=0)
+    assert np.bincount(order)[20:].sum() == 40 and np.ptp(np.bincount(order)[20:]) <= 1
+
+
+def consistency_loss(weak, strong_logits, targets, **settings):
+    """The loss of a batch whose inputs are its logits."""
+    objective = Consistency(3, unlabeled_each=1, **settings)
+    places = torch.from_numpy(objective.shown_again(targets.numpy()))
+    batch = Prepared(weak, targets, draws(len(weak)), StrongView(strong_logits, places))
+    how = Training(best_by="top_1")
+    labels = targets[targets >= 0].numpy()
+    return objective.batch_loss(lambda inputs: inputs, batch, objective.make_loss(labels, how, "cpu"), how)
+
+
+TARGETS = torch.tensor([2, UNLABELED, 0, UNLABELED])
+WEAK = torch.tensor([[0.0, 1, 0], [0, 9, 0], [1, 0, 0], [0.3, 0, 0]])  # sure of the second, not of the fourth
+
+
+def test_an_unlabeled_example_below_the_threshold_contributes_nothing():
+    strong_logits = torch.randn(2, 3, requires_grad=True)
+    found = consistency_loss(WEAK, strong_logits, TARGETS)
+    of_labeled = functional.cross_entropy(WEAK[[0, 2]], TARGETS[[0, 2]])
+    of_sure = functional.cross_entropy(strong_logits[:1], torch.tensor([1]))
+    torch.testing.assert_close(found, of_labeled + of_sure / 2)  # the other counts in the mean, with a loss of 0
+    found.backward()
+    assert strong_logits.grad[0].abs().min() > 0 and not strong_logits.grad[1].any()
+    unsure = consistency_loss(WEAK, strong_logits, TARGETS, threshold=1.0)
+    torch.testing.assert_close(unsure, of_labeled)
+
+
+def test_the_strong_view_learns_from_the_weak_one_and_not_the_other_way_round():
+    weak = WEAK.clone().requires_grad_()
+    consistency_loss(weak, torch.randn(2, 3), TARGETS, threshold=0.0, weight=5.0).backward()
+    assert weak.grad[[0, 2]].abs().min() > 0 and not weak.grad[[1, 3]].any()
+
+
+def test_only_unlabeled_examples_are_shown_twice_with_draws_of_their_own():
+    source, objective = PartlyLabeled(16), Consistency(CLASSES)
+    rows, seeds = np.array([0, 9, 1, 12]), example_seeds(0, 0, np.arange(4))
+    batch = Batch(source, rows, seeds, objective, pin=False)
+    seen = []
+
+    def watched(raw, own):
+        seen.append(own)
+        return raw[0]
+
+    prepared = batch.prepare(WeakAndStrong(plain, watched), torch.device("cpu"))
+    assert prepared.strong.places.tolist() == [1, 3] and len(prepared.strong.inputs) == 2 and len(prepared.inputs) == 4
+    assert seen[0].strong and not prepared.draws.strong
+    assert not np.isclose(seen[0].uniform("phase"), prepared.draws.uniform("phase")[[1, 3]]).any()
+    np.testing.assert_array_equal(seen[0].seeds, Draws(seeds[1:]).of_strong_view(np.array([0, 2])).seeds)
+    assert Batch(source, rows, None, objective, pin=False).prepare(plain, torch.device("cpu")).strong is None
+
+
 # The whole loop
 
 
@@ -231,14 +309,34 @@ def test_a_tiny_training_lowers_the_loss_of_each_objective(example, tmp_path):
     assert max(values) > 0.6 and trained.best_epoch == values.index(max(values)) + 1
 
 
+def test_unlabeled_examples_change_what_is_learned(tmp_path):
+    quiet = Consistency(CLASSES, threshold=0.3, weight=0.0, unlabeled_each=3)
+    with_them, without = train_partly_labeled(tmp_path / "a"), train_partly_labeled(tmp_path / "b", objective=quiet)
+    assert with_them.epochs[-1]["val"]["loss"] != without.epochs[-1]["val"]["loss"]
+
+
+def test_a_training_does_not_go_on_with_another_threshold(tmp_path):
+    train_partly_labeled(tmp_path)
+    other = Consistency(CLASSES, threshold=0.5, unlabeled_each=3)
+    with pytest.raises(MisuseError, match=r"threshold of consistency was 0\.3 and is now 0\.5"):
+        train_partly_labeled(tmp_path, objective=other)
+
+
 @pytest.mark.parametrize(
     ("objective", "change", "sentence"),
     [
         (SingleLabel(CLASSES), {"best_by": "miou"}, "best_by=miou: what is measured here is loss, top_1"),
         (SingleLabel(CLASSES), {"loss": "binary"}, "several labels at once"),
         (MaskObjective(CLASSES), {"best_by": "top_1"}, "best_by=top_1: what is measured here is loss, miou"),
+        (Consistency(CLASSES, unlabeled_each=3), {"mixup": 0.2}, "set mixup=0"),
+        (Consistency(CLASSES, unlabeled_each=4), {}, "A batch of 16 examples at once .* take a multiple of 5"),
     ],
 )
 def test_recipes_that_do_not_go_with_an_objective_are_refused(objective, change, sentence):
     with pytest.raises(MisuseError, match=sentence):
         objective.check(replace(HOW, **change), HOW.batch)
+
+
+def test_consistency_needs_both_kinds_of_examples(tmp_path):
+    with pytest.raises(MisuseError, match="examples with a label and examples without one"):
+        train(network(0.0), Stripes(64), None, plain, HOW, objective=Consistency(CLASSES), scratch=tmp_path)

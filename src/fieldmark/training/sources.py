@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.training.draws import Draws, Seeds, example_seeds
-from fieldmark.training.objectives import Objective, Prepared
+from fieldmark.training.objectives import Objective, Prepared, StrongView
 from fieldmark.work import LocalExecutor, all_cores, map_blocks
 
 Tensor = Any
@@ -30,7 +31,7 @@ class Source(Protocol):
     def labels(self) -> NDArray[Any]:
         """What each example is counted and sampled by, held in memory for all of them.
 
-        The class of each (int32), one row of 0/1 over the classes, or for masks the pixels of
+        The class of each (int32, -1 for an unlabeled one), one row of 0/1 over the classes, or for masks the pixels of
         each class (see `objectives.pixels_of_classes`).
         """
         ...
@@ -61,6 +62,18 @@ class Transform(Protocol):
     def __call__(self, raw: Sequence[Tensor], draws: Draws | None) -> Tensor: ...
 
 
+@dataclass(frozen=True)
+class WeakAndStrong:
+    """A transform for two views: `strong` for the second view of an example, `weak` for all else."""
+
+    weak: Transform
+    strong: Transform
+
+    def __call__(self, raw: Sequence[Tensor], draws: Draws | None) -> Tensor:
+        transform = self.strong if draws is not None and draws.strong else self.weak
+        return transform(raw, draws)
+
+
 class Batch:
     """A batch as the reading threads hand it over.
 
@@ -85,14 +98,25 @@ class Batch:
         self.draws = None if seeds is None else Draws(seeds)
         self.raw = [_tensor(array, pin) for array in source.read(rows, self.draws)]
         self.targets: Tensor = None
-        if objective is not None:
-            self.targets = _tensor(source.read_targets(rows, self.draws), pin)
+        self.strong: tuple[list[Tensor], Draws, Tensor] | None = None
+        if objective is None:
+            return
+        targets = source.read_targets(rows, self.draws)
+        self.targets = _tensor(targets, pin)
+        if self.draws is not None and len(again := objective.shown_again(targets)):
+            draws = self.draws.of_strong_view(again)
+            raw = [_tensor(array, pin) for array in source.read(rows[again], draws)]
+            self.strong = raw, draws, _tensor(again, pin)
 
     def prepare(self, transform: Transform, device: Any) -> Prepared:
         """The batch on a device, transformed."""
         inputs = transform(_moved(self.raw, device), self.draws)
         targets = None if self.objective is None else self.objective.targets(*_moved([self.targets], device))
-        return Prepared(inputs, targets, self.draws)
+        if self.strong is None:
+            return Prepared(inputs, targets, self.draws)
+        raw, draws, places = self.strong
+        strong = StrongView(transform(_moved(raw, device), draws), *_moved([places], device))
+        return Prepared(inputs, targets, self.draws, strong)
 
 
 def _tensor(array: NDArray[Any], pin: bool) -> Tensor:
@@ -169,7 +193,7 @@ def _handed_over(batch: Prepared, done: Any) -> Prepared:
     """Lets the stream that trains wait for a batch, and keeps its memory until that stream is done with it."""
     stream = torch.cuda.current_stream()
     stream.wait_event(done)
-    for tensor in (batch.inputs, batch.targets):
+    for tensor in (batch.inputs, batch.targets, *(batch.strong or ())):
         if tensor is not None:
             tensor.record_stream(stream)
     return batch
