@@ -86,6 +86,7 @@ def train_once(
     """One training; returns what came of it on val and, where asked to `answer`, the logits of test."""
     from fieldmark.training.loop import train
     from fieldmark.training.networks import make_network, normalization
+    from fieldmark.training.objectives import SingleLabel
     from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform
 
     how = _how(recipe, settings, seed)
@@ -106,7 +107,7 @@ def train_once(
             source("val"),
             transform,
             how,
-            classes=len(listed["classes"]),
+            objective=SingleLabel(len(listed["classes"])),
             scratch=Path(scratch),
         )
     network.load_state_dict(trained.weights)

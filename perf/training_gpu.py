@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from fieldmark.training.draws import Draws
 from fieldmark.training.loop import make_fabric, train
 from fieldmark.training.networks import make_network
+from fieldmark.training.objectives import SingleLabel
 from fieldmark.training.packing import Format, open_pack
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform, pack_side
 from fieldmark.training.recipe import Training
@@ -44,6 +45,9 @@ class Nothing:
 
     def read(self, rows: NDArray[np.int64], draws: Draws | None) -> tuple[NDArray[Any], ...]:
         return (rows,)
+
+    def read_targets(self, rows: NDArray[np.int64], draws: Draws | None) -> NDArray[np.int32]:
+        return self.labels[rows]
 
 
 @dataclass
@@ -86,9 +90,8 @@ def engine(network: Any, source: Any, transform: Any, how: Training) -> float:
     """Photos per second of the engine: the best of the epochs after the first, which compiles."""
     val = replace(source, labels=source.labels[:64], **({"rows": source.rows[:64]} if hasattr(source, "rows") else {}))
     with tempfile.TemporaryDirectory() as folder:
-        trained = train(
-            network, source, val, transform, how, classes=CLASSES, scratch=Path(folder), fabric=make_fabric(how)
-        )
+        objective, fabric = SingleLabel(CLASSES), make_fabric(how)
+        trained = train(network, source, val, transform, how, objective=objective, scratch=Path(folder), fabric=fabric)
     return max(float(line["examples_per_s"]) for line in trained.epochs[1:])
 
 
@@ -98,6 +101,7 @@ def loader(source: Any, batch: int) -> float:
         source,
         lambda epoch: np.arange(len(source)),
         range(2),
+        objective=SingleLabel(CLASSES),
         seed=0,
         batch=batch,
         accumulate=1,

@@ -10,7 +10,7 @@ import torch
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.training.checkpoints import _changes
 from fieldmark.training.logs import Log
-from tests.training.examples import HOW, plain, train_stripes
+from tests.training.examples import EXAMPLES, HOW, plain, train_stripes
 
 
 def assert_same(first, second, **tolerance):
@@ -19,23 +19,26 @@ def assert_same(first, second, **tolerance):
         np.testing.assert_allclose(tensor.numpy(), second[name].numpy(), err_msg=name, **tolerance)
 
 
-def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
-    whole = train_stripes(tmp_path / "whole")
-    command = [sys.executable, "-m", "tests.training.examples", str(tmp_path / "killed"), "--die-at", "14"]
-    killed = subprocess.run(command, capture_output=True, check=False)
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_a_killed_training_goes_on_to_the_same_weights(example, tmp_path):
+    train = EXAMPLES[example]
+    whole = train(tmp_path / "whole")
+    command = [sys.executable, "-m", "tests.training.examples", str(tmp_path / "killed"), "--example", example]
+    killed = subprocess.run([*command, "--die-at", "14"], capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert torch.load(tmp_path / "killed" / "last.pt", weights_only=True)["step_in_epoch"] > 0  # not between epochs
-    resumed = train_stripes(tmp_path / "killed")
+    resumed = train(tmp_path / "killed")
     assert_same(whole.weights, resumed.weights, rtol=0, atol=0)
     for one, two in zip(whole.epochs, resumed.epochs, strict=True):
         assert (one["val"], one["train_loss"]) == (two["val"], two["train_loss"])
 
 
-def test_two_processes_learn_as_one_does(tmp_path):
-    alone = train_stripes(tmp_path / "one", dropout=0.0)
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_two_processes_learn_as_one_does(example, tmp_path):
+    alone = EXAMPLES[example](tmp_path / "one", dropout=0.0)
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", "--no-python"]
-    script = [sys.executable, "-m", "tests.training.examples", str(tmp_path / "two"), "--dropout", "0"]
-    done = subprocess.run([*command, *script], capture_output=True, text=True, check=False)
+    script = [sys.executable, "-m", "tests.training.examples", str(tmp_path / "two"), "--example", example]
+    done = subprocess.run([*command, *script, "--dropout", "0"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     together = [line for line in Log(tmp_path / "two", HOW).read() if "val" in line]
     assert len(together) == 5
@@ -51,9 +54,10 @@ def test_it_learns_and_keeps_the_best_epoch(tmp_path):
     assert trained.best_epoch == values.index(max(values)) + 1
 
 
-def test_accumulated_parts_make_the_step_of_the_whole_batch(tmp_path):
-    whole = train_stripes(tmp_path / "whole", dropout=0.0)
-    parts = train_stripes(tmp_path / "parts", replace(HOW, accumulate=4), dropout=0.0)
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_accumulated_parts_make_the_step_of_the_whole_batch(example, tmp_path):
+    whole = EXAMPLES[example](tmp_path / "whole", dropout=0.0)
+    parts = EXAMPLES[example](tmp_path / "parts", replace(HOW, accumulate=4), dropout=0.0)
     assert_same(whole.weights, parts.weights, rtol=1e-3, atol=1e-5)
 
 
@@ -119,13 +123,15 @@ def test_what_cannot_be_trained_is_refused_in_a_sentence(tmp_path, change, sente
 @pytest.mark.parametrize("mixup", [0.0, 0.4])
 def test_labels_may_be_several_at_once(tmp_path, mixup):
     from fieldmark.training.loop import train
+    from fieldmark.training.objectives import SeveralLabels
     from tests.training.examples import CLASSES, Stripes, network
 
     source, val = Stripes(64), Stripes(16)
     for part in (source, val):
         object.__setattr__(part, "labels", np.eye(CLASSES, dtype=np.float32)[part.labels])
     how = replace(HOW, loss="binary", best_by="top_1", mixup=mixup, epochs=2)
-    assert train(network(0.0), source, val, plain, how, classes=CLASSES, scratch=tmp_path).best_epoch
+    objective = SeveralLabels(CLASSES)
+    assert train(network(0.0), source, val, plain, how, objective=objective, scratch=tmp_path).best_epoch
 
 
 def test_trackers_are_told_what_the_log_is_told(tmp_path, monkeypatch):

@@ -25,6 +25,7 @@ from fieldmark.runs.label_scores import Scale
 from fieldmark.training.embedders import TrainedEmbedder
 from fieldmark.training.loop import make_fabric, train
 from fieldmark.training.networks import load_trained, make_network
+from fieldmark.training.objectives import Objective, SeveralLabels, SingleLabel
 from fieldmark.training.packing import default_packs
 from fieldmark.training.recipe import Training
 from fieldmark.training.sounds import SoundSource, SoundTransform, Windowed, choirs, open_sound_pack
@@ -115,7 +116,7 @@ class SpectrogramNetwork(Training, Method):
                 val,
                 SoundTransform(self.settings, str(fabric.device)),
                 self,
-                classes=len(view.labels),
+                objective=self._objective(len(view.labels)),
                 scratch=view.scratch or Path(temporary),
                 fabric=fabric,
             )
@@ -185,6 +186,9 @@ class SpectrogramNetwork(Training, Method):
         some = "; ".join(f"{medium} ({problem})" for medium, problem in list(pack.problems.items())[:3])
         left_out = f"{len(pack.problems)} recordings cannot be read and were left out: {some}."
         return SoundSource(pack, heard, targets, partners), [left_out] if pack.problems else []
+
+    def _objective(self, classes: int) -> Objective:
+        return SeveralLabels(classes) if self.loss == "binary" else SingleLabel(classes)
 
     def _network(self, classes: int, weights: str) -> Any:
         # Packaged weights fit networks of three channels, whose first layer is then made one of one channel.

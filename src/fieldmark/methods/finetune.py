@@ -22,6 +22,7 @@ from fieldmark.runs.label_scores import LabelScores, Scale
 from fieldmark.training.backbones import TrainedBackbone
 from fieldmark.training.loop import make_fabric, train
 from fieldmark.training.networks import change_size, load_trained, make_network, normalization
+from fieldmark.training.objectives import SingleLabel
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform
 from fieldmark.training.recipe import Recipe, read_recipe
 from fieldmark.views import Part, View
@@ -95,7 +96,7 @@ class Finetune(Recipe, Method):
                 sources.get("val"),
                 self.transform(network),
                 self,
-                classes=len(view.labels),
+                objective=SingleLabel(len(view.labels)),
                 scratch=view.scratch or Path(temporary),
                 per_group=self.photos_per_observation,
                 fabric=fabric,

@@ -81,7 +81,7 @@ class PhotoReading:
             )
             for batch in prepared(batches, transform, device):
                 logits.append(network(batch.inputs).float().cpu().numpy())
-                tick(len(batch.labels))
+                tick(len(batch.inputs))
         each = part.items["media_ids"].list.len().to_numpy().astype(np.int64)
         sums = np.add.reduceat(np.concatenate(logits), np.cumsum(each) - each, axis=0)
         return np.asarray(sums / each[:, None], dtype=np.float32)

@@ -1,6 +1,6 @@
 """The fine-tuning engine: one loop for photos, spectrograms and patches.
 
-`loop.train` takes a network, a loss, two sources of examples and a transform, and knows nothing of what the examples
+`loop.train` takes a network, an objective, two sources of examples and a transform, and knows nothing of what they
 show. Nothing here knows tables or benchmarks: sources hold arrays and functions that return bytes, so that the engine
 runs on a bare GPU machine.
 

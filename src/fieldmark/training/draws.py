@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 Seeds = NDArray[np.uint64]
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
+_SECOND_VIEW = np.uint64(0xD1B54A32D192ED03)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
@@ -38,15 +39,24 @@ def example_seeds(seed: int, epoch: int, positions: NDArray[np.int64]) -> Seeds:
 class Draws:
     """Draws for the examples of a batch, one number each.
 
+    Args:
+        seeds: The seed of each example.
+        strong: Whether they are for a second view of the examples that is to be changed strongly.
+
     >>> draws = Draws(example_seeds(0, 0, np.arange(4)))
     >>> bool((draws.uniform("left") == draws.uniform("left")).all()), bool((draws.uniform("top") < 1).all())
     (True, True)
     """
 
     seeds: Seeds
+    strong: bool = False
 
     def __len__(self) -> int:
         return len(self.seeds)
+
+    def of_strong_view(self, places: NDArray[np.int64]) -> Draws:
+        """Draws for a second view of some of the examples; they have nothing in common with those for the first."""
+        return Draws(mix(self.seeds[places] ^ _SECOND_VIEW), strong=True)
 
     def uniform(self, what: str, low: float = 0.0, high: float = 1.0) -> NDArray[np.float64]:
         """Numbers between `low` and `high`, another set for every `what`."""

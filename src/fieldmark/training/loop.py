@@ -11,7 +11,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import torch
@@ -21,23 +20,13 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.progress import Tick, progress, say
 from fieldmark.training.checkpoints import load_best, load_last, save_best, save_last
-from fieldmark.training.devices import to_device
 from fieldmark.training.draws import example_seeds
 from fieldmark.training.logs import Log
-from fieldmark.training.losses import Loss, make_loss
+from fieldmark.training.objectives import Objective, Prepared
 from fieldmark.training.optimizing import AveragedWeights, Schedule, make_optimizer
 from fieldmark.training.recipe import Training
-from fieldmark.training.sampling import epoch_order
-from fieldmark.training.sources import (
-    Prepared,
-    Share,
-    Source,
-    Transform,
-    evaluation_batches,
-    prepared,
-    training_batches,
-)
-from fieldmark.training.validation import Outcomes, better, metrics_of, outcomes
+from fieldmark.training.sources import Share, Source, Transform, evaluation_batches, prepared, training_batches
+from fieldmark.training.validation import better
 
 Tensor = Any
 
@@ -71,7 +60,7 @@ def train(
     transform: Transform,
     how: Training,
     *,
-    classes: int,
+    objective: Objective,
     scratch: Path,
     per_group: int = 0,
     fabric: Any = None,
@@ -84,18 +73,18 @@ def train(
         val: Those to choose the best epoch by; None where nothing is to be chosen.
         transform: Turns raw batches into inputs on the device.
         how: The recipe.
-        classes: How many classes there are.
+        objective: What is to be learned, and what is measured on val.
         scratch: The folder for checkpoints and the log. The same call with the same folder goes on.
         per_group: How many examples of each group are shown in an epoch, 0 for all.
         fabric: Where to train, if the caller has set that up.
 
     Raises:
-        MisuseError: When a batch cannot be shared out evenly, the folder holds another training, or the recipe wants
-            to choose something by a val that is not there.
+        MisuseError: When a batch cannot be shared out evenly, the folder holds another training, the recipe does not go
+            with the objective, or it wants to choose something by a val that is not there.
     """
     scratch.mkdir(parents=True, exist_ok=True)
     fabric = fabric or make_fabric(how)
-    trainer = _Trainer(fabric, network, train, val, transform, how, classes, scratch, per_group)
+    trainer = _Trainer(fabric, network, train, val, transform, how, objective, scratch, per_group)
     trainer.run()
     trainer.log.close()
     fabric.barrier()
@@ -130,22 +119,20 @@ class _Trainer:
         val: Source | None,
         transform: Transform,
         how: Training,
-        classes: int,
+        objective: Objective,
         scratch: Path,
         per_group: int,
     ) -> None:
         self.fabric, self.network, self.how, self.scratch = fabric, network, how, scratch
-        self.train, self.val, self.transform, self.classes, self.per_group = train, val, transform, classes, per_group
+        self.train, self.val, self.transform, self.per_group = train, val, transform, per_group
+        self.objective = objective
         self.share = Share(fabric.global_rank, fabric.world_size)
         self.on_gpu = fabric.device.type == "cuda"
         network.to(memory_format=torch.channels_last)
         optimizer = make_optimizer(network, how)
         compiled = torch.compile(network) if how.compile else network
         self.model, self.optimizer = fabric.setup(compiled, optimizer)
-        counts = np.bincount(train.labels, minlength=classes) if train.labels.ndim == 1 else train.labels.sum(axis=0)
-        self.loss: Loss = make_loss(
-            how.loss, counts, fabric.device, smoothing=how.label_smoothing, strength=how.loss_strength
-        )
+        self.loss = objective.make_loss(train.labels, how, fabric.device)
         self.average = AveragedWeights(network, how.ema) if how.ema else None
         self.steps_per_epoch = len(self._order(0)) // how.batch
         self.schedule = Schedule(how, self.steps_per_epoch)
@@ -183,6 +170,7 @@ class _Trainer:
             self.train,
             self._order,
             range(self.epoch, self.how.epochs),
+            objective=self.objective,
             seed=self.how.seed,
             batch=self.how.batch,
             accumulate=self.how.accumulate,
@@ -221,7 +209,7 @@ class _Trainer:
             batch = next(batches)
             last = part == self.how.accumulate - 1
             with self.fabric.no_backward_sync(self.model, enabled=not last):
-                loss = self._loss(batch) / self.how.accumulate
+                loss = self.objective.batch_loss(self.model, batch, self.loss, self.how) / self.how.accumulate
                 self.fabric.backward(loss)
             total += loss.detach()
         if self.how.clip_norm:
@@ -231,16 +219,6 @@ class _Trainer:
         if self.average is not None:
             self.average.update()
         return total
-
-    def _loss(self, batch: Prepared) -> Tensor:
-        inputs, labels = batch.inputs, batch.labels
-        if not self.how.mixup or batch.draws is None:
-            return self.loss(self.model(inputs), labels).mean()
-        # Every example is mixed with its neighbor in the batch, and so is its loss.
-        share = to_device(batch.draws.beta("mixup", self.how.mixup).astype(np.float32), inputs.device)
-        weight = share.view(-1, *[1] * (inputs.ndim - 1))
-        logits = self.model(inputs * weight + inputs.roll(1, 0) * (1 - weight))
-        return (share * self.loss(logits, labels) + (1 - share) * self.loss(logits, labels.roll(1, 0))).mean()
 
     def _end_epoch(self, loss: float, rate: float) -> None:
         with self._evaluated_weights():
@@ -258,7 +236,7 @@ class _Trainer:
         self.loss_so_far = torch.zeros_like(self.loss_so_far)
         self.log.write(self.step, epoch=self.epoch, train_loss=loss, val=values, examples_per_s=round(rate, 1))
         if self.fabric.global_rank == 0:
-            names = dict.fromkeys(("loss", "top_1", self.how.best_by))
+            names = dict.fromkeys(("loss", self.objective.headline, self.how.best_by))
             shown = "; val " + ", ".join(f"{name} {values[name]:.3f}" for name in names if name in values)
             best = " (best)" if improved else ""
             say(f"epoch {self.epoch}/{self.how.epochs}: loss {loss:.3f}{shown + best if values else ''}")
@@ -270,24 +248,25 @@ class _Trainer:
         found = self._outcomes(val, rows)
         if self.share.processes > 1:
             most = -(-len(val) // self.share.processes)
-            padded = torch.zeros((most, 3), device=self.fabric.device)
+            padded = torch.zeros((most, self.objective.columns), device=self.fabric.device)
             padded[: len(found)] = found
-            gathered = self.fabric.all_gather(padded)  # processes x rows x 3
-            found = gathered.transpose(0, 1).reshape(-1, 3)[: len(val)]
-        columns = found.cpu().numpy()
-        measured = Outcomes(columns[:, 0], columns[:, 1].astype(np.int32), columns[:, 2].astype(np.int32))
-        return metrics_of(measured, val.labels, self.classes)
+            gathered = self.fabric.all_gather(padded)  # processes x rows x columns
+            found = gathered.transpose(0, 1).flatten(0, 1)[: len(val)]
+        return self.objective.metrics(found.cpu().numpy(), val.labels)
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def _outcomes(self, val: Source, rows: NDArray[np.int64]) -> Tensor:
         self.network.eval()
-        batches = evaluation_batches(val, rows, batch=self.how.batch, workers=self.how.workers, pin=self.on_gpu)
+        how = self.how
+        batches = evaluation_batches(
+            val, rows, batch=how.batch, workers=how.workers, pin=self.on_gpu, objective=self.objective
+        )
         found = []
         for batch in prepared(batches, self.transform, self.fabric.device):
             with self.fabric.autocast():  # the network itself: compiling it a second time for val would not pay
                 logits = self.network(batch.inputs)
-            found.append(outcomes(logits, batch.labels, self.loss))
-        return torch.cat(found) if found else torch.zeros((0, 3), device=self.fabric.device)
+            found.append(self.objective.outcomes(logits, batch.targets, self.loss))
+        return torch.cat(found) if found else torch.zeros((0, self.objective.columns), device=self.fabric.device)
 
     @contextmanager
     def _evaluated_weights(self) -> Iterator[None]:
@@ -326,15 +305,7 @@ class _Trainer:
                 torch.distributed.broadcast(buffer, 0)
 
     def _order(self, epoch: int) -> NDArray[np.int64]:
-        labels = self.train.labels if self.train.labels.ndim == 1 else self.train.labels.argmax(axis=1)
-        return epoch_order(
-            labels,
-            self.train.groups,
-            sampler=self.how.sampler,
-            per_group=self.per_group,
-            seed=self.how.seed,
-            epoch=epoch,
-        )
+        return self.objective.order(self.train.labels, self.train.groups, self.how, self.per_group, epoch)
 
     def _mean_over_processes(self, value: Tensor) -> float:
         return float(self.fabric.all_reduce(value.clone(), reduce_op="mean"))
@@ -347,13 +318,13 @@ class _Trainer:
             raise MisuseError(f"batch={self.how.batch} is more than an epoch has examples ({len(self._order(0))}).")
         if self.val is None and (self.how.best_by != "last" or self.how.schedule == "plateau"):
             raise MisuseError("Training without val needs best_by=last and a schedule other than plateau.")
+        self.objective.check(self.how, self.how.batch // parts)
 
     def _fingerprint(self) -> dict[str, Any]:
         """What a training that goes on must have in common with the one that was interrupted."""
         settings = {name: value for name, value in asdict(self.how).items() if name not in FREE_SETTINGS}
-        parts = {"train": self.train, "val": self.val}
-        examples = {f"{name} labels": crc32(part.labels.tobytes()) for name, part in parts.items() if part is not None}
-        return settings | examples | {"number of classes": self.classes}
+        parts = {"train": self.train} | ({} if self.val is None else {"val": self.val})
+        return settings | self.objective.fingerprint({name: part.labels for name, part in parts.items()})
 
     def _save(self) -> None:
         if self.fabric.global_rank == 0:

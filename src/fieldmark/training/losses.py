@@ -19,6 +19,10 @@ from torch.nn import functional
 from fieldmark.errors import MisuseError, did_you_mean
 
 Tensor = Any
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+# The value of pixels of a mask that count neither as right nor as wrong.
+UNKNOWN_PIXEL = 255
 
 
 def cross_entropy(logits: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
@@ -87,6 +91,43 @@ class SeeSaw:
         return functional.cross_entropy(logits + factor.to(logits.dtype), labels, reduction="none")
 
 
+@dataclass(frozen=True)
+class MaskLoss:
+    """A loss of pixels plus Dice: logits of batch x classes x height x width, masks of batch x height x width.
+
+        L = mean over pixels of the loss of a pixel
+            + dice x (1 - mean over the classes c of the mask of 2 sum p_c t_c / (sum p_c + sum t_c))
+
+    with p the softmax and t 1 where the mask has class c. In Dice every class of a mask has the same weight, however
+    few pixels it has (Milletari et al., "V-Net", 2016, for several classes). Sums run over the known pixels of one
+    example, so that a batch in parts has the loss of the whole.
+
+    Args:
+        of_pixels: The loss of single pixels.
+        dice: The weight of Dice.
+    """
+
+    of_pixels: Loss
+    dice: float = 1.0
+
+    def __call__(self, logits: Tensor, masks: Tensor) -> Tensor:
+        logits, known = logits.float(), masks != UNKNOWN_PIXEL
+        masks = torch.where(known, masks, 0)
+        losses = self.of_pixels(logits.movedim(1, -1).flatten(0, 2), masks.flatten()).view_as(masks)
+        mean = (losses * known).sum(dim=(1, 2)) / known.sum(dim=(1, 2)).clamp(min=1)
+        return mean + self.dice * dice_loss(logits, masks, known)
+
+
+def dice_loss(logits: Tensor, masks: Tensor, known: Tensor) -> Tensor:
+    """1 - Dice of each example, averaged over the classes of its mask; 0 where no pixel is known."""
+    answered = logits.softmax(dim=1) * known[:, None]
+    true = functional.one_hot(masks, logits.shape[1]).movedim(-1, 1) * known[:, None]
+    both, size = (answered * true).sum(dim=(2, 3)), true.sum(dim=(2, 3))
+    present = size > 0
+    missed = torch.where(present, 1 - 2 * both / (answered.sum(dim=(2, 3)) + size).clamp(min=1), 0)
+    return missed.sum(dim=1) / present.sum(dim=1).clamp(min=1)
+
+
 LOSSES = {
     "cross-entropy": "plain cross-entropy (label_smoothing spreads a share of the target)",
     "seesaw": "SeeSaw with mitigation and compensation, as in its paper",
@@ -96,8 +137,6 @@ LOSSES = {
     "focal": "what is easy counts less (loss_strength is gamma)",
     "binary": "binary cross-entropy; several classes may be true at once",
 }
-
-Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def make_loss(name: str, counts: NDArray[np.int64], device: Any, *, smoothing: float, strength: float) -> Loss:

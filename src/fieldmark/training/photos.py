@@ -84,6 +84,9 @@ class PhotoSource:
         squares, aspects = self.photos.squares(self.rows[rows])
         return squares, self.crops.boxes(aspects, draws)
 
+    def read_targets(self, rows: NDArray[np.int64], draws: Draws | None) -> NDArray[np.int32]:
+        return self.labels[rows]
+
 
 @dataclass(frozen=True)
 class PhotoTransform:

@@ -13,6 +13,10 @@ from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.features.settings import SMALLEST_PX
 from fieldmark.training.sampling import Sampler
 
+BestBy = Literal[
+    "loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "miou", "pixel_accuracy", "last"
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
@@ -32,8 +36,8 @@ class Training:
         clip_norm: Gradients are cut to this length, 0 for never.
         mixup: The alpha of mixup, 0 for none.
         ema: The decay of the averaged weights that are evaluated and kept, 0 for none.
-        best_by: The metric on val that decides which epoch is kept: loss, top_1, top_3, top_5, macro_f1_all,
-            macro_f1_present, or last for the last epoch.
+        best_by: The metric on val that decides which epoch is kept: loss, top_1, top_3, top_5, macro_f1_all or
+            macro_f1_present; for masks loss, miou or pixel_accuracy; or last for the last epoch.
         precision: "auto" is bf16 on a GPU that has it and single precision elsewhere.
         compile: Whether torch.compile is used.
         devices: How many devices of this host; under torchrun, its processes.
@@ -62,7 +66,7 @@ class Training:
     clip_norm: float = 0.0
     mixup: float = 0.0
     ema: float = 0.0
-    best_by: Literal["loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "last"] = "macro_f1_all"
+    best_by: BestBy = "macro_f1_all"
     precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed"] = "auto"
     compile: bool = False
     devices: int = 1

@@ -7,7 +7,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.errors import MisuseError
+
 Sampler = Literal["natural", "square-root", "class-balanced"]
+
+# The label of examples that have none.
+UNLABELED = -1
 
 # By which power of its class's count the chance of an example falls.
 _POWER: dict[str, float] = {"natural": 0.0, "square-root": 0.5, "class-balanced": 1.0}
@@ -47,6 +52,54 @@ def epoch_order(
         weights = counts[classes].astype(np.float64) ** -power
         return rng.choice(shown, size=len(shown), p=weights / weights.sum())
     return rng.permutation(shown)
+
+
+def followed_order(
+    labels: NDArray[np.int32],
+    groups: NDArray[np.int64] | None,
+    *,
+    followers: int,
+    sampler: Sampler,
+    per_group: int,
+    seed: int,
+    epoch: int,
+) -> NDArray[np.int64]:
+    """The examples of one epoch where some have no label: each labeled one is followed by a few unlabeled ones.
+
+    An epoch shows all of them. The kind of which there are too few comes round again, in another order, until the
+    other kind is through.
+
+    Args:
+        labels: The class of each example, -1 for those without a label.
+        groups: See `epoch_order`, as for all that is not named here.
+        followers: How many unlabeled examples follow each labeled one.
+        sampler: How classes share the labeled examples; unlabeled ones are drawn naturally.
+        per_group: How many labeled and how many unlabeled examples each group gives.
+        seed: The seed of the training.
+        epoch: Which epoch, counted from 0.
+
+    Raises:
+        MisuseError: When there are none of one kind.
+    """
+    kinds = [
+        (np.flatnonzero(labels != UNLABELED), sampler, 1),
+        (np.flatnonzero(labels == UNLABELED), "natural", followers),
+    ]
+    if not all(len(rows) for rows, _, _ in kinds):
+        raise MisuseError("Consistency needs examples with a label and examples without one.")
+
+    def shown(rows: NDArray[np.int64], sampler: Sampler, turn: int) -> NDArray[np.int64]:
+        own = None if groups is None else groups[rows]
+        return rows[epoch_order(labels[rows], own, sampler=sampler, per_group=per_group, seed=seed, epoch=turn)]
+
+    sizes = [len(shown(rows, sampler, 0)) for rows, sampler, _ in kinds]
+    blocks = max(-(-size // number) for size, (_, _, number) in zip(sizes, kinds, strict=True))
+    columns = []
+    for (rows, sampler, number), size in zip(kinds, sizes, strict=True):
+        turns = -(-blocks * number // size)
+        order = np.concatenate([shown(rows, sampler, epoch * turns + turn) for turn in range(turns)])
+        columns.append(order[: blocks * number].reshape(blocks, number))
+    return np.concatenate(columns, axis=1).ravel()
 
 
 def _rotating(groups: NDArray[np.int64], per_group: int, seed: int, epoch: int) -> NDArray[np.int64]:

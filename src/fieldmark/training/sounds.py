@@ -223,6 +223,9 @@ class SoundSource:
             backgrounds = np.asarray(self.pack.windows[known[draws.integers("background", len(known))]])
         return sounds, seconds, backgrounds
 
+    def read_targets(self, rows: NDArray[np.int64], draws: Draws | None) -> NDArray[Any]:
+        return np.asarray(self.labels[rows])
+
     def _windows(self, places: NDArray[np.int64], draws: Draws | None, what: str) -> NDArray[np.int16]:
         first, number = (values[self.clips[places]] for values in self.pack.first_and_number)
         step = np.zeros_like(first) if draws is None else np.floor(draws.uniform(what) * number).astype(np.int64)

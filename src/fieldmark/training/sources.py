@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.training.draws import Draws, Seeds, example_seeds
+from fieldmark.training.objectives import Objective, Prepared, StrongView
 from fieldmark.work import LocalExecutor, all_cores, map_blocks
 
 Tensor = Any
@@ -27,7 +29,11 @@ class Source(Protocol):
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The class of each example (int32), or one row of 0/1 over the classes."""
+        """What each example is counted and sampled by, held in memory for all of them.
+
+        The class of each (int32, -1 for an unlabeled one), one row of 0/1 over the classes, or for masks the pixels of
+        each class (see `objectives.pixels_of_classes`).
+        """
         ...
 
     @property
@@ -41,6 +47,14 @@ class Source(Protocol):
         """The raw arrays of some examples, stacked; with draws for training, None for evaluation."""
         ...
 
+    def read_targets(self, rows: NDArray[np.int64], draws: Draws | None) -> NDArray[Any]:
+        """What is to be answered for some examples: their labels, or an array for each.
+
+        An array that belongs to a picture (a mask) is cropped and mirrored here as the same draws crop and mirror the
+        picture.
+        """
+        ...
+
 
 class Transform(Protocol):
     """Turns the raw arrays of a batch into what the network takes, on the device."""
@@ -48,29 +62,70 @@ class Transform(Protocol):
     def __call__(self, raw: Sequence[Tensor], draws: Draws | None) -> Tensor: ...
 
 
-class Prepared(NamedTuple):
-    """A batch as the network takes it."""
+@dataclass(frozen=True)
+class WeakAndStrong:
+    """A transform for two views: `strong` for the second view of an example, `weak` for all else."""
 
-    inputs: Tensor
-    labels: Tensor
-    draws: Draws | None
+    weak: Transform
+    strong: Transform
+
+    def __call__(self, raw: Sequence[Tensor], draws: Draws | None) -> Tensor:
+        transform = self.strong if draws is not None and draws.strong else self.weak
+        return transform(raw, draws)
 
 
 class Batch:
-    """A batch as the reading threads hand it over."""
+    """A batch as the reading threads hand it over.
 
-    def __init__(self, source: Source, rows: NDArray[np.int64], seeds: Seeds | None, *, pin: bool) -> None:
-        self.rows = rows
+    Args:
+        source: The examples.
+        rows: Which of them.
+        seeds: Their seeds in training, None for evaluation.
+        objective: What is to be learned or measured; without one, no targets are read.
+        pin: Whether tensors are put where a GPU can fetch them.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        rows: NDArray[np.int64],
+        seeds: Seeds | None,
+        objective: Objective | None,
+        *,
+        pin: bool,
+    ) -> None:
+        self.rows, self.objective = rows, objective
         self.draws = None if seeds is None else Draws(seeds)
-        arrays = (*source.read(rows, self.draws), source.labels[rows])
-        tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
-        *self.raw, labels = [tensor.pin_memory() for tensor in tensors] if pin else tensors
-        self.labels = labels.long() if labels.ndim == 1 else labels.float()
+        self.raw = [_tensor(array, pin) for array in source.read(rows, self.draws)]
+        self.targets: Tensor = None
+        self.strong: tuple[list[Tensor], Draws, Tensor] | None = None
+        if objective is None:
+            return
+        targets = source.read_targets(rows, self.draws)
+        self.targets = _tensor(targets, pin)
+        if self.draws is not None and len(again := objective.shown_again(targets)):
+            draws = self.draws.of_strong_view(again)
+            raw = [_tensor(array, pin) for array in source.read(rows[again], draws)]
+            self.strong = raw, draws, _tensor(again, pin)
 
     def prepare(self, transform: Transform, device: Any) -> Prepared:
         """The batch on a device, transformed."""
-        raw = [tensor.to(device, non_blocking=True) for tensor in self.raw]
-        return Prepared(transform(raw, self.draws), self.labels.to(device, non_blocking=True), self.draws)
+        inputs = transform(_moved(self.raw, device), self.draws)
+        targets = None if self.objective is None else self.objective.targets(*_moved([self.targets], device))
+        if self.strong is None:
+            return Prepared(inputs, targets, self.draws)
+        raw, draws, places = self.strong
+        strong = StrongView(transform(_moved(raw, device), draws), *_moved([places], device))
+        return Prepared(inputs, targets, self.draws, strong)
+
+
+def _tensor(array: NDArray[Any], pin: bool) -> Tensor:
+    tensor = torch.from_numpy(np.ascontiguousarray(array))
+    return tensor.pin_memory() if pin else tensor
+
+
+def _moved(tensors: Sequence[Tensor], device: Any) -> list[Tensor]:
+    return [tensor.to(device, non_blocking=True) for tensor in tensors]
 
 
 def training_batches(
@@ -78,6 +133,7 @@ def training_batches(
     order_of: Callable[[int], NDArray[np.int64]],
     epochs: range,
     *,
+    objective: Objective,
     seed: int,
     batch: int,
     accumulate: int,
@@ -95,6 +151,7 @@ def training_batches(
         source: The examples.
         order_of: The examples of an epoch, in order.
         epochs: Which epochs, counted from 0.
+        objective: What is to be learned.
         seed: The seed of the training; draws are a function of it, of the epoch and of the place in the order.
         batch: Examples per step, over all processes.
         accumulate: How many batches this process makes of its share of a step.
@@ -113,7 +170,7 @@ def training_batches(
                 for part in np.split(step * batch + share.rank * own + np.arange(own), accumulate):
                     yield order[part], seeds[part]
 
-    return map_blocks(lambda block: Batch(source, *block, pin=pin), blocks(), _threads(workers))
+    return map_blocks(lambda block: Batch(source, *block, objective, pin=pin), blocks(), _threads(workers))
 
 
 def prepared(batches: Iterable[Batch], transform: Transform, device: Any) -> Iterator[Prepared]:
@@ -136,17 +193,24 @@ def _handed_over(batch: Prepared, done: Any) -> Prepared:
     """Lets the stream that trains wait for a batch, and keeps its memory until that stream is done with it."""
     stream = torch.cuda.current_stream()
     stream.wait_event(done)
-    batch.inputs.record_stream(stream)
-    batch.labels.record_stream(stream)
+    for tensor in (batch.inputs, batch.targets, *(batch.strong or ())):
+        if tensor is not None:
+            tensor.record_stream(stream)
     return batch
 
 
 def evaluation_batches(
-    source: Source, rows: NDArray[np.int64], *, batch: int, workers: int, pin: bool
+    source: Source,
+    rows: NDArray[np.int64],
+    *,
+    batch: int,
+    workers: int,
+    pin: bool,
+    objective: Objective | None = None,
 ) -> Iterator[Batch]:
-    """Examples in the given order, without draws."""
+    """Examples in the given order, without draws; with targets where an objective is to measure something."""
     blocks = (rows[start : start + batch] for start in range(0, len(rows), batch))
-    return map_blocks(lambda block: Batch(source, block, None, pin=pin), blocks, _threads(workers))
+    return map_blocks(lambda block: Batch(source, block, None, objective, pin=pin), blocks, _threads(workers))
 
 
 def _threads(workers: int) -> LocalExecutor:

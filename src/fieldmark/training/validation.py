@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.metrics.classification import Over, macro_f1
-from fieldmark.training.losses import Loss
+from fieldmark.metrics.segmentation import pooled_miou
 
 Tensor = Any
 
@@ -21,30 +21,63 @@ class Outcomes(NamedTuple):
     answers: NDArray[np.int32]
     places: NDArray[np.int32]
 
+    @classmethod
+    def of(cls, columns: NDArray[np.float32]) -> Outcomes:
+        """The outcomes in the columns of `label_outcomes`."""
+        return cls(columns[:, 0], columns[:, 1].astype(np.int32), columns[:, 2].astype(np.int32))
 
-def outcomes(logits: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+
+def label_outcomes(losses: Tensor, logits: Tensor, true: Tensor) -> Tensor:
     """Loss, answer and place of the true class of each example, as columns.
 
-    Among equal logits the lower class comes first. Where several classes may be true, the place is that of the best
-    one of them.
+    Among equal logits the lower class comes first.
     """
-    logits = logits.float()
-    best_true = torch.where(labels > 0, logits, -torch.inf).argmax(dim=1) if labels.ndim == 2 else labels
-    own = logits.gather(1, best_true[:, None])
-    earlier = torch.arange(logits.shape[1], device=logits.device)[None, :] < best_true[:, None]
+    own = logits.gather(1, true[:, None])
+    earlier = torch.arange(logits.shape[1], device=logits.device)[None, :] < true[:, None]
     places = ((logits > own) | ((logits == own) & earlier)).sum(dim=1)
-    return torch.stack([loss(logits, labels), logits.argmax(dim=1).float(), places.float()], dim=1)
+    return torch.stack([losses, logits.argmax(dim=1).float(), places.float()], dim=1)
 
 
-def metrics_of(found: Outcomes, labels: NDArray[Any], classes: int) -> dict[str, float]:
-    """The metrics a recipe may choose the best epoch by."""
+def place_metrics(found: Outcomes) -> dict[str, float]:
+    """The mean loss, and how often the true class is among the first 1, 3 and 5."""
     values = {"loss": float(found.losses.mean(dtype=np.float64))}
-    values |= {f"top_{k}": float((found.places < k).mean()) for k in (1, 3, 5)}
-    if labels.ndim == 1:
-        overs: tuple[Over, ...] = ("all", "present")
-        for over in overs:
-            values[f"macro_f1_{over}"] = float(macro_f1(labels, found.answers, n_classes=classes, over=over))
-    return values
+    return values | {f"top_{k}": float((found.places < k).mean()) for k in (1, 3, 5)}
+
+
+def macro_f1_metrics(found: Outcomes, labels: NDArray[np.int32], classes: int) -> dict[str, float]:
+    """Macro-F1 of the classes answered, over all classes and over those that occur."""
+    overs: tuple[Over, ...] = ("all", "present")
+    scores = {over: macro_f1(labels, found.answers, n_classes=classes, over=over) for over in overs}
+    return {f"macro_f1_{over}": float(score) for over, score in scores.items()}
+
+
+def mask_outcomes(losses: Tensor, logits: Tensor, masks: Tensor, known: Tensor) -> Tensor:
+    """Loss, then the pixels of each class in both mask and answer, then those in either, as columns.
+
+    Args:
+        losses: The loss of each example.
+        logits: Batch x classes x height x width.
+        masks: The class of each pixel.
+        known: Which pixels count.
+    """
+    classes = torch.arange(logits.shape[1], device=logits.device).view(1, -1, 1, 1)
+    true = (masks[:, None] == classes) & known[:, None]
+    answered = (logits.argmax(dim=1, keepdim=True) == classes) & known[:, None]
+    both, either = (pixels.sum(dim=(2, 3)) for pixels in (true & answered, true | answered))
+    return torch.cat([losses[:, None], both.float(), either.float()], dim=1)
+
+
+def mask_metrics(columns: NDArray[np.float32], classes: int) -> dict[str, float]:
+    """The mean loss, the pooled mean IoU over the classes that occur, and the share of pixels answered rightly."""
+    both, either = np.split(columns[:, 1:].astype(np.int64), 2, axis=1)
+    parts = [str(code) for code in range(classes)]
+    # A pixel answered wrongly is in the union of two classes, one answered rightly in that of one.
+    right, pixels = int(both.sum()), int(either.sum() + both.sum()) / 2
+    return {
+        "loss": float(columns[:, 0].mean(dtype=np.float64)),
+        "miou": pooled_miou(both, either, parts=parts, background=True),
+        "pixel_accuracy": right / max(1, pixels),
+    }
 
 
 def better(value: float | None, best: float | None, best_by: str) -> bool:
