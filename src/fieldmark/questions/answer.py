@@ -38,6 +38,10 @@ class Evaluation(ABC):
     def take(self, rows: NDArray[np.bool_]) -> Self:
         """The comparison for some of the items."""
 
+    def with_answers(self, codes: NDArray[np.int32]) -> Self:
+        """The same items with one answer each, for trying many rules on one truth."""
+        raise ValueError("there is no one answer for each item here")
+
     def confusion(self) -> dict[str, Any] | None:
         """How often items of one group of labels are answered with another; None where that cannot be said."""
         return None

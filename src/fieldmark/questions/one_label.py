@@ -131,7 +131,6 @@ class LabelEvaluation(Evaluation):
         return replace(self, truth=self.truth.take(rows))
 
     def with_answers(self, codes: NDArray[np.int32]) -> Self:
-        """The same items with one answer each, for trying many rules on one truth."""
         lists = CodeSets.single(codes)
         one_each = LabelScores.listed(self.truth.items, self.labels, lists, np.ones(len(codes)))
         other = replace(self, predictions=one_each, depth=1)

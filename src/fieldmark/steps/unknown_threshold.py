@@ -13,7 +13,6 @@ from fieldmark.benchmarks.declarations import Metric, Task
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.labels import UNKNOWN
 from fieldmark.metrics.openset import f1_of_class
-from fieldmark.questions.one_label import LabelEvaluation
 from fieldmark.questions.truth import Truth
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson, Step
@@ -62,7 +61,7 @@ class UnknownThreshold(Step):
         best, truth = best_known(val), lesson.truth
         rows = pl.DataFrame({"item_id": val.items, "label": lesson.labels.decode(truth)})
         shown = Truth(rows, val.items, val.items)
-        found = LabelEvaluation(shown, val, lesson.labels, lesson.taxa, depth=1, unknown=True)
+        found = lesson.task.answer.evaluate(val, shown, lesson.labels, lesson.taxa, 1)
 
         def value(line: float) -> float:
             answers = np.where(score > line, np.int32(UNKNOWN), best)
