@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Generic, TypeVar, cast
 
 from fieldmark.errors import MissingExtraError, MisuseError, did_you_mean
@@ -54,28 +55,42 @@ class Registry(Generic[T]):
     Args:
         kind: What the names stand for, as used in messages ("method").
         entries: `name -> ("package.module:attribute", "what it is in one line")`.
+        group: Under which group of entry points other packages may add to it; empty where they may not.
     """
 
-    def __init__(self, kind: str, entries: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(self, kind: str, entries: Mapping[str, tuple[str, str]], group: str = "") -> None:
         self.kind = kind
-        self._entries = dict(entries)
+        self._own = dict(entries)
+        self._group = group
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+        return iter({**self._own, **self._added()})
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return name in self._own or name in self._added()
 
     def about(self, name: str) -> str:
         """Returns the line that describes an entry, without importing it."""
-        self._check(name)
-        return self._entries[name][1]
+        return self._entry(str(name))[1]
 
     def __getitem__(self, name: str) -> T:
-        self._check(name)
-        module, _, attribute = self._entries[name][0].partition(":")
+        module, _, attribute = self._entry(name)[0].partition(":")
         return cast(T, getattr(require(module, f"The {self.kind} {name!r}"), attribute))
 
-    def _check(self, name: str) -> None:
-        if name not in self._entries:
-            raise MisuseError(f"There is no {self.kind} called {name!r}. {did_you_mean(name, self._entries)}")
+    def _entry(self, name: str) -> tuple[str, str]:
+        if name in self._own:
+            return self._own[name]
+        added = self._added()
+        if name not in added:
+            known = [*self._own, *added]
+            raise MisuseError(f"There is no {self.kind} called {name!r}. {did_you_mean(name, known)}")
+        return added[name]
+
+    def _added(self) -> dict[str, tuple[str, str]]:
+        """What installed packages add; looked up anew each time, since one may be installed in between."""
+        if not self._group:
+            return {}
+        return {
+            point.name: (point.value, f"from the package {point.dist.name if point.dist else point.module}")
+            for point in entry_points(group=self._group)
+        }

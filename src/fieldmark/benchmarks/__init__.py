@@ -45,6 +45,7 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         "semi-inat-2021": ("fieldmark.benchmarks.semi:SEMI_INAT_2021", "Semi-iNat 2021"),
         "semi-aves-2020": ("fieldmark.benchmarks.semi:SEMI_AVES_2020", "Semi-Aves 2020"),
     },
+    group="fieldmark.benchmarks",
 )
 
 __all__ = ["BENCHMARKS", "Benchmark"]

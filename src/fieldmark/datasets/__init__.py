@@ -17,6 +17,7 @@ DATASETS: Registry[DatasetOpener] = Registry(
         "birdclef-2020": ("fieldmark.datasets.birdclef:open_birdclef", "BirdCLEF 2020: focal recordings, soundscapes"),
         "fungitastic": ("fieldmark.datasets.fungitastic:open_fungitastic", "FungiTastic: full, Mini and FewShot"),
     },
+    group="fieldmark.datasets",
 )
 
 

@@ -35,6 +35,7 @@ METHODS: Registry[type[Method]] = Registry(
         "openset": ("fieldmark.methods.openset:OpenSet", "a classifier with a score of strangeness, chosen on val"),
         "min-cost": ("fieldmark.methods.min_cost:LeastCost", "a calibrated classifier that answers what costs least"),
     },
+    group="fieldmark.methods",
 )
 
 __all__ = ["METHODS", "Fitted", "Method"]

@@ -124,10 +124,13 @@ class Items(ABC):
         units = pl.DataFrame({"item_id": truth.items, "unit": truth.units})
         shown_by = [name for name in by if name in table.columns]
         context = table.select("item_id", "date", *shown_by)
-        rows = truth.rows.join(units, on="item_id", how="left", maintain_order="left").join(
+        # An item without any label has a line of its own, so that it is asked about as well.
+        rows = units.join(truth.rows, on="item_id", how="left", maintain_order="left").join(
             context, on="item_id", how="left", maintain_order="left"
         )
-        rows.rename({"item_id": "id"}).write_csv(folder / TRUTH_FILE)
+        rows.select(pl.col("item_id").alias("id"), "label", pl.exclude("item_id", "label")).write_csv(
+            folder / TRUTH_FILE
+        )
 
 
 def read_frame(source: Any, what: str, required: tuple[str, ...]) -> tuple[pl.DataFrame, str]:

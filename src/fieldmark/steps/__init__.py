@@ -60,6 +60,7 @@ STEPS: Registry[type[Step]] = Registry(
             "scores below the threshold of their label are dropped; for lists that people read",
         ),
     },
+    group="fieldmark.steps",
 )
 
 

@@ -38,6 +38,7 @@ SECTIONS: Registry[Section] = Registry(
         "season": ("fieldmark.reports.sections.season:SECTION", "errors by month"),
         "origin": ("fieldmark.reports.sections.origin:SECTION", "how the runs were made"),
     },
+    group="fieldmark.sections",
 )
 
 __all__ = ["SECTIONS"]

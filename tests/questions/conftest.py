@@ -1,0 +1,3 @@
+"""The package that the tests install is not ours to collect."""
+
+collect_ignore = ["packages"]
