@@ -62,3 +62,14 @@ def bird_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("birds") / "world"
     birdclef.write(root, size="tiny", seed=1, executor=LocalExecutor(1))
     return root
+
+
+@pytest.fixture(scope="session")
+def fungi_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny world of fungi with every layer, made once."""
+    from fieldmark.work import LocalExecutor
+    from fieldmark.worlds import fungitastic
+
+    root = tmp_path_factory.mktemp("fungi") / "world"
+    fungitastic.write(root, size="tiny", seed=3, executor=LocalExecutor(1))
+    return root

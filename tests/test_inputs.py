@@ -50,12 +50,9 @@ def both(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(METHODS, Registry)
 
 
-def test_a_method_reads_photo_table_and_satellite_together(both, tmp_path):
-    fieldmark.world("fungitastic", tmp_path / "world", size="tiny", seed=3)
+def test_a_method_reads_photo_table_and_satellite_together(both, fungi_world, tmp_path):
     settings = {"photo.size": "32", "satellite.size": "40", "views": "one"}
-    result = fieldmark.fit(
-        "fungitastic/closed", tmp_path / "world", "both", tmp_path / "run", settings=settings, steps=[]
-    )
+    result = fieldmark.fit("fungitastic/closed", fungi_world, "both", tmp_path / "run", settings=settings, steps=[])
     assert result.run.features is not None
     assert {name: about["size"] for name, about in result.run.features["inputs"].items()} == {
         "photo": 32,
@@ -63,8 +60,8 @@ def test_a_method_reads_photo_table_and_satellite_together(both, tmp_path):
     }
     again = fieldmark.load_model(tmp_path / "run")
     assert {name: one.size for name, one in again.features.items()} == {"photo": 32, "satellite": 40}
-    predictions = fieldmark.predict(again, tmp_path / "world")
-    np.testing.assert_allclose(predictions.scores, fieldmark.predict(result.model, tmp_path / "world").scores)
+    predictions = fieldmark.predict(again, fungi_world)
+    np.testing.assert_allclose(predictions.scores, fieldmark.predict(result.model, fungi_world).scores)
 
 
 def test_settings_of_an_input_that_a_method_does_not_read_are_refused(both):

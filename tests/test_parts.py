@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,14 +15,10 @@ from fieldmark.views import Part
 
 
 @pytest.fixture(scope="module")
-def fungi(tmp_path_factory: pytest.TempPathFactory) -> Opened:
+def fungi(fungi_world: Path) -> Opened:
     """A tiny world with every layer."""
-    import fieldmark
-
-    root = tmp_path_factory.mktemp("world") / "fungi"
-    fieldmark.world("fungitastic", root, size="tiny", seed=3)
     declared = BENCHMARKS["fungitastic/closed"]
-    return open_benchmark(declared, open_release(declared, root))
+    return open_benchmark(declared, open_release(declared, fungi_world))
 
 
 def first_medium(part: Part | None) -> str:

@@ -147,15 +147,14 @@ def test_coarse_labels_come_with_items_that_have_no_other(survey):
     assert unlabeled.take([1]).targets.coarse["genus"].tolist() == [0]  # type: ignore[union-attr]
 
 
-def test_the_truth_of_masks_is_written_as_masks_and_scores_one_against_itself(tmp_path):
-    fieldmark.world("fungitastic", tmp_path / "world", size="tiny", seed=3)
+def test_the_truth_of_masks_is_written_as_masks_and_scores_one_against_itself(fungi_world, tmp_path):
     name = "fungitastic-mini/segmentation"
-    assert write_truth(name, tmp_path / "world", tmp_path / "truth") > 0
+    assert write_truth(name, fungi_world, tmp_path / "truth") > 0
     path = tmp_path / "truth" / "truth.parquet"
     assert set(pl.read_parquet_schema(path)) == {"file_name", "label", "width", "height", "rle"}
     card = fieldmark.score(name, path, truth=path)
     assert card.metrics["iou"].value == card.metrics["miou"].value == 1.0
-    assert fieldmark.score(name, path, data=tmp_path / "world").metrics["iou"].value == 1.0
+    assert fieldmark.score(name, path, data=fungi_world).metrics["iou"].value == 1.0
 
 
 def test_pairs_that_are_taken_twice_come_twice():
