@@ -52,6 +52,8 @@ def score(
     task = benchmark.task
     if (data is None) == (truth is None):
         raise MisuseError("A score needs the truth from one place: either --data ROOT or --truth FILE.")
+    if isinstance(run, (pl.DataFrame, Mapping)):
+        raise TypeError("a run is a file, the folder of a run, or predictions; tables are read from files")
     provenance = None
     if isinstance(run, (str, Path)):
         run, provenance = _found(Path(run))
