@@ -149,6 +149,11 @@ def test_unknown_in_a_closed_set_is_refused_because_the_set_is_closed(tmp_path: 
     assert "expected a label listed in" not in sentence
 
 
+def test_a_folder_without_a_run_file_is_refused_by_the_name_of_that_file(tmp_path: Path) -> None:
+    paths = write_texts(tmp_path, TABLES) | {"run": tmp_path}
+    assert "run.csv: found no such file" in refusal("folder", paths)
+
+
 @pytest.mark.xfail(strict=True, reason="runs are read from files alone", raises=(TypeError, AttributeError))
 @pytest.mark.parametrize("kind", ["mapping", "frame"])
 @pytest.mark.parametrize("benchmark", [name for name in TABLE_BENCHMARKS if name in FORMATS])
