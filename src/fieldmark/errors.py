@@ -12,6 +12,18 @@ import errno
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+# A sentence shows what was found; a file of one long line would fill the screen.
+LONGEST = 300
+
+
+def shortened(text: str, most: int = LONGEST) -> str:
+    """Text that fits into a sentence: of a long one its beginning and its end.
+
+    >>> shortened("a" * 10, most=5)
+    'aa … aa'
+    """
+    return text if len(text) <= most else f"{text[: most // 2]} … {text[-(most // 2) :]}"
+
 
 class FieldmarkError(Exception):
     """Base of all errors that carry a sentence for the person at the keyboard."""
@@ -38,6 +50,7 @@ class InputError(FieldmarkError):
         expected: str | None = None,
         hint: str | None = None,
     ) -> None:
+        found, expected = shortened(found), None if expected is None else shortened(expected)
         self.where, self.line, self.found, self.expected, self.hint = str(where), line, found, expected, hint
         place = self.where if line is None else f"{self.where}, line {line}"
         wanted = f", expected {expected}" if expected else ""
@@ -81,6 +94,7 @@ _SYSTEM = {
     errno.EISDIR: ("a folder", "a file", "Name a file in it."),
     errno.ENOTDIR: ("a file", "a folder", "Check the path: one of its folders is a file."),
     errno.EEXIST: ("a file", "a folder", "Check the path: one of its folders is a file."),
+    errno.ELOOP: ("a link that leads to itself", "a file", "Remove the link, or name the file itself."),
     errno.ENAMETOOLONG: ("a name that is too long", "one that the disk can hold", "Choose a shorter one."),
 }
 

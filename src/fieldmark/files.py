@@ -1,4 +1,4 @@
-"""Outputs that appear complete or not at all."""
+"""Outputs that appear complete or not at all, and inputs that can be opened or are refused in a sentence."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
-from fieldmark.errors import FieldmarkError, InputError, MisuseError
+from fieldmark.errors import FieldmarkError, InputError, MisuseError, of_system
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 # Below this a disk counts as full: what failed to be written did so for want of room.
@@ -170,3 +171,24 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def open_input(path: Path, expected: str) -> IO[bytes]:
+    """Opens a file that a person named.
+
+    Args:
+        path: The file.
+        expected: What it should be, for the sentence that is said where it cannot be opened.
+
+    Raises:
+        InputError: When there is none, it is a folder, a link that leads nowhere, or may not be read.
+    """
+    try:
+        return path.open("rb")
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise InputError(path, found="no such file", expected=expected) from error
+    except OSError as error:
+        refused = of_system(error)
+        if refused is None:
+            raise
+        raise InputError(path, found=refused.found, expected=expected, hint=refused.hint) from error

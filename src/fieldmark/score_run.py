@@ -13,6 +13,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.files import appearing_folder
 from fieldmark.opening import open_benchmark, open_release
 from fieldmark.runs.label_scores import LabelScores
+from fieldmark.runs.lines import TableRun
 from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.provenance import RUN_CSV, RUN_FILE, Run
 from fieldmark.scoring import Scorecard, score_predictions
@@ -23,7 +24,7 @@ Table = Path | str | pl.DataFrame | Mapping[str, Any]
 
 def score(
     name: str,
-    run: Path | str | Predictions,
+    run: Table | Predictions,
     *,
     data: Path | str | None = None,
     truth: Table | None = None,
@@ -36,7 +37,7 @@ def score(
 
     Args:
         name: The benchmark.
-        run: A run file, the folder of a run, or predictions.
+        run: A run file, the folder of a run, a table with the columns of such a file, or predictions.
         data: The release that holds the truth; or:
         truth: A table (or CSV file) with `id`, `label` and, where rows are not independent, `unit`.
         classes: A table (or CSV file) with `label`: the classes of the benchmark, and what metrics want to know about
@@ -52,11 +53,10 @@ def score(
     task = benchmark.task
     if (data is None) == (truth is None):
         raise MisuseError("A score needs the truth from one place: either --data ROOT or --truth FILE.")
-    if isinstance(run, (pl.DataFrame, Mapping)):
-        raise TypeError("a run is a file, the folder of a run, or predictions; tables are read from files")
+    source: Any = TableRun(run) if isinstance(run, (pl.DataFrame, Mapping)) else run
     provenance = None
     if isinstance(run, (str, Path)):
-        run, provenance = _found(Path(run), in_one_file=task.run.hosted)
+        source, provenance = _found(Path(run), in_one_file=task.run.hosted)
         seed = provenance.seed if provenance is not None and seed is None else seed
     if data is not None:
         opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed or 0)
@@ -64,10 +64,10 @@ def score(
     else:
         known, labels, table, part = task.answer.given(task.items, truth, classes, media, task.by)
         split = part or split
-    answers: Any = run
-    if isinstance(run, Path):
+    answers = source
+    if isinstance(source, (Path, TableRun)):
         closed = classes is not None or data is not None
-        answers, labels = read_run(task, run, known.items, labels, closed=closed, stored=True)
+        answers, labels = read_run(task, source, known.items, labels, closed=closed, stored=True)
     elif isinstance(run, LabelScores):
         labels = run.labels
     return score_predictions(benchmark, answers, known, labels=labels, split=split, run=provenance, classes=table)

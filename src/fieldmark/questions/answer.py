@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from fieldmark.datasets.base import Dataset
 from fieldmark.errors import InputError
 from fieldmark.labels import UNKNOWN_NAME, Labels
-from fieldmark.questions.items import Items, Layout, read_frame
+from fieldmark.questions.given_tables import LINE, read_given
+from fieldmark.questions.items import Items, Layout
 from fieldmark.questions.targets import Shape, Targets
 from fieldmark.questions.truth import Truth
-from fieldmark.tables import parse_column
 
 CLASSES_FILE = "classes.csv"
+# Where the rows of a given table of classes stand, for messages.
+WHERE = "given in"
 
 
 @dataclass(frozen=True)
@@ -134,28 +136,40 @@ class Answer(ABC):
 
 
 def read_classes(classes: Any, named: pl.Series, where: str) -> tuple[Labels, pl.DataFrame]:
-    """The known labels and what is known about them; without a table, those that the truth names."""
+    """The known labels and what is known about them; without a table, those that the truth names.
+
+    Raises:
+        InputError: For a label that is blank or listed twice, a flag that is neither true nor false, or a label of the
+            truth that is not listed.
+    """
     if classes is None:
         return Labels.of(named), pl.DataFrame({"label": []}, schema={"label": pl.String})
-    table, classes_where = read_frame(classes, "classes", ("label",))
+    table = read_given(classes, "classes", ("label",)).filled("label")
+    table = table.once(["label"], "the label {label} again", "each label once")
     for flag in ("poisonous", "rare"):
-        if flag in table.columns:
-            table = parse_column(table, flag, bool, classes_where)
-    labels = Labels(tuple(name for name in table["label"].unique(maintain_order=True) if name != UNKNOWN_NAME))
+        if flag in table:
+            table = table.parsed(flag, bool)
+    labels = Labels(tuple(name for name in table.frame["label"] if name != UNKNOWN_NAME))
     strange = [name for name in named if name not in labels.code_of]
     if strange:
-        raise InputError(where, found=f"the label {strange[0]!r}", expected=f"a label listed in {classes_where}")
-    return labels, table
+        raise InputError(where, found=f"the label {strange[0]!r}", expected=f"a label listed in {table.where}")
+    return labels, table.frame.with_columns(pl.lit(table.where).alias(WHERE))
 
 
 def flags_of(labels: Labels, classes: pl.DataFrame, name: str) -> NDArray[np.bool_]:
-    """One flag per known label from a column of the classes; labels without the flag count as False.
+    """One flag per known label from a column of the classes.
+
+    In the taxa of a release labels without the flag count as False; a table that somebody gave must say it of each.
 
     Raises:
-        InputError: When there is no such column.
+        InputError: When there is no such column, or a given table leaves it blank.
     """
     if name not in classes.columns:
-        found = f"the columns {', '.join(classes.columns)}"
+        shown = [column for column in classes.columns if column not in (LINE, WHERE)]
+        found = f"the columns {', '.join(shown)}"
         raise InputError("the classes", found=found, expected=f"a column {name!r} with true or false")
+    if WHERE in classes.columns:
+        for line, where in classes.filter(pl.col(name).is_null()).select(LINE, WHERE).iter_rows():
+            raise InputError(where, line=line, found=f"no value for {name}", expected="true or false")
     rows = pl.DataFrame({"label": labels.names}).join(classes, on="label", how="left", maintain_order="left")
     return rows[name].fill_null(False).to_numpy().astype(np.bool_)

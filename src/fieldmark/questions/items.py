@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,8 +13,9 @@ import polars as pl
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.questions.given_tables import GivenTable, read_given
 from fieldmark.questions.truth import Truth
-from fieldmark.tables import ITEMS, read_csv
+from fieldmark.tables import ITEMS
 
 # Columns of media that say where a file lies, not what it is about.
 FILING = ("path", "parts")
@@ -52,6 +54,11 @@ class TruthRows(NamedTuple):
     units: tuple[str, ...]
     groups: pl.DataFrame
     where: str
+
+    @property
+    def table(self) -> GivenTable:
+        """The rows as a table that tells of its lines."""
+        return GivenTable(self.rows, self.where)
 
 
 class Items(ABC):
@@ -98,19 +105,19 @@ class Items(ABC):
         """
         if media is not None:
             raise MisuseError("Only soundscapes come with a table of recordings: leave --media out.")
-        rows, where = read_frame(truth, "truth", ("id", "label"))
-        if rows.is_empty():
-            raise InputError(where, found="a header and no row", expected="a row for each item that is asked about")
-        without = rows["id"].is_null().arg_true()
-        if len(without):
-            raise InputError(where, line=int(without[0]) + 2, found="no id", expected="one in each row")
-        if "month" in by and "month" not in rows.columns and "date" in rows.columns:
-            rows = rows.with_columns(pl.col("date").str.slice(5, 2).alias("month"))
-        rows = rows.with_columns(item_id="id").with_columns(pl.int_range(2, pl.len() + 2).alias("line"))
+        table = read_given(truth, "truth", ("id", "label"))
+        if table.frame.is_empty():
+            found = "a header and no row"
+            raise InputError(table.where, found=found, expected="a row for each item that is asked about")
+        table = table.filled("id", *(["unit"] if "unit" in table else []))
+        if "month" in by and "month" not in table and "date" in table:
+            table = table.parsed("date", datetime.date)
+            table = replace(table, frame=table.frame.with_columns(month=pl.col("date").dt.strftime("%m")))
+        rows = table.frame.with_columns(item_id="id")
         one_each = rows.unique("item_id", keep="first", maintain_order=True)
-        units = one_each["unit"] if "unit" in rows.columns else one_each["item_id"]
-        groups = one_each.select([name for name in (*by, "split") if name in rows.columns])
-        return TruthRows(rows, tuple(one_each["item_id"]), tuple(units), groups, where)
+        units = one_each["unit"] if "unit" in table else one_each["item_id"]
+        groups = one_each.select([name for name in (*by, "split") if name in table])
+        return TruthRows(rows, tuple(one_each["item_id"]), tuple(units), groups, table.where)
 
     def write_truth(self, folder: Path, truth: Truth, table: pl.DataFrame, by: Sequence[str]) -> None:
         """Writes the truth of a part as `read_truth` reads it.
@@ -131,21 +138,6 @@ class Items(ABC):
         rows.select(pl.col("item_id").alias("id"), "label", pl.exclude("item_id", "label")).write_csv(
             folder / TRUTH_FILE
         )
-
-
-def read_frame(source: Any, what: str, required: tuple[str, ...]) -> tuple[pl.DataFrame, str]:
-    """A table with text columns from a file, a frame or a mapping of columns, and what to call it in messages."""
-    if isinstance(source, (str, Path)):
-        try:
-            with Path(source).open("rb") as file:
-                return read_csv(file, source, required=required), str(source)
-        except FileNotFoundError as error:
-            raise InputError(source, found="no such file", expected=f"a CSV table of {what}") from error
-    frame = pl.DataFrame(source)
-    for name in required:
-        if name not in frame.columns:
-            raise InputError(what, found=f"the columns {', '.join(frame.columns)}", expected=f"a column {name!r}")
-    return frame.with_columns(pl.all().cast(pl.String)), what
 
 
 def loose_items(files: Sequence[Path], context: Mapping[str, Any] | None = None) -> pl.DataFrame:

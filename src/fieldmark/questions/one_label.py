@@ -61,11 +61,19 @@ class OneLabel(Answer):
 
     def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> Given:
         rows = items.read_truth(truth, media, by)
-        _refuse_blank_and_double(rows)
+        rows.table.filled("label").once(["item_id"], "the id {item_id} again", "each id once")
+        if not self.unknown:
+            self._refuse_unknown(rows)
         named = rows.rows.filter(pl.col("label") != UNKNOWN_NAME)["label"] if self.unknown else rows.rows["label"]
         labels, table = read_classes(classes, named, rows.where)
         true = Truth(rows.rows.select("item_id", "label"), rows.items, rows.units, rows.groups)
         return Given(true, labels, table)
+
+    def _refuse_unknown(self, given: TruthRows) -> None:
+        unknown = (given.rows["label"] == UNKNOWN_NAME).arg_true()
+        if len(unknown):
+            expected = "a known label: nothing is unknown in this benchmark"
+            raise given.table.at(int(unknown[0]), f"the label {UNKNOWN_NAME!r}, which stands for unknown", expected)
 
     def evaluate(
         self, predictions: LabelScores, truth: Truth, labels: Labels, classes: pl.DataFrame, depth: int
@@ -74,18 +82,6 @@ class OneLabel(Answer):
 
     def sample(self, items: tuple[str, ...], labels: Labels, rng: np.random.Generator, *, dense: bool) -> LabelScores:
         return random_scores(items, labels, rng, dense=dense, unknown=self.unknown)
-
-
-def _refuse_blank_and_double(given: TruthRows) -> None:
-    rows, where = given.rows, given.where
-    without = rows["label"].is_null().arg_true()
-    if len(without):
-        raise InputError(where, line=int(rows["line"][int(without[0])]), found="no label", expected="one in each row")
-    twice = rows["item_id"].is_duplicated().arg_true()
-    if len(twice) > 1:
-        row = int(twice[1])
-        found = f"the id {rows['item_id'][row]!r} again"
-        raise InputError(where, line=int(rows["line"][row]), found=found, expected="each id once")
 
 
 def random_scores(

@@ -9,14 +9,13 @@ from typing import Any
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.errors import InputError
 from fieldmark.labels import Labels
 from fieldmark.questions.answer import Given, read_classes
 from fieldmark.questions.any_labels import AnyLabels
 from fieldmark.questions.items import Items, Layout
 from fieldmark.questions.targets import PairTargets
 from fieldmark.questions.truth import Truth
-from fieldmark.tables import parse_column
+from fieldmark.tables import missing_column
 
 PRESENT = "present"
 
@@ -51,18 +50,9 @@ class Presence(AnyLabels):
     def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> Given:
         rows = items.read_truth(truth, media, by)
         if PRESENT not in rows.rows.columns:
-            found = f"the columns {', '.join(rows.rows.columns)}"
-            raise InputError(rows.where, line=1, found=found, expected=f"a column {PRESENT!r} with true or false")
-        table = parse_column(rows.rows, PRESENT, bool, rows.where)
-        for column in ("label", PRESENT):
-            blank = table[column].is_null().arg_true()
-            if len(blank):
-                line = int(table["line"][int(blank[0])])
-                raise InputError(rows.where, line=line, found=f"no {column}", expected="one in each row")
-        twice = table.select("item_id", "label").is_duplicated().arg_true()
-        if len(twice) > 1:
-            line = int(table["line"][int(twice[1])])
-            raise InputError(rows.where, line=line, found="a pair of id and label again", expected="each pair once")
+            raise missing_column(rows.where, PRESENT, rows.rows.columns)
+        given = rows.table.filled("label", PRESENT).parsed(PRESENT, bool)
+        table = given.once(["item_id", "label"], "a pair of id and label again", "each pair once").frame
         labels, known = read_classes(classes, table["label"].unique(maintain_order=True), rows.where)
         asked = table.select("item_id", "label")
         true = table.filter(pl.col(PRESENT)).select("item_id", "label")

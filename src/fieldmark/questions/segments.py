@@ -15,13 +15,18 @@ from numpy.typing import NDArray
 from fieldmark.datasets.annotations import TRUTH_LINE, UNKNOWN_BIRD, event_interval, ground_truth_lines
 from fieldmark.datasets.base import Dataset
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.questions.items import FILING, MEDIA_FILE, TRUTH_FILE, Items, Layout, TruthRows, read_frame
+from fieldmark.files import open_input
+from fieldmark.questions.given_tables import LINE, read_given
+from fieldmark.questions.items import FILING, MEDIA_FILE, TRUTH_FILE, Items, Layout, TruthRows
 from fieldmark.questions.truth import Truth
 from fieldmark.runs.segments import segment_name
-from fieldmark.tables import ITEMS, parse_column
+from fieldmark.tables import ITEMS
 from fieldmark.timecodes import clock
 
 PAIRS = {"item_id": pl.String, "label": pl.String, "foreground": pl.Boolean}
+# Longer recordings are slips of the finger (minutes, milliseconds), and every segment of them would be made.
+LONGEST_S = 172_800
+MOST_SEGMENTS = 5_000_000
 SOUNDSCAPES_HINT = "Focal recordings stand in train, the validation soundscapes with their annotations in val."
 
 
@@ -94,14 +99,11 @@ class Segments(Items):
         """
         if media is None:
             raise MisuseError("Soundscapes need a table of recordings (--media): MediaId, seconds and site.")
-        recordings, media_where = read_frame(media, "media", ("MediaId", "seconds"))
-        recordings = parse_column(recordings, "seconds", float, media_where)
-        nowhere = pl.Series([None] * len(recordings), dtype=pl.String)
-        site = recordings["site"] if "site" in recordings.columns else nowhere
+        recordings = self._recordings(media)
         items: list[str] = []
         units: list[str] = []
         sites: list[str | None] = []
-        for name, seconds, place in zip(recordings["MediaId"], recordings["seconds"], site, strict=True):
+        for name, seconds, place in recordings.select("MediaId", "seconds", "site").iter_rows():
             starts = range(0, segments_in(seconds, self.seconds) * self.seconds, self.seconds)
             items += [segment_name(name, start) for start in starts]
             units += [name] * len(starts)
@@ -112,6 +114,19 @@ class Segments(Items):
             expected = "at least one, since silence alone cannot be scored"
             raise InputError(where, found="no event with a name", expected=expected)
         return TruthRows(rows, tuple(items), tuple(units), pl.DataFrame({"site": sites}), where)
+
+    def _recordings(self, media: Any) -> pl.DataFrame:
+        """The recordings with their length and site, each once and none impossibly long."""
+        table = read_given(media, "media", ("MediaId", "seconds")).filled("MediaId")
+        table = table.once(["MediaId"], "the recording {MediaId} again", "each once")
+        expected = f"a length in seconds, above 0 and up to {LONGEST_S:,} (two days)"
+        table = table.bounded("seconds", 0, LONGEST_S, expected)
+        frame = table.frame if "site" in table else table.frame.with_columns(site=pl.lit(None, pl.String))
+        if frame["seconds"].sum() > MOST_SEGMENTS * self.seconds:
+            found = f"recordings of {frame['seconds'].sum():,.0f} seconds"
+            expected = f"at most {MOST_SEGMENTS * self.seconds:,}"
+            raise InputError(table.where, found=found, expected=expected, hint="Score the recordings in several runs.")
+        return frame
 
     def _marked(self, events: pl.DataFrame, where: str, items: set[str]) -> pl.DataFrame:
         """One row per segment and class that an event overlaps; birds that nobody could name (`????`) are silence."""
@@ -144,15 +159,14 @@ class Segments(Items):
 def _events(truth: Any) -> tuple[pl.DataFrame, str]:
     """Events as `line`, `name`, `start_s`, `end_s` and `label`; a file has semicolons and no header."""
     if isinstance(truth, (str, Path)):
-        try:
-            return ground_truth_lines(Path(truth).read_bytes(), truth), str(truth)
-        except FileNotFoundError as error:
-            raise InputError(truth, found="no such file", expected=TRUTH_LINE) from error
-    frame, where = read_frame(truth, "truth", ("MediaId", "ClassId", "interval"))
-    spans = [event_interval(text, where, line) for line, text in enumerate(frame["interval"], 1)]
+        with open_input(Path(truth), TRUTH_LINE) as file:
+            return ground_truth_lines(file.read(), truth), str(truth)
+    table = read_given(truth, "truth", ("MediaId", "ClassId", "interval")).filled("MediaId", "interval")
+    rows = zip(table.frame["interval"], table.frame[LINE], strict=True)
+    spans = [event_interval(text, table.where, line - 1) for text, line in rows]
     spans_s = pl.DataFrame(spans, schema={"start_s": pl.Float64, "end_s": pl.Float64}, orient="row")
-    named = frame.select(pl.int_range(1, pl.len() + 1).alias("line"), name="MediaId", label="ClassId")
-    return pl.concat([named, spans_s], how="horizontal"), where
+    named = table.frame.select((pl.col(LINE) - 1).alias("line"), name="MediaId", label="ClassId")
+    return pl.concat([named, spans_s], how="horizontal"), table.where
 
 
 def _background(focal: pl.DataFrame) -> pl.DataFrame:
@@ -185,13 +199,15 @@ def overlapped(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first and the last segment that each event overlaps.
 
-    An event that ends exactly on a boundary does not reach the next segment; one without any length is in one.
+    An event that ends exactly on a boundary does not reach the next segment; one without any length is in none, as the
+    organizers have it: its last segment comes before its first.
 
-    >>> overlapped(np.array([3.0, 5.0]), np.array([10.0, 5.0]), 5)
-    (array([0, 1]), array([1, 1]))
+    >>> overlapped(np.array([3.0, 7.0]), np.array([10.0, 7.0]), 5)
+    (array([0, 1]), array([1, 0]))
     """
     first = np.floor(start_s / seconds).astype(np.int64)
-    return first, np.maximum(first, np.ceil(end_s / seconds).astype(np.int64) - 1)
+    last = np.maximum(first, np.ceil(end_s / seconds).astype(np.int64) - 1)
+    return first, np.where(end_s > start_s, last, first - 1)
 
 
 def segments_in(duration_s: float, seconds: int) -> int:

@@ -21,7 +21,7 @@ from fieldmark.files import appearing_file
 from fieldmark.labels import Labels
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import LabelScores
-from fieldmark.runs.lines import open_text, read_lines
+from fieldmark.runs.lines import RunSource, read_header, read_lines
 from fieldmark.runs.problems import Problems
 from fieldmark.runs.ranked import read_number, report_missing
 
@@ -49,15 +49,14 @@ class Dense(RunFormat):
             for item, row in zip(predictions.items, scores, strict=True):
                 writer.writerow([item, *(f"{value:.7g}" for value in row)])
 
-    def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
+    def read(self, path: RunSource, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
         """Reads and checks a run file; columns may come in any order.
 
         Raises:
             RunError: Lists what is wrong, with line numbers.
         """
         problems = Problems(path)
-        with open_text(path) as text:
-            header = [field.strip() for field in next(csv.reader(text), [])]
+        header = read_header(path)
         order = self._order(path, header, labels)
         row_of = {item: row for row, item in enumerate(items)}
         scores = np.zeros((len(items), len(labels)), dtype=np.float64)
@@ -74,12 +73,11 @@ class Dense(RunFormat):
         problems.raise_any()
         return LabelScores(tuple(items), labels, scores, "score")
 
-    def labels_in(self, path: Path) -> set[str]:
+    def labels_in(self, path: RunSource) -> set[str]:
         """The labels that a run has columns for."""
-        with open_text(path) as text:
-            return {field.strip() for field in next(csv.reader(text), [])[1:]}
+        return set(read_header(path)[1:])
 
-    def _order(self, path: Path, header: Sequence[str], labels: Labels) -> list[int]:
+    def _order(self, path: RunSource, header: Sequence[str], labels: Labels) -> list[int]:
         """The code of the label behind each column."""
         expected = f"{self.item} and the {len(labels)} labels of the benchmark"
         if not header or header[0] != self.item:
@@ -97,5 +95,7 @@ class Dense(RunFormat):
         except ValueError:
             numbers = np.full(len(values), np.nan)
         if np.isfinite(numbers).all() and (numbers >= self.low).all() and (numbers <= self.high).all():
+            if self.low == 0 and not numbers.any():
+                problems.add(line, "a row of zeros", "at least one score above 0")
             return numbers
         return np.array([read_number(value, line, problems, low=self.low, high=self.high) for value in values])

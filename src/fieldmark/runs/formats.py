@@ -33,11 +33,11 @@ class RunFormat(ABC):
         """Writes what a run file can hold of predictions."""
 
     @abstractmethod
-    def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> Any:
+    def read(self, path: Any, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> Any:
         """Reads and checks a run.
 
         Args:
-            path: Where it lies.
+            path: Where it lies, or a table in memory (`runs.lines.TableRun`).
             items: The items that are asked about.
             labels: The labels that may be named.
             unknown: Whether "-1" may be answered as well.
@@ -47,7 +47,7 @@ class RunFormat(ABC):
         """
 
     @abstractmethod
-    def labels_in(self, path: Path) -> set[str]:
+    def labels_in(self, path: Any) -> set[str]:
         """The labels that a run names, for when no list of classes says which there are."""
 
     def held(self, predictions: Any) -> Any:

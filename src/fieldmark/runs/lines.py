@@ -1,6 +1,7 @@
 """Lines of run files: lenient where nothing can be misunderstood, strict everywhere else.
 
-A byte-order mark, CRLF, quotes, spaces around fields, empty lines and gzip are accepted.
+A byte-order mark, CRLF, quotes, spaces around fields, empty lines and gzip are accepted. A run may also be a table in
+memory (`TableRun`), whose rows are read as the lines of a file would be.
 """
 
 from __future__ import annotations
@@ -9,19 +10,49 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
+
+import polars as pl
 
 from fieldmark.errors import InputError
+from fieldmark.files import open_input
 from fieldmark.runs.problems import Problems
 
-# A file without line breaks, or without a header, would fill the screen.
-SHOWN_HEADER = 100
+
+class TableRun:
+    """A run that is a table in memory: a frame, or a mapping of columns.
+
+    Args:
+        table: One row per line of what would be the file, under the names of its columns.
+    """
+
+    suffix = ""
+
+    def __init__(self, table: pl.DataFrame | Mapping[str, Any]) -> None:
+        try:
+            self.frame = pl.DataFrame(table)
+        except (pl.exceptions.PolarsError, ValueError, TypeError) as error:
+            found = f"no table ({error})"
+            raise InputError("the run", found=found, expected="columns of the same length") from error
+
+    def __str__(self) -> str:
+        return "the run"
+
+    def rows(self, *, header: bool) -> Iterator[tuple[int, list[str]]]:
+        """The fields of each row as text, numbers with all their digits; the names of the columns first if asked."""
+        if header:
+            yield 1, list(self.frame.columns)
+        for number, row in enumerate(self.frame.iter_rows(), 2 if header else 1):
+            yield number, ["" if value is None else str(value) for value in row]
+
+
+RunSource = Path | TableRun
 
 
 def read_lines(
-    path: Path,
+    source: RunSource,
     problems: Problems,
     *,
     columns: Sequence[str | Sequence[str]],
@@ -32,7 +63,7 @@ def read_lines(
     """Yields the number and the fields of each line after the header.
 
     Args:
-        path: The file.
+        source: The file, or a table.
         problems: Where lines with another number of fields are noted; they are not yielded.
         columns: The columns, each by its name, or by all the names it goes by.
         separator: What stands between two fields.
@@ -43,25 +74,43 @@ def read_lines(
         InputError: When there is no such file, the header is another one, or the file breaks off.
     """
     names = [[column] if isinstance(column, str) else list(column) for column in columns]
-    with open_text(path) as text:
+    rows = _rows(source, separator, header=header)
+    width, places = len(names), list(range(len(names)))
+    if header:
+        number, found = next(rows, (1, []))
+        places = _places(source, number, found, names, separator, more_columns)
+        width = len(found) if more_columns else width
+    for number, fields in rows:
+        if len(fields) == width:
+            yield number, [fields[place] for place in places]
+        else:
+            expected = f"{width} ({separator.join(name[0] for name in names)})"
+            problems.add(number, f"{len(fields)} field{'s' if len(fields) != 1 else ''}", expected)
+
+
+def read_header(source: RunSource, separator: str = ",") -> list[str]:
+    """The fields of the first line that is not empty.
+
+    Raises:
+        InputError: When there is no such file, or it cannot be read.
+    """
+    return next(_rows(source, separator, header=True), (1, []))[1]
+
+
+def _rows(source: RunSource, separator: str, *, header: bool) -> Iterator[tuple[int, list[str]]]:
+    """Every line that is not empty: its number, and its fields without the spaces around them."""
+    if isinstance(source, TableRun):
+        yield from ((number, [field.strip() for field in row]) for number, row in source.rows(header=header))
+        return
+    with open_text(source) as text:
         reader = csv.reader(text, delimiter=separator, skipinitialspace=True)
         try:
-            width, places = len(names), list(range(len(names)))
-            if header:
-                found = [field.strip() for field in next(reader, [])]
-                width, places = (
-                    len(found) if more_columns else width,
-                    _places(path, found, names, separator, more_columns),
-                )
             for fields in reader:
-                if len(fields) == width:
-                    yield reader.line_num, [fields[place].strip() for place in places]
-                elif fields:
-                    expected = f"{width} ({separator.join(name[0] for name in names)})"
-                    problems.add(reader.line_num, f"{len(fields)} field{'s' if len(fields) != 1 else ''}", expected)
-        except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
+                if fields and fields != [""]:
+                    yield reader.line_num, [field.strip() for field in fields]
+        except (csv.Error, EOFError, OSError, zlib.error) as error:
             line = reader.line_num + 1
-            raise InputError(path, line=line, found=f"something unreadable ({error})", expected="CSV text") from error
+            raise InputError(source, line=line, found=f"something unreadable ({error})", expected="CSV text") from error
 
 
 def open_text(path: Path) -> io.TextIOWrapper:
@@ -69,24 +118,24 @@ def open_text(path: Path) -> io.TextIOWrapper:
 
     Bytes that are not UTF-8 become a replacement character, which no label and no id of a benchmark contains.
     """
-    try:
-        with path.open("rb") as file:
-            zipped = file.read(2) == b"\x1f\x8b"
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise InputError(path, found="no such file", expected="a run file") from error
+    with open_input(path, "a run file") as file:
+        zipped = file.read(2) == b"\x1f\x8b"
     opened = cast(IO[bytes], gzip.open(path) if zipped else path.open("rb"))  # noqa: SIM115  (closed with the wrapper)
     return io.TextIOWrapper(opened, encoding="utf-8-sig", errors="replace", newline="")
 
 
 def _places(
-    path: Path, found: Sequence[str], names: Sequence[Sequence[str]], separator: str, more_columns: bool
+    source: RunSource,
+    line: int,
+    found: Sequence[str],
+    names: Sequence[Sequence[str]],
+    separator: str,
+    more_columns: bool,
 ) -> list[int]:
     """Where each column stands in the header."""
     places = [next((place for place, field in enumerate(found) if field in known), -1) for known in names]
     if -1 in places or (not more_columns and places != list(range(len(found)))):
         expected = separator.join(name[0] for name in names)
-        first = separator.join(found)
-        cut = first if len(first) <= SHOWN_HEADER else f"{first[:SHOWN_HEADER]}..."
-        shown = f"the header {cut!r}" if any(found) else "an empty file"
-        raise InputError(path, line=1, found=shown, expected=f"the header {expected!r}")
+        shown = f"the header {separator.join(found)!r}" if any(found) else "an empty file"
+        raise InputError(source, line=line, found=shown, expected=f"the header {expected!r}")
     return places

@@ -10,7 +10,7 @@ from fieldmark.errors import InputError
 from fieldmark.labels import Labels
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import LabelScores
-from fieldmark.runs.lines import open_text
+from fieldmark.runs.lines import RunSource, read_header
 
 
 @dataclass(frozen=True)
@@ -22,18 +22,19 @@ class OneOf(RunFormat):
     def write(self, path: Path, predictions: LabelScores) -> None:
         next(iter(self.formats.values())).write(path, predictions)
 
-    def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
+    def read(self, path: RunSource, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
         found: LabelScores = self._format(path).read(path, items, labels, unknown=unknown)
         return found
 
-    def labels_in(self, path: Path) -> set[str]:
+    def labels_in(self, path: RunSource) -> set[str]:
         """The labels that a run names."""
         return self._format(path).labels_in(path)
 
-    def _format(self, path: Path) -> RunFormat:
-        with open_text(path) as text:
-            header = text.readline().strip().replace(" ", "")
-        if header not in self.formats:
-            expected = " or ".join(repr(known) for known in self.formats)
-            raise InputError(path, line=1, found=f"the header {header!r}", expected=expected)
-        return self.formats[header]
+    def _format(self, path: RunSource) -> RunFormat:
+        for header, known in self.formats.items():
+            separator = ";" if ";" in header else ","
+            if separator.join(read_header(path, separator)) == header:
+                return known
+        expected = " or ".join(repr(known) for known in self.formats)
+        found = f"the header {','.join(read_header(path))!r}"
+        raise InputError(path, line=1, found=found, expected=expected)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from fieldmark.errors import InputError
+from fieldmark.errors import InputError, shortened
 
 SHOWN = 20
 
@@ -12,7 +10,7 @@ SHOWN = 20
 class RunError(InputError):
     """A run file that is refused; the message lists the first problems and counts the rest."""
 
-    def __init__(self, path: Path, problems: list[tuple[int | None, str]], total: int) -> None:
+    def __init__(self, path: object, problems: list[tuple[int | None, str]], total: int) -> None:
         self.problems, self.total = problems, total
         super().__init__(path, found=f"{total} problem{'s' if total != 1 else ''}")
         lines = [f"{path}, line {line}: {text}." if line else f"{path}: {text}." for line, text in problems]
@@ -24,7 +22,7 @@ class RunError(InputError):
 class Problems:
     """The problems of one run file, in the order in which they were met."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: object) -> None:
         self.path, self.total = path, 0
         self._first: list[tuple[int | None, str]] = []
 
@@ -32,12 +30,12 @@ class Problems:
         """Notes one problem: what was found at a line, and what was expected there."""
         self.total += 1
         if len(self._first) < SHOWN:
-            self._first.append((line, f"found {found}, expected {expected}"))
+            self._first.append((line, f"found {shortened(found)}, expected {shortened(expected)}"))
 
     def explain(self, found: str, expected: str) -> None:
         """Notes the problem that explains the others; it is shown after them, however many there are."""
         self.total += 1
-        self._first = [*self._first[: SHOWN - 1], (None, f"found {found}, expected {expected}")]
+        self._first = [*self._first[: SHOWN - 1], (None, f"found {shortened(found)}, expected {shortened(expected)}")]
 
     def raise_any(self) -> None:
         """Raises one error for all problems, if there are any."""

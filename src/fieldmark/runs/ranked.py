@@ -24,7 +24,7 @@ from fieldmark.labels import Labels
 from fieldmark.runs.code_sets import CodeSets
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import NOTHING, LabelScores
-from fieldmark.runs.lines import read_lines
+from fieldmark.runs.lines import RunSource, read_lines
 from fieldmark.runs.problems import Problems
 
 UNKNOWN_SCORE = "unknown_score"
@@ -79,7 +79,7 @@ class Ranked(RunFormat):
                     fields.append(f"{predictions.unknown[row]:.7g}")
                 writer.writerow(fields)
 
-    def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
+    def read(self, path: RunSource, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
         """Reads and checks a run file.
 
         Args:
@@ -119,7 +119,7 @@ class Ranked(RunFormat):
         scores = 1 - rank / self.at_most
         return LabelScores(tuple(items), labels, scores, "score", lists.codes, lists.offsets, unknown=strange)
 
-    def labels_in(self, path: Path) -> set[str]:
+    def labels_in(self, path: RunSource) -> set[str]:
         """The labels that a run names, for when no list of classes says which there are."""
         lines = read_lines(path, Problems(path), columns=self._columns(), more_columns=self.more_columns)
         return {name for _, (_, listed, *_) in lines for name in self._split(listed)}

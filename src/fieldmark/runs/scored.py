@@ -21,7 +21,7 @@ from fieldmark.labels import Labels
 from fieldmark.runs.code_sets import CodeSets
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import LabelScores
-from fieldmark.runs.lines import read_lines
+from fieldmark.runs.lines import RunSource, read_lines
 from fieldmark.runs.problems import Problems
 from fieldmark.runs.ranked import read_number, report_missing
 
@@ -64,7 +64,7 @@ class Scored(RunFormat):
                     fields = [item, predictions.labels.names[code], f"{score_of[int(code)]:.7g}"]
                     writer.writerow([*fields, place + 1] if self.has_rank else fields)
 
-    def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
+    def read(self, path: RunSource, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
         """Reads and checks a run file.
 
         Returns:
@@ -89,19 +89,39 @@ class Scored(RunFormat):
             else:
                 line_of[item, name] = line
                 value = read_number(score, line, problems, low=self.low, high=self.high)
-                place = read_number(rank[0], line, problems) if rank else float(line)
+                place = self._rank(rank[0], line, problems) if rank else float(line)
                 listed[row_of[item]].append((-value, place, labels.code_of[name]))
                 if self.at_most is not None and len(listed[row_of[item]]) == self.at_most + 1:
                     problems.add(line, f"more than {self.at_most} labels for {item!r}", f"at most {self.at_most}")
+        if not line_of:
+            problems.add(None, "no answer at all", "a line for each answer")
+        if self.has_rank:
+            _check_ranks(items, listed, problems)
         if not self.silent_items:
             report_missing(items, dict.fromkeys((item for item, _ in line_of), 0), problems)
         problems.raise_any()
         return in_order(items, labels, listed)
 
-    def labels_in(self, path: Path) -> set[str]:
+    def _rank(self, text: str, line: int, problems: Problems) -> float:
+        """A rank: 1, 2, 3, ..."""
+        rank = read_number(text, line, problems)
+        if rank < 1 or rank != int(rank):
+            problems.add(line, f"the rank {text!r}", "a whole number from 1 on")
+        return rank
+
+    def labels_in(self, path: RunSource) -> set[str]:
         """The labels that a run names."""
         columns = read_lines(path, Problems(path), columns=self.columns, separator=self.separator, header=self.header)
         return {fields[1] for _, fields in columns}
+
+
+def _check_ranks(items: Sequence[str], listed: list[list[tuple[float, float, int]]], problems: Problems) -> None:
+    """Notes the items whose ranks do not count from 1 on without gaps."""
+    for item, row in zip(items, listed, strict=True):
+        ranks = sorted(rank for _, rank, _ in row)
+        if ranks != list(range(1, len(ranks) + 1)) and all(rank >= 1 and rank == int(rank) for rank in ranks):
+            shown = ", ".join(f"{rank:.0f}" for rank in ranks[:10])
+            problems.add(None, f"the ranks {shown} for {item!r}", f"1 to {len(ranks)}, each rank once")
 
 
 def in_order(items: Sequence[str], labels: Labels, listed: list[list[tuple[float, float, int]]]) -> LabelScores:

@@ -21,7 +21,7 @@ from fieldmark.labels import Labels
 from fieldmark.runs.code_sets import offsets_of
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import LabelScores
-from fieldmark.runs.lines import read_lines
+from fieldmark.runs.lines import RunSource, read_lines
 from fieldmark.runs.problems import Problems
 from fieldmark.runs.ranked import read_number
 from fieldmark.runs.scored import in_order
@@ -88,7 +88,7 @@ class SegmentLists(RunFormat):
                     for code, score in zip(lists.of(row).tolist(), scores, strict=True)
                 )
 
-    def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
+    def read(self, path: RunSource, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
         """Reads and checks a run file; segments that are not listed have no answers.
 
         Raises:
@@ -116,10 +116,12 @@ class SegmentLists(RunFormat):
                 listed[row].append((-value, float(line), labels.code_of[name]))
                 if len(listed[row]) == self.at_most + 1:
                     problems.add(line, f"more than {self.at_most} classes in a segment", f"at most {self.at_most}")
+        if not line_of and not problems.total:
+            problems.add(None, "no answer at all", "a line for each answer")
         problems.raise_any()
         return in_order(items, labels, listed)
 
-    def labels_in(self, path: Path) -> set[str]:
+    def labels_in(self, path: RunSource) -> set[str]:
         """The classes that a run names."""
         columns = ("MediaId", "TC1-TC2", "ClassId", "Probability")
         lines = read_lines(path, Problems(path), columns=columns, separator=";", header=False)

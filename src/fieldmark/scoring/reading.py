@@ -10,13 +10,14 @@ from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import InputError
 from fieldmark.labels import UNKNOWN_NAME, Labels
 from fieldmark.runs.label_scores import LabelScores
+from fieldmark.runs.lines import RunSource
 from fieldmark.runs.predictions import read_predictions
 
 STORED = ".parquet"
 
 
 def read_run(
-    task: Task, path: Path, items: Sequence[str], labels: Labels, *, closed: bool, stored: bool = False
+    task: Task, path: RunSource, items: Sequence[str], labels: Labels, *, closed: bool, stored: bool = False
 ) -> tuple[Any, Labels]:
     """Reads a run as it is scored.
 
@@ -34,7 +35,7 @@ def read_run(
     Raises:
         InputError: When something is wrong with it.
     """
-    if stored and path.suffix == STORED and STORED not in task.run.file_types:
+    if stored and isinstance(path, Path) and path.suffix == STORED and STORED not in task.run.file_types:
         return _read_stored(path, items, labels, unknown=task.unknown), labels
     if not closed:
         labels = Labels.of({*labels.names, *task.run.labels_in(path)} - {UNKNOWN_NAME})

@@ -1,0 +1,154 @@
+"""Tables of truth, classes and media as people hand them over: one strict reader for all of them.
+
+Fields are stripped and empty lines passed over. Everything else that could be misunderstood is refused with file and
+line: a column twice, a field too many, a blank where something must stand, the same thing twice, an impossible value.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fieldmark.errors import InputError
+from fieldmark.files import open_input
+from fieldmark.tables import missing_column, parse_column
+
+LINE = "line"
+
+
+@dataclass(frozen=True)
+class GivenTable:
+    """A table with text columns, blank fields as nulls, and the line of each row in the column `line`.
+
+    Args:
+        frame: The rows.
+        where: What to call it in messages.
+    """
+
+    frame: pl.DataFrame
+    where: str
+
+    def __contains__(self, column: str) -> bool:
+        return column in self.frame.columns
+
+    def filled(self, *columns: str) -> GivenTable:
+        """The table, whose rows all have something in these columns.
+
+        Raises:
+            InputError: Names the first line that has nothing.
+        """
+        for column in columns:
+            blank = self.frame[column].is_null().arg_true()
+            if len(blank):
+                raise self.at(int(blank[0]), f"no {column}", "one in each row")
+        return self
+
+    def once(self, columns: Sequence[str], what: str, expected: str) -> GivenTable:
+        """The table, in which no combination of these columns stands twice.
+
+        Raises:
+            InputError: Names the line where one stands again; `what` may name the columns in braces.
+        """
+        again = (~self.frame.select(pl.struct(columns).is_first_distinct()).to_series()).arg_true()
+        if len(again):
+            row = int(again[0])
+            values = {column: repr(self.frame[column][row]) for column in columns}
+            raise self.at(row, what.format(**values), expected)
+        return self
+
+    def parsed(self, column: str, kind: type) -> GivenTable:
+        """The table with a column of numbers, dates or flags; blanks stay blank.
+
+        Raises:
+            InputError: Names the first line that holds something else.
+        """
+        frame = self.frame.drop(LINE) if column not in self.frame.columns else self.frame
+        try:
+            return GivenTable(parse_column(frame, column, kind, self.where).with_columns(self.frame[LINE]), self.where)
+        except InputError as error:
+            if error.line is None:
+                raise
+            raise self.at(error.line - 2, error.found, error.expected or "") from error
+
+    def bounded(self, column: str, low: float, high: float, expected: str) -> GivenTable:
+        """The table with a column of finite numbers above `low` and up to `high`; none may be missing."""
+        table = self.filled(column).parsed(column, float)
+        for row, value in enumerate(table.frame[column]):
+            if not (math.isfinite(value) and low < value <= high):
+                raise table.at(row, f"{self.frame[column][row]!r} as {column}", expected)
+        return table
+
+    def at(self, row: int, found: str, expected: str) -> InputError:
+        """The error about a row."""
+        return InputError(self.where, line=int(self.frame[LINE][row]), found=found, expected=expected)
+
+
+def read_given(source: Any, what: str, required: tuple[str, ...]) -> GivenTable:
+    """A table from a file, a frame or a mapping of columns.
+
+    Raises:
+        InputError: When it is no table, or lacks a required column.
+    """
+    table = _of_file(Path(source), what) if isinstance(source, (str, Path)) else _of_frame(source, what)
+    for name in required:
+        if name not in table:
+            raise missing_column(table.where, name, [name for name in table.frame.columns if name != LINE])
+    return table
+
+
+def _of_file(path: Path, what: str) -> GivenTable:
+    with open_input(path, f"a CSV table of {what}") as file:
+        data = file.read()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(path, line=line, found="bytes that are not UTF-8", expected="a CSV table in UTF-8") from error
+    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    try:
+        for fields in reader:
+            if fields and fields != [""]:
+                rows.append([field.strip() for field in fields])
+                lines.append(reader.line_num)
+                if len(rows[-1]) != len(rows[0]):
+                    found, expected = f"{len(rows[-1])} fields", f"{len(rows[0])}, as in the header"
+                    raise InputError(path, line=reader.line_num, found=found, expected=expected)
+    except csv.Error as error:
+        found = f"something unreadable ({error})"
+        raise InputError(path, line=reader.line_num, found=found, expected="a CSV table") from error
+    if not rows:
+        raise InputError(path, found="an empty file", expected="a CSV table")
+    header, body = rows[0], rows[1:]
+    _refuse_twice(header, path, lines[0])
+    columns = {name: [row[place] or None for row in body] for place, name in enumerate(header)}
+    frame = pl.DataFrame({**columns, LINE: lines[1:]}, schema={**dict.fromkeys(header, pl.String), LINE: pl.Int64})
+    return GivenTable(frame, str(path))
+
+
+def _of_frame(source: Any, what: str) -> GivenTable:
+    try:
+        frame = pl.DataFrame(source)
+        text = frame.with_columns(pl.all().cast(pl.String).str.strip_chars()).with_columns(
+            pl.when(pl.all() == "").then(None).otherwise(pl.all()).name.keep()
+        )
+    except (pl.exceptions.PolarsError, ValueError, TypeError) as error:
+        raise InputError(what, found=f"no table of plain values ({error})", expected="columns of text") from error
+    text = text.rename({name: name.strip() for name in text.columns}) if text.width else text
+    return GivenTable(text.with_columns(pl.int_range(2, pl.len() + 2).alias(LINE)), what)
+
+
+def _refuse_twice(header: Sequence[str], where: object, line: int) -> None:
+    seen: set[str] = set()
+    for name in header:
+        if name in seen or name == LINE:
+            raise InputError(where, line=line, found=f"the column {name!r} again", expected="each column once")
+        seen.add(name)
