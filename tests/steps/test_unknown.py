@@ -12,7 +12,10 @@ from fieldmark.runs.label_scores import NOTHING, LabelScores
 from fieldmark.runs.predictions import read_predictions
 from fieldmark.steps import step_from_data, step_to_data
 from fieldmark.steps.base import fit_step
+from fieldmark.steps.bias_temperature import BiasTemperature
+from fieldmark.steps.group_temperature import GroupTemperature
 from fieldmark.steps.max_softmax import MaxSoftmax
+from fieldmark.steps.observation import ObservationMax, ObservationMean
 from fieldmark.steps.temperature import Temperature
 from fieldmark.steps.unknown_probability import UnknownProbability
 from fieldmark.steps.unknown_threshold import UnknownThreshold, decision_metric
@@ -114,6 +117,29 @@ def test_known_labels_keep_their_odds_whatever_is_unknown():
     scaled = learned(UnknownProbability(), predictions, truth, ITEMS).apply(predictions, ITEMS).scores[:, :3]
     before = predictions.scores - predictions.scores[:, :1]
     assert scaled - scaled[:, :1] == pytest.approx(before, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "step", [Temperature(), BiasTemperature(), GroupTemperature("habitat"), ObservationMean(), ObservationMax()]
+)
+def test_a_probability_of_unknown_is_scaled_and_pooled_like_that_of_any_label(step):
+    predictions, truth = drawn(n=60)
+    items = pl.DataFrame(
+        {
+            "item_id": predictions.items,
+            "observation_id": [str(row // 3) for row in range(60)],
+            "habitat": ["bog", "meadow"] * 30,
+        }
+    )
+    stated = UnknownProbability(1.5, -1.0).apply(predictions, ITEMS)
+    as_label = LabelScores(stated.items, Labels(("a", "b", "c", "other")), stated.columns, stated.scale)
+    known = truth >= 0
+    changed, expected = (
+        learned(step, one.select(np.array(one.items)[known]), truth[known], items.filter(known)).apply(one, items)
+        for one in (stated, as_label)
+    )
+    assert changed.unknown_label is not None
+    assert changed.probabilities() == pytest.approx(expected.probabilities(), abs=1e-6)
 
 
 def test_steps_that_know_nothing_of_the_unknown_are_fitted_on_known_items_alone():
