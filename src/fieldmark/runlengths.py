@@ -37,3 +37,16 @@ def encode_runs(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
     changes = np.flatnonzero(np.diff(flat, prepend=False))
     ends = np.append(changes, flat.size) if flat.size and flat[-1] else changes
     return np.diff(ends, prepend=0)
+
+
+def complete_runs(lengths: NDArray[np.int64], size: int) -> list[int]:
+    """The run lengths of a mask with the background at its end, so that they cover all pixels.
+
+    >>> complete_runs(np.array([1, 2]), 6), complete_runs(np.array([1, 2, 1]), 6)
+    ([1, 2, 3], [1, 2, 3])
+    """
+    runs: list[int] = lengths.tolist()
+    left = size - sum(runs)
+    if left == 0:
+        return runs
+    return [*runs, left] if len(runs) % 2 == 0 else [*runs[:-1], runs[-1] + left]
