@@ -347,7 +347,8 @@ def _from_version_1(
     if "codes" in columns:
         kept = columns["codes"] >= 0
         row = rows_of(columns["offsets"])[kept]
-        scores, columns["codes"] = scores[kept], new_code[columns["codes"][kept]]
+        order = np.lexsort((-scores[kept], row))  # they were ranked when somebody asked
+        scores, columns["codes"] = scores[kept][order], new_code[columns["codes"][kept]][order]
         columns["offsets"] = offsets_of(np.bincount(row, minlength=len(table)))
     elif not known.all():
         columns["unknown_label"] = np.ascontiguousarray(scores[:, ~known][:, 0])
