@@ -12,6 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from fieldmark.errors import MisuseError
 from fieldmark.features.embeddings import quantized, unit_rows
 from fieldmark.labels import Labels
+from fieldmark.methods.base import features_of
 from fieldmark.methods.centroid import Centroid
 from fieldmark.methods.covariance import Covariance
 from fieldmark.methods.em import Transductive
@@ -20,15 +21,15 @@ from fieldmark.methods.knn import NearestNeighbors
 from fieldmark.methods.prototypes import Prototypes
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part, View
+from tests.lessons import part_of
 
 LABELS = Labels(tuple("abcdef"))
 GENERA = {"label": list("abcdef"), "genus": ["X", "X", "X", "Y", "Y", None], "family": ["F"] * 6}
 
 
 def part(features: np.ndarray, truth: list[int] | np.ndarray | None, name: str = "i") -> Part:
-    items = pl.DataFrame({"item_id": [f"{name}{row}" for row in range(len(features))]})
-    codes = None if truth is None else np.asarray(truth, dtype=np.int32)
-    return Part(items, codes, features=np.asarray(features, dtype=np.float32))
+    ids = [f"{name}{row}" for row in range(len(features))]
+    return part_of(ids, None if truth is None else np.asarray(truth), np.asarray(features, dtype=np.float32))
 
 
 def view(train: Part, val: Part | None = None, taxa: dict | None = None) -> View:
@@ -203,12 +204,12 @@ def test_a_species_of_unknown_genus_is_in_a_genus_of_its_own():
 def test_prototypes_that_borrow_nothing_are_the_class_means(birds):
     shown, asked, _ = birds
     fitted = Prototypes(shrinkage=0.5, borrow=0).fit(shown)
-    x, truth = unit_rows(shown.train.features).astype(float), shown.train.truth
+    x, truth = unit_rows(features_of(shown.train)).astype(float), shown.train.truth
     means = np.stack([x[truth == code].mean(axis=0) for code in range(5)])
     from fieldmark.methods.prototypes import BorrowedClasses
 
     weights, bias = BorrowedClasses.of(shown).covariance.discriminants(means, 0.5)
-    expected = unit_rows(asked.features) @ weights.T + bias
+    expected = unit_rows(features_of(asked)) @ weights.T + bias
     assert fitted.predict(asked, LABELS).scores[:, :5] == pytest.approx(expected, rel=1e-3)
 
 
@@ -275,10 +276,8 @@ def test_em_depends_on_what_is_asked_together_and_not_on_its_order(birds):
     fitted = Transductive().fit(shown)
     scores = fitted.predict(asked, LABELS).scores
     order = np.random.default_rng(8).permutation(len(asked))
-    shuffled = replace(asked, items=asked.items[order.tolist()], features=asked.features[order])
-    assert fitted.predict(shuffled, LABELS).scores == pytest.approx(scores[order], rel=1e-3, abs=1e-3)
-    alone = replace(asked, items=asked.items[:1], features=asked.features[:1])
-    assert not np.allclose(fitted.predict(alone, LABELS).scores, scores[:1], rtol=1e-3)
+    assert fitted.predict(asked.take(order), LABELS).scores == pytest.approx(scores[order], rel=1e-3, abs=1e-3)
+    assert not np.allclose(fitted.predict(asked.take([0]), LABELS).scores, scores[:1], rtol=1e-3)
 
 
 def test_em_gives_a_photo_between_two_species_to_the_more_frequent_one_only_where_it_learns_frequencies():

@@ -10,6 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
 from fieldmark.methods import METHODS
+from fieldmark.methods.base import Need, features_of
 from fieldmark.methods.centroid import Centroid
 from fieldmark.methods.frequent import Frequent
 from fieldmark.methods.knn import NearestNeighbors
@@ -18,17 +19,23 @@ from fieldmark.methods.linear import Linear
 from fieldmark.methods.ridge import Ridge
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part, View
+from tests.lessons import part_of
 
 # Methods that look at photos or hear recordings themselves have tests of their own.
-ON_FEATURES = [name for name in METHODS if name != "birdnet" and set(METHODS[name].needs) <= {"features"}]
+OWN_TESTS = ("birdnet", "cnn", "finetune", "published")
+ON_FEATURES = [name for name in METHODS if name not in OWN_TESTS]
 LABELS = Labels(("a", "b", "c", "never seen"))
 
 
 def make_part(rng: np.random.Generator, n: int, dimensions: int, centers: np.ndarray) -> Part:
     truth = rng.integers(0, 3, n).astype(np.int32)
     features = (centers[truth] + rng.normal(0, 1.5, (n, dimensions))).astype(np.float32)
-    items = pl.DataFrame({"item_id": [f"{n}-{row}" for row in range(n)]})
-    return Part(items, truth, features=features)
+    return part_of([f"{n}-{row}" for row in range(n)], truth, features)
+
+
+def unit(part: Part) -> np.ndarray:
+    """Features scaled to length one."""
+    return features_of(part) / np.linalg.norm(features_of(part), axis=1, keepdims=True)
 
 
 @pytest.fixture(params=[(60, 10), (30, 50)], ids=["more items than features", "more features than items"])
@@ -39,6 +46,11 @@ def view(request) -> View:
     train, val, test = (make_part(rng, size, dimensions, centers) for size in (n, 41, 42))
     taxonomy = Taxonomy.of(LABELS, pl.DataFrame({"label": LABELS.names}))
     return View(LABELS, taxonomy, train, val, None, test)
+
+
+@pytest.mark.parametrize("name", ON_FEATURES)
+def test_every_method_here_needs_features_of_the_media_or_nothing(name):
+    assert METHODS[name]().needs in ((), (Need("features"),))
 
 
 @pytest.mark.parametrize("name", ON_FEATURES)
@@ -72,7 +84,7 @@ def test_frequent_answers_with_the_smoothed_training_frequencies(view):
 def test_linear_finds_the_minimum_that_scikit_learn_finds(view):
     l2 = 0.1
     fitted = Linear(l2=l2, iterations=2000).fit(view)
-    train, test = view.train.features, view.test.features
+    train, test = features_of(view.train), features_of(view.test)
     mean, spread = train.mean(axis=0), train.std(axis=0)
     reference = LogisticRegression(C=1 / (l2 * len(train)), max_iter=5000, tol=1e-8)
     reference.fit((train - mean) / spread, view.train.truth)
@@ -91,15 +103,14 @@ def test_linear_takes_its_regularizer_from_val_and_keeps_it(view):
 
 def test_ridge_finds_the_weights_that_scikit_learn_finds(view):
     fitted = Ridge(l2=0.1).fit(view)
-    unit = [p.features / np.linalg.norm(p.features, axis=1, keepdims=True) for p in (view.train, view.test)]
-    reference = SkRidge(alpha=0.1 * len(unit[0])).fit(unit[0], np.eye(4)[view.train.truth])
-    assert fitted.predict(view.test, LABELS).scores == pytest.approx(reference.predict(unit[1]), abs=1e-4)
+    train, test = unit(view.train), unit(view.test)
+    reference = SkRidge(alpha=0.1 * len(train)).fit(train, np.eye(4)[view.train.truth])
+    assert fitted.predict(view.test, LABELS).scores == pytest.approx(reference.predict(test), abs=1e-4)
 
 
 def test_lda_scores_are_those_of_the_formula_with_the_covariance_inverted(view):
     shrinkage = 0.3
-    unit = [p.features / np.linalg.norm(p.features, axis=1, keepdims=True) for p in (view.train, view.test)]
-    train, test = (features.astype(np.float64) for features in unit)
+    train, test = (unit(part).astype(np.float64) for part in (view.train, view.test))
     means = np.stack([train[view.train.truth == code].mean(axis=0) for code in range(3)])
     deviations = train - means[view.train.truth]
     within = deviations.T @ deviations / (len(train) - 3)
@@ -113,7 +124,7 @@ def test_lda_scores_are_those_of_the_formula_with_the_covariance_inverted(view):
 
 def test_one_photo_per_class_is_enough_for_centroids_ridge_and_lda():
     features = np.eye(3, 8, dtype=np.float32) + 0.01
-    train = Part(pl.DataFrame({"item_id": ["a", "b", "c"]}), np.arange(3, dtype=np.int32), features=features)
+    train = part_of(["a", "b", "c"], np.arange(3), features)
     taxonomy = Taxonomy.of(LABELS, pl.DataFrame({"label": LABELS.names}))
     view = View(LABELS, taxonomy, train, train, None, None)
     for method in (Centroid(), NearestNeighbors(k=1), Ridge(l2=0.1), Discriminant(shrinkage=0.5)):
@@ -123,7 +134,7 @@ def test_one_photo_per_class_is_enough_for_centroids_ridge_and_lda():
 
 def test_identical_features_are_answered_without_an_error():
     same = np.ones((6, 5), dtype=np.float32)
-    train = Part(pl.DataFrame({"item_id": list("abcdef")}), np.array([0, 0, 1, 1, 2, 2], dtype=np.int32), features=same)
+    train = part_of("abcdef", np.array([0, 0, 1, 1, 2, 2]), same)
     taxonomy = Taxonomy.of(LABELS, pl.DataFrame({"label": LABELS.names}))
     for name in ON_FEATURES:
         answers = METHODS[name]().fit(View(LABELS, taxonomy, train, train, None, None)).predict(train, LABELS)
@@ -131,17 +142,16 @@ def test_identical_features_are_answered_without_an_error():
 
 
 def test_knn_votes_for_the_class_scikit_learn_votes_for(view):
-    reference = KNeighborsClassifier(1, metric="cosine").fit(view.train.features, view.train.truth)
+    reference = KNeighborsClassifier(1, metric="cosine").fit(features_of(view.train), view.train.truth)
     ours = NearestNeighbors(k=1).fit(view).predict(view.test, LABELS).top(1)[:, 0]
-    assert (ours == reference.predict(view.test.features)).all()
+    assert (ours == reference.predict(features_of(view.test))).all()
 
 
 def test_centroid_scores_are_cosines_to_the_class_means(view):
     fitted = Centroid().fit(view)
     scores = fitted.predict(view.test, LABELS).scores
-    unit = view.train.features / np.linalg.norm(view.train.features, axis=1, keepdims=True)
-    mean = unit[view.train.truth == 1].mean(axis=0)
-    one = view.test.features[0]
+    mean = unit(view.train)[view.train.truth == 1].mean(axis=0)
+    one = features_of(view.test)[0]
     assert scores[0, 1] == pytest.approx(one @ mean / np.linalg.norm(one) / np.linalg.norm(mean), abs=1e-5)
     assert (scores[:, 3] == -1).all()
 

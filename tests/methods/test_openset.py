@@ -5,15 +5,17 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from fieldmark.methods.strangeness import SCORES, residual
 
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
+from fieldmark.methods.base import features_of, with_targets
 from fieldmark.methods.combining import Combination, combine, cross_fitted
 from fieldmark.methods.openset import COMBINED, OpenSet, without_some_labels
 from fieldmark.metrics.openset import known_roc_auc
+from fieldmark.steps.strangeness import SCORES, residual
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part, View
+from tests.lessons import learned, part_of
 
 LABELS = Labels(tuple("abcdef"))
 FAST = {"classifier": "centroid"}
@@ -25,7 +27,7 @@ def make_part(rng: np.random.Generator, counts: dict[int, int], centers: np.ndar
     where = np.where(truth < 0, rng.integers(len(LABELS), len(centers), len(truth)), truth)
     features = (centers[where] + rng.normal(0, 0.7, (len(truth), centers.shape[1]))).astype(np.float32)
     ids = [f"{name}-{row}" for row in range(len(truth))]
-    return Part(pl.DataFrame({"item_id": ids, "observation_id": ids}), truth, features=features)
+    return part_of(ids, truth, features)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,7 @@ def test_separated_unknown_items_are_stranger_by_every_score_whatever_the_logits
 def test_vim_is_matched_on_the_scaled_logits_that_it_is_added_to(view, classifier):
     fitted = OpenSet(score="vim", classifier=classifier).fit(view)
     scaled = fitted.method.scores(fitted.arrays, view.train) / fitted.arrays["temperature"]
-    outside = residual(view.train.features, fitted.arrays["score.origin"], fitted.arrays["score.left"])
+    outside = residual(features_of(view.train), fitted.arrays["score.origin"], fitted.arrays["score.left"])
     largest = (scaled - scaled.mean(axis=1, keepdims=True)).max(axis=1)
     assert fitted.arrays["temperature"] != 1
     assert fitted.arrays["score.alpha"] * outside.mean() == pytest.approx(largest.mean(), rel=1e-4)
@@ -73,7 +75,7 @@ def test_max_softmax_is_what_the_steps_temperature_and_max_softmax_say(view):
     predictions = OpenSet().fit(view).predict(view.test, LABELS)
     known = view.val.of_known_labels()
     val = OpenSet().fit(view).predict(known, LABELS)
-    scaled = Temperature().fit(val, known.truth, known.items).apply(predictions, view.test.items)
+    scaled = learned(Temperature(), val, known.truth, known.items).apply(predictions, view.test.items)
     assert predictions.unknown == pytest.approx(MaxSoftmax().apply(scaled, view.test.items).unknown, abs=1e-5)
 
 
@@ -99,7 +101,7 @@ def test_nothing_is_learned_from_test(view, choose):
     method = OpenSet(score="all", choose=choose, **FAST)
     first = method.fit(view)
     rng = np.random.default_rng(0)
-    shuffled = replace(view.test, truth=rng.permutation(view.test.truth))
+    shuffled = with_targets(view.test, values=rng.permutation(view.test.truth))
     for other in (replace(view, test=shuffled), replace(view, test=None)):
         again = method.fit(other)
         assert again.method == first.method
@@ -130,7 +132,7 @@ def test_a_val_without_unknown_species_is_refused_with_a_way_out(view):
 
 def test_refitting_keeps_what_was_chosen(view):
     fitted = OpenSet(score="all").fit(view)
-    again = fitted.method.refit(fitted.arrays, replace(view, val=None))
+    again = fitted.method.fit_again(fitted.arrays, replace(view, val=None))
     assert again.method == fitted.method
     assert again.predict(view.test, LABELS).unknown == pytest.approx(
         fitted.predict(view.test, LABELS).unknown, rel=1e-4
@@ -172,7 +174,8 @@ def test_a_combination_survives_as_arrays_and_is_judged_on_units_it_has_not_seen
 
 
 def test_identical_features_are_answered_by_every_score_without_an_error(view):
-    same = [replace(part, features=np.ones_like(part.features)) for part in (view.train, view.val, view.test)]
+    parts = (view.train, view.val, view.test)
+    same = [replace(part, features={"photo": np.ones_like(features_of(part))}) for part in parts]
     alike = replace(view, train=same[0], val=same[1], test=same[2])
     fitted = OpenSet(score="all", **FAST).fit(alike)
     values = fitted.method.unknown_scores(fitted.arrays, alike.test)

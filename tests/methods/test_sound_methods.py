@@ -20,11 +20,15 @@ from fieldmark.features.settings import FeatureSettings
 from fieldmark.identification import Timeline
 from fieldmark.labels import Labels
 from fieldmark.methods import Fitted
+from fieldmark.methods.base import features_of
 from fieldmark.methods.birdnet import BirdNetClassifier
 from fieldmark.methods.cnn import SpectrogramNetwork
-from fieldmark.models import FeatureSource, load_model
+from fieldmark.models import load_model
+from fieldmark.opening import open_benchmark
+from fieldmark.supply import FeatureSource
 from fieldmark.taxonomy import Taxonomy
-from fieldmark.views import Part, View, open_benchmark
+from fieldmark.views import Part, View
+from tests.lessons import with_columns
 
 SMALL = {"network": "lcnet_050", "weights": "random", "epochs": 1, "windows": 1, "choirs": 0.5}
 
@@ -74,7 +78,7 @@ def test_a_trained_network_embeds_recordings_and_its_head_makes_its_answers_of_t
     method = SpectrogramNetwork(network="resnet10t", weights="random", windows=1)
     model = replace(run.model, fitted=Fitted(method, lively(method, len(run.model.labels))))
     source = FeatureSource(FeatureSettings("fine-tuned:resnet10t"), tmp_path, fine_tuned=model)
-    features, head = source.supply(segments).features, source.backbone.network.get_classifier()
+    features, head = features_of(source.supply(segments)), source.backbone.network.get_classifier()
     weight, bias = head.weight.cpu().numpy(), head.bias.cpu().numpy()
     answers = 1 / (1 + np.exp(-features @ weight.T - bias))
     expected = model.fitted.predict(segments, opened.view.labels).scores
@@ -129,7 +133,8 @@ def birdnet_part(lat: float | None = None) -> Part:
         logits[row, species.index(name)] = 3.0
     where = {"lat": [lat] * 2, "lon": [None if lat is None else 13.4] * 2, "date": [datetime.date(2020, 6, 1)] * 2}
     types = {"lat": pl.Float64, "lon": pl.Float64, "date": pl.Date}
-    return Part(pl.DataFrame({"item_id": ["a", "b"], **where}, schema_overrides=types), None, features=logits)
+    items = pl.DataFrame({"item_id": ["a", "b"], **where}, schema_overrides=types)
+    return Part(with_columns(items), features={"recording": logits})
 
 
 @pytest.fixture

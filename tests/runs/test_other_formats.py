@@ -6,14 +6,14 @@ import pytest
 from fieldmark.errors import InputError
 from fieldmark.labels import Labels
 from fieldmark.runs.dense import Dense
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.problems import RunError
 from fieldmark.runs.scored import Scored
-from fieldmark.runs.segments import Segments, segment_name
+from fieldmark.runs.segments import SegmentLists, segment_name
 
 LABELS = Labels(("a", "b", "c"))
 PLANTS = Scored(columns=("ObservationId", "ClassId", "Probability", "Rank"), low=0, high=1, at_most=2)
-BIRDS = Segments(at_most=2)
+BIRDS = SegmentLists(at_most=2)
 SNAKES = Dense(item="hashed_id")
 SEGMENTS = [segment_name("PER1", start) for start in (0, 5, 10)]
 
@@ -26,7 +26,7 @@ def path(tmp_path):
 def test_plants_are_ordered_by_probability_and_ties_by_rank(path):
     path.write_text("ObservationId;ClassId;Probability;Rank\n1;a;0.2;1\n1;b;0.2;0\n2;c;0.1;9\n")
     run = PLANTS.read(path, ("1", "2", "3"), LABELS)
-    assert run.top(2).tolist() == [[1, 0], [2, -1], [-1, -1]]
+    assert run.top(2).tolist() == [[1, 0], [2, -2], [-2, -2]]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_an_item_without_a_line_is_refused_where_a_challenge_wants_all(path):
 def test_birds_are_read_by_segment_and_silent_segments_have_no_answer(path):
     path.write_text("PER1;00:00:05-00:00:10;b;0.5\nPER1;00:00:05-00:00:10;a;0.75\n")
     run = BIRDS.read(path, SEGMENTS, LABELS)
-    assert run.top(2).tolist() == [[-1, -1], [0, 1], [-1, -1]]
+    assert run.top(2).tolist() == [[-2, -2], [0, 1], [-2, -2]]
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,25 @@ def test_a_wrong_table_is_refused(path, content, message):
 )
 def test_what_is_written_reads_back_to_the_same_scores(path, format_, items):
     scores = np.array([[0.5, 0.25, 0.125], [0.0625, 0.75, 0.5]], dtype=np.float32)
-    made = Predictions(tuple(items), LABELS, scores, "score")
+    made = LabelScores(tuple(items), LABELS, scores, "score")
     format_.write(path, made)
     back = format_.read(path, items, LABELS)
     assert (back.top(2) == made.top(2)).all()
     best = [back.scores_by_code(row)[int(code)] for row, code in enumerate(made.top(1)[:, 0])]
     assert best == [0.5, 0.75]
+
+
+@pytest.mark.parametrize(
+    ("format_", "items", "content"),
+    [
+        (PLANTS, ["1"], "ObservationId;ClassId;Probability;Rank\n1;a;0.12345678901;1\n1;b;0.12345678902;2\n"),
+        (BIRDS, SEGMENTS[:1], "PER1;00:00:00-00:00:05;a;0.12345678901\nPER1;00:00:00-00:00:05;b;0.12345678902\n"),
+        (SNAKES, ["x"], "hashed_id,a,b,c\nx,0.12345678901,0.12345678902,0\n"),
+    ],
+    ids=["plants", "birds", "snakes"],
+)
+def test_scores_that_single_precision_cannot_tell_apart_are_told_apart(path, format_, items, content):
+    path.write_text(content)
+    run = format_.read(path, items, LABELS)
+    assert run.top(2).tolist() == [[1, 0]]
+    assert run.scores_by_code(0)[0] == 0.12345678901 and run.scores_by_code(0)[1] == 0.12345678902

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from fieldmark.errors import InputError
 from fieldmark.labels import Labels
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.code_sets import CodeSets
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.problems import RunError
 from fieldmark.runs.ranked import Ranked
 
@@ -36,7 +37,7 @@ def read(tmp_path, content: str | bytes, items=("a", "b")):
 def test_what_cannot_be_misunderstood_is_accepted(tmp_path, content):
     run = read(tmp_path, content)
     assert run.items == ("a", "b")
-    assert run.top(2).tolist() == [[1, 2], [0, -1]]
+    assert run.top(2).tolist() == [[1, 2], [0, -2]]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_what_is_written_reads_back_to_the_same_ranking(seed, tmp_path_factory):
     rng = np.random.default_rng(seed)
     labels = Labels(("Amanita muscaria", 'quoted "name"', "comma, name"))
     scores = rng.integers(0, 3, (5, 3)).astype(np.float32)  # with ties
-    made = Predictions(tuple("abcde"), labels, scores, "logit")
+    made = LabelScores(tuple("abcde"), labels, scores, "logit")
     path = tmp_path_factory.mktemp("run") / "run.csv"
     piped = Ranked(at_most=3, separator="|")
     piped.write(path, made)
@@ -87,8 +88,22 @@ def test_a_column_may_go_by_several_names(tmp_path):
     fungiclef = Ranked(at_most=1, columns=(("observationID", "observation_id"), "class_id"))
     for name in ("observationID", "observation_id"):
         (tmp_path / "run.csv").write_text(f"{name},class_id\na,1\nb,-1\n")
-        read_back = fungiclef.read(tmp_path / "run.csv", ("a", "b"), Labels(("0", "1", "-1")))
-        assert read_back.top(1)[:, 0].tolist() == [1, 2]
+        read_back = fungiclef.read(tmp_path / "run.csv", ("a", "b"), Labels(("0", "1")), unknown=True)
+        assert read_back.top(1)[:, 0].tolist() == [1, -1]
+
+
+def test_unknown_is_refused_where_the_benchmark_does_not_ask_for_it(tmp_path):
+    with pytest.raises(RunError, match="line 3: found the label '-1', expected a label of the benchmark"):
+        read(tmp_path, "id,predicted\na,1\nb,-1\n")
+
+
+def test_unknown_is_written_as_minus_one_wherever_it_ranks(tmp_path):
+    lists = CodeSets.of_lists([[-1, 2], [0, -1]])
+    made = LabelScores.listed(("a", "b"), LABELS, lists, np.array([0.9, 0.1, 0.8, 0.2]))
+    FORMAT.write(tmp_path / "run.csv", made)
+    assert (tmp_path / "run.csv").read_text() == "id,predicted\na,-1 2\nb,0 -1\n"
+    back = FORMAT.read(tmp_path / "run.csv", ("a", "b"), LABELS, unknown=True)
+    assert back.top(2).tolist() == [[-1, 2], [0, -1]]
 
 
 def test_too_few_labels_are_refused_where_a_challenge_wants_more(tmp_path):

@@ -12,11 +12,11 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.labels import Labels
 from fieldmark.metrics import costs as metrics
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps import make_step, step_from_data, step_to_data
-from fieldmark.steps.base import Asked
 from fieldmark.steps.costs import RULES, Costs, Prices, costs_by_rule, read_costs, rule_of
 from fieldmark.steps.min_cost import MinCost
+from tests.lessons import learned
 
 LABELS = Labels(("a", "b", "c", "-1"))
 DANGEROUS = np.array([True, False, True, False])
@@ -143,12 +143,11 @@ def test_the_rule_is_that_of_the_first_metric_that_prices_mistakes(benchmark, ru
 
 
 def test_the_step_answers_the_cheapest_and_leaves_the_probabilities():
-    task = BENCHMARKS["fungitastic/cost-poison"].task
     known = Labels(("a", "b", "c"))
     taxa = pl.DataFrame({"label": ["a", "b", "c"], "poisonous": [True, False, None]})
     scores = np.log(np.array([[0.05, 0.95, 1e-9], [0.002, 0.9, 0.098]], dtype=np.float32))
-    val = Predictions(("x", "y"), known, scores, "log_probability")
-    step = MinCost().fit_open(val, np.array([0, 1], dtype=np.int32), pl.DataFrame(), Asked(task, known, taxa))
+    val = LabelScores(("x", "y"), known, scores, "log_probability")
+    step = learned(MinCost(), val, np.array([0, 1]), benchmark="fungitastic/cost-poison", taxa=taxa)
     answered = step.apply(val, pl.DataFrame())
     # One in twenty is too likely to be poisonous at a price of 100; one in five hundred is not.
     assert answered.top(1)[:, 0].tolist() == [0, 1]

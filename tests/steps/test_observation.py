@@ -5,12 +5,12 @@ import polars as pl
 import pytest
 
 from fieldmark.labels import Labels
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.observation import ObservationMax, ObservationMean
 
 ITEMS = pl.DataFrame({"item_id": ["a1", "b1", "a2"], "observation_id": ["a", "b", "a"]})
 PROBABILITIES = np.array([[0.6, 0.3, 0.1], [0.2, 0.2, 0.6], [0.1, 0.8, 0.1]])
-PREDICTIONS = Predictions(
+PREDICTIONS = LabelScores(
     ("a1", "b1", "a2"), Labels(("x", "y", "z")), np.log(PROBABILITIES).astype(np.float32), "logit"
 )
 

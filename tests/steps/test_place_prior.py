@@ -15,10 +15,12 @@ from fieldmark.datasets import open_dataset
 from fieldmark.errors import MisuseError
 from fieldmark.features.birdnet import BirdNet
 from fieldmark.labels import Labels
-from fieldmark.runs.predictions import Predictions, read_predictions
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.runs.predictions import read_predictions
 from fieldmark.steps import make_step, step_from_data, step_to_data
-from fieldmark.steps.base import Asked, fit_step
+from fieldmark.steps.base import Step, fit_step
 from fieldmark.steps.place_prior import PlacePrior
+from tests.lessons import lesson
 
 LABELS = Labels(("acafly", "Corvus corax", "yeti"))
 TAXA = pl.DataFrame({"label": LABELS.names, "species": ["Empidonax virescens", None, "Homo nivalis"]})
@@ -26,11 +28,13 @@ TASK = BENCHMARKS["birdclef-2020"].task
 OHIO, BERLIN = (39.5, -82.5), (52.5, 13.4)
 
 
-def asked(labels: Labels = LABELS, taxa: pl.DataFrame = TAXA) -> Asked:
-    return Asked(TASK, labels, taxa)
+def fitted(
+    step: Step, predictions: LabelScores, truth: np.ndarray, items: pl.DataFrame, taxa: pl.DataFrame = TAXA
+) -> Step:
+    return fit_step(step, predictions, lesson(predictions, truth, items, taxa=taxa))
 
 
-def heard(n: int = 40) -> tuple[Predictions, np.ndarray, pl.DataFrame]:
+def heard(n: int = 40) -> tuple[LabelScores, np.ndarray, pl.DataFrame]:
     """Flycatchers in Ohio, ravens in Berlin, and scores that tell little."""
     rng = np.random.default_rng(0)
     where = [OHIO if row % 2 else BERLIN for row in range(n)]
@@ -44,12 +48,12 @@ def heard(n: int = 40) -> tuple[Predictions, np.ndarray, pl.DataFrame]:
     )
     truth = np.array([[place == OHIO, place == BERLIN, False] for place in where])
     scores = rng.uniform(0.2, 0.8, (n, 3)).astype(np.float32)
-    return Predictions(tuple(items["item_id"]), LABELS, scores, "score"), truth, items
+    return LabelScores(tuple(items["item_id"]), LABELS, scores, "score"), truth, items
 
 
 def test_birds_lose_where_they_do_not_live_and_what_birdnet_does_not_know_stays():
     predictions, truth, items = heard()
-    step = fit_step(make_step("place-prior"), predictions, truth, items, asked())
+    step = fitted(make_step("place-prior"), predictions, truth, items)
     assert step.weight > 0 and step.places[2] == -1
     changed = step.apply(predictions, items).scores
     berlin = truth[:, 1]
@@ -63,7 +67,7 @@ def test_birds_lose_where_they_do_not_live_and_what_birdnet_does_not_know_stays(
 
 def test_items_without_a_place_stay_as_they_are_whatever_their_order():
     predictions, truth, items = heard()
-    step = fit_step(PlacePrior(), predictions, truth, items, asked())
+    step = fitted(PlacePrior(), predictions, truth, items)
     nowhere = items.with_columns(pl.lit(None, pl.Float64).alias("lat"))
     for about in (nowhere, items.drop("lat", "lon")):
         assert step.apply(predictions, about).scores == pytest.approx(predictions.scores, abs=1e-6)
@@ -74,16 +78,16 @@ def test_items_without_a_place_stay_as_they_are_whatever_their_order():
 def test_the_weight_is_0_where_val_is_against_it():
     predictions, truth, items = heard()
     scores = (0.1 + 0.8 * truth).astype(np.float32)
-    certain = Predictions(predictions.items, LABELS, scores, "score")
-    assert fit_step(PlacePrior(), certain, truth, items, asked()).weight == 0
+    certain = LabelScores(predictions.items, LABELS, scores, "score")
+    assert fitted(PlacePrior(), certain, truth, items).weight == 0
 
 
 def test_what_cannot_be_is_refused_in_one_sentence():
     predictions, truth, items = heard()
     strange = Labels(("a", "b", "c"))
-    renamed = Predictions(predictions.items, strange, predictions.scores, "score")
+    renamed = LabelScores(predictions.items, strange, predictions.scores, "score")
     with pytest.raises(MisuseError, match="knows none of the 3 labels"):
-        fit_step(PlacePrior(), renamed, truth, items, asked(strange, pl.DataFrame({"label": strange.names})))
+        fitted(PlacePrior(), renamed, truth, items, pl.DataFrame({"label": strange.names}))
     with pytest.raises(MisuseError, match="needs to know the place"):
         PlacePrior().check(replace(TASK, inputs=("recording",)))
     with pytest.raises(MisuseError, match="floor"):

@@ -9,9 +9,9 @@ import pytest
 import fieldmark
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
-from fieldmark.methods import strangeness
-from fieldmark.runs.predictions import Predictions, read_predictions
-from fieldmark.steps import make_step
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.runs.predictions import read_predictions
+from fieldmark.steps import make_step, strangeness
 from fieldmark.steps.max_softmax import MaxSoftmax
 from fieldmark.steps.temperature import Temperature
 from fieldmark.steps.unknown_score import SCORES, UnknownScore
@@ -20,7 +20,7 @@ from tests.open_release import write_open_release
 ITEMS = pl.DataFrame()
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(0, 3, (5000, 6)).astype(np.float32)
-PREDICTIONS = Predictions(tuple(map(str, range(len(LOGITS)))), Labels(tuple("abcdef")), LOGITS, "logit")
+PREDICTIONS = LabelScores(tuple(map(str, range(len(LOGITS)))), Labels(tuple("abcdef")), LOGITS, "logit")
 
 
 @pytest.mark.parametrize("score", list(SCORES))
@@ -42,14 +42,15 @@ def test_after_a_temperature_the_score_is_that_of_scaled_logits_of_mean_zero(sco
 @pytest.mark.parametrize("step", [MaxSoftmax(), UnknownScore("max-softmax")])
 def test_confident_items_do_not_tie(step):
     scores = np.array([[0, 30, 1], [0, 40, 1], [0, 50, 1]], dtype=np.float32)
-    found = step.apply(Predictions(("a", "b", "c"), Labels(tuple("xyz")), scores, "logit"), ITEMS).unknown
+    found = step.apply(LabelScores(("a", "b", "c"), Labels(tuple("xyz")), scores, "logit"), ITEMS).unknown
     assert (np.diff(found) < 0).all() and (found > 0).all()
 
 
 @pytest.mark.parametrize("score", list(SCORES))
 def test_a_column_of_unknown_is_no_label_to_be_sure_of(score):
     scaled = Temperature().apply(PREDICTIONS, ITEMS)
-    assert UnknownScore(score).apply(scaled.with_label("-1"), ITEMS).unknown == pytest.approx(
+    with_column = replace(scaled, unknown_label=scaled.scores.max(axis=1) + 1)
+    assert UnknownScore(score).apply(with_column, ITEMS).unknown == pytest.approx(
         UnknownScore(score).apply(scaled, ITEMS).unknown
     )
 

@@ -108,6 +108,13 @@ class LabelScores:
             raise ValueError("dense predictions list nothing")
         return CodeSets(self.codes, self.offsets)
 
+    @property
+    def columns(self) -> Scores:
+        """The scores of every label, and of unknown in a last column where it competes with them. Not for lists."""
+        if not self.dense:
+            raise ValueError("lists have no columns")
+        return self.scores if self.unknown_label is None else np.column_stack([self.scores, self.unknown_label])
+
     def pairs(self) -> tuple[NDArray[np.int32], Codes, Scores]:
         """Item, label and score of every pair that has a score."""
         if self.offsets is None or self.codes is None:
@@ -127,7 +134,7 @@ class LabelScores:
         return ranked if self.decisions is None else _decided_first(self.decisions, ranked)
 
     def _top_of_rows(self, k: int) -> Codes:
-        scores = self.scores if self.unknown_label is None else np.column_stack([self.scores, self.unknown_label])
+        scores = self.columns
         width = scores.shape[1]
         order = _first_largest(scores, min(k, width)) if k <= 16 else np.argsort(-scores, axis=1, kind="stable")[:, :k]
         best = np.where(order < len(self.labels), order, UNKNOWN).astype(np.int32)
@@ -183,8 +190,7 @@ class LabelScores:
         """
         if self.scale == "score" or not self.dense:
             raise ValueError("only dense logits or log-probabilities turn into probabilities")
-        scores = self.scores if self.unknown_label is None else np.column_stack([self.scores, self.unknown_label])
-        return np.asarray(np.exp(log_softmax(scores)))
+        return np.asarray(np.exp(log_softmax(self.columns)))
 
     def chances(self) -> Scores:
         """One number from 0 to 1 per item and label: scores as they are, logits as the shares of a softmax."""
@@ -200,6 +206,11 @@ class LabelScores:
         unknown = None if unknown_label is None else unknown_label.astype(kind, copy=False)
         scores = scores.astype(kind, copy=False)
         return replace(self, scores=scores, scale=scale, unknown_label=unknown, decisions=None)
+
+    def with_columns(self, columns: Scores, scale: Scale) -> LabelScores:
+        """The same items with other scores of every label, and of unknown where it competes with them."""
+        unknown = None if self.unknown_label is None else columns[:, -1]
+        return self.with_scores(columns[:, : len(self.labels)], scale, unknown)
 
     def decided(self, codes: NDArray[np.integer[Any]] | CodeSets) -> LabelScores:
         """The same scores with the decision that a rule took on them."""
@@ -367,7 +378,8 @@ def _from_version_1(
     if "codes" in columns:
         kept = columns["codes"] >= 0
         row = rows_of(columns["offsets"])[kept]
-        scores, columns["codes"] = scores[kept], new_code[columns["codes"][kept]]
+        order = np.lexsort((-scores[kept], row))  # they were ranked when somebody asked
+        scores, columns["codes"] = scores[kept][order], new_code[columns["codes"][kept]][order]
         columns["offsets"] = offsets_of(np.bincount(row, minlength=len(table)))
     elif not known.all():
         columns["unknown_label"] = np.ascontiguousarray(scores[:, ~known][:, 0])

@@ -34,11 +34,11 @@ class BiasTemperature(Step):
     name: ClassVar[str] = "bias-temperature"
 
     def fit(self, val: LabelScores, lesson: Lesson) -> Self:
-        if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
+        if val.scale == "score" or (np.ptp(val.columns, axis=1) == 0).all():
             return self  # scores that only rank, or that say nothing, have no temperature
         from scipy.optimize import minimize  # takes long to import and is needed here alone
 
-        logits = val.scores.astype(np.float64)
+        logits = val.columns.astype(np.float64)
         n, n_labels = logits.shape
         target = np.full(logits.shape, 1 / (n + 1) / n_labels)
         target[np.arange(n), lesson.truth] += n / (n + 1)
@@ -59,7 +59,7 @@ class BiasTemperature(Step):
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         if predictions.scale == "score":
             return predictions
-        logits = predictions.scores.astype(np.float64) / self.temperature
+        logits = predictions.columns.astype(np.float64) / self.temperature
         if self.biases:
             logits = logits + np.array(self.biases)
-        return predictions.with_scores(log_softmax(logits), "log_probability")
+        return predictions.with_columns(log_softmax(logits), "log_probability")

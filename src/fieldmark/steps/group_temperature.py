@@ -41,10 +41,10 @@ class GroupTemperature(Step):
             raise MisuseError("group-temperature needs borrowed of at least 0.")
 
     def fit(self, val: LabelScores, lesson: Lesson) -> Self:
-        if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
+        if val.scale == "score" or (np.ptp(val.columns, axis=1) == 0).all():
             return self  # scores that only rank, or that say nothing, have no temperature
         groups, truth = self._groups(val, lesson.items), lesson.truth
-        loss = LogLoss(val.scores, truth)
+        loss = LogLoss(val.columns, truth)
         common = loss.best_temperature(np.ones(len(truth)))
         found = {}
         for group in sorted({name for name in groups if name is not None}):
@@ -57,7 +57,7 @@ class GroupTemperature(Step):
             return predictions
         groups = self._groups(predictions, items)
         by_item = np.array([self.temperatures.get(group or "", self.temperature) for group in groups])
-        return predictions.with_scores(scaled(predictions.scores, by_item), "log_probability")
+        return predictions.with_columns(scaled(predictions.columns, by_item), "log_probability")
 
     def _groups(self, predictions: LabelScores, items: pl.DataFrame) -> list[str | None]:
         """The group of each predicted item, None where the column is empty."""

@@ -47,9 +47,9 @@ def _pooled(predictions: LabelScores, items: pl.DataFrame, pool: Pool) -> LabelS
     order = np.argsort(observation, kind="stable")
     starts = np.flatnonzero(np.diff(observation[order], prepend=-1))
     if predictions.scale == "score":
-        return predictions.with_scores(pool(predictions.scores[order], starts)[observation], "score")
-    pooled = log_softmax(pool(log_softmax(predictions.scores)[order], starts))
-    return predictions.with_scores(pooled[observation], "log_probability")
+        return predictions.with_columns(pool(predictions.columns[order], starts)[observation], "score")
+    pooled = log_softmax(pool(log_softmax(predictions.columns)[order], starts))
+    return predictions.with_columns(pooled[observation], "log_probability")
 
 
 def _sums(photos: Photos, starts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -48,14 +48,14 @@ class Temperature(Step):
         if predictions.scale == "score":
             return predictions
         temperature = np.full(len(predictions.items), self.temperature)
-        return predictions.with_scores(scaled(predictions.scores, temperature), "log_probability")
+        return predictions.with_columns(scaled(predictions.columns, temperature), "log_probability")
 
 
 def best_temperature(val: LabelScores, truth: NDArray[np.int32]) -> float:
     """The temperature of lowest log loss; 1 for scores that only rank, or that say nothing."""
-    if val.scale == "score" or (np.ptp(val.scores, axis=1) == 0).all():
+    if val.scale == "score" or (np.ptp(val.columns, axis=1) == 0).all():
         return 1.0
-    return LogLoss(val.scores, truth).best_temperature(np.ones(len(truth)))
+    return LogLoss(val.columns, truth).best_temperature(np.ones(len(truth)))
 
 
 class LogLoss:

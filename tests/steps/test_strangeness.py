@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from fieldmark.methods.strangeness import SCORES, Seen, learn
 from pytorch_ood.detector import KNN, EnergyBased, Entropy, Mahalanobis, MaxLogit, MaxSoftmax, ViM
 from sklearn.covariance import OAS
 
-from fieldmark.methods import strangeness
+from fieldmark.steps import strangeness
+from fieldmark.steps.strangeness import SCORES, Seen, learn
 
 RNG = np.random.default_rng(5)
 CENTERS = RNG.normal(0, 2, (4, 12))
