@@ -24,7 +24,7 @@ def path(tmp_path):
 
 
 def test_plants_are_ordered_by_probability_and_ties_by_rank(path):
-    path.write_text("ObservationId;ClassId;Probability;Rank\n1;a;0.2;1\n1;b;0.2;0\n2;c;0.1;9\n")
+    path.write_text("ObservationId;ClassId;Probability;Rank\n1;a;0.2;2\n1;b;0.2;1\n2;c;0.1;1\n")
     run = PLANTS.read(path, ("1", "2", "3"), LABELS)
     assert run.top(2).tolist() == [[1, 0], [2, -2], [-2, -2]]
 
