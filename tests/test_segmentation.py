@@ -93,6 +93,16 @@ def test_nothing_found_where_nothing_is_counts_one_and_spores_do_not_count(tmp_p
     assert (card.items, card.metrics["iou"].value) == (2, 0.5)
 
 
+def test_only_the_pictures_of_photos_that_are_asked_about_are_opened(tmp_path, masks):
+    write_parquet(tmp_path / "truth.parquet", masks)
+    (tmp_path / "run").mkdir()
+    for photo, own in masks.items():
+        Image.fromarray(own["fruiting_body"]).save(tmp_path / "run" / f"{photo}.png")
+    (tmp_path / "run" / "another.png").write_bytes(b"no picture")
+    card = fieldmark.score(NAME, tmp_path / "run", truth=tmp_path / "truth.parquet")
+    assert card.metrics["iou"].value == 1.0
+
+
 def test_missing_broken_and_misfitting_masks_are_refused(tmp_path, masks):
     write_parquet(tmp_path / "truth.parquet", masks)
     with pytest.raises(InputError, match="found nothing, expected a folder of masks"):
