@@ -21,7 +21,7 @@ import numpy as np
 from fieldmark.errors import MisuseError
 from fieldmark.files import appearing_file
 from fieldmark.labels import Labels
-from fieldmark.runs.code_sets import CodeSets
+from fieldmark.runs.code_sets import CodeSets, offsets_of
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import NOTHING, LabelScores
 from fieldmark.runs.lines import RunSource, read_lines
@@ -97,7 +97,7 @@ class Ranked(RunFormat):
         problems = Problems(path)
         row_of = {item: row for row, item in enumerate(items)}
         code_of = labels.answers(unknown=unknown)
-        listed: list[list[int]] = [[] for _ in items]
+        rows, codes, lengths = [], [], []  # flat: a list for each of many thousand items keeps the collector busy
         strange = np.zeros(len(items)) if self.unknown_score else None
         seen: dict[str, int] = {}
         lines = read_lines(path, problems, columns=self._columns(), more_columns=self.more_columns)
@@ -109,12 +109,16 @@ class Ranked(RunFormat):
                 problems.add(line, f"the id {item!r} again (first in line {seen[item]})", "each id once")
             else:
                 seen[item] = line
-                listed[row_of[item]] = self._codes(self._split(names), code_of, line, problems)
+                own = self._codes(self._split(names), code_of, line, problems)
+                rows.append(row_of[item])
+                lengths.append(len(own))
+                codes += own
                 if strange is not None:
                     strange[row_of[item]] = read_number(score[0], line, problems)
         report_missing(items, seen, problems)
         problems.raise_any()
-        lists = CodeSets.of_lists(listed)
+        as_read = CodeSets(np.array(codes, dtype=np.int32), offsets_of(np.array(lengths, dtype=np.int64)))
+        lists = as_read.take(np.argsort(rows))
         rank = np.arange(len(lists.codes)) - np.repeat(lists.offsets[:-1], lists.lengths)
         scores = 1 - rank / self.at_most
         return LabelScores(tuple(items), labels, scores, "score", lists.codes, lists.offsets, unknown=strange)
