@@ -150,8 +150,8 @@ def read_classes(classes: Any, named: pl.Series, where: str) -> tuple[Labels, pl
         if flag in table:
             table = table.parsed(flag, bool)
     labels = Labels(tuple(name for name in table.frame["label"] if name != UNKNOWN_NAME))
-    strange = [name for name in named if name not in labels.code_of]
-    if strange:
+    strange = named.filter(~named.is_in(list(labels.names)))
+    if len(strange):
         raise InputError(where, found=f"the label {strange[0]!r}", expected=f"a label listed in {table.where}")
     return labels, table.frame.with_columns(pl.lit(table.where).alias(WHERE))
 

@@ -56,6 +56,9 @@ class GivenTable:
         Raises:
             InputError: Names the line where one stands again; `what` may name the columns in braces.
         """
+        one = self.frame[columns[0]] if len(columns) == 1 else None
+        if one is not None and one.n_unique() == len(one):
+            return self
         again = (~self.frame.select(pl.struct(columns).is_first_distinct()).to_series()).arg_true()
         if len(again):
             row = int(again[0])

@@ -114,10 +114,11 @@ class Items(ABC):
             table = table.parsed("date", datetime.date)
             table = replace(table, frame=table.frame.with_columns(month=pl.col("date").dt.strftime("%m")))
         rows = table.frame.with_columns(item_id="id")
-        one_each = rows.unique("item_id", keep="first", maintain_order=True)
+        alone = rows["item_id"].n_unique() == len(rows)
+        one_each = rows if alone else rows.unique("item_id", keep="first", maintain_order=True)
         units = one_each["unit"] if "unit" in table else one_each["item_id"]
         groups = one_each.select([name for name in (*by, "split") if name in table])
-        return TruthRows(rows, tuple(one_each["item_id"]), tuple(units), groups, table.where)
+        return TruthRows(rows, tuple(one_each["item_id"].to_list()), tuple(units.to_list()), groups, table.where)
 
     def write_truth(self, folder: Path, truth: Truth, table: pl.DataFrame, by: Sequence[str]) -> None:
         """Writes the truth of a part as `read_truth` reads it.

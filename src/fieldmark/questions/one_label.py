@@ -141,13 +141,19 @@ class LabelEvaluation(Evaluation):
     @cached_property
     def true_codes(self) -> NDArray[np.int32]:
         """The code of the true label of each item, -1 for unknown."""
-        label_of = dict(zip(self.truth.rows["item_id"], self.truth.rows["label"], strict=True))
-        names = [label_of.get(item) for item in self.truth.items]
-        codes = self.labels.encode(names)
-        for item, name, code in zip(self.truth.items, names, codes, strict=True):
-            if code == UNKNOWN and not (name == UNKNOWN_NAME and self.unknown):
-                raise MisuseError(f"Item {item!r} has the label {name!r}, which the predictions do not know.")
-        return codes
+        asked, rows = pl.Series("item_id", self.truth.items, dtype=pl.String), self.truth.rows
+        if rows["item_id"].equals(asked):
+            names = rows["label"]
+        else:
+            rows = rows.unique("item_id", keep="last")
+            names = asked.to_frame().join(rows, on="item_id", how="left", maintain_order="left")["label"]
+        codes = names.cast(pl.Enum(self.labels.names), strict=False).to_physical().cast(pl.Int32)
+        strange = codes.is_null() & ~((names == UNKNOWN_NAME) & self.unknown).fill_null(False)
+        if strange.any():
+            row = int(strange.arg_max() or 0)
+            item, name = self.truth.items[row], names[row]
+            raise MisuseError(f"Item {item!r} has the label {name!r}, which the predictions do not know.")
+        return codes.fill_null(UNKNOWN).to_numpy()
 
     @cached_property
     def ranked(self) -> NDArray[np.int32]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
 from fieldmark.files import appearing_file
@@ -24,8 +25,9 @@ from fieldmark.labels import Labels
 from fieldmark.runs.code_sets import CodeSets, offsets_of
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import NOTHING, LabelScores
-from fieldmark.runs.lines import RunSource, read_lines
+from fieldmark.runs.lines import RunSource, TableRun, read_lines
 from fieldmark.runs.problems import Problems
+from fieldmark.runs.ranked_tables import RankedRows, read_faultless
 
 UNKNOWN_SCORE = "unknown_score"
 
@@ -94,6 +96,9 @@ class Ranked(RunFormat):
         Raises:
             RunError: Lists what is wrong, with line numbers.
         """
+        quick = self._read_quickly(path, items, labels, unknown=unknown)
+        if quick is not None:
+            return self._scored(items, labels, quick.lists, quick.strange)
         problems = Problems(path)
         row_of = {item: row for row, item in enumerate(items)}
         code_of = labels.answers(unknown=unknown)
@@ -118,10 +123,31 @@ class Ranked(RunFormat):
         report_missing(items, seen, problems)
         problems.raise_any()
         as_read = CodeSets(np.array(codes, dtype=np.int32), offsets_of(np.array(lengths, dtype=np.int64)))
-        lists = as_read.take(np.argsort(rows))
+        return self._scored(items, labels, as_read.take(np.argsort(rows)), strange)
+
+    def _scored(
+        self, items: Sequence[str], labels: Labels, lists: CodeSets, strange: NDArray[np.float64] | None
+    ) -> LabelScores:
         rank = np.arange(len(lists.codes)) - np.repeat(lists.offsets[:-1], lists.lengths)
         scores = 1 - rank / self.at_most
         return LabelScores(tuple(items), labels, scores, "score", lists.codes, lists.offsets, unknown=strange)
+
+    def _read_quickly(
+        self, source: RunSource, items: Sequence[str], labels: Labels, *, unknown: bool
+    ) -> RankedRows | None:
+        """A table without any fault, many rows at once; None for files, and for whatever else must be looked at."""
+        names = [column if isinstance(column, str) else column[0] for column in self._columns()]
+        if not isinstance(source, TableRun) or source.frame.columns != names or self.cut:
+            return None
+        return read_faultless(
+            source.frame,
+            items,
+            labels,
+            separator=self.separator,
+            lengths=(self.at_least, self.at_most),
+            unknown=unknown,
+            strange=self.unknown_score,
+        )
 
     def labels_in(self, path: RunSource) -> set[str]:
         """The labels that a run names, for when no list of classes says which there are."""

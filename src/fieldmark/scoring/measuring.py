@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Benchmark, Metric
@@ -80,8 +81,7 @@ def measure(
     metrics: Sequence[Metric], found: Evaluation
 ) -> tuple[tuple[str, ...], dict[str, Score], dict[str, NDArray[np.float64]]]:
     """Every metric with its interval, and the pseudo-values per unit of those that have them."""
-    unit_ids, units = np.unique(np.array(found.truth.units, dtype=str), return_inverse=True)
-    unit = units.astype(np.int32)
+    unit_ids, unit = numbered(found.truth.units)
     scores: dict[str, Score] = {}
     pseudo: dict[str, NDArray[np.float64]] = {}
     for metric in metrics:
@@ -102,7 +102,21 @@ def measure(
             bounds = Interval(None, None, "none", "it describes the run and is no estimate")
         caution = FEW_UNITS_CAUTION if len(unit_ids) < FEW_UNITS and not metric.proportion else None
         scores[metric.name] = Score(value, bounds.low, bounds.high, bounds.method, bounds.reason or caution)
-    return tuple(unit_ids), scores, pseudo
+    return unit_ids, scores, pseudo
+
+
+def numbered(names: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """The distinct names in order, and the number of each name among them.
+
+    >>> numbered(["b", "a", "b"])
+    (('a', 'b'), array([1, 0, 1], dtype=int32))
+    """
+    encoded = pa.array(names, pa.string()).dictionary_encode()
+    distinct = encoded.dictionary.to_pylist()
+    order = sorted(range(len(distinct)), key=distinct.__getitem__)
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return tuple(distinct[row] for row in order), place[encoded.indices.to_numpy()]
 
 
 def _interval(metric: Metric, value: float, pseudo: NDArray[np.float64]) -> Interval:

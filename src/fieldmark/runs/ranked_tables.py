@@ -1,0 +1,77 @@
+"""Ranked labels out of a table in memory, many rows at once.
+
+Only tables without any fault are read here; for all others the answer is None, and the reader that goes line by line
+says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
+from fieldmark.runs.code_sets import CodeSets, offsets_of
+
+
+class RankedRows(NamedTuple):
+    """The labels of each item, best first, and how strange it is where a column says so."""
+
+    lists: CodeSets
+    strange: NDArray[np.float64] | None
+
+
+def read_faultless(
+    frame: pl.DataFrame,
+    items: Sequence[str],
+    labels: Labels,
+    *,
+    separator: str,
+    lengths: tuple[int, int],
+    unknown: bool,
+    strange: bool,
+) -> RankedRows | None:
+    """Reads a table of id, labels and, if there is one, a score of strangeness; None where anything is wrong with it.
+
+    Args:
+        frame: The columns in that order.
+        items: The items that must be answered, each exactly once.
+        labels: The labels that may be named.
+        separator: What stands between two labels.
+        lengths: How many labels a row may list, at least and at most.
+        unknown: Whether "-1" may be named as well.
+        strange: Whether the third column is there.
+    """
+    ids = frame.to_series(0).cast(pl.String).str.strip_chars()
+    if len(ids) != len(items) or ids.has_nulls() or ids.n_unique() != len(ids):
+        return None
+    order = pl.DataFrame({"id": items}).join(
+        pl.DataFrame({"id": ids}).with_row_index("row"), on="id", how="left", maintain_order="left"
+    )["row"]
+    if order.has_nulls():
+        return None
+    texts = frame.to_series(1).cast(pl.String).gather(order)
+    names = texts.str.extract_all(r"\S+") if separator == " " else texts.str.split(separator)
+    if separator != " ":
+        names = names.list.eval(pl.element().str.strip_chars().filter(pl.element().str.strip_chars() != ""))
+    counts = names.list.len()
+    fewest, most = counts.min(), counts.max()
+    if counts.has_nulls() or fewest < lengths[0] or most > lengths[1]:  # type: ignore[operator]
+        return None
+    if not (names.list.n_unique() == counts).all():
+        return None
+    known = (*labels.names, UNKNOWN_NAME) if unknown else labels.names
+    codes = names.explode(empty_as_null=False).cast(pl.Enum(known), strict=False).to_physical()
+    if codes.has_nulls():
+        return None
+    values = codes.to_numpy().astype(np.int32)
+    lists = CodeSets(np.where(values < len(labels), values, UNKNOWN).astype(np.int32), offsets_of(counts.to_numpy()))
+    if not strange:
+        return RankedRows(lists, None)
+    numbers = frame.to_series(2).cast(pl.Float64, strict=False).gather(order)
+    if numbers.has_nulls() or not numbers.is_finite().all():
+        return None
+    return RankedRows(lists, numbers.to_numpy())
