@@ -18,7 +18,7 @@ import numpy as np
 
 from fieldmark.files import appearing_file
 from fieldmark.labels import Labels
-from fieldmark.runs.code_sets import CodeSets
+from fieldmark.runs.code_sets import offsets_of
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import RunSource, read_lines
@@ -128,6 +128,7 @@ def in_order(items: Sequence[str], labels: Labels, listed: list[list[tuple[float
     """Lists of labels from (negative score, tie-breaker, code) of each item."""
     for row in listed:
         row.sort()
-    lists = CodeSets.of_lists([[code for _, _, code in row] for row in listed])
+    codes = np.array([code for row in listed for _, _, code in row], dtype=np.int32)
     scores = np.array([-negative for row in listed for negative, _, _ in row], dtype=np.float64)
-    return LabelScores(tuple(items), labels, scores, "score", lists.codes, lists.offsets)
+    offsets = offsets_of(np.array([len(row) for row in listed], dtype=np.int64))
+    return LabelScores(tuple(items), labels, scores, "score", codes, offsets)
