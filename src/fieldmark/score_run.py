@@ -12,6 +12,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import MisuseError
 from fieldmark.files import appearing_folder
 from fieldmark.opening import open_benchmark, open_release
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.provenance import RUN_CSV, RUN_FILE, Run
 from fieldmark.scoring import Scorecard, score_predictions
@@ -65,6 +66,8 @@ def score(
     if isinstance(run, Path):
         closed = classes is not None or data is not None
         answers, labels = read_run(task, run, known.items, labels, closed=closed, stored=True)
+    elif isinstance(run, LabelScores):
+        labels = run.labels
     return score_predictions(benchmark, answers, known, labels=labels, split=split, run=provenance, classes=table)
 
 

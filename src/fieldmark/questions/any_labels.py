@@ -62,7 +62,7 @@ class AnyLabels(Answer):
     def evaluate(
         self, predictions: LabelScores, truth: Truth, labels: Labels, classes: pl.DataFrame, depth: int
     ) -> PairEvaluation:
-        return PairEvaluation(truth, predictions, labels)
+        return PairEvaluation(truth, predictions.coded_by(labels), labels)
 
     def sample(self, items: tuple[str, ...], labels: Labels, rng: np.random.Generator, *, dense: bool) -> LabelScores:
         return random_scores(items, labels, rng, dense=dense)

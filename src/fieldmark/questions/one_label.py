@@ -70,7 +70,7 @@ class OneLabel(Answer):
     def evaluate(
         self, predictions: LabelScores, truth: Truth, labels: Labels, classes: pl.DataFrame, depth: int
     ) -> LabelEvaluation:
-        return LabelEvaluation(truth, predictions, labels, classes, depth, self.unknown)
+        return LabelEvaluation(truth, predictions.coded_by(labels), labels, classes, depth, self.unknown)
 
     def sample(self, items: tuple[str, ...], labels: Labels, rng: np.random.Generator, *, dense: bool) -> LabelScores:
         return random_scores(items, labels, rng, dense=dense, unknown=self.unknown)

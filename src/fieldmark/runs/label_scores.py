@@ -95,6 +95,13 @@ class LabelScores:
         return self.codes is None
 
     @property
+    def names_unknown(self) -> bool:
+        """Whether "unknown" is among the answers."""
+        listed = () if self.codes is None else self.codes
+        decided = () if self.decisions is None else self.decisions.codes
+        return self.unknown_label is not None or UNKNOWN in listed or UNKNOWN in decided
+
+    @property
     def lists(self) -> CodeSets:
         """The listed labels of each item. Only for lists."""
         if self.codes is None or self.offsets is None:
@@ -198,6 +205,25 @@ class LabelScores:
         """The same scores with the decision that a rule took on them."""
         return replace(self, decisions=codes if isinstance(codes, CodeSets) else CodeSets.single(codes))
 
+    def coded_by(self, labels: Labels) -> LabelScores:
+        """The same predictions with the labels in another order, whose codes they then have.
+
+        Raises:
+            ValueError: When these are not the same labels.
+        """
+        if labels == self.labels:
+            return self
+        strange = {*labels.names} ^ {*self.labels.names}
+        if strange:
+            raise ValueError(f"predictions and benchmark do not have the same labels: only one has {min(strange)!r}")
+        code = labels.encode(self.labels.names)
+        decisions = self.decisions
+        if decisions is not None:
+            decisions = replace(decisions, codes=_recoded(decisions.codes, code))
+        if self.codes is not None:
+            return replace(self, labels=labels, codes=_recoded(self.codes, code), decisions=decisions)
+        return replace(self, labels=labels, scores=self.scores[:, np.argsort(code)], decisions=decisions)
+
     def select(self, items: Iterable[str]) -> LabelScores:
         """The predictions of the given items, in their order."""
         wanted = tuple(items)
@@ -258,6 +284,11 @@ def log_softmax(scores: NDArray[np.floating]) -> NDArray[Any]:
     """
     shifted = scores - scores.max(axis=1, keepdims=True)
     return cast(NDArray[Any], shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+
+
+def _recoded(codes: Codes, code: Codes) -> Codes:
+    """Codes of labels in another order; unknown stays what it is."""
+    return np.where(codes >= 0, code[codes], codes).astype(np.int32)
 
 
 def _first_largest(scores: Scores, k: int) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from typing import Any
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import InputError
 from fieldmark.labels import UNKNOWN_NAME, Labels
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.predictions import read_predictions
 
 STORED = ".parquet"
@@ -34,20 +35,24 @@ def read_run(
         InputError: When something is wrong with it.
     """
     if stored and path.suffix == STORED and STORED not in task.run.file_types:
-        return _read_stored(path, items, labels), labels
+        return _read_stored(path, items, labels, unknown=task.unknown), labels
     if not closed:
         labels = Labels.of({*labels.names, *task.run.labels_in(path)} - {UNKNOWN_NAME})
     return task.run.read(path, items, labels, unknown=task.unknown), labels
 
 
-def _read_stored(path: Path, items: Sequence[str], labels: Labels) -> Any:
+def _read_stored(path: Path, items: Sequence[str], labels: Labels, *, unknown: bool) -> LabelScores:
     """Predictions from Parquet, checked to answer every item with the labels of the benchmark."""
     found = read_predictions(path)
+    if not isinstance(found, LabelScores):
+        raise InputError(path, found="predictions of another kind", expected="scores of labels")
     missing = set(items) - set(found.items)
     if missing:
         listed = f"no answer for {len(missing)} of {len(items)} ids ({min(missing)}, ...)"
         raise InputError(path, found=listed, expected="one for each")
     strange = [name for name in found.labels.names if name not in labels.code_of]
+    if found.names_unknown and not unknown:
+        strange.append(UNKNOWN_NAME)
     lacking = [name for name in labels.names if name not in found.labels.code_of]
     if strange or lacking:
         what = f"the label {strange[0]!r}" if strange else f"no label {lacking[0]!r}"
