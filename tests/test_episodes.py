@@ -13,6 +13,7 @@ from fieldmark.cli.main import app
 from fieldmark.episodes import Entry, _draw, run_episodes
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.fitting import answer_test
+from fieldmark.questions.targets import LabelTargets
 from fieldmark.views import Part
 
 LITTLE = {"backbone": "resnet10t", "weights": "random", "size": 32}
@@ -112,7 +113,7 @@ def observed(counts: dict[int, list[int]]) -> Part:
     items = pl.DataFrame(
         {"item_id": [str(row) for row in range(len(rows))], "observation_id": [name for _, name in rows]}
     )
-    return Part(items, np.array([code for code, _ in rows], dtype=np.int32))
+    return Part(items, LabelTargets(np.array([code for code, _ in rows], dtype=np.int32)))
 
 
 def test_photos_are_drawn_from_as_many_observations_as_there_are():

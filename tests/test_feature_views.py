@@ -12,8 +12,8 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
 from fieldmark.features.embeddings import quantized
 from fieldmark.features.settings import FeatureSettings
-from fieldmark.models import FeatureSource
-from fieldmark.views import open_benchmark
+from fieldmark.opening import open_benchmark
+from fieldmark.supply import FeatureSource
 
 LITTLE = {"backbone": "resnet10t", "weights": "random", "size": 32}
 
@@ -24,7 +24,7 @@ def train(make_release):
 
 
 def features(part, store: Path, **settings) -> np.ndarray:
-    return FeatureSource(FeatureSettings(**{**LITTLE, **settings}), store).supply(part).features
+    return FeatureSource(FeatureSettings(**{**LITTLE, **settings}), store).supply(part).features["photo"]
 
 
 def test_features_are_the_mean_over_views_each_of_which_is_stored_once(train, tmp_path):

@@ -22,11 +22,12 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.features.store import FeatureStore, content_key
 from fieldmark.methods.finetune import INPUTS, Finetune
-from fieldmark.models import FeatureSource, load_model
+from fieldmark.models import feature_source, load_model
+from fieldmark.opening import open_benchmark
 from fieldmark.reports.loading import load_context
 from fieldmark.reports.sections import SECTIONS
+from fieldmark.supply import FeatureSource
 from fieldmark.training.networks import change_size
-from fieldmark.views import open_benchmark
 from tests.conftest import COLORS, save_photo
 
 SETTINGS = {"recipe": "scratch", "size": 32, "epochs": 1, "batch": 4, "workers": 1}
@@ -74,21 +75,21 @@ def test_the_head_makes_the_logits_of_the_fine_tuned_model_out_of_the_features(t
     model = replace(model, fitted=replace(model.fitted, method=method))
     logits = model.fitted.predict(asked, model.labels).scores
     source = FeatureSource(FeatureSettings("fine-tuned:resnet10t"), tmp_path, fine_tuned=model)
-    features = source.supply(asked).features
+    features = source.supply(asked).features["photo"]
     head = source.backbone.network.get_classifier()
     weight, bias = head.weight.cpu().numpy(), head.bias.cpu().numpy()
     # Features are stored in half precision: each is off by at most 2^-11 of itself.
     allowed = 2.0**-11 * np.abs(features) @ np.abs(weight).T + 1e-4
     assert (np.abs(features @ weight.T + bias - logits) <= allowed).all()
     assert logits.std(axis=0).mean() > 10 * allowed.mean()  # or else any photo would do
-    keys = [content_key(asked.read_medium(medium)) for medium in asked.items["media_ids"].explode()]
+    keys = [content_key(asked.media.read(medium)) for medium in asked.items["media_ids"].explode()]
     stored = FeatureStore(tmp_path, source.backbone.digest).get(keys, "logits")
     np.testing.assert_allclose(stored, logits, rtol=1e-4, atol=1e-5)
 
 
 def test_crops_differ_in_what_the_network_is_shown(trained, asked, tmp_path):
     shown = {
-        resize: FeatureSource(FeatureSettings(str(trained), resize=resize), tmp_path).supply(asked).features
+        resize: feature_source(FeatureSettings(str(trained), resize=resize), tmp_path).supply(asked).features["photo"]
         for resize in ("", "squash", "cut")
     }
     assert (shown[""] == shown["squash"]).all()  # as on val
@@ -96,34 +97,36 @@ def test_crops_differ_in_what_the_network_is_shown(trained, asked, tmp_path):
 
 
 def test_a_flip_is_the_mirrored_photo_shown_as_on_val(trained, asked, tmp_path):
-    def mirrored(medium):
-        data = io.BytesIO()
-        with Image.open(io.BytesIO(asked.read_medium(medium))) as photo:
-            ImageOps.mirror(photo).save(data, "PNG")
-        return data.getvalue()
+    class Mirrored:
+        def read(self, path):
+            data = io.BytesIO()
+            with Image.open(io.BytesIO(asked.media.store.read(path))) as photo:
+                ImageOps.mirror(photo).save(data, "PNG")
+            return data.getvalue()
 
-    plain = FeatureSource(FeatureSettings(str(trained)), tmp_path)
-    flips = FeatureSource(FeatureSettings(str(trained), views="flips"), tmp_path)
-    one, other = (plain.supply(part).features for part in (asked, replace(asked, read_medium=mirrored)))
-    np.testing.assert_allclose(flips.supply(asked).features, (one + other) / 2, atol=2e-3 * one.max())
+    mirrored = replace(asked, media=replace(asked.media, store=Mirrored()))
+    plain = feature_source(FeatureSettings(str(trained)), tmp_path)
+    flips = feature_source(FeatureSettings(str(trained), views="flips"), tmp_path)
+    one, other = (plain.supply(part).features["photo"] for part in (asked, mirrored))
+    np.testing.assert_allclose(flips.supply(asked).features["photo"], (one + other) / 2, atol=2e-3 * one.max())
 
 
 def test_a_folder_that_was_trained_anew_gives_other_features(trained, asked, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(trained, folder)
-    before = FeatureSource(FeatureSettings(str(folder)), tmp_path / "store")
-    moved = FeatureSource(FeatureSettings(str(trained / "model")), tmp_path / "store")
+    before = feature_source(FeatureSettings(str(folder)), tmp_path / "store")
+    moved = feature_source(FeatureSettings(str(trained / "model")), tmp_path / "store")
     assert before.backbone.digest == moved.backbone.digest  # content, not place
-    features = before.supply(asked).features
-    after = FeatureSource(FeatureSettings(str(retrained(trained, folder))), tmp_path / "store")
+    features = before.supply(asked).features["photo"]
+    after = feature_source(FeatureSettings(str(retrained(trained, folder))), tmp_path / "store")
     assert after.backbone.digest != before.backbone.digest
-    assert not np.allclose(after.supply(asked).features, features, rtol=1e-2)
+    assert not np.allclose(after.supply(asked).features["photo"], features, rtol=1e-2)
 
 
 def test_another_size_is_taken_where_the_network_can(trained, asked, tmp_path):
-    source = FeatureSource(FeatureSettings(str(trained), size=64), tmp_path)
+    source = feature_source(FeatureSettings(str(trained), size=64), tmp_path)
     assert source.backbone.preprocessing.size_px == 64 and source.about["size"] == 64
-    assert source.supply(asked).features.shape == (len(asked), 512)
+    assert source.supply(asked).features["photo"].shape == (len(asked), 512)
 
 
 def test_a_network_with_positions_has_them_resampled_for_another_size(release):
@@ -226,12 +229,12 @@ def test_a_folder_without_a_network_for_photos_is_refused(trained, asked, tmp_pa
     folder = tmp_path / "folder"
     spoil(folder, trained)
     with pytest.raises(InputError, match=sentence):
-        FeatureSource(FeatureSettings(str(folder)), tmp_path / "store").supply(asked)
+        feature_source(FeatureSettings(str(folder)), tmp_path / "store").supply(asked)
 
 
 def test_a_folder_without_a_slash_is_taken_for_a_name_and_the_way_out_is_said(trained, asked, tmp_path, monkeypatch):
     shutil.copytree(trained, tmp_path / "mine")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MisuseError, match=r"no backbone called 'mine'. Write the folder .* with a slash: ./mine"):
-        FeatureSource(FeatureSettings("mine"), tmp_path / "store").supply(asked)
-    assert FeatureSource(FeatureSettings("./mine"), tmp_path / "store").settings.backbone == "fine-tuned:resnet10t"
+        feature_source(FeatureSettings("mine"), tmp_path / "store").supply(asked)
+    assert feature_source(FeatureSettings("./mine"), tmp_path / "store").settings.backbone == "fine-tuned:resnet10t"

@@ -109,7 +109,6 @@ def test_an_existing_run_is_not_overwritten_by_accident(make_release, tmp_path):
 class Peeker(Frequent):
     """Looks at everything it is given."""
 
-    sees: ClassVar = "hidden labels"
     seen: ClassVar[list] = []
 
     def fit(self, view):
@@ -117,11 +116,30 @@ class Peeker(Frequent):
         return super().fit(view)
 
 
-def test_a_method_that_sees_more_than_the_task_allows_is_refused(make_release, tmp_path, monkeypatch):
-    entries = {**METHODS._entries, "peeker": (f"{__name__}:Peeker", "")}
-    monkeypatch.setattr("fieldmark.fitting.METHODS", Registry("method", entries))
-    with pytest.raises(MisuseError, match=r"'peeker' is shown hidden labels .* allows item or test set"):
-        fieldmark.fit("folder", make_release(), "peeker", tmp_path / "run")
+@dataclass(frozen=True)
+class PastPeeker(Peeker):
+    sees: ClassVar = "past"
+
+
+@dataclass(frozen=True)
+class LabelPeeker(Peeker):
+    learns_from: ClassVar = ("train", "hidden labels")
+
+
+@pytest.mark.parametrize(
+    ("method", "sentence"),
+    [
+        (PastPeeker, r"'peeker' is shown past at prediction time; the task allows item or unit or test set\."),
+        (LabelPeeker, r"'peeker' learns from hidden labels; the task allows train and unlabeled and coarse\."),
+    ],
+)
+def test_a_method_that_sees_more_than_the_task_allows_is_refused(tmp_path, monkeypatch, method, sentence):
+    entries = {**METHODS._entries, "peeker": (f"{__name__}:{method.__name__}", "")}
+    monkeypatch.setattr("fieldmark.configuring.METHODS", Registry("method", entries))
+    Peeker.seen.clear()
+    with pytest.raises(MisuseError, match=sentence):
+        fieldmark.fit("folder", tmp_path / "nowhere", "peeker", tmp_path / "run")
+    assert not Peeker.seen
 
 
 def test_a_method_that_sees_the_test_set_says_so_and_is_refused_where_the_task_forbids_it(make_release, tmp_path):
@@ -133,23 +151,19 @@ def test_a_method_that_sees_the_test_set_says_so_and_is_refused_where_the_task_f
 
 
 def test_what_no_method_answers_is_refused_before_anything_is_read(tmp_path):
-    with pytest.raises(MisuseError, match=r"asks about a mask, .* `fieldmark score`"):
+    with pytest.raises(MisuseError, match=r"asks for masks of each photo, .* `fieldmark score`"):
         fieldmark.fit("fungitastic-mini/segmentation", tmp_path / "nowhere", "frequent", tmp_path / "run")
 
 
 def test_a_method_that_answers_item_by_item_is_never_given_the_test_set(make_release):
     from fieldmark.benchmarks import BENCHMARKS
     from fieldmark.datasets import open_dataset
-    from fieldmark.views import open_benchmark
+    from fieldmark.opening import open_benchmark
 
-    @dataclass(frozen=True)
-    class ItemByItem(Peeker):
-        sees: ClassVar = "item"
-
-    view = open_benchmark(BENCHMARKS["folder"], open_dataset("folder", make_release())).view
+    opened = open_benchmark(BENCHMARKS["folder"], open_dataset("folder", make_release()))
     Peeker.seen.clear()
-    _fit(ItemByItem(), [], view)
-    assert view.test is not None and Peeker.seen[0].test is None
+    _fit(Peeker(), [], opened.view, opened)
+    assert opened.view.test is not None and Peeker.seen[0].test is None
 
 
 def test_thresholds_and_choices_do_not_depend_on_the_labels_of_test(make_release, tmp_path):

@@ -14,9 +14,9 @@ from fieldmark.lineage import lineage_of
 from fieldmark.methods import Fitted
 from fieldmark.methods.finetune import Finetune
 from fieldmark.models import Model
+from fieldmark.opening import open_benchmark
 from fieldmark.reports.loading import load_context
 from fieldmark.reports.sections import SECTIONS
-from fieldmark.views import open_benchmark
 from tests.open_release import write_open_release
 
 NETWORK = {"network": "resnet10t", "weights": "random"}
@@ -39,7 +39,7 @@ def trained_on(opened, seed=0, **changed):
         "external_data": [],
     }
     fitted = Fitted(Finetune(**NETWORK), {})
-    return Model("finetune", fitted, (), opened.view.labels, opened.dataset.taxa, None, trained | changed)
+    return Model("finetune", fitted, (), opened.view.labels, opened.dataset.taxa, {}, trained | changed)
 
 
 def test_a_backbone_of_the_same_parts_has_seen_nothing_of_val_and_test(make_release):

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fieldmark.methods.strangeness import SCORES
 from typer.testing import CliRunner
 
 import fieldmark
 from fieldmark.cli.main import app
+from fieldmark.opening import NEW_IN_TEST, SEEN_IN_VAL
 from fieldmark.reports.loading import load_context
 from fieldmark.reports.sections import SECTIONS
 from fieldmark.reports.sections.costs import (
@@ -28,8 +28,8 @@ from fieldmark.reports.sections.costs import (
 from fieldmark.reports.sections.unknown import operating_point, roc_curve, strangeness, taken_for
 from fieldmark.runs.predictions import read_predictions
 from fieldmark.steps.costs import Prices
+from fieldmark.steps.strangeness import SCORES
 from fieldmark.unknowns import ALL_UNKNOWN, UnknownTable
-from fieldmark.views import NEW_IN_TEST, SEEN_IN_VAL
 from tests.open_release import UNKNOWN, shuffle_test_labels, write_open_release
 
 LITTLE = {"backbone": "resnet10t", "weights": "random", "size": 32}
@@ -107,7 +107,7 @@ def test_the_run_answers_unknown_and_scoring_it_again_gives_the_same(opened, roo
 def test_a_loaded_model_answers_as_the_fitted_one(opened, poison, root):
     for run in (opened, poison):
         stored, again = read_predictions(run / "predictions" / "test.parquet"), fieldmark.predict(run, root)
-        assert (again.answers == stored.answers).all()
+        assert (again.decisions.codes == stored.decisions.codes).all()
         assert again.scores == pytest.approx(stored.scores, abs=1e-3)
 
 
@@ -115,7 +115,8 @@ def test_min_cost_pays_no_more_than_the_likeliest_label_by_its_own_probabilities
     predictions = read_predictions(poison / "predictions" / "test.parquet")
     costs = costs_of(load_context([poison]))
     expected, rows = costs.expected(predictions.probabilities()), np.arange(len(predictions.items))
-    assert (expected[rows, predictions.answers] <= expected[rows, predictions.scores.argmax(axis=1)] + 1e-9).all()
+    decided, likeliest = predictions.decisions.codes, predictions.scores.argmax(axis=1)
+    assert (expected[rows, decided] <= expected[rows, likeliest] + 1e-9).all()
 
 
 def test_costs_from_a_file_work_in_a_closed_set_and_are_kept_with_the_model(make_release, tmp_path):
@@ -125,7 +126,7 @@ def test_costs_from_a_file_work_in_a_closed_set_and_are_kept_with_the_model(make
     fieldmark.fit("folder", root, "min-cost", tmp_path / "run", settings=LITTLE | {"cost": str(prices)})
     prices.unlink()
     stored = read_predictions(tmp_path / "run" / "predictions" / "test.parquet")
-    assert (fieldmark.predict(tmp_path / "run", root).answers == stored.answers).all()
+    assert (fieldmark.predict(tmp_path / "run", root).decisions.codes == stored.decisions.codes).all()
     assert "costs" in (
         section.name
         for section in map(SECTIONS.__getitem__, SECTIONS)
@@ -177,7 +178,7 @@ def test_the_costliest_confusions_of_a_table_of_prices_stand_on_the_page_with_ph
     costs = costs_of(context)
     # Whatever the run answers, here are mistakes: every item is taken for the next label.
     wrong = ((context.truth + 1) % len(context.labels)).astype(np.int32)
-    context = replace(context, predictions=replace(context.predictions, answers=wrong))
+    context = replace(context, predictions=context.predictions.decided(wrong))
     paid = costliest(context, costs)
     assert sum(one.together for one in paid) == pytest.approx(costs.matrix[context.truth, wrong].sum())
     assert [one.together for one in paid] == sorted((one.together for one in paid), reverse=True)
@@ -192,7 +193,8 @@ def test_the_costs_of_all_confusions_add_up_with_unknown_among_them(root, tmp_pa
     costs, n_labels = costs_of(context), len(context.labels)
     codes = np.where(context.truth < 0, n_labels, context.truth)
     wrong = ((codes + 1) % (n_labels + 1)).astype(np.int32)  # every label for the next, the last for unknown
-    context = replace(context, predictions=replace(context.predictions, answers=wrong))
+    decided = np.where(wrong < n_labels, wrong, -1)
+    context = replace(context, predictions=context.predictions.decided(decided))
     paid = costliest(context, costs)
     assert len(paid) == n_labels + 1 and paid[0].each == 10
     assert sum(one.together for one in paid) == pytest.approx(costs.matrix[codes, wrong].sum())

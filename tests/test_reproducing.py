@@ -213,6 +213,6 @@ def test_every_cell_has_a_method_and_settings_that_exist(table):
     from fieldmark.fitting import prepare
 
     for cell in TABLES[table].cells:
-        method, features = prepare(cell.method, cell.settings, BENCHMARKS[cell.benchmark].task)
-        assert method.sees == "item"
-        assert (features is None) == (cell.method == "finetune")
+        configured = prepare(cell.method, cell.settings, BENCHMARKS[cell.benchmark].task)
+        assert configured.method.sees == "item"
+        assert (not configured.features) == (cell.method == "finetune")

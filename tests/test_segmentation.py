@@ -7,6 +7,7 @@ from PIL import Image
 from sklearn.metrics import jaccard_score
 
 import fieldmark
+from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import InputError
 
 NAME = "fungitastic-mini/segmentation"
@@ -91,6 +92,28 @@ def test_nothing_found_where_nothing_is_counts_one_and_spores_do_not_count(tmp_p
     write_parquet(tmp_path / "run.parquet", {p: {"fruiting_body": empty} for p in truth})
     card = fieldmark.score(NAME, tmp_path / "run.parquet", truth=tmp_path / "truth.parquet")
     assert (card.items, card.metrics["iou"].value) == (2, 0.5)
+
+
+def test_some_of_the_photos_are_compared_whether_or_not_there_are_parts(tmp_path, masks):
+    task = BENCHMARKS[NAME].task
+    for parts in (("fruiting_body",), ("cap", "stem")):
+        shown = {photo: {part: own[part] for part in parts} for photo, own in masks.items()}
+        write_parquet(tmp_path / "masks.parquet", shown)
+        truth, labels, classes, _ = task.answer.given(task.items, tmp_path / "masks.parquet", None, None, ())
+        found = task.answer.evaluate(truth.masks, truth, labels, classes, 1)
+        few = found.take(np.arange(len(truth.items)) < 3)
+        assert few.truth.items == truth.items[:3] and few.intersection.tolist() == found.intersection[:3].tolist()
+        assert len(few.part_table[0]) == (3 if "cap" in parts else 0)
+
+
+def test_only_the_pictures_of_photos_that_are_asked_about_are_opened(tmp_path, masks):
+    write_parquet(tmp_path / "truth.parquet", masks)
+    (tmp_path / "run").mkdir()
+    for photo, own in masks.items():
+        Image.fromarray(own["fruiting_body"]).save(tmp_path / "run" / f"{photo}.png")
+    (tmp_path / "run" / "another.png").write_bytes(b"no picture")
+    card = fieldmark.score(NAME, tmp_path / "run", truth=tmp_path / "truth.parquet")
+    assert card.metrics["iou"].value == 1.0
 
 
 def test_missing_broken_and_misfitting_masks_are_refused(tmp_path, masks):

@@ -6,12 +6,12 @@ import re
 import shlex
 from pathlib import Path
 
-from fieldmark.methods.strangeness import SCORES
 from typer.testing import CliRunner
 
 from fieldmark.cli.main import app
 from fieldmark.methods.combining import COMBINED
 from fieldmark.steps.costs import RULES
+from fieldmark.steps.strangeness import SCORES
 from tests.open_release import write_open_release
 
 PAGE = Path(__file__).parents[1] / "docs" / "unknown-and-costs.md"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
-from fieldmark.views import ALWAYS_VISIBLE, open_benchmark
+from fieldmark.opening import ALWAYS_VISIBLE, open_benchmark
 
 TABLE = """file,observation,date,latitude,longitude,habitat,genus,poisonous,notes
 train/Alba alba/0-0.jpg,o1,2021-09-30,55.5,9.5,bog,Alba,1,looks like Alba alba

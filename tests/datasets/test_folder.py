@@ -7,7 +7,7 @@ import pytest
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError
-from fieldmark.views import open_benchmark
+from fieldmark.opening import open_benchmark
 
 
 def test_parts_that_are_folders_are_the_parts(make_release):

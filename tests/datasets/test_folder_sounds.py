@@ -10,7 +10,7 @@ import fieldmark
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError
-from fieldmark.views import open_benchmark
+from fieldmark.opening import open_benchmark
 
 RATE_HZ = 16_000
 TONES_HZ = {"low": 900, "middle": 2600, "high": 5200}
@@ -40,9 +40,10 @@ def tones(tmp_path_factory) -> Path:
 
 def test_a_folder_of_recordings_has_one_item_per_recording(tones):
     opened = open_benchmark(BENCHMARKS["folder"], open_dataset("folder", tones))
-    assert opened.dataset.media_kind == opened.view.train.media_kind == "recording"
+    assert opened.dataset.media_kind == opened.view.train.media.kind == "recording"
     assert sum(len(table) for table in opened.items.values()) == 18
-    assert opened.view.train.marks is None and opened.view.train.items["start_s"].null_count() == len(opened.view.train)
+    assert opened.view.train.targets.shape == "codes"
+    assert opened.view.train.items["start_s"].null_count() == len(opened.view.train)
 
 
 def test_clips_of_one_source_never_lie_on_both_sides_of_a_split(tones):

@@ -17,8 +17,8 @@ from fieldmark.datasets import open_dataset
 from fieldmark.datasets.fungitastic import LABEL_COLUMNS, OPEN_COLUMNS, open_fungitastic
 from fieldmark.datasets.fungitastic_layers import decode_rle, satellite_picture
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.opening import open_benchmark
 from fieldmark.release import Release
-from fieldmark.views import open_benchmark
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -10,7 +10,7 @@ from fieldmark.datasets.annotations import read_events
 from fieldmark.datasets.birdclef_metadata import read_metadata
 from fieldmark.datasets.raven import read_selections
 from fieldmark.datasets.soundfiles import read_header
-from fieldmark.views import open_benchmark
+from fieldmark.opening import open_benchmark
 
 
 def test_the_metadata_of_2019_are_read(real_data):
@@ -67,4 +67,4 @@ def test_real_clips_split_by_their_source(real_data, tmp_path):
     assert opened.dataset.media_kind == "recording" and len(opened.dataset.taxa) == 20
     parts = {part: set(table["observation_id"]) for part, table in opened.items.items() if len(table)}
     assert not parts["train"] & parts["test"] and not parts["train"] & parts["val"]
-    assert opened.view.train.read_medium(opened.view.train.items["media_ids"][0][0])[:4] == b"fLaC"
+    assert opened.view.train.media.read(opened.view.train.items["media_ids"][0][0])[:4] == b"fLaC"

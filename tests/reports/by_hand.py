@@ -14,10 +14,10 @@ from PIL import Image
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
-from fieldmark.runs.predictions import Predictions, Scale, write_predictions
+from fieldmark.opening import Opened, open_benchmark
+from fieldmark.runs.label_scores import LabelScores, Scale
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import SCORECARD_FILE, score_predictions
-from fieldmark.views import Opened, open_benchmark
 
 Counts = Mapping[str, int]
 MakeRelease = Callable[..., Path]
@@ -123,9 +123,9 @@ def write_run(
         labels = opened.view.labels
         codes = labels.encode(truth.rows["label"])
         values = scores(opened, codes).astype(np.float32)
-        predictions = Predictions(truth.items, labels, values, scale)
-        write_predictions(folder / "predictions" / f"{part}.parquet", predictions.blocks())
-        card = score_predictions(declared, predictions, truth, split=part, run=run)
+        predictions = LabelScores(truth.items, labels, values, scale)
+        predictions.write(folder / "predictions" / f"{part}.parquet")
+        card = score_predictions(declared, predictions, truth, labels=labels, split=part, run=run)
         if part == "test" or "test" not in opened.truth:
             card.write(folder / SCORECARD_FILE)
     return folder

@@ -19,7 +19,7 @@ from fieldmark.reports.sections.sites import rows_of as site_rows
 from fieldmark.reports.sections.soundscapes import STRETCH_S, strips
 from fieldmark.reports.sections.species import rows_of as species_rows
 from fieldmark.reports.sounds import HIGHEST_HZ, Stretch, read_stretch, spectrogram
-from fieldmark.runs.predictions import Predictions, write_predictions
+from fieldmark.runs.label_scores import LabelScores
 from tests.reports.test_report_page import Page
 
 
@@ -36,8 +36,8 @@ def run(bird_world, tmp_path_factory) -> Path:
         for item, label in truth.rows.iter_rows():
             marks[row_of[item], context.labels.code_of[label]] = 1
         scores = np.clip(0.6 * marks + rng.uniform(0, 0.55, marks.shape), 0, 1).astype(np.float32)
-        predictions = Predictions(truth.items, context.labels, scores, "score")
-        write_predictions(folder / "predictions" / f"{part}.parquet", predictions.blocks())
+        predictions = LabelScores(truth.items, context.labels, scores, "score")
+        predictions.write(folder / "predictions" / f"{part}.parquet")
     return folder
 
 
@@ -128,7 +128,8 @@ def test_sites_show_the_scores_of_the_scorecard(context):
 
 
 def test_a_run_that_owes_its_cmap_to_equal_scores_is_called_out(html):
-    assert re.search(r"Equal scores\.</strong> frequent gives many segments the same score", html)
+    said = re.search(r"Equal scores\.</strong> frequent gives many segments the same score.* compare “(.*)”", html)
+    assert said and f'<th scope="col" class="number">{said[1]}</th>' in html
 
 
 def test_species_go_by_their_common_names(context):

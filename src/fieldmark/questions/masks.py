@@ -155,8 +155,9 @@ class MaskEvaluation(Evaluation):
         return max(len(self.part_names) - 1, 1)
 
     def take(self, rows: NDArray[np.bool_]) -> Self:
-        taken = tuple((first[rows], second[rows]) for first, second in (self.whole_counts, self.part_table))
-        return type(self)(self.truth.take(rows), taken[0], self.part_names, taken[1])
+        intersection, union = (counts[rows] for counts in self.whole_counts)
+        tables = self.part_table if not self.part_names else (self.part_table[0][rows], self.part_table[1][rows])
+        return type(self)(self.truth.take(rows), (intersection, union), self.part_names, tables)
 
     @property
     def intersection(self) -> Counts:

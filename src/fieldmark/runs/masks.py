@@ -13,7 +13,7 @@ Run lengths alternate from background, row by row; a list that is four longer th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -107,8 +107,8 @@ class Masks:
     @classmethod
     def read(cls, file: pq.ParquetFile, header: dict[str, Any]) -> Self:
         """The masks of a Parquet file that `write` made; photos without any are named in its header."""
-        found = _by_photo(pl.from_arrow(file.read()), "masks")  # type: ignore[arg-type]
         items = tuple(header["items"])
+        found = _by_photo(pl.from_arrow(file.read()), "masks", set(items))  # type: ignore[arg-type]
         return cls(items, tuple(found.get(item, ()) for item in items))
 
 
@@ -141,29 +141,44 @@ class MaskFiles(RunFormat):
         Raises:
             InputError: When photos have no mask.
         """
-        found = read_masks(path)
-        known = set(found.items)
-        missing = [photo for photo in items if photo not in known]
-        if missing:
-            listed = f"no mask for {len(missing)} of {len(items)} photos ({', '.join(missing[:3])}, ...)"
-            raise InputError(path, found=listed, expected="a mask for each")
-        return found.select(items)
+        return read_masks(path, items)
 
     def labels_in(self, path: Path) -> set[str]:
-        return set(read_masks(path).parts)
+        """The parts that occur, without opening a picture."""
+        if path.is_dir():
+            return {part for pictures in _pictures_by_photo(path).values() for part in pictures}
+        return set(_table(path)["label"])
 
 
-def read_masks(path: Path) -> Masks:
-    """Opens a folder of pictures or a Parquet file of run lengths.
+def read_masks(path: Path, photos: Sequence[str] | None = None) -> Masks:
+    """Reads a folder of pictures or a Parquet file of run lengths.
+
+    Args:
+        path: Where they lie.
+        photos: Those that are read, by the stems of their names; None for all. No others are opened.
 
     Raises:
-        InputError: When it is neither.
+        InputError: When it is neither, or a photo has no mask.
     """
     if path.is_dir():
-        return _from_folder(path)
-    if path.is_file():
-        return _from_parquet(path)
-    raise InputError(path, found="nothing", expected="a folder of masks, or a Parquet file of run lengths")
+        pictures = _pictures_by_photo(path)
+        return _from_folder(pictures, _there(photos, pictures, path))
+    rows = _table(path)
+    names = dict.fromkeys(stem(name) for name in rows["file_name"])
+    wanted = _there(photos, names, path)
+    found = _by_photo(rows, path, set(wanted))
+    return Masks(wanted, tuple(found[photo] for photo in wanted))
+
+
+def _there(photos: Sequence[str] | None, found: Mapping[str, object], path: Path) -> tuple[str, ...]:
+    """The photos that were asked for, or all that were found."""
+    if photos is None:
+        return tuple(found)
+    missing = [photo for photo in photos if photo not in found]
+    if missing:
+        listed = f"no mask for {len(missing)} of {len(photos)} photos ({', '.join(missing[:3])}, ...)"
+        raise InputError(path, found=listed, expected="a mask for each")
+    return tuple(photos)
 
 
 def whole(parts: Mapping[str, Mask]) -> Mask:
@@ -192,19 +207,23 @@ def stem(name: str) -> str:
     return name
 
 
-def _from_folder(folder: Path) -> Masks:
+def _pictures_by_photo(folder: Path) -> dict[str, dict[str, Path]]:
+    """For each photo the pictures of its masks by part."""
     files: dict[str, dict[str, Path]] = {}
     for place, part in _pictures(folder):
         files.setdefault(stem(place.name), {})[part] = place
     if not files:
         raise InputError(folder, found="no pictures", expected="a mask for each photo")
+    return files
 
+
+def _from_folder(pictures: Mapping[str, Mapping[str, Path]], photos: tuple[str, ...]) -> Masks:
     rows = []
-    with progress("reading masks", len(files)) as tick:
-        for pictures in files.values():
-            rows.append(tuple(MaskRow.of(part, _picture(path)) for part, path in pictures.items()))
+    with progress("reading masks", len(photos)) as tick:
+        for photo in photos:
+            rows.append(tuple(MaskRow.of(part, _picture(path)) for part, path in pictures[photo].items()))
             tick(1)
-    return Masks(tuple(files), tuple(rows))
+    return Masks(photos, tuple(rows))
 
 
 def _pictures(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -224,7 +243,9 @@ def _picture(path: Path) -> Mask:
         raise InputError(path, found="something unreadable", expected="a picture of a mask") from error
 
 
-def _from_parquet(path: Path) -> Masks:
+def _table(path: Path) -> pl.DataFrame:
+    if not path.is_file():
+        raise InputError(path, found="nothing", expected="a folder of masks, or a Parquet file of run lengths")
     try:
         rows = pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
@@ -233,15 +254,15 @@ def _from_parquet(path: Path) -> Masks:
         if name not in rows.columns:
             found = f"the columns {', '.join(rows.columns)}"
             raise InputError(path, found=found, expected=f"a column {name!r}")
-    by_photo = _by_photo(rows, path)
-    return Masks(tuple(by_photo), tuple(by_photo.values()))
+    return rows
 
 
-def _by_photo(rows: pl.DataFrame, where: object) -> dict[str, tuple[MaskRow, ...]]:
+def _by_photo(rows: pl.DataFrame, where: object, photos: Container[str]) -> dict[str, tuple[MaskRow, ...]]:
     found: dict[str, list[MaskRow]] = {}
     for number, (name, label, width, height, runs) in enumerate(rows.select(COLUMNS).iter_rows()):
-        kept = _runs(list(runs), height, width, where, number)
-        found.setdefault(stem(name), []).append(MaskRow(label, height, width, kept))
+        if (photo := stem(name)) in photos:
+            kept = _runs(list(runs), height, width, where, number)
+            found.setdefault(photo, []).append(MaskRow(label, height, width, kept))
     return {photo: tuple(own) for photo, own in found.items()}
 
 
