@@ -1,7 +1,7 @@
 """Do the 95 % intervals of the other challenges cover? Test sets are drawn again and again and scored by the scorer.
 
-Each population below makes the arrays that the metrics of a benchmark read; values and intervals come from the same
-function that makes scorecards. The estimand is the expected score at that test size.
+Each population below makes what the metrics of a benchmark read of an evaluation; values and intervals come from the
+same function that makes scorecards. The estimand is the expected score at that test size.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def open_set(rng: np.random.Generator, *, observations: int = 500, classes: int 
         np.int32
     )
     return {
-        "truth": truth,
-        "predicted": answer,
+        "true_codes": truth,
+        "first": answer,
         "ranked": answer[:, None],
         "n_classes": classes,
         "unknown_score": strange,
@@ -74,9 +74,9 @@ def soundscapes(rng: np.random.Generator, *, recordings: int = 60, classes: int 
             segment += [number] * len(named)
             cls += named.tolist()
             score += (1.2 * heard + 0.4 * loud * heard + rng.normal(size=len(named))).tolist()
-    fields = {"true_segment": true_segment, "true_cls": true_cls, "segment": segment, "cls": cls}
-    arrays = {name: np.array(values, dtype=np.int32) for name, values in fields.items()}
-    return {**arrays, "score": np.array(score), "unit": np.repeat(np.arange(recordings), segments)}
+    true = tuple(np.array(column, dtype=np.int32) for column in (true_segment, true_cls))
+    listed = tuple(np.array(column, dtype=np.int32) for column in (segment, cls))
+    return {"true": true, "scored": (*listed, np.array(score)), "unit": np.repeat(np.arange(recordings), segments)}
 
 
 def places(rng: np.random.Generator, *, quadrats: int = 150, species: int = 300) -> dict[str, Any]:
@@ -107,8 +107,8 @@ def snakes(rng: np.random.Generator, *, items: int = 400, classes: int = 40) -> 
     probability = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     order = np.argsort(-probability, axis=1).astype(np.int32)
     return {
-        "truth": truth,
-        "predicted": order[:, 0],
+        "true_codes": truth,
+        "first": order[:, 0],
         "ranked": order[:, :3],
         "n_classes": classes,
         "probabilities": probability,
@@ -131,8 +131,7 @@ def masks(rng: np.random.Generator, *, observations: int = 120) -> dict[str, Any
     return {
         "intersection": body[0],
         "union": body[1],
-        "part_intersection": intersection,
-        "part_union": union,
+        "part_table": (intersection, union),
         "parts": ("background", "cap", "stem", "ring"),
         "unit": unit,
     }
@@ -161,14 +160,13 @@ def run() -> dict[str, Any]:
 
 
 def _study(name: str, benchmark: str, draw: Draw, seed: int, tick: Callable[[int], None]) -> list[dict[str, Any]]:
-    declared, rng = BENCHMARKS[benchmark], np.random.default_rng(seed)
+    metrics, rng = BENCHMARKS[benchmark].task.metrics, np.random.default_rng(seed)
     found: dict[str, list[Any]] = {}
     for _ in range(DRAWS):
         fields = draw(rng)
-        answers: Any = SimpleNamespace(
-            **fields, truths=SimpleNamespace(units=[f"{unit:06d}" for unit in fields["unit"]])
-        )
-        for metric, score in measure(declared, answers)[1].items():
+        truth = SimpleNamespace(units=[f"{unit:06d}" for unit in fields["unit"]])
+        answers: Any = SimpleNamespace(**fields, truth=truth)
+        for metric, score in measure(metrics, answers)[1].items():
             found.setdefault(metric, []).append(score)
         tick(1)
     rows = []

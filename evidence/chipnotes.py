@@ -14,7 +14,8 @@ import numpy as np
 import fieldmark
 from evidence.results import real_data, rounded
 from fieldmark.features.birdnet import BirdNet
-from fieldmark.runs.predictions import Predictions, read_predictions
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.runs.predictions import read_predictions
 from fieldmark.scoring import Scorecard
 
 FOLDS, SEED = 5, 0
@@ -104,13 +105,13 @@ def _write_fold(root: Path, clips: list[dict[str, Any]], fold: int) -> None:
         writer.writerows(rows)
 
 
-def _score(answered: list[Predictions], clips: list[dict[str, Any]]) -> Scorecard:
+def _score(answered: list[LabelScores], clips: list[dict[str, Any]]) -> Scorecard:
     """One scorecard over all folds; the unit is the source recording."""
     by_item = {item: (fold, row) for fold, found in enumerate(answered) for row, item in enumerate(found.items)}
     labels = answered[0].labels
     items = [clip["path"].name for clip in clips]
     rows = [answered[fold].scores[row] for fold, row in (by_item[item] for item in items)]
-    pooled = Predictions(tuple(items), labels, np.stack(rows), answered[0].scale)
+    pooled = LabelScores(tuple(items), labels, np.stack(rows), answered[0].scale)
     return fieldmark.score(
         "folder",
         pooled,

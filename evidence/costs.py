@@ -17,8 +17,9 @@ import numpy as np
 
 import fieldmark
 from evidence.results import real_data, rounded
-from fieldmark.labels import Labels
-from fieldmark.runs.predictions import Predictions, read_predictions
+from fieldmark.labels import UNKNOWN_NAME, Labels
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.runs.predictions import read_predictions
 from fieldmark.steps.costs import Prices, costs_by_rule
 from fieldmark.worlds.fungitastic_posterior import open_posterior
 
@@ -81,26 +82,29 @@ def _bound(seed: int, benchmark: str, taxa: Any, prices: Prices | None = None) -
     return float(costs.expected(posterior.probabilities).min(axis=1).mean())
 
 
-def _curve(predictions: Predictions, root: Path, taxa: Any) -> dict[str, list[list[float]]]:
+def _curve(predictions: LabelScores, root: Path, taxa: Any) -> dict[str, list[list[float]]]:
     """Cost and top-1 of both decisions for each c_p, from one and the same stored predictions."""
     from fieldmark.benchmarks import BENCHMARKS
     from fieldmark.datasets import open_dataset
-    from fieldmark.views import open_benchmark
+    from fieldmark.opening import open_benchmark
 
     truth = open_benchmark(BENCHMARKS["fungitastic/cost-poison"], open_dataset("fungitastic", root)).truth["test"]
     label_of = dict(truth.rows.iter_rows())
-    codes = predictions.labels.encode([label_of[item] for item in predictions.items])
+    known = len(predictions.labels)
+    labels = Labels((*predictions.labels.names, UNKNOWN_NAME))
+    codes = labels.encode([label_of[item] for item in predictions.items])
     poisonous = dict(taxa.select("label", "poisonous").iter_rows())
-    dangerous = np.array([bool(poisonous.get(name)) for name in predictions.labels.names])
+    dangerous = np.array([bool(poisonous.get(name)) for name in labels.names])
     p = predictions.probabilities()
-    known = len(predictions.labels) - 1
+    if p.shape[1] == known:  # unknown may be answered, but nothing gave it a probability
+        p = np.column_stack([p, np.zeros(len(p), p.dtype)])
     rules: dict[str, Callable[[Any], Any]] = {
         "arg-max": lambda costs: p[:, :known].argmax(axis=1),
         "min-cost": lambda costs: costs.best(p),
     }
     found: dict[str, list[list[float]]] = {name: [] for name in rules}
     for c_p in C_P:
-        costs = costs_by_rule("poison", predictions.labels, dangerous, Prices(c_p=c_p))
+        costs = costs_by_rule("poison", labels, dangerous, Prices(c_p=c_p))
         for name, rule in rules.items():
             answers = rule(costs)
             paid = float(costs.matrix[codes, answers].mean())
@@ -150,7 +154,7 @@ def _price(poisonous: bool, said_poisonous: bool) -> int:
 def _test_labels(data: Path, seed: int) -> list[tuple[str, str]]:
     from fieldmark.benchmarks import BENCHMARKS
     from fieldmark.datasets import open_dataset
-    from fieldmark.views import open_benchmark
+    from fieldmark.opening import open_benchmark
 
     opened = open_benchmark(BENCHMARKS["folder"], open_dataset("folder", data), seed=seed)
     return list(opened.truth["test"].rows.iter_rows())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class Population:
         first = np.where(luck < skill[truth], truth, mistaken[rng.integers(0, 3, len(unit)), truth])
         second = np.where(first == truth, mistaken[0, truth], np.where(luck < 0.5 + skill[truth] / 2, truth, first))
         ranked = np.stack([first, second, second], axis=1).astype(np.int32)
-        fields: dict[str, np.ndarray | int] = {"truth": truth, "ranked": ranked, "predicted": ranked[:, 0]}
+        fields: dict[str, np.ndarray | int] = {"true_codes": truth, "ranked": ranked, "first": ranked[:, 0]}
         return {**fields, "n_classes": self.classes, "unit": unit.astype(np.int32)}
 
 
@@ -87,7 +88,7 @@ def _study(name: str, population: Population, seed: int, tick: Callable[[int], N
     for number in range(DRAWS):
         fields = population.draw(rng, np.random.default_rng([SEED + 1, seed]))
         for metric in metrics:
-            arguments = {key: fields[key] for key in metric.reads} | dict(metric.options)
+            arguments = metric.arguments(SimpleNamespace(**fields))
             value = metric.value(**arguments)
             assert metric.without_each_unit is not None
             pseudo = pseudo_values(value, metric.without_each_unit(**arguments, unit=fields["unit"]))
@@ -117,7 +118,9 @@ def _bootstrap(metric: Any, fields: dict[str, Any], over: str, rng: np.random.Ge
     order = np.argsort(unit, kind="stable")
     starts = np.append(np.searchsorted(unit[order], np.arange(unit.max() + 1)), len(unit))
     strata = (
-        fields["truth"][order[starts[:-1]]] if over == "units within class" else np.zeros(unit.max() + 1, dtype=int)
+        fields["true_codes"][order[starts[:-1]]]
+        if over == "units within class"
+        else np.zeros(unit.max() + 1, dtype=int)
     )
     by_stratum = np.argsort(strata, kind="stable")
     first = np.searchsorted(strata[by_stratum], strata[by_stratum], side="left")
@@ -128,7 +131,7 @@ def _bootstrap(metric: Any, fields: dict[str, Any], over: str, rng: np.random.Ge
         sizes = starts[chosen + 1] - starts[chosen]
         offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         rows = order[np.repeat(starts[chosen], sizes) + offsets]
-        arguments = {k: fields[k][rows] if isinstance(fields[k], np.ndarray) else fields[k] for k in metric.reads}
-        values.append(metric.value(**arguments, **metric.options))
+        taken = {k: value[rows] if isinstance(value, np.ndarray) else value for k, value in fields.items()}
+        values.append(metric.value(**metric.arguments(SimpleNamespace(**taken))))
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)

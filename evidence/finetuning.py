@@ -64,7 +64,7 @@ def list_photos(out: Path) -> None:
     """Writes which photo belongs to which part and class."""
     import fieldmark
     from evidence.results import real_data
-    from fieldmark.views import open_benchmark
+    from fieldmark.opening import open_benchmark
 
     data = real_data("birds_cub_odd")
     if data is None:
@@ -194,12 +194,11 @@ def score(folder: Path) -> None:
     import fieldmark
     from evidence.results import real_data, rounded, write_result
     from evidence.tables import write_tables
-    from fieldmark.features.settings import FeatureSettings
+    from fieldmark.configuring import configured_method
     from fieldmark.fitting import answer_test, with_features
-    from fieldmark.methods.linear import Linear
-    from fieldmark.runs.predictions import Predictions
+    from fieldmark.opening import open_benchmark
+    from fieldmark.runs.label_scores import LabelScores
     from fieldmark.scoring import score_predictions
-    from fieldmark.views import open_benchmark
 
     data = real_data("birds_cub_odd")
     if data is None:
@@ -209,20 +208,21 @@ def score(folder: Path) -> None:
     facts, logits = json.loads((folder / "runs.json").read_text()), np.load(folder / "logits.npz")
     items, labels = tuple(opened.items["test"]["item_id"]), opened.view.labels
 
-    def card(predictions: Predictions) -> Scorecard:
-        taxa = opened.dataset.taxa
-        return score_predictions(benchmark, predictions, opened.truth["test"], split="test", run=None, classes=taxa)
+    def card(predictions: LabelScores) -> Scorecard:
+        truth, taxa = opened.truth["test"], opened.dataset.taxa
+        return score_predictions(benchmark, predictions, truth, labels=labels, split="test", run=None, classes=taxa)
 
     by_recipe: dict[str, list[Scorecard]] = {name: [] for name in CHOSEN}
     for number, run in enumerate(facts):
-        found = card(Predictions(items, labels, logits[f"arr_{number}"].astype(np.float32), "logit"))
+        found = card(LabelScores(items, labels, logits[f"arr_{number}"].astype(np.float32), "logit"))
         by_recipe[run["recipe"]].append(found)
         run["metrics"] = rounded(found)
     with tempfile.TemporaryDirectory() as temporary:
         refitted = fieldmark.fit("folder", data, "linear", Path(temporary, "linear"), settings={"size": SIZE_PX})
-    view = with_features(opened, FeatureSettings(size=SIZE_PX))
+    linear = configured_method("linear", {"size": SIZE_PX})
+    view = with_features(opened, linear)
     probes = {
-        "train": card(answer_test(opened, view, Linear(), ())),
+        "train": card(answer_test(opened, view, linear.method, ())),
         "train and val": refitted.scorecard,
     }
     result = {

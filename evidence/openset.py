@@ -18,18 +18,20 @@ import polars as pl
 import fieldmark
 from evidence.results import real_data
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.configuring import configured_method
 from fieldmark.datasets import open_dataset
-from fieldmark.features.settings import FeatureSettings
 from fieldmark.fitting import with_features
 from fieldmark.labels import UNKNOWN_NAME, Labels
-from fieldmark.methods.base import features_of
 from fieldmark.methods.openset import OpenSet
 from fieldmark.metrics.openset import known_roc_auc, known_roc_auc_without_each_unit
+from fieldmark.opening import NEW_IN_TEST, SEEN_IN_VAL, Opened, open_benchmark
+from fieldmark.questions.targets import LabelTargets
+from fieldmark.questions.truth import Truth
 from fieldmark.stats.comparison import compare
 from fieldmark.stats.intervals import pseudo_values
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.unknowns import UnknownTable, unknown_table
-from fieldmark.views import NEW_IN_TEST, SEEN_IN_VAL, Opened, Part, Truth, View, open_benchmark
+from fieldmark.views import Part, View
 
 SEEDS, SIZE = range(5), "tiny"
 HELD_OUT, SEEN = 30, 15
@@ -82,7 +84,7 @@ def _birds() -> dict[str, Any] | None:
     if data is None:
         return None
     folder = open_benchmark(BENCHMARKS["folder"], open_dataset("folder", data))
-    supplied = with_features(folder, FeatureSettings(size=160))
+    supplied = with_features(folder, configured_method("openset", {"size": 160}))
     opened = with_unknown_species(folder, supplied)
     rows: dict[str, Any] = {"simulated": False, "species": len(opened.view.labels), "chosen": {}}
     for choose in CHOICES:
@@ -137,12 +139,8 @@ def with_unknown_species(folder: Opened, supplied: View) -> Opened:
         label_of = dict(folder.items[name].select("item_id", "label").iter_rows())
         labels = np.array([label_of[item] for item in part.item_ids])
         kept = np.array([label in known.code_of or label in allowed for label in labels])
-        parts[name] = replace(
-            part,
-            items=part.items.filter(pl.Series(kept)),
-            features=features_of(part)[kept],
-            truth=None if name == "test" else known.encode(labels[kept]),
-        )
+        targets = None if name == "test" else LabelTargets(known.encode(labels[kept]))
+        parts[name] = replace(part.take(kept), targets=targets)
         if name != "train":
             truth[name] = _truth(parts[name], labels[kept], known, seen)
     view = View(known, Taxonomy.of(known, folder.dataset.taxa), parts["train"], parts["val"], None, parts["test"])

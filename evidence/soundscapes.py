@@ -14,10 +14,11 @@ import fieldmark
 from evidence.results import rounded
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
-from fieldmark.runs.predictions import Predictions, read_predictions
+from fieldmark.opening import Opened, open_benchmark
+from fieldmark.runs.predictions import read_predictions
 from fieldmark.scoring import score_predictions
-from fieldmark.steps import STEPS, step_to_data
-from fieldmark.views import Opened, open_benchmark
+from fieldmark.steps import make_step, step_to_data
+from fieldmark.steps.base import Lesson, apply_step, fit_step
 
 SEEDS = range(5)
 SIZE = "tiny"
@@ -75,16 +76,12 @@ def _stepped(opened: Opened, out: Path, names: tuple[str, ...]) -> dict[str, Any
     """The score on test after steps that are fitted on val, and what they were fitted to."""
     val, test = (read_predictions(out / "predictions" / f"{part}.parquet") for part in ("val", "test"))
     view = opened.view
-    assert view.val is not None and view.val.marks is not None and view.test is not None
+    assert view.val is not None and view.test is not None
+    lesson = Lesson(opened.benchmark.task, view.labels, opened.dataset.taxa, view.val, view.train)
     chosen = []
     for name in names:
-        step = STEPS[name]().fit(val, view.val.marks.dense(), view.val.items)
-        val, test = _applied(step, val, view.val.items), _applied(step, test, view.test.items)
+        step = fit_step(make_step(name), val, lesson)
+        val, test = apply_step(step, val, view.val.items), apply_step(step, test, view.test.items)
         chosen.append({key: value for key, value in step_to_data(step).items() if key in ("step", "share", "weight")})
-    card = score_predictions(opened.benchmark, test, opened.truth["test"])
+    card = score_predictions(opened.benchmark, test, opened.truth["test"], labels=view.labels)
     return {"cmap_expected": round(card.metrics["cmap_expected"].value, 4), "chosen": chosen}
-
-
-def _applied(step: Any, predictions: Predictions, items: Any) -> Predictions:
-    changed: Predictions = step.apply(predictions, items)
-    return changed

@@ -93,7 +93,7 @@ def _small_network() -> Model:
     fitted = Fitted(method, {name: tensor.numpy() for name, tensor in weights.items()})
     taxa = pl.DataFrame({"label": LABELS.names, "poisonous": pl.Series([None] * len(LABELS), dtype=pl.Boolean)})
     trained = {"benchmark": "birdclef-2020", "version": "1", "parts": ["nothing"], "seed": 0, "data_digest": ""}
-    return Model("cnn", fitted, (), LABELS, taxa, None, {**trained, "world": None, "external_data": []})
+    return Model("cnn", fitted, (), LABELS, taxa, {}, {**trained, "world": None, "external_data": []})
 
 
 def _beside_librosa() -> dict[str, Any]:

@@ -52,9 +52,11 @@ def score(
     task = benchmark.task
     if (data is None) == (truth is None):
         raise MisuseError("A score needs the truth from one place: either --data ROOT or --truth FILE.")
+    if isinstance(run, (pl.DataFrame, Mapping)):
+        raise TypeError("a run is a file, the folder of a run, or predictions; tables are read from files")
     provenance = None
     if isinstance(run, (str, Path)):
-        run, provenance = _found(Path(run))
+        run, provenance = _found(Path(run), in_one_file=task.run.hosted)
         seed = provenance.seed if provenance is not None and seed is None else seed
     if data is not None:
         opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed or 0)
@@ -71,9 +73,9 @@ def score(
     return score_predictions(benchmark, answers, known, labels=labels, split=split, run=provenance, classes=table)
 
 
-def _found(run: Path) -> tuple[Path, Run | None]:
+def _found(run: Path, *, in_one_file: bool) -> tuple[Path, Run | None]:
     """The run file, and where it came from if it lies in the folder of a run."""
-    if run.is_dir() and (run / RUN_CSV).exists():
+    if run.is_dir() and (in_one_file or (run / RUN_CSV).exists()):
         run = run / RUN_CSV
     if run.name == RUN_CSV and (run.parent / RUN_FILE).exists():
         return run, Run.read(run.parent)

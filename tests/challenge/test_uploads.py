@@ -51,7 +51,7 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
 @pytest.mark.parametrize("name", FORMATS)
 def test_damaged_runs_are_read_or_refused_with_their_lines(name, tmp_path):
     task = BENCHMARKS[name].task
-    items = tuple(f"rec{n}/{5 * n}" if task.item == "segment" else f"x{n}" for n in range(12))
+    items = tuple(f"rec{n}/{5 * n}" if task.items.noun == "segment" else f"x{n}" for n in range(12))
     labels = Labels(tuple(f"label{number}" for number in range(35)))
     write_sample(tmp_path / "sample.csv", task, items, labels)
     sample = (tmp_path / "sample.csv").read_bytes()
@@ -71,9 +71,9 @@ def test_damaged_runs_are_read_or_refused_with_their_lines(name, tmp_path):
     assert 30 < refused <= 150
 
 
-def large_run(tmp_path: Path, *, wrong: bool = False) -> tuple[Checklist, Upload]:
+def large_run(tmp_path: Path, *, rows: int = 12_000, wrong: bool = False) -> tuple[Checklist, Upload]:
     """A run that is too large to be read where it arrives."""
-    items = tuple(f"photo-{number:06}-{'x' * 100}" for number in range(12_000))
+    items = tuple(f"photo-{number:06}-{'x' * 100}" for number in range(rows))
     lines = ["id,predicted", *(f"{item},{'z' if wrong else 'a'}" for item in items)]
     path = tmp_path / "run"
     path.write_text("\n".join(lines) + "\n")
@@ -97,7 +97,7 @@ def test_large_runs_are_checked_in_a_process_of_their_own(tmp_path, monkeypatch)
 def test_a_run_that_takes_too_much_to_check_is_refused_with_a_sentence(limits, tmp_path, monkeypatch):
     monkeypatch.setattr(uploads, "CHECK_LIMITS", limits)
     with pytest.raises(RunRefusedError, match="one problem") as refused:
-        check_run(*large_run(tmp_path), limit_mb=64)
+        check_run(*large_run(tmp_path, rows=100_000), limit_mb=64)
     assert "takes more than" in refused.value.problems[0]["text"]
     assert uploads._APART.acquire(blocking=False)  # others may go on
     uploads._APART.release()

@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from tests.oracles.comparing import differences_of_case, report, score_case, score_files
 from tests.oracles.lists import draw_birds
 from tests.oracles.photos import draw_snakes
 from tests.oracles.stored import Stored
 from tests.oracles.tables import Case, Table, write_texts
 
-SINGLE = "scores are kept in single precision"
 LOWER, HIGHER = "0.98765431", "0.98765432"
 TRUTH = Table(("id", "label"), (("1", "a"),))
 CLASSES = Table(("label",), (("a",), ("b",)))
@@ -24,7 +21,6 @@ def value(case: Case, folder: Path, metric: str) -> float:
     return float(score_case(case, folder).metrics[metric].value)
 
 
-@pytest.mark.xfail(strict=True, reason=SINGLE, raises=AssertionError)
 def test_scores_of_birds_that_differ_in_the_eighth_digit_are_ranked_as_doubles(tmp_path: Path) -> None:
     texts = {
         "run": f"X;00:00:00-00:00:05;jay;{LOWER}\nX;00:00:05-00:00:10;jay;{HIGHER}\n",
@@ -34,21 +30,18 @@ def test_scores_of_birds_that_differ_in_the_eighth_digit_are_ranked_as_doubles(t
     assert score_files("birdclef-2020", write_texts(tmp_path, texts)).metrics["cmap"].value == 0.5
 
 
-@pytest.mark.xfail(strict=True, reason=SINGLE, raises=AssertionError)
 def test_probabilities_of_snakes_that_differ_in_the_eighth_digit_are_ranked_as_doubles(tmp_path: Path) -> None:
     run = Table(("hashed_id", "b", "a"), (("1", "0.49999999", "0.50000001"),))
     classes = Table(("label",), (("b",), ("a",)))
     assert value(Case("snakeclef-2020", run, TRUTH, classes), tmp_path, "top_1") == 1.0
 
 
-@pytest.mark.xfail(strict=True, reason=SINGLE, raises=AssertionError)
 def test_unknown_scores_that_differ_in_the_eighth_digit_are_ranked_as_doubles(tmp_path: Path) -> None:
     run = Table(("id", "predicted", "unknown_score"), (("1", "a", HIGHER), ("2", "-1", LOWER)))
     truth = Table(("id", "label"), (("1", "a"), ("2", "-1")))
     assert value(Case("fungitastic/open", run, truth, CLASSES), tmp_path, "roc_auc") == 0.0
 
 
-@pytest.mark.xfail(strict=True, reason=SINGLE, raises=AssertionError)
 def test_scores_of_places_that_differ_in_the_eighth_digit_are_cut_as_doubles(tmp_path: Path) -> None:
     others = tuple(f"s{number}" for number in range(30))
     run = Table(
@@ -66,7 +59,6 @@ def test_probabilities_of_plants_that_differ_in_the_eighth_digit_are_ranked_as_d
     assert value(Case("plantclef-2020", run, TRUTH, CLASSES), tmp_path, "mrr") == 0.5
 
 
-@pytest.mark.xfail(strict=True, reason=SINGLE, raises=AssertionError)
 def test_stored_scores_in_double_precision_are_ranked_as_doubles(tmp_path: Path) -> None:
     stored = Stored(["1"], ["b", "a"], [[0.98765431, 0.98765432]])
     classes = Table(("label",), (("b",), ("a",)))
@@ -75,7 +67,6 @@ def test_stored_scores_in_double_precision_are_ranked_as_doubles(tmp_path: Path)
     assert score_files("fungitastic/closed", paths).metrics["top_1"].value == 1.0
 
 
-@pytest.mark.xfail(strict=True, reason=SINGLE, raises=AssertionError)
 def test_random_runs_of_birds_with_close_scores_equal_the_definitions(tmp_path: Path) -> None:
     wrong: list[str] = []
     for seed in range(20):
@@ -84,7 +75,6 @@ def test_random_runs_of_birds_with_close_scores_equal_the_definitions(tmp_path: 
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.xfail(strict=True, reason=SINGLE, raises=AssertionError)
 def test_the_log_loss_of_decimal_probabilities_is_exact(tmp_path: Path) -> None:
     wrong: list[str] = []
     for seed in range(20):

@@ -14,7 +14,6 @@ TRUTH = "id,label\n1,a\n2,-1\n"
 CLASSES = "label,poisonous\na,true\nb,false\n"
 
 
-@pytest.mark.xfail(strict=True, reason="codes are shifted where -1 is not the last label", raises=AssertionError)
 def test_costs_do_not_depend_on_where_unknown_stands_among_the_labels(tmp_path: Path) -> None:
     paths = write_texts(tmp_path, {"truth": TRUTH, "classes": CLASSES})
     values = []
@@ -27,7 +26,6 @@ def test_costs_do_not_depend_on_where_unknown_stands_among_the_labels(tmp_path: 
     assert all(same(value, 0.0) for value in values), values
 
 
-@pytest.mark.xfail(strict=True, reason="ties follow the order of the labels in the file", raises=AssertionError)
 def test_equal_scores_go_to_the_class_that_the_benchmark_lists_first(tmp_path: Path) -> None:
     paths = write_texts(tmp_path, {"truth": "id,label\n1,a\n", "classes": "label\na\nb\n"})
     run = Stored(["1"], ["b", "a"], [[0.5, 0.5]]).write(tmp_path / "run.parquet")

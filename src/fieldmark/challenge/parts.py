@@ -75,8 +75,9 @@ def score_parts(name: str, run: Path, files: Mapping[str, Path], *, parts: Itera
 
 def refuse_unhosted(name: str) -> None:
     """Refuses a benchmark whose runs are more than one file."""
-    if not BENCHMARKS[name].task.run.hosted:
-        raise MisuseError(f"Runs of {name} come in folders; a challenge takes runs in one file.")
+    run = BENCHMARKS[name].task.run
+    if not run.hosted:
+        raise MisuseError(f"{name} is about {run.holds}, which come in folders; a challenge takes runs in one file.")
 
 
 def read_truth(name: str, files: Mapping[str, Path]) -> Given:

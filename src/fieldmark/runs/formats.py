@@ -20,11 +20,13 @@ class RunFormat(ABC):
         file_types: The endings of files that it accepts; empty for folders alone.
         dense: Whether a file has a score for every label.
         hosted: Whether runs can be handed in to a challenge, which takes one file.
+        holds: What a run says of the items, in a word.
     """
 
     file_types: ClassVar[tuple[str, ...]] = TEXT_FILES
     dense: ClassVar[bool] = False
     hosted: ClassVar[bool] = True
+    holds: ClassVar[str] = "labels"
 
     @abstractmethod
     def write(self, path: Path, predictions: Any) -> None:

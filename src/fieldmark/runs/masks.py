@@ -130,6 +130,7 @@ class MaskFiles(RunFormat):
 
     file_types: ClassVar[tuple[str, ...]] = (".parquet",)
     hosted: ClassVar[bool] = False  # a folder is not one file
+    holds: ClassVar[str] = "masks"
 
     def write(self, path: Path, predictions: Masks) -> None:
         """Writes Parquet with run lengths."""

@@ -139,7 +139,7 @@ def plain_sentence(error: FieldmarkError) -> str:
 
 
 def _page(request: Request, user: User, values: dict[str, str], *, status: int = 200, error: str = "") -> Response:
-    hosted = [(name, BENCHMARKS.about(name)) for name in BENCHMARKS if not name.endswith("/segmentation")]
+    hosted = [(name, BENCHMARKS.about(name)) for name in BENCHMARKS if BENCHMARKS[name].task.run.hosted]
     may_name_folder = user.role == "admin"
     return render(
         request,
