@@ -437,7 +437,8 @@ def miou(*, background: bool) -> Metric:
         without_each_unit=segmentation.pooled_miou_without_each_unit,
         reads=_pixels_of_parts,
         options={"background": background},
-        about=f"mean over parts of pooled intersection over union; parts that never occur are dropped; {included}",
+        about="mean over the parts of truth and run of pooled intersection over union; parts that never occur are "
+        f"dropped; {included}",
         few_units=True,
         optional=True,
     )
