@@ -13,7 +13,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.files import appearing_folder
 from fieldmark.opening import open_benchmark, open_release
 from fieldmark.runs.label_scores import LabelScores
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.predictions import Predictions, refuse_repeated
 from fieldmark.runs.provenance import RUN_CSV, RUN_FILE, Run
 from fieldmark.scoring import Scorecard, score_predictions
 from fieldmark.scoring.reading import read_run
@@ -68,8 +68,9 @@ def score(
     if isinstance(run, Path):
         closed = classes is not None or data is not None
         answers, labels = read_run(task, run, known.items, labels, closed=closed, stored=True)
-    elif isinstance(run, LabelScores):
-        labels = run.labels
+    else:
+        refuse_repeated(run.items, "the predictions")
+        labels = run.labels if isinstance(run, LabelScores) else labels
     return score_predictions(benchmark, answers, known, labels=labels, split=split, run=provenance, classes=table)
 
 
