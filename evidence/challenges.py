@@ -7,6 +7,7 @@ same function that makes scorecards. The estimand is the expected score at that 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,11 +22,13 @@ DRAWS = 1000
 Draw = Callable[[np.random.Generator], dict[str, Any]]
 
 
-def open_set(rng: np.random.Generator, *, observations: int = 500, classes: int = 60) -> dict[str, Any]:
+def open_set(
+    rng: np.random.Generator, *, observations: int = 500, classes: int = 60, unknown: float = 0.15
+) -> dict[str, Any]:
     """Known and unknown observations with one to three photos each; strangeness is shared within an observation."""
     abundance = np.arange(1, classes + 1.0) ** -1.0
     label = np.where(
-        rng.random(observations) < 0.15, -1, rng.choice(classes, observations, p=abundance / abundance.sum())
+        rng.random(observations) < unknown, -1, rng.choice(classes, observations, p=abundance / abundance.sum())
     )
     unit = np.repeat(np.arange(observations), rng.integers(1, 4, observations))
     truth = label[unit].astype(np.int32)
@@ -147,6 +150,22 @@ POPULATIONS: dict[str, tuple[str, Draw]] = {
     "150 quadrats, 300 species": ("geolifeclef-2020", places),
     "400 snakes, 40 species": ("snakeclef-2020", snakes),
     "masks of 120 observations, a ring in one of ten": ("fungitastic-mini/segmentation", masks),
+    "open set, 150 observations, about 7 unknown": (
+        "fungitastic/open",
+        partial(open_set, observations=150, unknown=7 / 150),
+    ),
+    "open set, 150 observations, about 7 known": (
+        "fungitastic/open",
+        partial(open_set, observations=150, unknown=143 / 150),
+    ),
+    "open set, 150 observations, about 35 known": (
+        "fungitastic/open",
+        partial(open_set, observations=150, unknown=115 / 150),
+    ),
+    "open set, 1,500 observations, about 300 unknown": (
+        "fungitastic/open",
+        partial(open_set, observations=1500, unknown=0.2),
+    ),
 }
 
 

@@ -16,7 +16,15 @@ from fieldmark.runs.predictions import read_predictions
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import Scorecard
 from fieldmark.unknowns import UnknownTable
-from tests.golden_files import VERSION_1, differences, differing_answers, pseudo_values, read_json, truth_files
+from tests.golden_files import (
+    VERSION_1,
+    card_differences,
+    differences,
+    differing_answers,
+    pseudo_values,
+    read_json,
+    truth_files,
+)
 
 # The benchmark and the method of each stored run.
 RUNS = {
@@ -82,7 +90,7 @@ def test_stored_runs_answer_in_each_of_the_ways_there_are():
 def test_a_stored_run_file_scores_as_it_did(name):
     folder = VERSION_1 / "runs" / name
     card = fieldmark.score(RUNS[name][0], folder / "run.csv", **truth_of(name, "test"))
-    assert not differences(card.to_json(), read_json(folder / "scorecard.json"))
+    assert not card_differences(card.to_json(), read_json(folder / "scorecard.json"))
     stored = Scorecard.read(folder / "scorecard.json")
     assert list(card.unit_ids) == list(stored.unit_ids)
     assert not differences(pseudo_values(card), pseudo_values(stored))
@@ -95,7 +103,7 @@ def test_stored_predictions_score_as_they_did(name, part):
     path = folder / "predictions" / f"{part}.parquet"
     card = fieldmark.score(RUNS[name][0], path, split=part, **truth_of(name, part))
     stored = read_json(folder / CARDS[part])
-    assert not differences(without_provenance(card.to_json()), without_provenance(stored))
+    assert not card_differences(without_provenance(card.to_json()), without_provenance(stored))
 
 
 @pytest.mark.parametrize("name", ["open", "open-all-scores", "cost-poison"])

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import fieldmark
 from fieldmark.cli.main import app
-from tests.golden_files import VERSION_1, differences, differing_answers, read_json, truth_files
+from tests.golden_files import VERSION_1, card_differences, differing_answers, read_json, truth_files
 
 # The world of each stored run that comes with its model; the world of birds is written anew.
 WORLDS = {
@@ -44,7 +44,8 @@ def test_a_stored_model_answers_as_it_did(name, world, tmp_path):
     benchmark, card = read_json(folder / "run.json")["benchmark"], read_json(folder / "scorecard.json")
     truth = truth_files(VERSION_1 / "truths" / benchmark.replace("/", "-") / "test")
     again = fieldmark.score(benchmark, tmp_path / "run.csv", **truth).to_json()
-    assert not differences(again["metrics"], card["metrics"], SAME_ANSWER)
+    again |= {name: card[name] for name in ("split", "conventions", "provenance")}
+    assert not card_differences(again, card, SAME_ANSWER)
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -134,5 +134,49 @@ def test_missing_broken_and_misfitting_masks_are_refused(tmp_path, masks):
         "rle": [[9, 1, 0, 0, 1, 1]],
     }
     pl.DataFrame(rows).write_parquet(tmp_path / "bad.parquet")
-    with pytest.raises(InputError, match="runs of 10 pixels in row 0, expected at most 4"):
+    with pytest.raises(InputError, match="row 0: found runs of 12 pixels"):
         fieldmark.score(NAME, tmp_path / "bad.parquet", truth=tmp_path / "bad.parquet")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "found"),
+    [
+        ("rle", None, "None as rle"),
+        ("rle", [0, None, 2], "as rle"),
+        ("rle", [], "runs of 0 pixels"),
+        ("rle", [5, -1], "a negative run length"),
+        ("rle", [0, 2, 1], "runs of 3 pixels"),
+        ("width", None, "the width None"),
+        ("height", 0, "the height 0"),
+        ("width", 10**12, "a picture of 1000000000000 x 2"),
+        ("label", None, "None as label"),
+        ("file_name", " ", "' ' as file_name"),
+    ],
+)
+def test_what_is_no_mask_is_refused_with_its_row(tmp_path, column, value, found):
+    good = {"file_name": "0-1.JPG", "label": "cap", "width": 2, "height": 2, "rle": [0, 2, 2]}
+    pl.DataFrame([good]).write_parquet(tmp_path / "truth.parquet")
+    pl.DataFrame([good | {"file_name": "0-2.JPG"}, good | {column: value}]).write_parquet(tmp_path / "run.parquet")
+    with pytest.raises(InputError, match=r"run\.parquet, row 1: found ") as refused:
+        fieldmark.score(NAME, tmp_path / "run.parquet", truth=tmp_path / "truth.parquet")
+    assert found in str(refused.value)
+
+
+def test_pieces_of_a_part_and_masks_of_a_true_photo_have_one_size(tmp_path):
+    good = {"file_name": "0-1.JPG", "label": "cap", "width": 2, "height": 2, "rle": [0, 2, 2]}
+    pl.DataFrame([good]).write_parquet(tmp_path / "good.parquet")
+    for label, found in (("cap", "found a picture of 4 x 1"), ("stem", "masks of 0-1 with 2 x 2 and 4 x 1 pixels")):
+        pl.DataFrame([good, good | {"label": label, "width": 4, "height": 1}]).write_parquet(tmp_path / "bad.parquet")
+        with pytest.raises(InputError, match=found):
+            fieldmark.score(NAME, tmp_path / "good.parquet", truth=tmp_path / "bad.parquet")
+
+
+def test_a_part_spelled_otherwise_is_refused_and_a_strange_one_counts_nothing(tmp_path):
+    good = {"file_name": "0-1.JPG", "label": "cap", "width": 2, "height": 2, "rle": [0, 2, 2]}
+    pl.DataFrame([good]).write_parquet(tmp_path / "truth.parquet")
+    pl.DataFrame([good | {"label": "CAP "}]).write_parquet(tmp_path / "run.parquet")
+    with pytest.raises(InputError, match="found the part 'CAP ', expected 'cap'"):
+        fieldmark.score(NAME, tmp_path / "run.parquet", truth=tmp_path / "truth.parquet")
+    pl.DataFrame([good | {"label": "hat"}]).write_parquet(tmp_path / "run.parquet")
+    card = fieldmark.score(NAME, tmp_path / "run.parquet", truth=tmp_path / "truth.parquet")
+    assert (card.metrics["iou"].value, card.metrics["miou"].value, card.classes) == (1.0, 0.0, 2)

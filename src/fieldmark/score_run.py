@@ -14,7 +14,7 @@ from fieldmark.files import appearing_folder
 from fieldmark.opening import open_benchmark, open_release
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import TableRun
-from fieldmark.runs.predictions import Predictions
+from fieldmark.runs.predictions import Predictions, refuse_repeated
 from fieldmark.runs.provenance import RUN_CSV, RUN_FILE, Run
 from fieldmark.scoring import Scorecard, score_predictions
 from fieldmark.scoring.reading import read_run
@@ -68,8 +68,9 @@ def score(
     if isinstance(source, (Path, TableRun)):
         closed = classes is not None or data is not None
         answers, labels = read_run(task, source, known.items, labels, closed=closed, stored=True)
-    elif isinstance(run, LabelScores):
-        labels = run.labels
+    else:
+        refuse_repeated(source.items, "the predictions")
+        labels = source.labels if isinstance(source, LabelScores) else labels
     return score_predictions(benchmark, answers, known, labels=labels, split=split, run=provenance, classes=table)
 
 

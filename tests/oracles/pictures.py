@@ -131,6 +131,11 @@ def write_rows(path: Path, rows: Sequence[tuple[str, str, int, int, list[int]]])
     return path
 
 
+def shown(masks: Mapping[str, Parts], photos: Sequence[str]) -> dict[str, Parts]:
+    """The masks of some photos."""
+    return {photo: masks[photo] for photo in photos}
+
+
 def part_names(masks: Mapping[str, Parts]) -> set[str]:
     """The parts that occur."""
     return {name for parts in masks.values() for name in parts} - set(NO_PARTS)
@@ -145,8 +150,8 @@ def expected_masks(case: MaskCase) -> dict[str, float]:
         "classes": 1.0,
         "iou": mean_iou(case.run, case.truth),
     }
-    if part_names(case.truth) & part_names(case.run):
-        values["classes"] = float(len(part_names(case.truth) | part_names(case.run)))
+    if part_names(shown(case.truth, photos)) and part_names(shown(case.run, photos)):
+        values["classes"] = float(len(part_names(shown(case.truth, photos)) | part_names(shown(case.run, photos))))
         values["miou"] = mean_iou_of_parts(case.run, case.truth, background=False)
         values["miou_with_background"] = mean_iou_of_parts(case.run, case.truth, background=True)
     return values

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+import numpy as np
 
+from fieldmark.labels import Labels
+from fieldmark.runs.label_scores import LabelScores
 from tests.oracles.comparing import refusal, same, score_files
 from tests.oracles.stored import Stored
 from tests.oracles.tables import UNKNOWN, write_texts
@@ -32,8 +34,20 @@ def test_equal_scores_go_to_the_class_that_the_benchmark_lists_first(tmp_path: P
     assert score_files("fungitastic/closed", paths | {"run": run}).metrics["top_1"].value == 1.0
 
 
-@pytest.mark.xfail(strict=True, reason="of two rows for an item one is taken", raises=AssertionError)
 def test_an_item_that_is_answered_twice_is_refused(tmp_path: Path) -> None:
     paths = write_texts(tmp_path, {"truth": "id,label\n1,a\n", "classes": "label\na\nb\n"})
     run = Stored(["1", "1"], ["a", "b"], [[0.9, 0.1], [0.1, 0.9]]).write(tmp_path / "run.parquet")
+    sentence = refusal("fungitastic/closed", paths | {"run": run})
+    assert "run.parquet" in sentence and "'1'" in sentence
+    assert "'1'" in refusal("fungitastic/closed", paths | {"run": in_memory(["1", "1"])})
+
+
+def in_memory(items: list[str]) -> LabelScores:
+    """Predictions that were never written down."""
+    return LabelScores(tuple(items), Labels(("a", "b")), np.array([[0.9, 0.1]] * len(items)), "score")
+
+
+def test_a_score_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    paths = write_texts(tmp_path, {"truth": "id,label\n1,a\n", "classes": "label\na\nb\n"})
+    run = Stored(["1"], ["a", "b"], [[float("nan"), 0.1]]).write(tmp_path / "run.parquet")
     assert "run.parquet" in refusal("fungitastic/closed", paths | {"run": run})

@@ -42,6 +42,10 @@ class Metric:
         largest_cost: For mean costs, what the dearest mistake costs: rare dear mistakes get an interval of their own.
         few_units: Whether it may rest on few of its units (a part that few photos show), so that fewer degrees of
             freedom are counted on.
+        groups: For metrics that set two groups of items against each other: the keyword under which it reads which
+            group an item is in. The interval then rests on the units of the scarcer group.
+        least_units: Only with `groups`: how many units each must have for an interval to be given, the group for which
+            that keyword is true first.
         optional: Whether it is left off the scorecard where what it reads is not given (a list of rare species).
     """
 
@@ -58,6 +62,8 @@ class Metric:
     bounds: tuple[float, float] = (0.0, 1.0)
     largest_cost: float | None = None
     few_units: bool = False
+    groups: str = ""
+    least_units: tuple[int, int] = (2, 2)
     optional: bool = False
     unit: Unit = "%"
     first_answer: bool = False

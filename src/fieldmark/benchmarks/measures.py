@@ -177,6 +177,7 @@ def roc_auc() -> Metric:
         reads=_strangeness,
         options={},
         about="area under the ROC curve of known against unknown by unknown_score; equal scores count one half",
+        groups="is_known",
     )
 
 
@@ -194,6 +195,9 @@ def tnr_at_tpr(*, threshold: Threshold = "first") -> Metric:
         reads=_strangeness,
         options={"tpr": 0.95, "threshold": threshold},
         about=f"share of unknown items rejected when 95 % of the known are accepted; {rule}",
+        groups="is_known",
+        # With fewer the threshold is the strangest known item or the next, whose spread no sample of units shows.
+        least_units=(25, 2),
     )
 
 
@@ -437,7 +441,8 @@ def miou(*, background: bool) -> Metric:
         without_each_unit=segmentation.pooled_miou_without_each_unit,
         reads=_pixels_of_parts,
         options={"background": background},
-        about=f"mean over parts of pooled intersection over union; parts that never occur are dropped; {included}",
+        about="mean over the parts of truth and run of pooled intersection over union; parts that never occur are "
+        f"dropped; {included}",
         few_units=True,
         optional=True,
     )

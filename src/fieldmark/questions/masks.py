@@ -61,6 +61,7 @@ class PartMasks(Answer):
                 "Masks are scored from files: a folder of pictures or Parquet, for the run and for --truth."
             )
         masks = read_masks(Path(truth))
+        _refuse_several_sizes(masks, truth)
         photos = [item for item, rows in zip(masks.items, masks.rows, strict=True) if not _only_spores(rows)]
         kept = masks.select(photos)
         units = tuple(photo.rpartition("-")[2] for photo in photos)
@@ -95,6 +96,14 @@ def _masks_of(dataset: Dataset, table: pl.DataFrame) -> Masks:
     return Masks(tuple(stem(photo) for photo in photos), rows)
 
 
+def _refuse_several_sizes(masks: Masks, where: object) -> None:
+    for photo, rows in zip(masks.items, masks.rows, strict=True):
+        sizes = sorted({(row.width, row.height) for row in rows})
+        if len(sizes) > 1:
+            found = f"masks of {photo} with {sizes[0][0]} x {sizes[0][1]} and {sizes[1][0]} x {sizes[1][1]} pixels"
+            raise InputError(where, found=found, expected="one size for all true masks of a photo")
+
+
 def _only_spores(rows: Sequence[MaskRow]) -> bool:
     return {row.label for row in rows} <= MICROSCOPIC
 
@@ -106,9 +115,14 @@ class _PixelCounts(NamedTuple):
 
 
 def _counted(answered: Masks, true: Masks) -> _PixelCounts:
-    """Counts pixels, photo by photo; masks of the run are brought to the size of the true ones."""
-    parts = [name for name in true.parts if name not in NEVER_PARTS]
-    with_parts = bool(parts) and any(name in answered.parts for name in parts)
+    """Counts pixels, photo by photo; masks of the run are brought to the size of the true ones.
+
+    The parts are those of the truth and those of the run: one that only the run has counts against it.
+    """
+    true_parts, answered_parts = (_parts_of(masks) for masks in (true, answered.select(true.items)))
+    _refuse_other_spelling(answered_parts - true_parts, true_parts)
+    with_parts = bool(true_parts) and bool(answered_parts)
+    parts = sorted(true_parts | answered_parts)
     whole_counts: list[tuple[int, int]] = []
     tables: list[tuple[Counts, Counts]] = []
     with progress("comparing masks", len(true.items)) as tick:
@@ -117,7 +131,7 @@ def _counted(answered: Masks, true: Masks) -> _PixelCounts:
             truth_parts = true.open(photo)
             body = whole(truth_parts)
             given = {name: resized(mask, body.shape) for name, mask in answered.open(photo).items()}
-            counts = mask_counts(body, whole(given))
+            counts = mask_counts(body, whole(given) if given else np.zeros_like(body))
             whole_counts.append((int(counts.intersection), int(counts.union)))
             if with_parts:
                 pair = (_stack(truth_parts, parts, body.shape), _stack(given, parts, body.shape))
@@ -129,6 +143,23 @@ def _counted(answered: Masks, true: Masks) -> _PixelCounts:
         ("background", *parts) if with_parts else (),
         (np.array([table[0] for table in tables]), np.array([table[1] for table in tables])),
     )
+
+
+def _parts_of(masks: Masks) -> set[str]:
+    return {name for name in masks.parts if name not in NEVER_PARTS}
+
+
+def _refuse_other_spelling(only_in_run: set[str], true_parts: set[str]) -> None:
+    """Refuses `Cap` beside `cap`: as another part it would count against the run, which nobody can have meant."""
+    spelled = {_plain(name): name for name in (*true_parts, *NEVER_PARTS)}
+    for name in sorted(only_in_run):
+        if _plain(name) in spelled:
+            hint = "Names of parts are compared letter by letter: spell it as the truth does."
+            raise InputError("the run", found=f"the part {name!r}", expected=repr(spelled[_plain(name)]), hint=hint)
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
 def _stack(masks: dict[str, Mask], parts: list[str], shape: tuple[int, ...]) -> Mask:

@@ -6,8 +6,9 @@ MASKS/<part>/<photo>.png          one folder per part, for semantic segmentation
 masks.parquet                     file_name, label, width, height, rle; one row per part of a photo
 ```
 
-A picture may bear the photo's own name, its stem with another ending, or both (`0-1.JPG`, `0-1.png`, `0-1.JPG.png`).
-Run lengths alternate from background, row by row; a list that is four longer than it needs ends with a box.
+A picture may bear the photo's own name, its stem with another ending, or both (`0-1.JPG`, `0-1.png`, `0-1.JPG.png`),
+but there is one per part of a photo. Run lengths alternate from background, row by row, and fill the picture; the four
+numbers of a box may follow. Several rows of one part of a photo are pieces of it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
 import polars as pl
@@ -39,6 +40,9 @@ WHOLE = "fruiting_body"
 NEVER_PARTS = (WHOLE, "microscopic", "background")
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
 COLUMNS = ("file_name", "label", "width", "height", "rle")
+BOX_NUMBERS = 4
+# More pixels than Pillow opens: no photo, but a number that was misread, or an attempt to fill the memory.
+MOST_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 89_478_485)
 
 
 class MaskRow(NamedTuple):
@@ -184,10 +188,14 @@ def _there(photos: Sequence[str] | None, found: Mapping[str, object], path: Path
 
 
 def whole(parts: Mapping[str, Mask]) -> Mask:
-    """The mask of the fruiting body: the merged one where there is one, else everything that is a part of it."""
+    """The mask of the fruiting body: the merged one where there is one, else everything that is a part of it.
+
+    Where nothing is a part of it (a photo of spores), it is empty. There must be a mask of something.
+    """
     if WHOLE in parts:
         return parts[WHOLE]
-    return np.asarray(np.logical_or.reduce([mask for name, mask in parts.items() if name not in NEVER_PARTS]))
+    empty = np.zeros_like(next(iter(parts.values())))
+    return np.asarray(np.logical_or.reduce([empty, *(mask for name, mask in parts.items() if name not in NEVER_PARTS)]))
 
 
 def resized(mask: Mask, shape: tuple[int, ...]) -> Mask:
@@ -213,7 +221,11 @@ def _pictures_by_photo(folder: Path) -> dict[str, dict[str, Path]]:
     """For each photo the pictures of its masks by part."""
     files: dict[str, dict[str, Path]] = {}
     for place, part in _pictures(folder):
-        files.setdefault(stem(place.name), {})[part] = place
+        pictures = files.setdefault(stem(place.name), {})
+        if part in pictures:
+            found = f"another picture of the {part} of {stem(place.name)} ({pictures[part].relative_to(folder)})"
+            raise InputError(place, found=found, expected="one for each part of a photo", hint="Remove one of them.")
+        pictures[part] = place
     if not files:
         raise InputError(folder, found="no pictures", expected="a mask for each photo")
     return files
@@ -241,7 +253,7 @@ def _picture(path: Path) -> Mask:
     try:
         with Image.open(path) as picture:
             return np.asarray(picture.convert("L")) > 127
-    except (UnidentifiedImageError, OSError) as error:
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise InputError(path, found="something unreadable", expected="a picture of a mask") from error
 
 
@@ -256,23 +268,53 @@ def _table(path: Path) -> pl.DataFrame:
         if name not in rows.columns:
             found = f"the columns {', '.join(rows.columns)}"
             raise InputError(path, found=found, expected=f"a column {name!r}")
+    for name in ("file_name", "label"):
+        for number, value in enumerate(rows[name]):
+            if not isinstance(value, str) or not value.strip():
+                _refuse(path, number, f"{value!r} as {name}", "a name")
     return rows
 
 
 def _by_photo(rows: pl.DataFrame, where: object, photos: Container[str]) -> dict[str, tuple[MaskRow, ...]]:
-    found: dict[str, list[MaskRow]] = {}
+    found: dict[str, dict[str, list[MaskRow]]] = {}
     for number, (name, label, width, height, runs) in enumerate(rows.select(COLUMNS).iter_rows()):
-        if (photo := stem(name)) in photos:
-            kept = _runs(list(runs), height, width, where, number)
-            found.setdefault(photo, []).append(MaskRow(label, height, width, kept))
-    return {photo: tuple(own) for photo, own in found.items()}
+        if (photo := stem(name)) not in photos:
+            continue
+        lengths = _runs(runs, _pixels(width, height, where, number), where, number)
+        pieces = found.setdefault(photo, {}).setdefault(label, [])
+        if pieces and (pieces[0].height, pieces[0].width) != (height, width):
+            others = f"{pieces[0].width} x {pieces[0].height}, as another row says of the {label} of {name}"
+            _refuse(where, number, f"a picture of {width} x {height}", others)
+        pieces.append(MaskRow(label, height, width, lengths))
+    return {photo: tuple(row for pieces in parts.values() for row in pieces) for photo, parts in found.items()}
 
 
-def _runs(runs: list[int], height: int, width: int, where: object, row: int) -> NDArray[np.int64]:
-    """Run lengths without the four numbers of a box that may stand behind them."""
-    size = height * width
-    lengths = runs if sum(runs) == size else runs[:-4]
-    if sum(lengths) > size or any(length < 0 for length in lengths):
-        expected = f"at most {size} for {height} x {width}"
-        raise InputError(where, found=f"runs of {sum(lengths)} pixels in row {row}", expected=expected)
+def _pixels(width: Any, height: Any, where: object, row: int) -> int:
+    """How many pixels the picture of a row has."""
+    for name, value in (("width", width), ("height", height)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            _refuse(where, row, f"the {name} {value!r}", "a whole number of pixels from 1 on")
+    if width * height > MOST_PIXELS:
+        _refuse(where, row, f"a picture of {width} x {height}", f"at most {MOST_PIXELS} pixels")
+    return int(width * height)
+
+
+def _runs(runs: Any, size: int, where: object, row: int) -> NDArray[np.int64]:
+    """Run lengths that fill a picture of `size` pixels, without the four numbers of a box that may follow."""
+    if not isinstance(runs, list) or not all(isinstance(length, int) for length in runs):
+        _refuse(where, row, f"{_shown(runs)} as rle", "a list of whole numbers")
+    lengths = runs if sum(runs) == size else runs[:-BOX_NUMBERS]
+    if sum(lengths) != size or min(lengths) < 0:
+        negative = min(runs, default=0) < 0
+        found = "a negative run length" if negative else f"runs of {sum(runs)} pixels ({sum(lengths)} without a box)"
+        _refuse(where, row, found, f"runs that fill the {size} pixels of the picture")
     return np.array(lengths, dtype=np.int64)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def _refuse(where: object, row: int, found: str, expected: str) -> NoReturn:
+    raise InputError(f"{where}, row {row}", found=found, expected=expected, hint="Rows are counted from 0.")

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -66,16 +67,32 @@ def read_predictions(path: Path) -> Any:
     """Reads predictions of any kind.
 
     Raises:
-        InputError: When there is no such file, or it is something else.
+        InputError: When there is no such file, it is something else, or it answers an item twice.
     """
     try:
         file = pq.ParquetFile(path)
         header = json.loads(file.schema_arrow.metadata[HEADER])
-        return PREDICTIONS[header.get("kind", "labels")].read(file, header)
+        found = PREDICTIONS[header.get("kind", "labels")].read(file, header)
+        refuse_repeated(found.items, path)
+        return found
     except FileNotFoundError as error:
         raise InputError(path, found="no such file", expected="predictions in Parquet") from error
     except (pa.ArrowInvalid, KeyError, TypeError) as error:
         raise InputError(path, found="something else", expected="predictions written by Fieldmark") from error
+    except ValueError as error:  # what predictions themselves refuse, such as a score that is no number
+        raise InputError(path, found=f"predictions that cannot be ({error})", expected="others") from error
+
+
+def refuse_repeated(items: Sequence[str], where: object) -> None:
+    """Refuses predictions that answer an item more than once: nobody can say which answer counts.
+
+    Raises:
+        InputError: Names the first such item.
+    """
+    if len(set(items)) < len(items):
+        twice = next(item for item, times in Counter(items).items() if times > 1)
+        hint = "Keep the answer that counts."
+        raise InputError(where, found=f"the id {twice!r} more than once", expected="each id once", hint=hint)
 
 
 def write_blocks(path: Path, tables: Iterable[pa.Table]) -> None:

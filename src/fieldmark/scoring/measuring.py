@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,16 +19,21 @@ from fieldmark.questions.truth import Truth
 from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring.scorecard import Score, Scorecard
-from fieldmark.stats.bootstrap import bootstrap_interval, replicated
+from fieldmark.stats.bootstrap import bootstrap_interval, bootstrap_variance, replicated
 from fieldmark.stats.concentrated import concentrated_interval, cost_interval
 from fieldmark.stats.intervals import Interval, interval, pseudo_values
+from fieldmark.stats.two_groups import two_group_interval, units_of_groups
 from fieldmark.version import __version__
+
+Values = NDArray[np.float64]
+Units = NDArray[np.int32]
 
 LEVEL = 0.95
 BOOTSTRAP_SEED = 0
 # With so few units intervals of scores that are no plain shares were seen to cover 90 % where they say 95.
 FEW_UNITS = 20
 FEW_UNITS_CAUTION = f"fewer than {FEW_UNITS} units: the interval may cover as little as 90 %"
+SCARCE_CAUTION = "{} units in the scarcer of two groups: the interval rests on these few"
 
 
 def score_predictions(
@@ -79,11 +85,11 @@ def _depth(benchmark: Benchmark) -> int:
 
 def measure(
     metrics: Sequence[Metric], found: Evaluation
-) -> tuple[tuple[str, ...], dict[str, Score], dict[str, NDArray[np.float64]]]:
+) -> tuple[tuple[str, ...], dict[str, Score], dict[str, Values]]:
     """Every metric with its interval, and the pseudo-values per unit of those that have them."""
     unit_ids, unit = numbered(found.truth.units)
     scores: dict[str, Score] = {}
-    pseudo: dict[str, NDArray[np.float64]] = {}
+    pseudo: dict[str, Values] = {}
     for metric in metrics:
         try:
             arguments = metric.arguments(found)
@@ -95,13 +101,9 @@ def measure(
         if metric.without_each_unit is not None:
             left_out = metric.without_each_unit(**arguments, unit=unit)
             pseudo[metric.name] = pseudo_values(value, left_out)
-            bounds = _interval(metric, value, pseudo[metric.name])
-        elif metric.resampled is not None:
-            bounds = _bootstrap(metric, arguments, value, unit, len(unit_ids))
-        else:
-            bounds = Interval(None, None, "none", "it describes the run and is no estimate")
-        caution = FEW_UNITS_CAUTION if len(unit_ids) < FEW_UNITS and not metric.proportion else None
-        scores[metric.name] = Score(value, bounds.low, bounds.high, bounds.method, bounds.reason or caution)
+        bounds = _interval(metric, value, pseudo.get(metric.name), arguments, unit)
+        reason = bounds.reason or _caution(metric, arguments, unit)
+        scores[metric.name] = Score(value, bounds.low, bounds.high, bounds.method, reason)
     return unit_ids, scores, pseudo
 
 
@@ -119,7 +121,15 @@ def numbered(names: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     return tuple(distinct[row] for row in order), place[encoded.indices.to_numpy()]
 
 
-def _interval(metric: Metric, value: float, pseudo: NDArray[np.float64]) -> Interval:
+def _interval(metric: Metric, value: float, pseudo: Values | None, arguments: dict[str, Any], unit: Units) -> Interval:
+    n_units = int(unit.max()) + 1
+    if pseudo is None and metric.resampled is None:
+        return Interval(None, None, "none", "it describes the run and is no estimate")
+    if metric.groups:
+        return _of_two_groups(metric, value, pseudo, arguments, unit)
+    if pseudo is None:
+        replicates = _replicates(metric, arguments, unit)
+        return bootstrap_interval(value, replicates, n_units=n_units, level=LEVEL, bounds=metric.bounds)
     if metric.largest_cost is not None:
         return cost_interval(value, pseudo, largest=metric.largest_cost, level=LEVEL)
     if metric.few_units:
@@ -127,14 +137,35 @@ def _interval(metric: Metric, value: float, pseudo: NDArray[np.float64]) -> Inte
     return interval(value, pseudo, level=LEVEL, proportion=metric.proportion, bounds=metric.bounds)
 
 
-def _bootstrap(
-    metric: Metric, arguments: dict[str, Any], value: float, unit: NDArray[np.int32], n_units: int
+def _of_two_groups(
+    metric: Metric, value: float, pseudo: Values | None, arguments: dict[str, Any], unit: Units
 ) -> Interval:
+    there = units_of_groups(arguments[metric.groups], unit)
+    for found, least, name in zip(there, metric.least_units, ("", "not "), strict=True):
+        if 0 < found < least:
+            group = f"{name}{metric.groups.removeprefix('is_')}"
+            return Interval(None, None, "none", f"units that are {group}: {found}; an interval needs {least}")
+    n_units = int(unit.max()) + 1
+    if pseudo is not None:
+        variance = float(pseudo.var(ddof=1)) / n_units if n_units > 1 else math.nan
+    else:
+        variance = bootstrap_variance(_replicates(metric, arguments, unit))
+    return two_group_interval(value, variance, scarce=min(there), n_units=n_units, level=LEVEL)
+
+
+def _replicates(metric: Metric, arguments: dict[str, Any], unit: Units) -> Values:
     resampled = metric.resampled
     assert resampled is not None  # a metric has one or the other
     rng = np.random.default_rng(BOOTSTRAP_SEED)
-    replicates = replicated(lambda times: resampled(**arguments, unit=unit, times=times), n_units, rng=rng)
-    return bootstrap_interval(value, replicates, n_units=n_units, level=LEVEL, bounds=metric.bounds)
+    return replicated(lambda times: resampled(**arguments, unit=unit, times=times), int(unit.max()) + 1, rng=rng)
+
+
+def _caution(metric: Metric, arguments: dict[str, Any], unit: Units) -> str | None:
+    """Why to be careful with an interval, None where there is no reason."""
+    if metric.groups:
+        scarce = min(units_of_groups(arguments[metric.groups], unit))
+        return SCARCE_CAUTION.format(scarce) if scarce < FEW_UNITS else None
+    return FEW_UNITS_CAUTION if int(unit.max()) + 1 < FEW_UNITS and not metric.proportion else None
 
 
 def _by_group(metrics: Sequence[Metric], found: Evaluation) -> dict[str, dict[str, dict[str, Score]]]:
@@ -152,9 +183,11 @@ def _by_group(metrics: Sequence[Metric], found: Evaluation) -> dict[str, dict[st
 
 def _conventions(benchmark: Benchmark) -> dict[str, str]:
     about = {metric.name: metric.about for metric in benchmark.task.metrics}
+    two_groups = any(metric.groups for metric in benchmark.task.metrics)
     return about | {
         "intervals": f"{LEVEL:.0%}, by leaving out one {benchmark.task.unit.removesuffix('_id')} at a time, "
         "for the expected score at this test size; t quantiles; binomial intervals where successes or failures are few"
+        + ("; where two groups are compared, the units of the scarcer one count" if two_groups else "")
     }
 
 

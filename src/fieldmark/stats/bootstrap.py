@@ -87,11 +87,19 @@ def bootstrap_interval(
         return Interval(None, None, "none", "one unit only: nothing to compare it with")
     if not np.isfinite(value):
         return Interval(None, None, "none", "the score is undefined")
-    defined = replicates[np.isfinite(replicates)]
-    if len(defined) < 2 or 1 - len(defined) / len(replicates) > _UNDEFINED_ALLOWED:
+    variance = bootstrap_variance(replicates)
+    if np.isnan(variance):
         return Interval(None, None, "none", "the score is undefined for many samples of the units")
-    error = float(defined.std(ddof=1))
+    error = variance**0.5
     if error == 0:
         return Interval(None, None, "none", "every sample of the units gives the same value")
     half_width = float(stdtrit(n_units - 1, 0.5 + level / 2)) * error
     return Interval(max(value - half_width, bounds[0]), min(value + half_width, bounds[1]), "bootstrap-t")
+
+
+def bootstrap_variance(replicates: Values) -> float:
+    """The variance of a score over resampled units; NaN where many of the samples have no value."""
+    defined = replicates[np.isfinite(replicates)]
+    if len(defined) < 2 or 1 - len(defined) / len(replicates) > _UNDEFINED_ALLOWED:
+        return float("nan")
+    return float(defined.var(ddof=1))
