@@ -86,8 +86,8 @@ def _check_looks(dataset: Dataset, files: pl.DataFrame, photos: pl.DataFrame, pr
             whats.append(("warning", "photos look the same in two parts that fit would draw (seed 0)"))
         elif first["part"] == WHOLE and not whats:
             whats.append(("note", "photos of two observations look the same; with another seed fit may part them"))
-        for what in whats:
-            found.setdefault(what, []).append(f"{one} and {other}")
+        for kind in whats:
+            found.setdefault(kind, []).append(f"{one} and {other}")
     for (severity, what), places in found.items():
         problems.add(severity, what, places)
 
