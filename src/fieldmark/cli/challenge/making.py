@@ -78,6 +78,9 @@ def create(
     with serving.open_platform(folder, database, files, new=True) as platform, material as found:
         link = serving.first_admin(platform.database)
         made = creating.create_challenge(platform.database, platform.storage, platform.account(actor), new, found)
+        warnings = creating.warnings_about(platform.database, platform.storage, made)
+    for sentence in warnings:
+        typer.echo(f"warning: {sentence}", err=True)
     if link:  # the first account: without the link nobody could ever sign in; apart from what a program reads
         place = f"http://127.0.0.1:8000/reset/{link}"
         typer.echo(f"Set the password of the account 'admin' (works once, for a day): {place}", err=True)
@@ -88,6 +91,7 @@ def create(
         "units_public": made.units_public,
         "classes": made.classes,
         "truth_sha256": made.truth_sha256,
+        "warnings": warnings,
     }
     if as_json:
         print_json(about)
