@@ -74,3 +74,23 @@ def test_a_photo_may_belong_to_several_parts_of_a_release():
     rule = Official(train="train", test="dna")
     assert cut(rule, table).members["test"].all()
     assert cut(rule, table).members["train"].sum() == 6
+
+
+def test_observations_that_belong_together_are_never_drawn_apart():
+    table = media([None] * 12, photos_each=1)
+    first_of = {f"{label}-{number}": f"{label}-{number % 4}" for label in range(3) for number in range(12)}
+    for seed in range(20):
+        members = cut(RULE, table, seed=seed, together=lambda _: first_of).members
+        part_of = {one: part for part, member in members.items() for one in table["observation_id"].filter(member)}
+        assert len(part_of) == 36 and all(part_of[one] == part_of[first] for one, first in first_of.items())
+        assert set(part_of.values()) == {"train", "val", "test"}
+
+
+def test_copies_of_two_classes_are_for_training_and_nothing_else_changes_without_copies():
+    table = media([None] * 12, photos_each=1)
+    mixed = {"0-3": "0-3", "1-7": "0-3"}
+    for seed in range(20):
+        members = cut(RULE, table, seed=seed, together=lambda _: mixed).members
+        assert {"0-3", "1-7"} <= set(table["observation_id"].filter(members["train"]))
+        plain, asked = cut(RULE, table, seed=seed), cut(RULE, table, seed=seed, together=lambda _: {})
+        assert all(plain.members[part].equals(asked.members[part]) for part in plain.members)

@@ -38,7 +38,7 @@ from fieldmark.methods import Fitted, Method
 from fieldmark.methods.base import NOT_STATED
 from fieldmark.models import MODEL_FOLDER, Model, load_model
 from fieldmark.models.streaming import answer_stream
-from fieldmark.opening import PARTS, Opened, open_benchmark, open_release
+from fieldmark.opening import PARTS, Opened, open_benchmark, open_release, remarks_on_copies
 from fieldmark.runs.provenance import RUN_CSV, Run
 from fieldmark.scoring import SCORECARD_FILE, Scorecard, score_predictions
 from fieldmark.steps import Step, make_step, step_to_data
@@ -302,6 +302,7 @@ def _provenance(model: Model, opened: Opened, supply: Supply, data: str | Path, 
         world=opened.dataset.release.world,
         remarks=[
             *opened.dataset.remarks,
+            *remarks_on_copies(opened),
             *fine_tuned.get("remarks", ()),
             *supply.remarks,
             *model.fitted.remarks,

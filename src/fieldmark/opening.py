@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from fieldmark.benchmarks.declarations import Benchmark, Task
 from fieldmark.datasets import DATASETS, Dataset, open_dataset
+from fieldmark.datasets.identical import across, identical_files, observations_together
 from fieldmark.datasets.inputs import OwnLayer
 from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.labels import UNKNOWN_NAME, Labels
 from fieldmark.questions.items import Layout
 from fieldmark.questions.targets import LabelTargets, Targets
 from fieldmark.questions.truth import Truth
+from fieldmark.runs.provenance import LEAKAGE
 from fieldmark.splits import Cut, cut
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part, View
 
 SEEN_IN_VAL, NEW_IN_TEST = "also in val", "not in val"
 PARTS = ("train", "val", "test")
+# The parts in the order in which a method meets them; a copy in a later one of what stood in an earlier one leaks.
+SHOWN_FIRST = ("train", "unlabeled", "val", "test")
 # Columns of an item that describe the question itself and never the answer.
 ALWAYS_VISIBLE = ("item_id", "observation_id", "media_ids", "start_s", "end_s", "domain")
 
@@ -80,7 +85,7 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> 
     """
     task = benchmark.task
     rows = task.items.rows(dataset)
-    parts = cut(benchmark.split, rows, seed=seed)
+    parts = cut(benchmark.split, rows, seed=seed, together=partial(observations_together, dataset))
     layout = task.items.lay_out(dataset, rows)
     tables = _tables(layout, rows, parts)
     _refuse_empty(dataset, tables, benchmark)
@@ -104,6 +109,41 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> 
         test=make_part("test", None),
     )
     return Opened(benchmark, dataset, view, _truths(dataset, tables, layout, task), tables, parts.val_is_drawn)
+
+
+def remarks_on_copies(opened: Opened) -> list[str]:
+    """What a reader must know about media with the same bytes: across parts they give answers away.
+
+    Returns:
+        A sentence for val and for test where they hold copies of what comes before them, and one for copies of two
+        classes.
+    """
+    dataset, kind = opened.dataset, opened.dataset.media_kind
+    path_of = dataset.media_files.path_of
+    paths = {
+        part: {path_of[one] for one in table["media_ids"].explode().drop_nulls()}
+        for part, table in opened.items.items()
+    }
+    groups = identical_files(dataset.release, [path for part in SHOWN_FIRST for path in sorted(paths[part])])
+    remarks = []
+    for place, part in enumerate(SHOWN_FIRST[2:], start=2):
+        for earlier in SHOWN_FIRST[:place]:
+            pairs = [
+                (path, next(one for one in group if one in paths[earlier]))
+                for group in groups
+                for path in group
+                if path in paths[part] and any(one in paths[earlier] for one in group)
+            ]
+            if pairs:
+                number = f"{len(pairs):,} of {len(paths[part]):,} {kind}s of {part}"
+                example = f"{pairs[0][0]} and {pairs[0][1]}"
+                said = f"{number} have the same bytes as {kind}s of {earlier} ({example}): scores there are too high."
+                remarks.append(f"{LEAKAGE}{said}")
+    labels = dataset.media.join(dataset.observations, on="observation_id", how="left").select("path", "label")
+    several = across(groups, dict(labels.iter_rows()))
+    if several:
+        remarks.append(f"{len(several):,} {kind}(s) have copies with the same bytes in another class: {several[0]}.")
+    return remarks
 
 
 def _tables(layout: Layout, rows: pl.DataFrame, parts: Cut) -> dict[str, pl.DataFrame]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, cast
@@ -54,6 +54,18 @@ class Release:
         """How many bytes a file of the release has."""
         return int(self._fs.size(f"{self._base}/{path}"))
 
+    def sizes(self, paths: Iterable[str]) -> dict[str, int]:
+        """How many bytes each of many files has; each folder is listed once. Files that are not there are left out."""
+        wanted = set(paths)
+        found: dict[str, int] = {}
+        for folder in sorted({path.rpartition("/")[0] for path in wanted}):
+            for name, entry in self._entries(folder):
+                path = f"{folder}/{name}" if folder else name
+                if path in wanted and not self._is_folder(entry):
+                    linked = bool(entry.get("islink")) or entry.get("size") is None
+                    found[path] = self.size(path) if linked else int(entry["size"])
+        return found
+
     def folders(self, path: str = "") -> list[str]:
         """Names of the folders directly below `path`, sorted, hidden ones left out."""
         return sorted(self._names(path, "directory"))
@@ -78,13 +90,16 @@ class Release:
             raise InputError(self.where(WORLD_FILE), found=found, expected="the mark of a world", hint=hint) from error
 
     def _names(self, path: str, kind: str) -> Iterator[str]:
-        folder = f"{self._base}/{path}".rstrip("/")
-        for entry in self._fs.ls(folder, detail=True) if self._fs.isdir(folder) else ():
-            name = entry["name"].rstrip("/").rpartition("/")[2]
-            followed = "directory" if entry["type"] == "directory" or self._is_linked_folder(entry) else "file"
-            if followed == kind and not name.startswith("."):
+        for name, entry in self._entries(path):
+            if self._is_folder(entry) == (kind == "directory") and not name.startswith("."):
                 check_name(entry["name"])
                 yield name
 
-    def _is_linked_folder(self, entry: dict[str, Any]) -> bool:
-        return bool(entry.get("islink")) and bool(self._fs.isdir(entry["name"]))
+    def _entries(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What lies directly below a folder: its name, and what the file system says of it."""
+        folder = f"{self._base}/{path}".rstrip("/")
+        for entry in self._fs.ls(folder, detail=True) if self._fs.isdir(folder) else ():
+            yield entry["name"].rstrip("/").rpartition("/")[2], entry
+
+    def _is_folder(self, entry: dict[str, Any]) -> bool:
+        return entry["type"] == "directory" or (bool(entry.get("islink")) and bool(self._fs.isdir(entry["name"])))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 PARTS = ("train", "val", "unlabeled", "test")
+# Of some observations, those that must not be drawn apart: the first of those that it belongs to.
+Together = Callable[[pl.Series], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,7 @@ class Seeded:
 
     Whole observations are drawn, so that photos of one specimen never lie on both sides, and class by class, so that
     each class with enough observations is on both sides. The first observation of a class always goes to train.
+    Observations that belong together (copies of one photo) are drawn as one; those of several classes go to train.
     """
 
     val: float
@@ -47,13 +51,14 @@ class Cut:
     val_is_drawn: bool
 
 
-def cut(split: Official, media: pl.DataFrame, *, seed: int = 0) -> Cut:
+def cut(split: Official, media: pl.DataFrame, *, seed: int = 0, together: Together | None = None) -> Cut:
     """Assigns media to train, val, unlabeled and test.
 
     Args:
         split: The rule.
         media: One row per medium with `parts`, `observation_id` and `label`.
         seed: The seed of what is drawn.
+        together: Asked for what is drawn: which observations are drawn as one.
     """
     names = {"train": split.train, "val": split.val, "unlabeled": split.unlabeled, "test": split.test}
     members = {part: media["parts"].list.contains(pl.lit(name, pl.String)) for part, name in names.items()}
@@ -63,7 +68,9 @@ def cut(split: Official, media: pl.DataFrame, *, seed: int = 0) -> Cut:
     flat = not any(member.any() for member in members.values())
     pool = ~members["train"] if flat else members["train"]
     test = 0.0 if members["test"].any() else rule.test
-    drawn = _draw(media.filter(pool), val=rule.val, test=test, seed=seed)
+    observations = media.filter(pool).group_by("observation_id").agg(pl.col("label").first())
+    first_of = together(observations["observation_id"]) if together is not None else {}
+    drawn = _draw(observations, first_of, val=rule.val, test=test, seed=seed)
     part = media.select("observation_id").join(drawn, on="observation_id", how="left", maintain_order="left")["drawn"]
     fresh = {name: pool & (part == name).fill_null(False) for name in ("train", "val", "test")}
     if not test:
@@ -71,17 +78,23 @@ def cut(split: Official, media: pl.DataFrame, *, seed: int = 0) -> Cut:
     return Cut({**members, **fresh}, val_is_drawn=True)
 
 
-def _draw(media: pl.DataFrame, *, val: float, test: float, seed: int) -> pl.DataFrame:
+def _draw(
+    observations: pl.DataFrame, first_of: Mapping[str, str], *, val: float, test: float, seed: int
+) -> pl.DataFrame:
     """One row per observation with the part it was drawn for."""
     rng = np.random.default_rng(seed)
-    one_each = media.group_by("observation_id").agg(pl.col("label").first()).sort("label", "observation_id")
-    rows: list[tuple[str, str]] = []
-    for (_,), group in one_each.group_by("label", maintain_order=True):
-        ids = rng.permutation(group["observation_id"].to_numpy())
+    first = pl.Series("first", [first_of.get(one, one) for one in observations["observation_id"]], dtype=pl.String)
+    groups = observations.with_columns(first).group_by("first").agg("observation_id", "label")
+    mixed = groups.filter(pl.col("label").list.n_unique() > 1)
+    rows = [(one, "train") for ids in mixed["observation_id"] for one in ids]
+    alike = groups.filter(pl.col("label").list.n_unique() == 1).with_columns(pl.col("label").list.first())
+    members = dict(alike.select("first", "observation_id").iter_rows())
+    for (_,), group in alike.sort("label", "first").group_by("label", maintain_order=True):
+        ids = rng.permutation(group["first"].to_numpy())
         n_test = _share(test, len(ids), spare=1)
         n_val = _share(val, len(ids), spare=1 + n_test)
         parts = ["test"] * n_test + ["val"] * n_val + ["train"] * (len(ids) - n_test - n_val)
-        rows += zip(ids, parts, strict=True)
+        rows += [(one, part) for first_id, part in zip(ids, parts, strict=True) for one in members[first_id]]
     return pl.DataFrame(rows, schema={"observation_id": pl.String, "drawn": pl.String}, orient="row")
 
 

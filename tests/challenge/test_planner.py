@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fieldmark.challenge.board import board_metric
+from fieldmark.challenge.charts import curve
 from fieldmark.challenge.planner import Spread, assumed_spread, chance_of_swap, measured_spread, plan, tells, units_for
 from fieldmark.errors import MisuseError
 from fieldmark.stats.comparison import compare
@@ -95,3 +96,23 @@ def test_a_baseline_that_is_nearly_always_wrong_tells_nothing_about_good_runs(tm
     good, poor = entrants(tmp_path, {"good": 0.6, "poor": 0.0})
     assert tells(good.card, METRIC) and not tells(poor.card, METRIC)
     assert measured_spread(good.card, METRIC).deviation > 0.3
+
+
+def test_no_difference_is_promised_that_two_scores_cannot_have(tmp_path):
+    spread = assumed_spread(0.5)
+    assert plan(4, spread, entries=10).pair is None and plan(4, spread, entries=10).among_all is None
+    few = plan(20, spread, entries=500)
+    assert few.pair is not None and few.pair < 1 and few.half_width < 1
+    for units in range(3, 200):
+        found = plan(units, spread, entries=500)
+        assert found.half_width <= 1 and all(one is None or one <= 1 for one in (found.pair, found.among_all))
+    first, second = (one.card for one in entrants(tmp_path, {"a": 0.6, "b": 0.5}))
+    assert plan(3, measured_spread(first, METRIC, second), entries=10).among_all is None
+    with pytest.raises(MisuseError, match="No two scores differ by more than 1"):
+        units_for(1.5, spread)
+    assert plan(units_for(1.0, spread), spread, entries=2).among_all is not None
+
+
+def test_the_chart_of_a_test_set_that_separates_nothing_says_so():
+    drawn = curve("curve", "Smallest separable difference", assumed_spread(0.5), METRIC, units=4, entries=500)
+    assert "With 4 units: nothing is separable" in drawn and "<path" in drawn

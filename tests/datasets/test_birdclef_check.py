@@ -24,7 +24,7 @@ def found(root, **options):
 
 
 def test_a_sound_world_has_no_problems_and_counts_what_it_says(bird_world):
-    report = CHECK(Release(bird_world), photos=True, near_duplicates=True)
+    report = CHECK(Release(bird_world), media=True, near_duplicates=True)
     assert report.sound and report.problems == ()
     train, val, test = (part.found for part in report.counts)
     mark = Release(bird_world).world["counts"]
@@ -81,7 +81,7 @@ def test_files_that_are_broken_missing_or_of_another_make_are_told(release):
     recording.write_text("not one either")
     (release / "train/metadata" / folder.name / "XC1.json").write_text("{}")
     (release / "val/ground_truth.csv").unlink()
-    problems = found(release, photos=True)
+    problems = found(release, media=True)
     assert "15 bytes that are no recording" in problems["a soundscape cannot be read"].places[0]
     assert recording.name in problems["a recording cannot be read"].places[0]
     assert problems["metadata without a recording"].severity == "warning"

@@ -86,7 +86,7 @@ def test_photos_that_are_absent_or_broken_are_listed(root):
     (root / "FungiTastic/val/300p/0-3900000002.JPG").unlink()
     broken = root / "FungiTastic/train/300p/0-2238000002.JPG"
     broken.write_bytes(broken.read_bytes()[:300])
-    found = problems(check(root, photos=True))
+    found = problems(check(root, media=True))
     assert found["a photo is listed but absent"] == ("FungiTastic/val/300p/0-3900000002.JPG",)
     assert found["a photo cannot be read"] == ("FungiTastic/train/300p/0-2238000002.JPG",)
 

@@ -25,7 +25,7 @@ def problems(report: CheckReport, severity: str) -> dict[str, tuple[str, ...]]:
 
 
 def test_a_sound_release_has_no_errors_and_names_what_is_double(root):
-    report = check(root, photos=True)
+    report = check(root, media=True)
     assert report.sound and problems(report, "error") == {}
     notes = problems(report, "note")
     assert notes["a name stands for several category ids (two names do as released)"] == ("Inocybe rimosa: 0 and 1",)

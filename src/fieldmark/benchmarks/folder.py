@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Benchmark, Task
 from fieldmark.benchmarks.measures import macro_f1, top
+from fieldmark.datasets.folder import SPLIT
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
 from fieldmark.runs.ranked import Ranked
-from fieldmark.splits import Official, Seeded
 
 FOLDER = Benchmark(
     name="folder",
     version="1",
     dataset="folder",
     world_bound="expected_top_1",
-    split=Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.25)),
+    split=SPLIT,
     task=Task(
         items=Photos(),
         answer=OneLabel(),

@@ -17,7 +17,7 @@ import numpy as np
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import MisuseError, did_you_mean
-from fieldmark.scoring import Score, Scorecard
+from fieldmark.scoring import Score, Scorecard, cautions
 from fieldmark.stats import comparison
 from fieldmark.stats.comparison import Difference
 
@@ -100,6 +100,11 @@ class Board:
     def ranked(self) -> tuple[Row, ...]:
         """The rows that have a place."""
         return tuple(row for row in self.rows if row.place is not None)
+
+    @property
+    def cautions(self) -> list[str]:
+        """Why to be careful with the scores, each reason once."""
+        return list(cautions({self.metric.name: row.score} for row in self.rows))
 
     @property
     def tied(self) -> int:
@@ -290,8 +295,9 @@ def _row_json(row: Row) -> dict[str, Any]:
     }
 
 
-def _score_json(score: Score) -> dict[str, float | None]:
-    return {"value": None if math.isnan(score.value) else score.value, "low": score.low, "high": score.high}
+def _score_json(score: Score) -> dict[str, float | str | None]:
+    value = None if math.isnan(score.value) else score.value
+    return {"value": value, "low": score.low, "high": score.high, **({"reason": score.reason} if score.reason else {})}
 
 
 def _difference_json(pair: Difference | None) -> dict[str, float | None] | None:

@@ -20,7 +20,8 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.challenge import audit, queue
 from fieldmark.challenge.database import Database
-from fieldmark.challenge.models import Challenge, DataFile, Phase, User, utc_now
+from fieldmark.challenge.handing_out import leaks_of, order_key, secret_order
+from fieldmark.challenge.models import AuditEvent, Challenge, DataFile, Phase, User, utc_now
 from fieldmark.challenge.names import clean_filename, clean_slug, clean_text
 from fieldmark.challenge.parts import (
     CLASSES_FILE,
@@ -42,7 +43,9 @@ from fieldmark.labels import Labels
 from fieldmark.release import Release
 from fieldmark.score_run import write_truth
 
-SAMPLE_FILE = "sample_run.csv"
+SAMPLE_FILE, ITEMS_FILE, LABELS_FILE = "sample_run.csv", "items.csv", "labels.csv"
+# What the log calls a sentence about ids or files that tell labels.
+LEAK_WARNING = "challenge.warn"
 RULES = """Runs are made without the labels of the test set. What was trained on besides the data of the challenge is
 external data, and is declared with each run. One person belongs to one team."""
 
@@ -188,9 +191,13 @@ def create_challenge(
                 )
             )
             audit.note(session, owner, "challenge.create", challenge=challenge, subject=slug, benchmark=benchmark.name)
+            for sentence in leaks_of(truth, [path for path, _ in material.downloads]):
+                audit.note(session, owner, LEAK_WARNING, challenge=challenge, subject=slug, sentence=sentence)
     except IntegrityError as error:
         raise ConflictError(f"There is a challenge called {slug!r} already.") from error
-    _add_files(database, storage, owner, challenge, benchmark.task, truth.items, labels, material)
+    _write_lists(database, storage, owner, challenge, truth.items, labels)
+    for path, sentence in material.downloads:
+        add_data_file(database, storage, owner, challenge, path, path.name, sentence)
     for name, path, about in material.baselines:
         upload = Upload(path, clean_filename(path.name), path.stat().st_size, digest(path))
         add_baseline(database, storage, owner, challenge, name, upload, about)
@@ -259,30 +266,47 @@ def write_sample(path: Path, task: Task, items: tuple[str, ...], labels: Labels,
     task.run.write(path, task.answer.sample(items, labels, rng, dense=task.run.dense))
 
 
-def _add_files(
-    database: Database,
-    storage: Storage,
-    owner: User,
-    challenge: Challenge,
-    task: Task,
-    items: tuple[str, ...],
-    labels: Labels,
-    material: Material,
+def renew_lists(database: Database, storage: Storage, actor: User, challenge: Challenge) -> None:
+    """Writes the lists for participants anew, in their secret order; for challenges of before there was one."""
+    with tempfile.TemporaryDirectory(prefix="fieldmark-truth-") as name:
+        files = truth_files(storage.fetch_folder(challenge.truth_path, Path(name)))
+        truth, labels, *_ = read_truth(challenge.benchmark, files)
+    _write_lists(database, storage, actor, challenge, truth.items, labels)
+
+
+def warnings_about(database: Database, storage: Storage, challenge: Challenge, file: Path | None = None) -> list[str]:
+    """What tells labels about a challenge: as noted when it was made, or by a file that is to be offered."""
+    if file is None:
+        with database.read() as session:
+            noted = (AuditEvent.challenge_id == challenge.id, AuditEvent.action == LEAK_WARNING)
+            query = select(AuditEvent).where(*noted).order_by(AuditEvent.id)
+            return [event.details["sentence"] for event in session.scalars(query)]
+    if challenge.revealed_at is not None:  # everything may be known by now
+        return []
+    with tempfile.TemporaryDirectory(prefix="fieldmark-truth-") as name:
+        files = truth_files(storage.fetch_folder(challenge.truth_path, Path(name)))
+        truth, *_ = read_truth(challenge.benchmark, files)
+    return [sentence for sentence in leaks_of(truth, [file]) if sentence.startswith(file.name)]
+
+
+def _write_lists(
+    database: Database, storage: Storage, owner: User, challenge: Challenge, items: tuple[str, ...], labels: Labels
 ) -> None:
+    """Items in their secret order, labels by name: neither says anything about the truth."""
+    task = BENCHMARKS[challenge.benchmark].task
+    shown, named = secret_order(items, order_key(database, challenge.id)), Labels.of(labels.names)
     with tempfile.TemporaryDirectory(prefix="fieldmark-data-") as name:
         folder = Path(name)
-        write_sample(folder / SAMPLE_FILE, task, items, labels)
-        pl.DataFrame({"label": labels.names}).write_csv(folder / "labels.csv")
-        pl.DataFrame({"id": items}).write_csv(folder / "items.csv")
+        write_sample(folder / SAMPLE_FILE, task, shown, named)
+        pl.DataFrame({"label": named.names}).write_csv(folder / LABELS_FILE)
+        pl.DataFrame({"id": shown}).write_csv(folder / ITEMS_FILE)
         about = {
             SAMPLE_FILE: "A run in the right format with labels drawn at random.",
-            "items.csv": "What has to be answered.",
-            "labels.csv": "The labels there are.",
+            ITEMS_FILE: "What has to be answered.",
+            LABELS_FILE: "The labels there are.",
         }
         for file, sentence in about.items():
             add_data_file(database, storage, owner, challenge, folder / file, file, sentence)
-    for path, sentence in material.downloads:
-        add_data_file(database, storage, owner, challenge, path, path.name, sentence)
 
 
 def _store_folder(storage: Storage, folder: Path, kind: str) -> str:

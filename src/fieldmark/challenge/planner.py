@@ -46,12 +46,14 @@ class Spread:
         source: In words.
         largest: What one unit can count at most (1 for a share), where the likeness was taken between runs of equal
             score; 0 where it was measured on runs that differ.
+        widest: The largest difference that two runs can have at all: 1 for a share, the dearest mistake for a cost.
     """
 
     deviation: float
     correlation: float
     source: str
     largest: float = 0.0
+    widest: float = math.inf
 
     @property
     def growth(self) -> float:
@@ -71,8 +73,9 @@ class Plan:
         units: The independent units of the part.
         entries: How many entries are compared with each other.
         level, power: One minus the error rate over all pairs, and the probability to find what is there.
-        half_width: Of the interval around one score.
-        pair: The smallest difference of two entries that is found when only these two are compared.
+        half_width: Of the interval around one score; at most as wide as scores can differ.
+        pair: The smallest difference of two entries that is found when only these two are compared; None where no
+            difference that two scores can have is large enough, so that nothing is separable.
         among_all: The same when all entries are compared with each other.
         spread: What it was computed from.
     """
@@ -82,13 +85,16 @@ class Plan:
     level: float
     power: float
     half_width: float
-    pair: float
-    among_all: float
+    pair: float | None
+    among_all: float | None
     spread: Spread
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as plain data."""
-        return asdict(self)
+        """The plan as plain data; null for a limit that is not there."""
+        data = asdict(self)
+        if math.isinf(self.spread.widest):
+            data["spread"]["widest"] = None
+        return data
 
 
 def assumed_spread(score: float, *, correlation: float = USUAL_CORRELATION) -> Spread:
@@ -102,7 +108,7 @@ def assumed_spread(score: float, *, correlation: float = USUAL_CORRELATION) -> S
     if not -1 < correlation < 1:
         raise MisuseError(f"A correlation lies between -1 and 1, not at {correlation:g}.")
     source = f"an assumed score of {score:g} with one value per unit and a correlation of {correlation:g} between runs"
-    return Spread(math.sqrt(score * (1 - score)), correlation, source, largest=1.0)
+    return Spread(math.sqrt(score * (1 - score)), correlation, source, largest=1.0, widest=1.0)
 
 
 def measured_spread(card: Scorecard, metric: Metric, other: Scorecard | None = None) -> Spread:
@@ -115,6 +121,7 @@ def measured_spread(card: Scorecard, metric: Metric, other: Scorecard | None = N
     own = card.pseudo[metric.name]
     if len(own) < FEWEST_UNITS or not np.isfinite(own).all() or own.std() == 0:
         raise MisuseError(f"The {len(own)} units of the baseline do not tell how much units differ.")
+    widest = metric.bounds[1] - metric.bounds[0] if metric.largest_cost is None else metric.largest_cost
     told = None if other is None or other.unit_ids != card.unit_ids else other.pseudo[metric.name]
     if told is None or told.std() < TOO_STEADY * own.std():
         return Spread(
@@ -122,10 +129,11 @@ def measured_spread(card: Scorecard, metric: Metric, other: Scorecard | None = N
             USUAL_CORRELATION,
             f"a baseline on {len(own)} units, and an assumed correlation of {USUAL_CORRELATION:g} between runs",
             largest=1.0 if metric.is_share else 0.0,
+            widest=widest,
         )
     deviation = math.sqrt((float(own.var(ddof=1)) + float(told.var(ddof=1))) / 2)
     apart = float((own - told).std(ddof=1))
-    return Spread(deviation, 1 - apart**2 / (2 * deviation**2), f"two baselines on {len(own)} units")
+    return Spread(deviation, 1 - apart**2 / (2 * deviation**2), f"two baselines on {len(own)} units", widest=widest)
 
 
 def tells(card: Scorecard, metric: Metric) -> bool:
@@ -156,7 +164,7 @@ def plan(units: int, spread: Spread, *, entries: int = 10, level: float = 0.95, 
         entries=entries,
         level=level,
         power=power,
-        half_width=_quantile(units, tail) * spread.deviation / math.sqrt(units),
+        half_width=min(_quantile(units, tail) * spread.deviation / math.sqrt(units), spread.widest),
         pair=_separable(units, spread, _quantile(units, tail) + _quantile(units, 1 - power)),
         among_all=_separable(units, spread, _quantile(units, tail / pairs) + _quantile(units, 1 - power)),
         spread=spread,
@@ -171,12 +179,19 @@ def units_for(difference: float, spread: Spread, *, entries: int = 2, level: flo
     """
     if difference <= 0:
         raise MisuseError("The difference to be separated is larger than 0.")
+    if difference > spread.widest:
+        raise MisuseError(f"No two scores differ by more than {spread.widest:g}; {difference:g} was asked about.")
+
+    def too_few(units: int) -> bool:
+        found = plan(units, spread, entries=entries, level=level, power=power).among_all
+        return found is None or found > difference
+
     low, high = FEWEST_UNITS, FEWEST_UNITS + 1
-    while plan(high, spread, entries=entries, level=level, power=power).among_all > difference:
+    while too_few(high):
         low, high = high, 2 * high
     while low < high:
         middle = (low + high) // 2
-        if plan(middle, spread, entries=entries, level=level, power=power).among_all > difference:
+        if too_few(middle):
             low = middle + 1
         else:
             high = middle
@@ -200,12 +215,13 @@ def chance_of_swap(difference: float, spread: Spread, *, public: int, private: i
     return right[0] * (1 - right[1]) + right[1] * (1 - right[0])
 
 
-def _separable(units: int, spread: Spread, quantiles: float) -> float:
-    """The difference D with D = quantiles * d(D) / sqrt(units), where d(D)^2 grows with D."""
+def _separable(units: int, spread: Spread, quantiles: float) -> float | None:
+    """The difference D with D = quantiles * d(D) / sqrt(units), where d(D)^2 grows with D; None beyond the widest."""
     share = quantiles**2 / units
-    return (
+    found = (
         share * spread.growth + math.sqrt((share * spread.growth) ** 2 + 4 * share * spread.of_difference() ** 2)
     ) / 2
+    return found if found <= spread.widest else None
 
 
 def _quantile(units: int, tail: float) -> float:

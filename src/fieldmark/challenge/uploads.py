@@ -98,7 +98,8 @@ def _read_checklist(storage: Storage, benchmark: str, truth_sha256: str, truth_p
     with tempfile.TemporaryDirectory(prefix="fieldmark-truth-") as folder:
         files = truth_files(storage.fetch_folder(truth_path, Path(folder)))
         truth, labels, *_ = read_truth(benchmark, files)
-    return Checklist(benchmark, truth.items, labels, "classes" in files)
+    # By name: a message about what is missing must not tell in which order the truth lists it.
+    return Checklist(benchmark, tuple(sorted(truth.items)), labels, "classes" in files)
 
 
 def checklist(storage: Storage, challenge: Challenge) -> Checklist:

@@ -19,9 +19,12 @@ def add_to(app: typer.Typer) -> None:
 def check(
     name: Annotated[str, typer.Argument(help="The dataset (`fieldmark list datasets`).")],
     root: Annotated[Path, typer.Argument(help="The root of the release.")],
-    photos: Annotated[bool, typer.Option("--photos", help="Also open every photo or recording.")] = False,
+    media: Annotated[
+        bool, typer.Option("--media", "--photos", help="Also open every photo or recording to its end.")
+    ] = False,
     near_duplicates: Annotated[
-        bool, typer.Option("--near-duplicates", help="Also look for photos in two splits that look the same.")
+        bool,
+        typer.Option("--near-duplicates", help="Also look for photos that look the same in two parts or classes."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
@@ -34,7 +37,7 @@ def check(
     from fieldmark.errors import InputError
     from fieldmark.release import Release
 
-    report = CHECKS[name](Release(root), photos=photos, near_duplicates=near_duplicates)
+    report = CHECKS[name](Release(root), media=media, near_duplicates=near_duplicates)
     if not any(number for part in report.counts for number in asdict(part.found).values()):
         hint = "Is the path right, and the release of this dataset?"
         raise InputError(root, found=f"no part of {name}", expected="the root of a release", hint=hint)

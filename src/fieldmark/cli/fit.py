@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +44,7 @@ def fit(
     """Fit a method, score it on val and test, and write the folder of the run."""
     from fieldmark.cli.printing import print_external_data, print_json, print_scorecards, print_unknown
     from fieldmark.fitting import fit as fit_method
+    from fieldmark.runs.provenance import LEAKAGE
     from fieldmark.settings import parse_pairs
 
     folder = out or Path("runs", f"{benchmark.replace('/', '-')}-{method}")
@@ -58,6 +60,8 @@ def fit(
         external_data=external_data or (),
     )
     if as_json:
+        for leak in result.run.leaks:
+            print(f"note: {LEAKAGE}{leak}", file=sys.stderr)
         print_json(result.scorecard.to_json())
         return
     for remark in result.run.remarks:

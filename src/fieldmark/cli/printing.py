@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.runs.provenance import external_data_in_words
-from fieldmark.scoring import Score, Scorecard
+from fieldmark.scoring import Score, Scorecard, cautions
 from fieldmark.unknowns import ALL_UNKNOWN, UnknownTable
 
 
@@ -70,12 +70,19 @@ def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
         f"{unit} on {first.split}: {first.items} items, {first.units} independent units, "
         f"{first.classes} classes{simulated}"
     )
+    print_cautions([card.metrics for card in scorecards.values()])
     tied = [name for name, card in scorecards.items() if card.rests_on_ties]
     if tied:
         print(
             f"note: {' and '.join(tied)} gives many segments the same score, and cmap puts the right ones first among "
             "equals: compare cmap_expected"
         )
+
+
+def print_cautions(cards: Iterable[Mapping[str, Score]]) -> None:
+    """Writes why to be careful with scores, once for each reason."""
+    for reason, metrics in cautions(cards).items():
+        print(f"note: {', '.join(metrics)}: {reason}")
 
 
 def _marked(name: str, card: Scorecard) -> str:

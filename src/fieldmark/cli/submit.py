@@ -27,9 +27,9 @@ def submit(
 ) -> None:
     """Hand in a run, wait for its score, and print it."""
     from fieldmark.challenge.client import Client
-    from fieldmark.cli.printing import print_json, print_table, score_text
+    from fieldmark.cli.printing import print_cautions, print_json, print_table, score_text
     from fieldmark.runs.provenance import RUN_CSV
-    from fieldmark.scoring import Score
+    from fieldmark.scoring import scores_of
 
     client = Client.of(challenge, token)
     sent = client.hand_in(run / RUN_CSV if run.is_dir() else run, title=title, method=method, external=external)
@@ -42,5 +42,6 @@ def submit(
         return
     print(sent["state"] if sent["reason"] == sent["state"] else f"{sent['state']}: {sent['reason']}")
     for part, metrics in sent["scores"].items():
-        cells = [score_text(Score(**{"reason": None, **score}), percent=False) for score in metrics.values()]
-        print_table([part, *metrics], [["", *cells]])
+        scores = scores_of(metrics)
+        print_table([part, *metrics], [["", *(score_text(score, percent=False) for score in scores.values())]])
+        print_cautions([scores])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -23,11 +22,10 @@ from fieldmark.datasets.birdclef import (
     soundscapes,
 )
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems, Severity
-from fieldmark.datasets.soundfiles import read_header
+from fieldmark.datasets.identical import identical_files
+from fieldmark.datasets.recording_checks import check_recordings
 from fieldmark.errors import InputError
-from fieldmark.progress import progress
 from fieldmark.release import Release
-from fieldmark.work import all_cores, blocks_of, map_blocks
 
 SEED = "LifeCLEF 2020, section 3"
 AT_LEAST = f"{SEED}: more than"
@@ -42,12 +40,12 @@ PUBLISHED = {
 SOUNDSCAPE_S, SOUNDSCAPE_HZ = 600.0, 32_000
 
 
-def check_birdclef(release: Release, *, photos: bool = False, near_duplicates: bool = False) -> CheckReport:
+def check_birdclef(release: Release, *, media: bool = False, near_duplicates: bool = False) -> CheckReport:
     """Checks a release.
 
     Args:
         release: The root.
-        photos: Whether the header of each focal recording is read as well.
+        media: Whether each recording is decoded to its end as well.
         near_duplicates: Whether recordings with the same bytes are sought among all of train; without it, only
             soundscapes are looked for there.
     """
@@ -70,8 +68,8 @@ def check_birdclef(release: Release, *, photos: bool = False, near_duplicates: b
     if release.world is None:
         _check_make(scapes, problems)
     _check_leaks(release, focal, scapes, problems, all_of_train=near_duplicates)
-    if photos:
-        _open_recordings(release, focal, problems)
+    if media:
+        check_recordings(release, [found.path for found in (*focal, *scapes)], problems)
     return CheckReport("birdclef-2020", release.root, release.world is not None, tuple(counts), problems.listed())
 
 
@@ -187,39 +185,12 @@ def _check_make(scapes: Sequence[Found], problems: Problems) -> None:
 def _check_leaks(
     release: Release, focal: Sequence[Found], scapes: Sequence[Found], problems: Problems, *, all_of_train: bool
 ) -> None:
-    """Recordings with the same bytes in two places. Only files of the same size are read."""
-    by_size: dict[int, list[Found]] = {}
-    for found in (*scapes, *focal):
-        by_size.setdefault(release.size(found.path), []).append(found)
-    for alike in by_size.values():
-        scapes_here = [found for found in alike if found.folder is None]
-        if len(alike) < 2 or not (scapes_here or all_of_train):
-            continue
-        by_bytes: dict[bytes, list[Found]] = {}
-        for found in alike:
-            by_bytes.setdefault(hashlib.blake2b(release.read(found.path)).digest(), []).append(found)
-        for same in by_bytes.values():
-            parts = {found.part for found in same}
-            places = [" and ".join(found.path for found in same)]
-            if len(parts) > 1:
-                problems.add("error", "the same recording is in two parts", places)
-            elif len(same) > 1 and len({found.folder for found in same}) > 1:
-                problems.add("warning", "the same recording is in two species folders", places)
-
-
-def _open_recordings(release: Release, focal: Sequence[Found], problems: Problems) -> None:
-    def open_block(block: Sequence[Found]) -> list[str]:
-        broken = []
-        for found in block:
-            try:
-                with release.open(found.path) as file:
-                    read_header(file, found.path)
-            except InputError as error:
-                broken.append(f"{found.path}: {error.found}")
-        return broken
-
-    with progress("opening recordings", len(focal)) as tick:
-        for broken in map_blocks(open_block, blocks_of(focal, 64), all_cores("thread")):
-            if broken:
-                problems.add("error", "a recording cannot be read", broken)
-            tick(64)
+    """Recordings with the same bytes in two places."""
+    recording = {found.path: found for found in (*scapes, *focal)}
+    for group in identical_files(release, recording):
+        same = [recording[path] for path in group]
+        places = [" and ".join(group)]
+        if len({found.part for found in same}) > 1:
+            problems.add("error", "the same recording is in two parts", places)
+        elif all_of_train and len({found.folder for found in same}) > 1:
+            problems.add("warning", "the same recording is in two species folders", places)

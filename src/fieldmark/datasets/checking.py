@@ -67,10 +67,10 @@ class CheckReport:
 class Checker(Protocol):
     """Checks a release.
 
-    `photos` also opens every photo or recording, `near_duplicates` also compares them across parts.
+    `media` also opens every photo or recording, `near_duplicates` also compares them across parts.
     """
 
-    def __call__(self, release: Release, *, photos: bool = False, near_duplicates: bool = False) -> CheckReport: ...
+    def __call__(self, release: Release, *, media: bool = False, near_duplicates: bool = False) -> CheckReport: ...
 
 
 CHECKS: Registry[Checker] = Registry(

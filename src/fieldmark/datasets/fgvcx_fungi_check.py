@@ -19,7 +19,7 @@ from fieldmark.datasets.fgvcx_fungi import (
     read_solution,
     solution_file,
 )
-from fieldmark.datasets.photo_checks import check_photos
+from fieldmark.datasets.photo_checks import check_split_photos
 from fieldmark.errors import InputError
 from fieldmark.release import Release
 
@@ -35,12 +35,12 @@ PUBLISHED: Mapping[str, Mapping[str, Count]] = {
 }
 
 
-def check_fgvcx_fungi(release: Release, *, photos: bool = False, near_duplicates: bool = False) -> CheckReport:
+def check_fgvcx_fungi(release: Release, *, media: bool = False, near_duplicates: bool = False) -> CheckReport:
     """Checks what is there.
 
     Args:
         release: The root.
-        photos: Whether each photo is opened; otherwise only its presence is checked.
+        media: Whether each photo is opened; otherwise only its presence is checked.
         near_duplicates: Whether photos that look the same are sought across parts.
     """
     problems = Problems()
@@ -57,7 +57,7 @@ def check_fgvcx_fungi(release: Release, *, photos: bool = False, near_duplicates
         _check_entries(file, problems, labeled=part != "test", known=set(categories["id"]))
     _check_across(files, problems)
     _check_solution(release, files, set(categories["id"]), problems)
-    _check_files(release, files, problems, photos=photos, near_duplicates=near_duplicates)
+    _check_files(release, files, problems, media=media, near_duplicates=near_duplicates)
     return CheckReport(NAME, release.root, release.world is not None, counts, problems.listed())
 
 
@@ -183,7 +183,7 @@ def _check_solution(release: Release, files: Mapping[str, CocoFile], known: set[
 
 
 def _check_files(
-    release: Release, files: Mapping[str, CocoFile], problems: Problems, *, photos: bool, near_duplicates: bool
+    release: Release, files: Mapping[str, CocoFile], problems: Problems, *, media: bool, near_duplicates: bool
 ) -> None:
     """Entries beside what lies on disk: ids without a photo, photos without an entry."""
     rows = pl.concat([file.images.select("id", "file_name", part=pl.lit(part)) for part, file in files.items()] or [
@@ -207,9 +207,9 @@ def _check_files(
     if strays:
         problems.add("warning", "a photo has no entry", strays)
     present = rows.filter(pl.col("path").is_in(list(there))).unique("path", maintain_order=True)
-    if (photos or near_duplicates) and len(present):
-        paths, splits = present["path"].to_list(), present["part"].to_list()
-        check_photos(release, paths, splits, problems, near_duplicates=near_duplicates)
+    if (media or near_duplicates) and len(present):
+        split_of = dict(present.select("path", "part").iter_rows())
+        check_split_photos(release, split_of, problems, near_duplicates=near_duplicates)
 
 
 def _renamed(release: Release, rows: pl.DataFrame, problems: Problems) -> dict[str, str]:

@@ -38,10 +38,13 @@ from fieldmark.datasets.soundfiles import SUFFIXES as SOUND_SUFFIXES
 from fieldmark.datasets.soundfiles import is_recording
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.release import Release
+from fieldmark.splits import Official, Seeded
 from fieldmark.tables import RANKS, missing_column, parse_column, read_csv
 
 PARTS = ("train", "val", "test")
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", *SOUND_SUFFIXES}
+# How a folder is cut: into its own parts, or by a draw over observations.
+SPLIT = Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.25))
 OBSERVATIONS_FILE, TAXA_FILE = "observations.csv", "taxa.csv"
 RENAMED = {"observation": "observation_id", "latitude": "lat", "longitude": "lon"}
 BINOMIAL = re.compile(r"^([A-Z][a-z]+)[ _]([a-z][a-z-]+)$")

@@ -5,45 +5,91 @@ An observation in two parts is refused by the reader itself.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import PurePosixPath
 
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems
-from fieldmark.datasets.folder import PARTS, SUFFIXES, open_folder
-from fieldmark.datasets.photo_checks import check_photos
-from fieldmark.errors import MisuseError
+from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems, Severity
+from fieldmark.datasets.folder import PARTS, SPLIT, SUFFIXES, open_folder
+from fieldmark.datasets.identical import across, observations_together
+from fieldmark.datasets.photo_checks import alike_pairs, check_copies, check_photos
+from fieldmark.datasets.recording_checks import check_recordings
 from fieldmark.release import Release
+from fieldmark.splits import cut
 
 # What the part is called where the folders are classes and the parts are drawn later.
 WHOLE = "all"
 
 
-def check_folder(release: Release, *, photos: bool = False, near_duplicates: bool = False) -> CheckReport:
-    """Checks what is there.
+def check_folder(release: Release, *, media: bool = False, near_duplicates: bool = False) -> CheckReport:
+    """Checks what is there. Files with the same bytes are found in any case.
 
     Args:
         release: The root.
-        photos: Whether each photo is opened.
-        near_duplicates: Whether photos that look the same are sought across parts.
+        media: Whether each photo or recording is opened.
+        near_duplicates: Whether photos that look the same are sought across classes, parts and observations.
 
     Raises:
         InputError: When the folders or tables cannot be opened at all.
     """
     problems, dataset = Problems(), open_folder(release)
-    media = dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
-    media = media.with_columns(pl.col("parts").list.first().fill_null(WHOLE).alias("part"))
-    present = [part for part in (*PARTS, WHOLE) if part in set(media["part"])]
-    counts = [PartCount(part, _count(dataset, media.filter(pl.col("part") == part))) for part in present]
-    _check_classes(media, problems)
+    files = dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
+    files = files.with_columns(pl.col("parts").list.first().fill_null(WHOLE).alias("part"))
+    present = [part for part in (*PARTS, WHOLE) if part in set(files["part"])]
+    counts = [PartCount(part, _count(dataset, files.filter(pl.col("part") == part))) for part in present]
+    _check_classes(files, problems)
     _check_passed_over(release, problems)
-    if photos or near_duplicates:
-        if dataset.media_kind != "photo":
-            raise MisuseError(f"{release.root} holds recordings; --photos and --near-duplicates open photos.")
-        paths, splits = media["path"].to_list(), media["part"].to_list()
-        check_photos(release, paths, splits, problems, near_duplicates=near_duplicates)
+    _check_copies(dataset, files, problems)
+    if dataset.media_kind == "recording":
+        if media:
+            check_recordings(release, files["path"].to_list(), problems)
+        if near_duplicates:
+            problems.add("note", "recordings are compared by their bytes alone, not by their sound")
+    elif media or near_duplicates:
+        photos = check_photos(release, files["path"].to_list(), problems)
+        if near_duplicates:
+            _check_looks(dataset, files, photos, problems)
     return CheckReport("folder", release.root, release.world is not None, tuple(counts), problems.listed())
+
+
+def _check_copies(dataset: Dataset, files: pl.DataFrame, problems: Problems) -> None:
+    """Files with the same bytes: in two parts they leak, in two classes one label is wrong."""
+    kind = dataset.media_kind
+    part_of = dict(files.select("path", "part").iter_rows())
+    label_of = dict(files.select("path", "label").iter_rows())
+    groups = check_copies(dataset.release, part_of, problems, kind)
+    several = across(groups, label_of)
+    if several:
+        problems.add("warning", f"the same {kind} is in two classes", several)
+    same = [group for group in groups if len({(part_of[path], label_of[path]) for path in group}) == 1]
+    if same:
+        what = f"the same {kind} is there twice (parts that are drawn keep copies together)"
+        problems.add("note", what, [" and ".join(group) for group in same])
+
+
+def _check_looks(dataset: Dataset, files: pl.DataFrame, photos: pl.DataFrame, problems: Problems) -> None:
+    """Photos of two observations that look the same: across classes, parts, and parts that `fit` would draw."""
+    members = cut(SPLIT, files, together=partial(observations_together, dataset)).members
+    drawn = {path: part for part, member in members.items() for path in files["path"].filter(member)}
+    about = {row["path"]: row for row in files.iter_rows(named=True)}
+    found: dict[tuple[Severity, str], list[str]] = {}
+    for one, other in alike_pairs(photos, [about[path]["observation_id"] for path in photos["path"]]):
+        first, second = about[one], about[other]
+        whats: list[tuple[Severity, str]] = []
+        if first["label"] != second["label"]:
+            whats.append(("warning", "photos in two classes look the same"))
+        if first["part"] != second["part"]:
+            whats.append(("warning", "photos in two splits look the same"))
+        elif drawn[one] != drawn[other]:
+            whats.append(("warning", "photos look the same in two parts that fit would draw (seed 0)"))
+        elif first["part"] == WHOLE and not whats:
+            whats.append(("note", "photos of two observations look the same; with another seed fit may part them"))
+        for kind in whats:
+            found.setdefault(kind, []).append(f"{one} and {other}")
+    for (severity, what), places in found.items():
+        problems.add(severity, what, places)
 
 
 def _count(dataset: Dataset, media: pl.DataFrame) -> Count:

@@ -9,7 +9,7 @@ import polars as pl
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems
 from fieldmark.datasets.fungitastic import PARTS, SUBSETS, UNKNOWN_LABEL, metadata_files, open_fungitastic, read_part
 from fieldmark.datasets.fungitastic_layers import BOX_NUMBERS, mask_files, read_masks
-from fieldmark.datasets.photo_checks import check_photos
+from fieldmark.datasets.photo_checks import check_split_photos
 from fieldmark.errors import InputError
 from fieldmark.release import Release
 
@@ -51,12 +51,12 @@ EXPECTED_PARTS = {
 }
 
 
-def check_fungitastic(release: Release, *, photos: bool = False, near_duplicates: bool = False) -> CheckReport:
+def check_fungitastic(release: Release, *, media: bool = False, near_duplicates: bool = False) -> CheckReport:
     """Checks every subset that is there.
 
     Args:
         release: The root.
-        photos: Whether each photo is opened; otherwise only its presence is checked.
+        media: Whether each photo is opened; otherwise only its presence is checked.
         near_duplicates: Whether photos that look the same are sought across parts.
     """
     problems, counts = Problems(), []
@@ -78,7 +78,7 @@ def check_fungitastic(release: Release, *, photos: bool = False, near_duplicates
         _check_rows(files, parts, problems)
         _check_ids(files, parts, problems)
         _check_leaks(files, parts, problems)
-        _check_photos(release, subset, problems, photos=photos, near_duplicates=near_duplicates)
+        _check_photos(release, subset, problems, media=media, near_duplicates=near_duplicates)
     _check_masks(release, problems)
     return CheckReport("fungitastic", release.root, release.world is not None, tuple(counts), problems.listed())
 
@@ -178,26 +178,27 @@ def _check_leaks(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], pr
             problems.add("note", what, _places(files["DNA-Test"], repeated))
 
 
-def _check_photos(release: Release, subset: str, problems: Problems, *, photos: bool, near_duplicates: bool) -> None:
+def _check_photos(release: Release, subset: str, problems: Problems, *, media: bool, near_duplicates: bool) -> None:
     try:
-        media = open_fungitastic(release, subset).media
+        listed = open_fungitastic(release, subset).media
     except InputError:
         return  # without a training file there is nothing to open, and that is reported already
-    folders = media["path"].str.replace(r"/[^/]*$", "")
+    folders = listed["path"].str.replace(r"/[^/]*$", "")
     there = {folder: set(release.files(folder)) for folder in folders.unique()}
     missing_folders = sorted(folder for folder, names in there.items() if not names)
     if missing_folders:
         problems.add("warning", "a folder of photos is missing", missing_folders)
-    present = [name in there[folder] for name, folder in zip(media["media_id"], folders, strict=True)]
+    present = [name in there[folder] for name, folder in zip(listed["media_id"], folders, strict=True)]
     kept = [there[folder] != set() for folder in folders]
-    absent = media.filter(~pl.Series(present) & pl.Series(kept))
+    absent = listed.filter(~pl.Series(present) & pl.Series(kept))
     if len(absent):
         problems.add("error", "a photo is listed but absent", absent["path"].to_list())
-    if (photos or near_duplicates) and any(present):
-        there_are = media.filter(pl.Series(present))
+    if (media or near_duplicates) and any(present):
+        there_are = listed.filter(pl.Series(present))
         folder_of = {part: folder for part, (_, folder) in PARTS.items()}
         splits = there_are["parts"].list.first().replace_strict(folder_of)
-        check_photos(release, there_are["path"].to_list(), splits.to_list(), problems, near_duplicates=near_duplicates)
+        split_of = dict(zip(there_are["path"], splits, strict=True))
+        check_split_photos(release, split_of, problems, near_duplicates=near_duplicates)
 
 
 def _check_masks(release: Release, problems: Problems) -> None:

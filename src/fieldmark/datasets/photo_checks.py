@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
 from fieldmark.datasets.checking import Problems
 from fieldmark.datasets.duplicates import near_pairs, perceptual_hash
+from fieldmark.datasets.identical import across, identical_files
 from fieldmark.progress import progress
 from fieldmark.release import Release
 from fieldmark.work import all_cores, blocks_of, map_blocks
 
 
-def check_photos(
-    release: Release, paths: Sequence[str], splits: Sequence[str], problems: Problems, *, near_duplicates: bool
-) -> None:
-    """Opens every photo; with `near_duplicates` also compares those of different splits.
+def check_photos(release: Release, paths: Sequence[str], problems: Problems) -> pl.DataFrame:
+    """Opens every photo, and notes those that cannot be read.
 
     Args:
         release: The root.
         paths: The photos, all of which are there.
-        splits: The split that each belongs to.
         problems: Where what is found is noted.
-        near_duplicates: Whether photos are compared.
+
+    Returns:
+        `path` and perceptual `hash` of those that can be read.
     """
 
     def hash_block(block: Sequence[str]) -> list[int | None]:
@@ -35,14 +35,52 @@ def check_photos(
         for block in map_blocks(hash_block, blocks_of(paths, 64), all_cores("thread")):
             hashes += block
             tick(len(block))
-    photos = pl.DataFrame({"path": paths, "split": splits, "hash": pl.Series(hashes, dtype=pl.UInt64)})
+    photos = pl.DataFrame({"path": list(paths), "hash": pl.Series(hashes, dtype=pl.UInt64)})
     broken = photos.filter(pl.col("hash").is_null())
     if len(broken):
         problems.add("error", "a photo cannot be read", broken["path"].to_list())
+    return photos.drop_nulls("hash")
+
+
+def check_split_photos(
+    release: Release, split_of: Mapping[str, str], problems: Problems, *, near_duplicates: bool
+) -> None:
+    """Opens the photos of a release with splits of its own, and compares those of different splits.
+
+    Args:
+        release: The root.
+        split_of: The split that each photo belongs to, by its path.
+        problems: Where what is found is noted.
+        near_duplicates: Whether photos that only look the same are sought as well.
+    """
+    photos = check_photos(release, list(split_of), problems)
+    check_copies(release, split_of, problems, "photo")
     if near_duplicates:
-        pairs = _pairs(photos.drop_nulls("hash"))
+        pairs = alike_pairs(photos, [split_of[path] for path in photos["path"]])
         if pairs:
-            problems.add("warning", "photos in two splits look the same", pairs)
+            problems.add(
+                "warning", "photos in two splits look the same", [f"{one} and {other}" for one, other in pairs]
+            )
+
+
+def check_copies(release: Release, split_of: Mapping[str, str], problems: Problems, kind: str) -> list[list[str]]:
+    """Notes files with the same bytes in two parts.
+
+    Returns:
+        All groups of files with the same bytes, wherever they lie.
+    """
+    groups = identical_files(release, split_of)
+    leaking = across(groups, split_of)
+    if leaking:
+        problems.add("error", f"the same {kind} is in two parts", leaking)
+    return groups
+
+
+def alike_pairs(photos: pl.DataFrame, sides: Sequence[str]) -> list[tuple[str, str]]:
+    """Photos (`path`, `hash`) of different sides that look the same."""
+    group = np.unique(np.array(sides, dtype=str), return_inverse=True)[1]
+    paths = photos["path"].to_list()
+    return [(paths[first], paths[second]) for first, second in near_pairs(photos["hash"].to_numpy(), group)]
 
 
 def _hash(release: Release, path: str) -> int | None:
@@ -50,9 +88,3 @@ def _hash(release: Release, path: str) -> int | None:
         return perceptual_hash(release.read(path))
     except (OSError, SyntaxError, ValueError):
         return None
-
-
-def _pairs(photos: pl.DataFrame) -> list[str]:
-    group = np.unique(photos["split"].to_numpy(), return_inverse=True)[1]
-    paths = photos["path"].to_list()
-    return [f"{paths[first]} and {paths[second]}" for first, second in near_pairs(photos["hash"].to_numpy(), group)]

@@ -18,7 +18,7 @@ from fieldmark.labels import UNKNOWN
 from fieldmark.reports.climographs import draw_climate
 from fieldmark.reports.facts import context_columns, facts
 from fieldmark.reports.pictures import OUTLINES, Masks, Picture, photo_picture, picture_from_above
-from fieldmark.reports.section import Context
+from fieldmark.reports.section import UNKNOWN_SPECIES, Context
 from fieldmark.tables import RANKS
 
 CARDS = 3
@@ -136,7 +136,7 @@ def make_card(context: Context, observation: str, colors: Mapping[str, str]) -> 
     climate = _ask(context, "climate", observation)
     return Card(
         observation=observation,
-        title=context.title(context.labels.decode([code], unknown="unknown species")[0]),
+        title=_named(context, code),
         lineage=_lineage(context, code),
         photos=tuple(_photo(context, row, one, colors, alone=len(rows) > 1) for row, one in media[:MOST_PHOTOS]),
         more=max(len(media) - MOST_PHOTOS, 0),
@@ -163,14 +163,24 @@ def outline_colors(context: Context, observations: Sequence[str]) -> dict[str, s
 def best_answers(context: Context, rows: Sequence[int]) -> list[Answer]:
     """The classes with the highest mean probability over the items; where scores only rank, their first answers."""
     truth = int(context.truth[rows[0]])
-    if context.probabilities is not None:
-        mean = context.probabilities[list(rows)].mean(axis=0, dtype=np.float64)
+    if context.all_probabilities is not None:
+        mean = context.all_probabilities[list(rows)].mean(axis=0, dtype=np.float64)
         best = np.argsort(-mean, kind="stable")[:ANSWERS]
-        pairs = [(int(code), float(mean[code])) for code in best]
-        return [Answer(context.title(context.labels.names[code]), code == truth, share) for code, share in pairs]
+        # Unknown stands in a last column where the run states a probability for it.
+        pairs = [(int(code) if code < len(context.labels) else UNKNOWN, float(mean[code])) for code in best]
+        answers = [Answer(_named(context, code), code == truth, share) for code, share in pairs]
+        decided = (context.predicted[list(rows)] == UNKNOWN).mean() > 0.5 and context.task.unknown
+        if decided and len(mean) == len(context.labels):  # a rule calls it unknown, and states no probability
+            answers = [Answer(_named(context, UNKNOWN), truth == UNKNOWN, None), *answers][:ANSWERS]
+        return answers
     ranked = context.predictions.select([context.predictions.items[row] for row in rows]).top(ANSWERS)
-    codes = dict.fromkeys(int(code) for code in ranked.T.ravel() if 0 <= code < len(context.labels))
-    return [Answer(context.title(context.labels.names[code]), code == truth, None) for code in list(codes)[:ANSWERS]]
+    lowest = UNKNOWN if context.task.unknown else 0
+    codes = dict.fromkeys(int(code) for code in ranked.T.ravel() if lowest <= code < len(context.labels))
+    return [Answer(_named(context, code), code == truth, None) for code in list(codes)[:ANSWERS]]
+
+
+def _named(context: Context, code: int) -> str:
+    return context.title(context.labels.decode([code], unknown=UNKNOWN_SPECIES)[0])
 
 
 def _rows(context: Context, observation: str) -> list[int]:

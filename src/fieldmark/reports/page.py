@@ -13,6 +13,7 @@ from fieldmark.reports.loading import load_context
 from fieldmark.reports.markup import render
 from fieldmark.reports.section import Context
 from fieldmark.reports.sections import SECTIONS
+from fieldmark.scoring import cautions
 from fieldmark.version import __version__
 
 
@@ -54,7 +55,8 @@ def render_page(context: Context) -> str:
         card=card,
         shares={metric.name for metric in context.task.metrics if metric.is_share},
         primary=primary,
-        others=[name for name in card.metrics if name != primary],
+        others=[name for name in context.shown_metrics if name != primary],
+        cautions=cautions([card.metrics]),
         version=__version__,
     )
 

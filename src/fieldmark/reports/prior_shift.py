@@ -20,7 +20,7 @@ class PartFrequencies:
 
     Args:
         part: Its name.
-        items, units, classes: How many of each it has.
+        items, units, classes: How many of each it has, items of unknown species left out.
         shift: The share of its items that would have to change class to match train; None for train itself.
         by_chance: The shift to expect if units had been dealt to train and this part at random.
     """
@@ -34,18 +34,21 @@ class PartFrequencies:
 
 
 def part_frequencies(context: Context) -> list[PartFrequencies]:
-    """Every part whose labels are known, train first."""
-    codes = {part: context.labels.encode(context.opened.items[part]["label"]) for part in context.labeled_parts}
-    units = {part: context.opened.items[part][context.task.unit].to_numpy() for part in context.labeled_parts}
+    """Every part whose labels are known, train first; all counts are of the items of known classes."""
+    codes, units = {}, {}
+    for part in context.labeled_parts:
+        items = context.opened.items[part]
+        every = context.labels.encode(items["label"])
+        codes[part] = every[every != UNKNOWN]
+        units[part] = items[context.task.unit].to_numpy()[every != UNKNOWN]
     found = []
     for part, labels in codes.items():
         shifts: tuple[float | None, float | None] = (None, None)
         if part != "train":
             numbered = np.unique(np.concatenate([units["train"], units[part]]), return_inverse=True)[1]
             shifts = shift_and_chance(codes["train"], labels, numbered, len(context.labels))
-        known = labels != UNKNOWN
-        classes = len(np.unique(labels[known]))
-        found.append(PartFrequencies(part, int(known.sum()), len(np.unique(units[part])), classes, *shifts))
+        classes = len(np.unique(labels))
+        found.append(PartFrequencies(part, len(labels), len(np.unique(units[part])), classes, *shifts))
     return found
 
 

@@ -24,6 +24,7 @@ from fieldmark.splits import PARTS
 from fieldmark.taxonomy import Taxonomy
 
 Codes = NDArray[np.int32]
+UNKNOWN_SPECIES = "unknown species"
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,30 @@ class Context:
         return self.task.unit.removesuffix("_id")
 
     @cached_property
+    def shown_metrics(self) -> list[str]:
+        """The metrics of the scorecard, less those that cannot differ from one before them.
+
+        Means over all classes, over those present and over those answered as well are one number where every class is
+        present.
+        """
+        names = set(self.labels.encode(self.items["label"]).tolist()) - ({UNKNOWN} if not self.task.unknown else set())
+        whole = len(names) == len(self.labels) + self.task.unknown
+        shown: list[str] = []
+        seen: set[object] = set()
+        for metric in self.task.metrics:
+            if metric.name in self.first.scorecard.metrics:
+                rest = tuple(sorted((name, str(value)) for name, value in metric.options.items() if name != "over"))
+                same = (metric.value, rest) if whole and "over" in metric.options else metric.name
+                shown += [] if same in seen else [metric.name]
+                seen.add(same)
+        return shown
+
+    @property
+    def left_out(self) -> list[str]:
+        """The metrics that are the same as one that is shown."""
+        return [name for name in self.first.scorecard.metrics if name not in self.shown_metrics]
+
+    @cached_property
     def labels(self) -> Labels:
         """The known labels; unknown (-1) is none of them, even where the run answers it."""
         return self.opened.view.labels
@@ -123,7 +148,7 @@ class Context:
         """The first answer for one item, as a label or in words."""
         if self.predicted[row] != UNKNOWN:
             return self.labels.names[int(self.predicted[row])]
-        return "unknown species" if self.task.unknown else "no answer"
+        return UNKNOWN_SPECIES if self.task.unknown else "no answer"
 
     @cached_property
     def correct(self) -> NDArray[np.bool_]:
@@ -132,11 +157,12 @@ class Context:
     @cached_property
     def probabilities(self) -> NDArray[np.float32] | None:
         """Probabilities over the known labels, or None where the scores only rank."""
-        everything = self._all_probabilities
+        everything = self.all_probabilities
         return None if everything is None else everything[:, : len(self.labels)]
 
     @cached_property
-    def _all_probabilities(self) -> NDArray[np.float32] | None:
+    def all_probabilities(self) -> NDArray[np.float32] | None:
+        """The same with unknown in a last column, where the run states a probability for it."""
         if self.predictions.scale == "score" or not self.predictions.dense:
             return None
         return np.asarray(self.predictions.probabilities())
@@ -144,9 +170,9 @@ class Context:
     @cached_property
     def confidence(self) -> NDArray[np.float64] | None:
         """The probability of each first answer, or None where the scores only rank; 0 where the run states none."""
-        if self._all_probabilities is None:
+        if self.all_probabilities is None:
             return None
-        first, stated = self.predictions.top(1)[:, 0], self._all_probabilities
+        first, stated = self.predictions.top(1)[:, 0], self.all_probabilities
         # Unknown stands in a last column where it competes with the labels; a rule may answer it without stating any.
         column = np.where(first >= 0, first, len(self.labels))
         padded = np.column_stack([stated, np.zeros(len(stated), dtype=stated.dtype)])

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from fieldmark.scoring.measuring import LEVEL, measure, score_predictions
-from fieldmark.scoring.scorecard import SCORECARD_FILE, Score, Scorecard, scores_of
+from fieldmark.scoring.scorecard import SCORECARD_FILE, Score, Scorecard, cautions, scores_of
 
-__all__ = ["LEVEL", "SCORECARD_FILE", "Score", "Scorecard", "measure", "score_predictions", "scores_of"]
+__all__ = ["LEVEL", "SCORECARD_FILE", "Score", "Scorecard", "cautions", "measure", "score_predictions", "scores_of"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,21 @@ class Scorecard:
         plain = {**data, "metrics": scores_of(data["metrics"]), "groups": groups}
         pseudo = {name: units[name].to_numpy() for name in units.columns if name != "unit"}
         return cls(**plain, pseudo=pseudo, unit_ids=tuple(units["unit"]))
+
+
+def cautions(cards: Iterable[Mapping[str, Score]]) -> dict[str, list[str]]:
+    """Why to be careful with scores, or why they have no interval: each reason with the metrics it is about.
+
+    >>> few = "fewer than 20 units"
+    >>> cautions([{"top_1": Score(0.5, 0.4, 0.6, "t"), "mrr": Score(0.5, 0.4, 0.6, "t", few)}])
+    {'fewer than 20 units': ['mrr']}
+    """
+    found: dict[str, list[str]] = {}
+    for scores in cards:
+        for name, score in scores.items():
+            if score.reason and name not in found.setdefault(score.reason, []):
+                found[score.reason].append(name)
+    return found
 
 
 def scores_of(data: Mapping[str, Any]) -> dict[str, Score]:

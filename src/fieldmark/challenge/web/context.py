@@ -42,6 +42,7 @@ DONE = {
     "handed-in": "The run is accepted and waits to be scored.",
     "selected": "The choice is noted.",
     "created": "The challenge is made.",
+    "created-warned": "The challenge is made. Its ids or files tell labels by their order: the log says how.",
     "saved": "Saved.",
     "published": "The challenge is visible to everybody.",
     "hidden": "The challenge is visible to its organizers only.",

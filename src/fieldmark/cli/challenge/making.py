@@ -78,6 +78,9 @@ def create(
     with serving.open_platform(folder, database, files, new=True) as platform, material as found:
         link = serving.first_admin(platform.database)
         made = creating.create_challenge(platform.database, platform.storage, platform.account(actor), new, found)
+        warnings = creating.warnings_about(platform.database, platform.storage, made)
+    for sentence in warnings:
+        typer.echo(f"warning: {sentence}", err=True)
     if link:  # the first account: without the link nobody could ever sign in; apart from what a program reads
         place = f"http://127.0.0.1:8000/reset/{link}"
         typer.echo(f"Set the password of the account 'admin' (works once, for a day): {place}", err=True)
@@ -88,6 +91,7 @@ def create(
         "units_public": made.units_public,
         "classes": made.classes,
         "truth_sha256": made.truth_sha256,
+        "warnings": warnings,
     }
     if as_json:
         print_json(about)
@@ -139,11 +143,13 @@ def plan(
         print_json({"parts": {part: made.to_json() for part, made in plans.items()}, "units_for_difference": needed})
         return
     rows = [
-        [part, str(made.units), *(f"{value:.3f}" for value in (made.half_width, made.pair, made.among_all))]
+        [part, str(made.units), *(_separable(value) for value in (made.half_width, made.pair, made.among_all))]
         for part, made in plans.items()
     ]
     print_table(["", "units", "interval +-", "two entries apart", f"any of {entries} apart"], rows)
     print(f"smallest differences found with 80 % power at 95 %; a difference of {difference:g} takes {needed} units")
+    if any(made.among_all is None for made in plans.values()):
+        print("nothing: no difference that two scores can have is large enough to be told apart with so few units")
     print(f"from {spread.source}")
 
 
@@ -168,6 +174,10 @@ def list_challenges(
         print_table(list(rows[0]), [[str(value) for value in row.values()] for row in rows])
     else:
         print("no challenges yet")
+
+
+def _separable(value: float | None) -> str:
+    return "nothing" if value is None else f"{value:.3f}"
 
 
 def _given(path: Path | None) -> Path:

@@ -106,6 +106,9 @@ def data(
     add: Annotated[Path | None, typer.Option(help="A file to offer, or a newer version of one.")] = None,
     about: Annotated[str, typer.Option(help="With --add: what it is.")] = "",
     remove: Annotated[str | None, typer.Option(help="The name of a file to take back.")] = None,
+    renew: Annotated[
+        bool, typer.Option("--renew", help="Write items.csv, labels.csv and sample_run.csv anew, in a secret order.")
+    ] = False,
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
@@ -128,7 +131,11 @@ def data(
             if remove not in there:
                 raise MisuseError(f"{name} offers no file {remove!r}. {did_you_mean(remove, there)}")
             organizing.delete_data_file(platform.database, platform.storage, user, challenge, there[remove])
+        if renew:
+            creating.renew_lists(platform.database, platform.storage, user, challenge)
         if add is not None:
+            for sentence in creating.warnings_about(platform.database, platform.storage, challenge, add):
+                typer.echo(f"warning: {sentence}", err=True)
             creating.add_data_file(platform.database, platform.storage, user, challenge, add, add.name, about)
         with platform.database.read() as session:
             offered = [FileOut.of(file) for file in session.get_one(Challenge, challenge.id).files]

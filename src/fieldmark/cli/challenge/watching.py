@@ -219,7 +219,7 @@ def _described(found: ManagedOut) -> list[str]:
 
 
 def _print_board(found: Board) -> None:
-    from fieldmark.cli.printing import print_table, score_text
+    from fieldmark.cli.printing import print_cautions, print_table, score_text
 
     if not found.rows:
         print(f"no run is scored on the {found.part} part yet")
@@ -237,3 +237,4 @@ def _print_board(found: Board) -> None:
     reason = f"; {found.reason}" if found.reason else ""
     tied = "; * not separable from the best" if found.tied else ""
     print(f"{unit} on the {found.part} part: {many(found.units, 'independent unit')}{tied}{reason}")
+    print_cautions([{found.metric.name: row.score} for row in found.rows])

@@ -76,7 +76,7 @@ class Confusions(Section):
             if context.task.unknown
             else 0,
             dangerous=sum(pair.items for pair in danger),
-            poisonous_items=_poisonous_items(context),
+            poisonous_items=poisonous_items(context),
             knows_poison=context.opened.dataset.taxa["poisonous"].is_not_null().any(),
         )
 
@@ -130,7 +130,8 @@ def _poisonous(context: Context) -> dict[int, bool | None]:
     return dict(zip(context.labels.encode(taxa["label"]).tolist(), taxa["poisonous"], strict=True))
 
 
-def _poisonous_items(context: Context) -> int:
+def poisonous_items(context: Context) -> int:
+    """How many of the scored items are of a poisonous class."""
     poisonous = _poisonous(context)
     return sum(poisonous.get(int(code)) is True for code in context.truth)
 

@@ -19,7 +19,7 @@ from fieldmark.reports.estimates import Share, share
 from fieldmark.reports.markup import render
 from fieldmark.reports.plots import BLUE, GREEN, MUTED, ORANGE, draw, stacked
 from fieldmark.reports.section import Context, Section
-from fieldmark.reports.sections.confusions import UNKNOWN_SPECIES, Pair, all_pairs, photos_of
+from fieldmark.reports.sections.confusions import UNKNOWN_SPECIES, Pair, all_pairs, photos_of, poisonous_items
 from fieldmark.scoring import Score
 from fieldmark.stats.comparison import compare
 from fieldmark.stats.concentrated import cost_interval
@@ -108,6 +108,7 @@ class CostSection(Section):
             pairs=[(pair, photos_of(context, pair)) for pair in pairs[:DANGEROUS_SHOWN]],
             n_dangerous=sum(pair.items for pair in pairs),
             n_pairs=len(pairs),
+            poisonous_items=poisonous_items(context),
             called_unknown=_poisonous_called_unknown(context),
         )
 

@@ -28,6 +28,7 @@ class Row:
         hits: Items whose class was answered right.
         taxon_hits: Items whose taxon comes first when the scores of classes are summed by taxon.
         inside: Wrong answers that name a class of the right taxon.
+        placed, placed_hits: Items whose taxon is known, and how many of those have their class right.
         taxa: How many taxa are summed.
         kind: "taxon", "rest" for the smaller taxa summed, "unknown" for classes without a taxon, or "total".
     """
@@ -38,6 +39,8 @@ class Row:
     hits: int
     taxon_hits: int
     inside: int
+    placed: int
+    placed_hits: int
     taxa: int = 1
     kind: Kind = "taxon"
 
@@ -46,13 +49,14 @@ class Row:
         return self.hits / self.items
 
     @property
-    def taxon_top_1(self) -> float:
-        return self.taxon_hits / self.items
+    def taxon_top_1(self) -> float | None:
+        """The share of items with the right taxon, among those whose taxon is known; None without any."""
+        return self.taxon_hits / self.placed if self.placed else None
 
     @property
     def inside_share(self) -> float | None:
-        """The share of errors that stay inside the taxon; None without errors."""
-        errors = self.items - self.hits
+        """The share of errors that stay inside the taxon, where it is known; None without errors."""
+        errors = self.placed - self.placed_hits
         return self.inside / errors if errors else None
 
 
@@ -93,8 +97,9 @@ def rows_by_taxon(context: Context, rank: str) -> tuple[list[Row], Row]:
     inside = known & ~context.correct & (answered == true_taxon)
 
     def row(title: str, items: NDArray[np.bool_], classes: int, kind: Kind, summed: int = 1) -> Row:
-        hits, taxon_hits, near = (int((items & which).sum()) for which in (context.correct, taxon_right, inside))
-        return Row(title, int(items.sum()), classes, hits, taxon_hits, near, summed, kind)
+        wanted = (context.correct, taxon_right, inside, known, known & context.correct)
+        hits, taxon_hits, near, placed, placed_hits = (int((items & one).sum()) for one in wanted)
+        return Row(title, int(items.sum()), classes, hits, taxon_hits, near, placed, placed_hits, summed, kind)
 
     sizes = np.bincount(true_taxon[known], minlength=len(taxa))
     classes = np.bincount(taxon_of[taxon_of != UNKNOWN], minlength=len(taxa))

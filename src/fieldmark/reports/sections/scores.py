@@ -9,6 +9,7 @@ from fieldmark.questions.targets import Shape
 from fieldmark.reports.estimates import Axis
 from fieldmark.reports.markup import SEES, render
 from fieldmark.reports.section import Context, ScoredRun, Section
+from fieldmark.scoring import cautions
 
 
 class Scores(Section):
@@ -36,6 +37,7 @@ class Scores(Section):
             primary=primary.name,
             axis=Axis.around(scored.scorecard.metrics[primary.name] for scored in ordered),
             card=card,
+            cautions=cautions(scored.scorecard.metrics for scored in ordered) if len(ordered) > 1 else {},
             leaks=[(scored.title, leak) for scored in ordered for leak in scored.run.leaks],
             tied=[scored.title for scored in ordered if scored.scorecard.rests_on_ties],
             shares={metric.name for metric in context.task.metrics if metric.is_share},

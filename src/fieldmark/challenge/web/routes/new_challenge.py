@@ -79,7 +79,8 @@ def new(request: Request, user: UserOf, database: DatabaseOf, storage: StorageOf
     except FieldmarkError as error:
         status = error.status if isinstance(error, RefusalError) else 400
         return _page(request, user, texts_of(form, *FIELDS), status=status, error=plain_sentence(error))
-    return go(f"/c/{challenge.slug}/organize", "created")
+    warned = creating.warnings_about(database, storage, challenge)
+    return go(f"/c/{challenge.slug}/organize", "created-warned" if warned else "created")
 
 
 def create_from(form: FormData, user: User, database: DatabaseOf, storage: StorageOf) -> Challenge:
