@@ -134,4 +134,4 @@ def test_the_command_line_scores_a_stored_folder(tmp_path):
     done = CliRunner().invoke(app, ["score", "birdclef-2020", str(folder), *tables, "--json"])
     assert done.exit_code == 0, done.output
     (tmp_path / "printed.json").write_text(done.stdout)
-    assert not differences(read_json(tmp_path / "printed.json"), read_json(folder / "scorecard.json"))
+    assert not card_differences(read_json(tmp_path / "printed.json"), read_json(folder / "scorecard.json"))

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fieldmark.cli.main import app
-from tests.golden_files import VERSION_1, differences, read_json
+from tests.golden_files import VERSION_1, as_told_then, differences, read_json
 
 RECEIPT, CHALLENGE = VERSION_1 / "receipt", VERSION_1 / "challenge"
 BOARDS = [(name, part) for name in ("fungi", "birds") for part in ("public", "private")]
@@ -72,7 +72,8 @@ def board(folder: Path, name: str, part: str) -> Any:
 
 @pytest.mark.parametrize(("name", "part"), BOARDS)
 def test_a_stored_backup_is_restored_with_the_same_boards(restored, name, part):
-    assert not differences(board(restored, name, part), read_json(CHALLENGE / f"{name}-{part}.json"))
+    stored = read_json(CHALLENGE / f"{name}-{part}.json")
+    assert not differences(as_told_then(board(restored, name, part), stored), stored)
 
 
 def test_a_stored_backup_keeps_challenges_accounts_and_the_log(restored):
@@ -100,4 +101,5 @@ def test_runs_of_a_stored_backup_are_scored_anew_to_the_same_boards(restored, tm
     fieldmark("worker", "--folder", folder, "--until-idle")
     assert json.loads(fieldmark("challenge", "queue", "--folder", folder, "--json")) == []
     for name, part in BOARDS:
-        assert not differences(board(folder, name, part), read_json(CHALLENGE / f"{name}-{part}.json"))
+        stored = read_json(CHALLENGE / f"{name}-{part}.json")
+        assert not differences(as_told_then(board(folder, name, part), stored), stored)

@@ -15,7 +15,7 @@ from fieldmark.splits import Official
 
 BIRDCLEF_2020 = Benchmark(
     name="birdclef-2020",
-    version="1",
+    version="2",  # since 1: an event without length marks no segment, as the organizers have it
     dataset="birdclef-2020",
     split=Official(train="train", val="val", test="test"),
     task=Task(

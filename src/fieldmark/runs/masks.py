@@ -261,8 +261,9 @@ def _table(path: Path) -> pl.DataFrame:
     if not path.is_file():
         raise InputError(path, found="nothing", expected="a folder of masks, or a Parquet file of run lengths")
     try:
-        rows = pl.read_parquet(path)
-    except pl.exceptions.PolarsError as error:
+        # Not by polars, which gives up on damaged files without an exception that could be caught.
+        rows = pl.DataFrame(pl.from_arrow(pq.read_table(path)))
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError) as error:
         raise InputError(path, found="something else", expected="a Parquet file of masks") from error
     for name in COLUMNS:
         if name not in rows.columns:

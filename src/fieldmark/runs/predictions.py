@@ -77,7 +77,7 @@ def read_predictions(path: Path) -> Any:
         return found
     except FileNotFoundError as error:
         raise InputError(path, found="no such file", expected="predictions in Parquet") from error
-    except (pa.ArrowInvalid, KeyError, TypeError) as error:
+    except (pa.ArrowException, OSError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise InputError(path, found="something else", expected="predictions written by Fieldmark") from error
     except ValueError as error:  # what predictions themselves refuse, such as a score that is no number
         raise InputError(path, found=f"predictions that cannot be ({error})", expected="others") from error
