@@ -295,9 +295,8 @@ def _row_json(row: Row) -> dict[str, Any]:
     }
 
 
-def _score_json(score: Score) -> dict[str, float | str | None]:
-    value = None if math.isnan(score.value) else score.value
-    return {"value": value, "low": score.low, "high": score.high, **({"reason": score.reason} if score.reason else {})}
+def _score_json(score: Score) -> dict[str, float | None]:
+    return {"value": None if math.isnan(score.value) else score.value, "low": score.low, "high": score.high}
 
 
 def _difference_json(pair: Difference | None) -> dict[str, float | None] | None:

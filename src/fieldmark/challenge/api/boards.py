@@ -30,7 +30,6 @@ class ScoreOut(BaseModel):
     value: float | None
     low: float | None
     high: float | None
-    reason: str = Field("", description="why there is no interval, or why to be careful with it; empty for no reason")
 
 
 class DifferenceOut(ScoreOut):
