@@ -61,7 +61,7 @@ def _whole_scorecard(truth: Codes, predicted: Codes, unit: Codes, peer_s: float)
     """All five metrics of `fungitastic/closed` with their intervals, from frames, beside one value of scikit-learn."""
     items = [f"{row}-{row * 7}.JPG" for row in range(ROWS)]
     answers = [f"{code} {(code + 1) % CLASSES} {(code + 2) % CLASSES}" for code in predicted.tolist()]
-    tables = {
+    tables: dict[str, Any] = {
         "truth": pl.DataFrame({"id": items, "label": map(str, truth.tolist()), "unit": map(str, unit.tolist())}),
         "classes": pl.DataFrame({"label": [str(code) for code in range(CLASSES)]}),
     }
