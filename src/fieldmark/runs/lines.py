@@ -18,6 +18,7 @@ from fieldmark.runs.problems import Problems
 
 # A file without line breaks, or without a header, would fill the screen.
 SHOWN_HEADER = 100
+SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
 
 
 def read_lines(
@@ -88,5 +89,15 @@ def _places(
         first = separator.join(found)
         cut = first if len(first) <= SHOWN_HEADER else f"{first[:SHOWN_HEADER]}..."
         shown = f"the header {cut!r}" if any(found) else "an empty file"
-        raise InputError(path, line=1, found=shown, expected=f"the header {expected!r}")
+        hint = _other_separator(found, names, separator)
+        raise InputError(path, line=1, found=shown, expected=f"the header {expected!r}", hint=hint)
     return places
+
+
+def _other_separator(found: Sequence[str], names: Sequence[Sequence[str]], separator: str) -> str | None:
+    """Says that the names of the columns are there, but something else stands between them."""
+    for other, called in SEPARATORS.items():
+        fields = [field.strip() for text in found for field in text.split(other)]
+        if other != separator and all(any(name in fields for name in known) for known in names):
+            return f"The fields are separated by {called}: write {SEPARATORS.get(separator, separator)} between them."
+    return None

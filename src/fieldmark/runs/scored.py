@@ -19,6 +19,7 @@ import numpy as np
 from fieldmark.files import appearing_file
 from fieldmark.labels import Labels
 from fieldmark.runs.code_sets import CodeSets
+from fieldmark.runs.expected import expected_id, expected_label
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import read_lines
@@ -80,9 +81,9 @@ class Scored(RunFormat):
         columns = read_lines(path, problems, columns=self.columns, separator=self.separator, header=self.header)
         for line, (item, name, score, *rank) in columns:
             if item not in row_of:
-                problems.add(line, f"the id {item!r}", "an id of the benchmark")
+                problems.add(line, f"the id {item!r}", expected_id(item, row_of))
             elif name not in labels.code_of:
-                problems.add(line, f"the label {name!r}", "a label of the benchmark")
+                problems.add(line, f"the label {name!r}", expected_label(name, labels.code_of))
             elif (item, name) in line_of:
                 first = line_of[item, name]
                 problems.add(line, f"the label {name!r} for {item!r} again (first in line {first})", "each once")
@@ -96,7 +97,7 @@ class Scored(RunFormat):
         if not self.silent_items:
             report_missing(items, dict.fromkeys((item for item, _ in line_of), 0), problems)
         problems.raise_any()
-        return in_order(items, labels, listed)
+        return in_order(items, labels, listed, ranked=self.has_rank)
 
     def labels_in(self, path: Path) -> set[str]:
         """The labels that a run names."""
@@ -104,10 +105,13 @@ class Scored(RunFormat):
         return {fields[1] for _, fields in columns}
 
 
-def in_order(items: Sequence[str], labels: Labels, listed: list[list[tuple[float, float, int]]]) -> LabelScores:
-    """Lists of labels from (negative score, tie-breaker, code) of each item."""
+def in_order(
+    items: Sequence[str], labels: Labels, listed: list[list[tuple[float, float, int]]], *, ranked: bool = False
+) -> LabelScores:
+    """Lists of labels from (negative score, tie-breaker, code) of each item; `ranked` where runs state the latter."""
     for row in listed:
         row.sort()
     lists = CodeSets.of_lists([[code for _, _, code in row] for row in listed])
     scores = np.array([-negative for row in listed for negative, _, _ in row], dtype=np.float64)
-    return LabelScores(tuple(items), labels, scores, "score", lists.codes, lists.offsets)
+    ranks = np.array([rank for row in listed for _, rank, _ in row], dtype=np.float64) if ranked else None
+    return LabelScores(tuple(items), labels, scores, "score", lists.codes, lists.offsets, stated_ranks=ranks)
