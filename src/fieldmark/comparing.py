@@ -174,8 +174,9 @@ def compare(runs: Sequence[str | Path] | Mapping[str, Scorecard], *, metric: str
             raise InputError(name, found=what, expected=f"{_question(first)}, as {first_name}", hint=hint)
     chosen = metric or next(iter(first.metrics))
     declared = {m.name: m for m in BENCHMARKS[first.benchmark].task.metrics}
-    if chosen not in first.pseudo:
-        raise MisuseError(f"Runs cannot be compared by {chosen!r}. {did_you_mean(chosen, first.pseudo)}")
+    comparable = [name for name in first.pseudo if name in declared]
+    if chosen not in comparable:
+        raise MisuseError(f"Runs cannot be compared by {chosen!r}. {did_you_mean(chosen, comparable)}")
     up = declared[chosen].higher_is_better
     order = sorted(cards, key=lambda name: cards[name].metrics[chosen].value, reverse=up)
     values = np.array([cards[name].metrics[chosen].value for name in order])

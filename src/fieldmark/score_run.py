@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.benchmarks.choosing import with_metrics
+from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import MisuseError
 from fieldmark.files import appearing_folder
 from fieldmark.opening import open_benchmark, open_release
@@ -32,6 +34,7 @@ def score(
     media: Table | None = None,
     split: str = "test",
     seed: int | None = None,
+    metrics: Sequence[str | Metric] | None = None,
 ) -> Scorecard:
     """Scores a run.
 
@@ -45,11 +48,13 @@ def score(
         media: For soundscapes, a table (or CSV file) with `MediaId`, `seconds` and `site`, so that silence counts.
         split: The part of the release that is scored.
         seed: The seed of drawn parts; without it, the one in the run's folder, or 0.
+        metrics: What is measured, if not what the benchmark declares: names of its metrics, with another convention
+            behind a colon ("roc_auc:ties=zero"), or metrics themselves.
 
     Raises:
         InputError: When the run or the truth is at fault.
     """
-    benchmark = BENCHMARKS[name]
+    benchmark = BENCHMARKS[name] if metrics is None else with_metrics(BENCHMARKS[name], metrics)
     task = benchmark.task
     if (data is None) == (truth is None):
         raise MisuseError("A score needs the truth from one place: either --data ROOT or --truth FILE.")

@@ -60,13 +60,22 @@ def test_known_or_unknown_as_positive_gives_the_same_area(case):
     assert known_roc_auc(unknown_score, is_known) == pytest.approx(roc_auc(unknown_score, ~is_known), abs=1e-12)
 
 
-@given(case=scored(both=False))
-def test_roc_auc_without_a_unit_is_exactly_that_of_the_rest(case):
+@given(case=scored(both=False), ties=st.sampled_from(["half", "zero"]))
+def test_roc_auc_without_a_unit_is_exactly_that_of_the_rest(case, ties):
     score, positive, unit = case
-    fast = roc_auc_without_each_unit(score, positive, unit)
-    np.testing.assert_allclose(fast, recomputed(roc_auc, (score, positive), unit), rtol=0, atol=1e-12)
-    known = known_roc_auc_without_each_unit(score, positive, unit)
-    np.testing.assert_allclose(known, recomputed(known_roc_auc, (score, positive), unit), rtol=0, atol=1e-12)
+    fast = roc_auc_without_each_unit(score, positive, unit, ties=ties)
+    again = recomputed(roc_auc, (score, positive), unit, ties=ties)
+    np.testing.assert_allclose(fast, again, rtol=0, atol=1e-12)
+    known = known_roc_auc_without_each_unit(score, positive, unit, ties=ties)
+    again = recomputed(known_roc_auc, (score, positive), unit, ties=ties)
+    np.testing.assert_allclose(known, again, rtol=0, atol=1e-12)
+
+
+@given(case=scored())
+def test_a_tied_pair_counts_nothing_where_that_is_asked(case):
+    score, positive, _ = case
+    pairs = [first > second for first in score[positive] for second in score[~positive]]
+    assert roc_auc(score, positive, ties="zero") == pytest.approx(np.mean(pairs), abs=1e-12)
 
 
 def test_roc_auc_of_one_kind_only_is_undefined():

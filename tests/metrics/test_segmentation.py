@@ -69,7 +69,9 @@ def test_leaving_out_a_unit_equals_computing_without_its_images(case, background
     fast = pooled_miou_without_each_unit(*counts, unit, **options)
     np.testing.assert_allclose(fast, recomputed(pooled_miou, counts, unit, **options))
     caps = counts.intersection[:, 1], counts.union[:, 1]
-    np.testing.assert_allclose(mean_iou_without_each_unit(*caps, unit), recomputed(mean_iou, caps, unit))
+    for empty in ("one", "zero"):
+        fast = mean_iou_without_each_unit(*caps, unit, empty=empty)
+        np.testing.assert_allclose(fast, recomputed(mean_iou, caps, unit, empty=empty))
 
 
 @given(case=maps())

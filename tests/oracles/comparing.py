@@ -31,7 +31,7 @@ def draw(benchmark: str, seed: int) -> Case:
     return draw_ranked(benchmark, rng) if benchmark in FORMS else LISTS[benchmark](rng)
 
 
-def score_files(benchmark: str, paths: Mapping[str, Any]) -> Any:
+def score_files(benchmark: str, paths: Mapping[str, Any], metrics: Sequence[Any] | None = None) -> Any:
     """The scorecard of the files (or tables) by their names; `run` and `truth` must be there."""
     return fieldmark.score(
         benchmark,
@@ -39,6 +39,7 @@ def score_files(benchmark: str, paths: Mapping[str, Any]) -> Any:
         truth=paths["truth"],
         classes=paths.get("classes"),
         media=paths.get("media"),
+        metrics=metrics,
     )
 
 

@@ -46,6 +46,7 @@ class Metric:
             group an item is in. The interval then rests on the units of the scarcer group.
         least_units: Only with `groups`: how many units each must have for an interval to be given, the group for which
             that keyword is true first.
+        otherwise: The same metric by other conventions, by what a person writes to ask for them ("ties=zero").
         optional: Whether it is left off the scorecard where what it reads is not given (a list of rare species).
     """
 
@@ -67,6 +68,7 @@ class Metric:
     optional: bool = False
     unit: Unit = "%"
     first_answer: bool = False
+    otherwise: Mapping[str, Callable[[], Metric]] = field(default_factory=dict)
 
     def arguments(self, found: Any) -> dict[str, Any]:
         """What the functions take for a comparison of answers with the truth: what it reads, and the conventions."""

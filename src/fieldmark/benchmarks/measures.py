@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.metrics import classification, costs, geo, openset, probabilistic, ranking, retrieval, segmentation
 from fieldmark.metrics.classification import Over
 from fieldmark.metrics.costs import Track
-from fieldmark.metrics.openset import Threshold
+from fieldmark.metrics.openset import Threshold, TiedPairs
 from fieldmark.metrics.probabilistic import Renormalize
 from fieldmark.metrics.retrieval import Ties
+from fieldmark.metrics.segmentation import Empty
 from fieldmark.questions.any_labels import PairEvaluation
 from fieldmark.questions.masks import MaskEvaluation
 from fieldmark.questions.one_label import LabelEvaluation
+from fieldmark.runs.label_scores import Ties as EqualScores
 
 _MACRO_CLASSES = {
     "all": "every class of the benchmark; a class absent from truth and answers counts 0",
@@ -44,6 +47,18 @@ def _first_answers_and_venom(found: LabelEvaluation) -> Arguments:
 
 def _ranked(found: LabelEvaluation) -> Arguments:
     return {"truth": found.true_codes, "ranked": found.ranked}
+
+
+def _ranked_ties_highest(found: LabelEvaluation) -> Arguments:
+    return {"truth": found.true_codes, "ranked": found.ranked_ties_highest}
+
+
+def _stated_rank_of_truth(found: LabelEvaluation) -> Arguments:
+    return {"rank_of_truth": found.stated_rank_of_truth}
+
+
+def _stated_rank_of_rare(found: LabelEvaluation) -> Arguments:
+    return {"rank_of_truth": found.stated_rank_of_truth, "among": found.is_rare}
 
 
 def _rank_of_truth(found: LabelEvaluation) -> Arguments:
@@ -109,32 +124,42 @@ def macro_f1(*, over: Over) -> Metric:
     )
 
 
-def top(k: int) -> Metric:
-    """Accuracy within the first `k` answers."""
+_EQUALS = {
+    "lowest": "equal scores are ranked by label code",
+    "highest": "equal scores are ranked by falling label code, as the organizers of FGVC do",
+}
+
+
+def top(k: int, *, ties: EqualScores = "lowest") -> Metric:
+    """Accuracy within the first `k` answers; among equal scores the label with the lowest or highest code is first."""
+    lowest = ties == "lowest"
     return Metric(
-        name=f"top_{k}",
-        title=f"Top {k}",
+        name=f"top_{k}" if lowest else f"top_{k}_ties_{ties}",
+        title=f"Top {k}" if lowest else f"Top {k}, ties {ties} first",
         value=classification.top_k,
         without_each_unit=classification.top_k_without_each_unit,
-        reads=_ranked,
+        reads=_ranked if lowest else _ranked_ties_highest,
         options={"k": k},
-        about=f"share of items whose label is among the first {k} answers; equal scores are ranked by label code",
+        about=f"share of items whose label is among the first {k} answers; {_EQUALS[ties]}",
         proportion=True,
+        otherwise={"ties=highest": partial(top, k, ties="highest")} if lowest else {},
     )
 
 
-def top_error(k: int) -> Metric:
-    """Share of items whose label is not among the first `k` answers."""
+def top_error(k: int, *, ties: EqualScores = "lowest") -> Metric:
+    """Share of items whose label is not among the first `k` answers; ties as in `top`."""
+    lowest = ties == "lowest"
     return Metric(
-        name=f"top_{k}_error",
-        title=f"Top {k} error",
+        name=f"top_{k}_error" if lowest else f"top_{k}_error_ties_{ties}",
+        title=f"Top {k} error" if lowest else f"Top {k} error, ties {ties} first",
         value=ranking.top_k_error,
         without_each_unit=ranking.top_k_error_without_each_unit,
-        reads=_ranked,
+        reads=_ranked if lowest else _ranked_ties_highest,
         options={"k": k},
-        about=f"share of items whose label is not among the first {k} answers",
+        about=f"share of items whose label is not among the first {k} answers{'' if lowest else f'; {_EQUALS[ties]}'}",
         proportion=True,
         higher_is_better=False,
+        otherwise={"ties=highest": partial(top_error, k, ties="highest")} if lowest else {},
     )
 
 
@@ -152,32 +177,41 @@ def recall_at(k: int) -> Metric:
     )
 
 
-def mrr(*, rare: bool = False) -> Metric:
-    """Mean reciprocal rank, over all items or over those of rare classes."""
+def mrr(*, rare: bool = False, by: Literal["score", "rank"] = "score") -> Metric:
+    """Mean reciprocal rank, over all items or over those of rare classes, by score or by the stated rank alone."""
+    name, title = ("mrr_rare", "MRR, rare species") if rare else ("mrr", "MRR")
+    readers = (_stated_rank_of_truth, _stated_rank_of_rare) if by == "rank" else (_rank_of_truth, _rank_of_rare)
+    order = "sorted by score, ties by the rank the run states"
+    if by == "rank":
+        order = "sorted by the rank the run states, whatever the scores, as the evaluator of 2018 does"
     return Metric(
-        name="mrr_rare" if rare else "mrr",
-        title="MRR, rare species" if rare else "MRR",
+        name=f"{name}_by_rank" if by == "rank" else name,
+        title=f"{title}, by stated rank" if by == "rank" else title,
         value=ranking.mean_reciprocal_rank,
         without_each_unit=ranking.mean_reciprocal_rank_without_each_unit,
-        reads=_rank_of_rare if rare else _rank_of_truth,
+        reads=readers[rare],
         options={},
         about=f"mean of 1 / rank of the true label over {'items of rare classes' if rare else 'all items'}; "
-        "sorted by score, ties by the rank the run states; not listed counts 0",
+        f"{order}; not listed counts 0",
         optional=rare,
+        otherwise={"by=rank": partial(mrr, rare=rare, by="rank")} if by == "score" else {},
     )
 
 
-def roc_auc() -> Metric:
-    """How well the unknown score tells known from unknown."""
+def roc_auc(*, ties: TiedPairs = "half") -> Metric:
+    """How well the unknown score tells known from unknown; a pair of equal scores counts one half or nothing."""
+    half = ties == "half"
+    counted = "one half" if half else "nothing, as in the organizers' code"
     return Metric(
-        name="roc_auc",
-        title="ROC-AUC",
+        name="roc_auc" if half else "roc_auc_ties_zero",
+        title="ROC-AUC" if half else "ROC-AUC, ties count 0",
         value=openset.known_roc_auc,
         without_each_unit=openset.known_roc_auc_without_each_unit,
         reads=_strangeness,
-        options={},
-        about="area under the ROC curve of known against unknown by unknown_score; equal scores count one half",
+        options={"ties": ties},
+        about=f"area under the ROC curve of known against unknown by unknown_score; equal scores count {counted}",
         groups="is_known",
+        otherwise={"ties=zero": partial(roc_auc, ties="zero")} if half else {},
     )
 
 
@@ -418,16 +452,18 @@ def mean_set_size() -> Metric:
     )
 
 
-def iou() -> Metric:
-    """Binary intersection over union, each photo with the same weight."""
+def iou(*, empty: Empty = "one") -> Metric:
+    """Binary intersection over union, each photo with the same weight; empty against empty counts one or zero."""
+    counted = "1" if empty == "one" else "0, as in the organizers' code"
     return Metric(
-        name="iou",
-        title="IoU",
+        name="iou" if empty == "one" else "iou_empty_zero",
+        title="IoU" if empty == "one" else "IoU, empty counts 0",
         value=segmentation.mean_iou,
         without_each_unit=segmentation.mean_iou_without_each_unit,
         reads=_pixels,
-        options={},
-        about="mean over photos of intersection over union of the fruiting body; empty against empty counts 1",
+        options={"empty": empty},
+        about=f"mean over photos of intersection over union of the fruiting body; empty against empty counts {counted}",
+        otherwise={"empty=zero": partial(iou, empty="zero")} if empty == "one" else {},
     )
 
 

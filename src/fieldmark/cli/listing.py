@@ -66,6 +66,7 @@ def _print_names(everything: dict[str, dict[str, str]]) -> None:
 
 def _entries(kind: Kind) -> dict[str, str]:
     from fieldmark.benchmarks import BENCHMARKS
+    from fieldmark.benchmarks.choosing import conventions
     from fieldmark.datasets import DATASETS
     from fieldmark.features.settings import EMBEDDERS, PACKAGED
     from fieldmark.methods import METHODS
@@ -90,5 +91,5 @@ def _entries(kind: Kind) -> dict[str, str]:
         }
         return packaged | anything | {name: f"for recordings: {about}" for name, about in EMBEDDERS.items()}
     if kind is Kind.METRICS:
-        return {metric.name: metric.about for name in BENCHMARKS for metric in BENCHMARKS[name].task.metrics}
+        return {name: metric.about for each in BENCHMARKS for name, metric in conventions(BENCHMARKS[each]).items()}
     return {name: registries[kind].about(name) for name in registries[kind]}

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.benchmarks.choosing import conventions
 from fieldmark.runs.provenance import external_data_in_words
 from fieldmark.scoring import Score, Scorecard, cautions
 from fieldmark.unknowns import ALL_UNKNOWN, UnknownTable
@@ -58,7 +59,7 @@ def print_external_data(card: Scorecard) -> None:
 def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
     """Writes a table with one row per scorecard and one column per metric, and a line on what it rests on."""
     first = next(iter(scorecards.values()))
-    shares = {metric.name for metric in BENCHMARKS[first.benchmark].task.metrics if metric.is_share}
+    shares = {metric.name for metric in conventions(BENCHMARKS[first.benchmark]).values() if metric.is_share}
     rows = [
         [_marked(name, card), *(score_text(card.metrics[metric], percent=metric in shares) for metric in first.metrics)]
         for name, card in scorecards.items()

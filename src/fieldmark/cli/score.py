@@ -31,6 +31,12 @@ def score(
     seed: Annotated[
         int | None, typer.Option(min=0, help="With --data: the seed of drawn parts, if not the run's.")
     ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is measured, if not what the benchmark declares: roc_auc, roc_auc:ties=zero; repeatable."
+        ),
+    ] = None,
     receipt: Annotated[
         Path | None,
         typer.Option("--verify", help="A score receipt to compute again; RUN and the truth, or the files beside it."),
@@ -55,7 +61,8 @@ def score(
         return
     if benchmark is None or run is None:
         raise MisuseError("A score needs a benchmark and a run: fieldmark score BENCHMARK RUN --truth truth.csv.")
-    card = score_run(benchmark, run, data=data, truth=truth, classes=classes, media=media, split=split, seed=seed)
+    tables = {"data": data, "truth": truth, "classes": classes, "media": media}
+    card = score_run(benchmark, run, **tables, split=split, seed=seed, metrics=metric or None)
     if as_json:
         print_json(card.to_json())
     else:

@@ -7,7 +7,7 @@ needs two numbers per image and part: the intersection and the union, in pixels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fieldmark.metrics.classification import Codes, Mask, Values, mean_without_each_unit
 
 Pixels = NDArray[np.int64]
+Empty = Literal["one", "zero"]
 
 BACKGROUND = "background"
 
@@ -67,20 +68,24 @@ def label_map_counts(truth: Codes, predicted: Codes, *, n_parts: int) -> PixelCo
     return PixelCounts(both, either)
 
 
-def mean_iou(intersection: Pixels, union: Pixels) -> float:
+def mean_iou(intersection: Pixels, union: Pixels, *, empty: Empty = "one") -> float:
     """Binary intersection over union, averaged over images: each image has the same weight.
 
-    An image in which neither truth nor answer has a pixel counts 1: nothing was there, and nothing was found.
+    Args:
+        intersection: Pixels in truth and answer, one number per image.
+        union: Pixels in truth or answer.
+        empty: What an image counts in which neither has a pixel: "one" (nothing was there, and nothing was found), or
+            "zero", as the `eval.py` of FungiTastic counts.
 
-    >>> mean_iou(np.array([1, 0]), np.array([2, 0]))
-    0.75
+    >>> [mean_iou(np.array([1, 0]), np.array([2, 0]), empty=empty) for empty in ("one", "zero")]
+    [0.75, 0.25]
     """
-    return float(_iou(intersection, union).mean())
+    return float(_iou(intersection, union, empty).mean())
 
 
-def mean_iou_without_each_unit(intersection: Pixels, union: Pixels, unit: Codes) -> Values:
+def mean_iou_without_each_unit(intersection: Pixels, union: Pixels, unit: Codes, *, empty: Empty = "one") -> Values:
     """The mean over images of binary intersection over union, with each unit left out in turn."""
-    return mean_without_each_unit(_iou(intersection, union), unit)
+    return mean_without_each_unit(_iou(intersection, union, empty), unit)
 
 
 def pooled_miou(
@@ -122,8 +127,9 @@ def pooled_miou_without_each_unit(
     return _mean_of_parts(both, either)
 
 
-def _iou(intersection: Pixels, union: Pixels) -> Values:
-    return np.divide(intersection, union, out=np.ones(np.shape(union)), where=np.asarray(union) > 0)
+def _iou(intersection: Pixels, union: Pixels, empty: Empty = "one") -> Values:
+    nothing = np.full(np.shape(union), 1.0 if empty == "one" else 0.0)
+    return np.asarray(np.divide(intersection, union, out=nothing, where=np.asarray(union) > 0))
 
 
 def _columns(parts: Sequence[str], background: bool, averaged: Sequence[str]) -> list[int]:

@@ -15,6 +15,7 @@ from fieldmark.datasets.base import Dataset
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.metrics.geo import AdaptiveSets, adaptive_sets, adaptive_sets_of_lists
+from fieldmark.metrics.ranking import rank_of_truth
 from fieldmark.questions.answer import Answer, Evaluation, Given, flags_of, read_classes
 from fieldmark.questions.items import Items, Layout, TruthRows
 from fieldmark.questions.targets import LabelTargets, Shape
@@ -160,6 +161,11 @@ class LabelEvaluation(Evaluation):
         """The codes of the best answers, best first; -1 for unknown, -2 where there are fewer."""
         return self.selected.top(self.depth)
 
+    @cached_property
+    def ranked_ties_highest(self) -> NDArray[np.int32]:
+        """The same, with the highest code first among equal scores."""
+        return self.selected.top(self.depth, ties="highest")
+
     @property
     def first(self) -> NDArray[np.int32]:
         """The first answer of each item."""
@@ -170,6 +176,19 @@ class LabelEvaluation(Evaluation):
         """The rank of the true label among all that a run lists, from 1; 0 where it is not listed."""
         ranks = self.selected.rank_of(self.true_codes)
         return np.where(self.true_codes == UNKNOWN, 0, ranks)
+
+    @cached_property
+    def stated_rank_of_truth(self) -> NDArray[np.int64]:
+        """The rank of the true label by the ranks that the run states, whatever the scores; 0 where it is not listed.
+
+        Raises:
+            InputError: When the run states none.
+        """
+        stated = self.selected.stated_ranks
+        if stated is None:
+            raise InputError("the run", found="no ranks", expected="a rank beside each score, as a run file states it")
+        item, label, _ = self.selected.pairs()
+        return rank_of_truth(item, label, -stated, self.true_codes)
 
     @property
     def is_known(self) -> NDArray[np.bool_]:

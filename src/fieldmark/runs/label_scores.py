@@ -18,6 +18,8 @@ from fieldmark.runs.code_sets import Codes, CodeSets, Offsets, offsets_of, place
 from fieldmark.runs.predictions import BLOCK_ITEMS, rows_by_item, write_blocks
 
 Scale = Literal["logit", "log_probability", "score"]
+# Which label comes first among equal scores: that with the lowest or that with the highest code.
+Ties = Literal["lowest", "highest"]
 Scores = NDArray[np.floating[Any]]
 
 # In rankings: there is no further answer. Unknown is an answer, and is called -1.
@@ -42,6 +44,7 @@ class LabelScores:
         unknown_label: The score of the answer "unknown" on the scale of the others, where it competes with them.
         decisions: The answer of each item as a set of codes, where a rule gave it (least cost, unknown, a conformal
             set) and not the highest score. The scores stay what they are, so that another rule can be tried on them.
+        stated_ranks: Only for lists: the rank that a run file states beside each score. It is not written to Parquet.
     """
 
     items: tuple[str, ...]
@@ -53,6 +56,7 @@ class LabelScores:
     unknown: NDArray[np.floating[Any]] | None = None
     unknown_label: NDArray[np.floating[Any]] | None = None
     decisions: CodeSets | None = None
+    stated_ranks: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if UNKNOWN_NAME in self.labels.code_of:
@@ -122,22 +126,24 @@ class LabelScores:
             return rows.astype(np.int32), codes.astype(np.int32), self.scores.ravel()
         return rows_of(self.offsets), self.codes, self.scores
 
-    def top(self, k: int) -> Codes:
+    def top(self, k: int, *, ties: Ties = "lowest") -> Codes:
         """The codes of the k best answers of each item, best first: -1 for unknown, -2 where there are fewer.
 
         Where a rule decided, what it decided for comes first, and the others follow by their scores.
 
-        Among equal scores the lower code comes first and unknown last (in lists, the one listed first), so that the
-        order never depends on how the sort works.
+        Among equal scores the "lowest" code comes first (or the "highest"), and unknown last (in lists, the one listed
+        first), so that the order never depends on how the sort works.
         """
-        ranked = self._top_of_lists(k) if self.offsets is not None else self._top_of_rows(k)
+        ranked = self._top_of_lists(k) if self.offsets is not None else self._top_of_rows(k, ties)
         return ranked if self.decisions is None else _decided_first(self.decisions, ranked)
 
-    def _top_of_rows(self, k: int) -> Codes:
-        scores = self.columns
+    def _top_of_rows(self, k: int, ties: Ties) -> Codes:
+        codes = np.arange(len(self.labels)) if ties == "lowest" else np.arange(len(self.labels))[::-1]
+        scores = self.scores if ties == "lowest" else self.scores[:, ::-1]
+        scores = scores if self.unknown_label is None else np.column_stack([scores, self.unknown_label])
         width = scores.shape[1]
         order = _first_largest(scores, min(k, width)) if k <= 16 else np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        best = np.where(order < len(self.labels), order, UNKNOWN).astype(np.int32)
+        best = np.append(codes, UNKNOWN)[order].astype(np.int32)
         return np.hstack([best, np.full((len(best), k - best.shape[1]), NOTHING, dtype=np.int32)])
 
     def _top_of_lists(self, k: int) -> Codes:
@@ -257,6 +263,7 @@ class LabelScores:
         else:
             kept = places(self.offsets, rows)
             columns |= {"codes": self.codes[kept], "scores": self.scores[kept]}
+            columns["stated_ranks"] = None if self.stated_ranks is None else self.stated_ranks[kept]
             columns["offsets"] = offsets_of(np.diff(self.offsets)[rows])
         decisions = None if self.decisions is None else self.decisions.take(rows)
         return replace(self, items=items, decisions=decisions, **columns)
@@ -267,7 +274,7 @@ class LabelScores:
         first = parts[0]
         columns: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in parts])
-            for name in ("scores", "codes", *PER_ITEM)
+            for name in ("scores", "codes", "stated_ranks", *PER_ITEM)
             if getattr(first, name) is not None
         }
         if first.offsets is not None:

@@ -20,6 +20,8 @@ from fieldmark.errors import InputError
 from fieldmark.files import open_input
 from fieldmark.runs.problems import Problems
 
+SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
+
 
 class TableRun:
     """A run that is a table in memory: a frame, or a mapping of columns.
@@ -137,5 +139,15 @@ def _places(
     if -1 in places or (not more_columns and places != list(range(len(found)))):
         expected = separator.join(name[0] for name in names)
         shown = f"the header {separator.join(found)!r}" if any(found) else "an empty file"
-        raise InputError(source, line=line, found=shown, expected=f"the header {expected!r}")
+        hint = _other_separator(found, names, separator)
+        raise InputError(source, line=line, found=shown, expected=f"the header {expected!r}", hint=hint)
     return places
+
+
+def _other_separator(found: Sequence[str], names: Sequence[Sequence[str]], separator: str) -> str | None:
+    """Says that the names of the columns are there, but something else stands between them."""
+    for other, called in SEPARATORS.items():
+        fields = [field.strip() for text in found for field in text.split(other)]
+        if other != separator and all(any(name in fields for name in known) for known in names):
+            return f"The fields are separated by {called}: write {SEPARATORS.get(separator, separator)} between them."
+    return None

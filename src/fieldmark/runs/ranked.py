@@ -23,6 +23,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.files import appearing_file
 from fieldmark.labels import Labels
 from fieldmark.runs.code_sets import CodeSets, offsets_of
+from fieldmark.runs.expected import expected_id, expected_label
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import NOTHING, LabelScores
 from fieldmark.runs.lines import RunSource, TableRun, read_lines
@@ -109,7 +110,7 @@ class Ranked(RunFormat):
         for line, (item, names, *score) in lines:
             if item not in row_of:
                 if not self.other_items:
-                    problems.add(line, f"the id {item!r}", "an id of the benchmark")
+                    problems.add(line, f"the id {item!r}", expected_id(item, row_of))
             elif item in seen:
                 problems.add(line, f"the id {item!r} again (first in line {seen[item]})", "each id once")
             else:
@@ -174,7 +175,7 @@ class Ranked(RunFormat):
         else:
             for name in names:
                 if name not in code_of:
-                    problems.add(line, f"the label {name!r}", "a label of the benchmark")
+                    problems.add(line, f"the label {name!r}", expected_label(name, code_of))
             return [code_of[name] for name in names if name in code_of]
         return []
 

@@ -19,6 +19,7 @@ import numpy as np
 from fieldmark.files import appearing_file
 from fieldmark.labels import Labels
 from fieldmark.runs.code_sets import offsets_of
+from fieldmark.runs.expected import expected_id, expected_label
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import RunSource, read_lines
@@ -80,9 +81,9 @@ class Scored(RunFormat):
         columns = read_lines(path, problems, columns=self.columns, separator=self.separator, header=self.header)
         for line, (item, name, score, *rank) in columns:
             if item not in row_of:
-                problems.add(line, f"the id {item!r}", "an id of the benchmark")
+                problems.add(line, f"the id {item!r}", expected_id(item, row_of))
             elif name not in labels.code_of:
-                problems.add(line, f"the label {name!r}", "a label of the benchmark")
+                problems.add(line, f"the label {name!r}", expected_label(name, labels.code_of))
             elif (item, name) in line_of:
                 first = line_of[item, name]
                 problems.add(line, f"the label {name!r} for {item!r} again (first in line {first})", "each once")
@@ -100,7 +101,7 @@ class Scored(RunFormat):
         if not self.silent_items:
             report_missing(items, dict.fromkeys((item for item, _ in line_of), 0), problems)
         problems.raise_any()
-        return in_order(items, labels, listed)
+        return in_order(items, labels, listed, ranked=self.has_rank)
 
     def _rank(self, text: str, line: int, problems: Problems) -> float:
         """A rank: 1, 2, 3, ..."""
@@ -124,11 +125,14 @@ def _check_ranks(items: Sequence[str], listed: list[list[tuple[float, float, int
             problems.add(None, f"the ranks {shown} for {item!r}", f"1 to {len(ranks)}, each rank once")
 
 
-def in_order(items: Sequence[str], labels: Labels, listed: list[list[tuple[float, float, int]]]) -> LabelScores:
-    """Lists of labels from (negative score, tie-breaker, code) of each item."""
+def in_order(
+    items: Sequence[str], labels: Labels, listed: list[list[tuple[float, float, int]]], *, ranked: bool = False
+) -> LabelScores:
+    """Lists of labels from (negative score, tie-breaker, code) of each item; `ranked` where runs state the latter."""
     for row in listed:
         row.sort()
     codes = np.array([code for row in listed for _, _, code in row], dtype=np.int32)
     scores = np.array([-negative for row in listed for negative, _, _ in row], dtype=np.float64)
     offsets = offsets_of(np.array([len(row) for row in listed], dtype=np.int64))
-    return LabelScores(tuple(items), labels, scores, "score", codes, offsets)
+    ranks = np.array([rank for row in listed for _, rank, _ in row], dtype=np.float64) if ranked else None
+    return LabelScores(tuple(items), labels, scores, "score", codes, offsets, stated_ranks=ranks)
