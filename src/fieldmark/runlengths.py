@@ -28,25 +28,11 @@ def decode_runs(lengths: Sequence[int], height: int, width: int) -> NDArray[np.b
 
 
 def encode_runs(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The run lengths of a mask; background at the end is left out.
+    """The run lengths of a mask; they add up to the whole picture, so that nothing can be taken for a box behind them.
 
     >>> encode_runs(np.array([[0, 1, 1], [0, 0, 0]], dtype=bool))
-    array([1, 2])
+    array([1, 2, 3])
     """
     flat = mask.ravel()
     changes = np.flatnonzero(np.diff(flat, prepend=False))
-    ends = np.append(changes, flat.size) if flat.size and flat[-1] else changes
-    return np.diff(ends, prepend=0)
-
-
-def complete_runs(lengths: NDArray[np.int64], size: int) -> list[int]:
-    """The run lengths of a mask with the background at its end, so that they cover all pixels.
-
-    >>> complete_runs(np.array([1, 2]), 6), complete_runs(np.array([1, 2, 1]), 6)
-    ([1, 2, 3], [1, 2, 3])
-    """
-    runs: list[int] = lengths.tolist()
-    left = size - sum(runs)
-    if left == 0:
-        return runs
-    return [*runs, left] if len(runs) % 2 == 0 else [*runs[:-1], runs[-1] + left]
+    return np.diff(np.append(changes, flat.size), prepend=0)

@@ -30,7 +30,7 @@ from PIL import Image, UnidentifiedImageError
 from fieldmark.errors import InputError
 from fieldmark.labels import Labels
 from fieldmark.progress import progress
-from fieldmark.runlengths import complete_runs, decode_runs, encode_runs
+from fieldmark.runlengths import decode_runs, encode_runs
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.predictions import BLOCK_ITEMS, write_blocks
 
@@ -124,7 +124,7 @@ def _to_arrow(block: Masks, items: tuple[str, ...]) -> pa.Table:
         "width": pa.array([row[3] for row in rows], pa.int64()),
         "height": pa.array([row[2] for row in rows], pa.int64()),
         # Complete, so that the last four are not taken for a box when they are read again.
-        "rle": pa.array([complete_runs(row[4], row[2] * row[3]) for row in rows], pa.list_(pa.int64())),
+        "rle": pa.array([row[4].tolist() for row in rows], pa.list_(pa.int64())),
     }
     return pa.table(columns).replace_schema_metadata({"fieldmark": json.dumps({"kind": "masks", "items": items})})
 
