@@ -24,7 +24,7 @@ def world(request, tmp_path_factory) -> tuple[Path, dict]:
 
 def test_every_count_of_the_check_is_what_the_world_says_it_made(world):
     root, mark = world
-    report = check_fungitastic(Release(root), photos=True)
+    report = check_fungitastic(Release(root), media=True)
     assert report.simulated and report.sound, report.problems
     naming = {"ClosedSet-Val": "Val", "ClosedSet-Test": "Test"}
     for part in report.counts:

@@ -83,7 +83,7 @@ def test_val_has_three_photos_of_every_species_and_test_seven(world):
 
 
 def test_the_world_is_sound_and_its_counts_are_those_it_says(world):
-    report = check_fgvcx_fungi(Release(world), photos=True)
+    report = check_fgvcx_fungi(Release(world), media=True)
     mark = json.loads((world / "WORLD.json").read_text())
     assert report.sound and report.simulated
     assert not [problem.what for problem in report.problems if problem.severity != "note"]
