@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 # A sentence shows what was found; a file of one long line would fill the screen.
-LONGEST = 300
+LONGEST = 200
 
 
 def shortened(text: str, most: int = LONGEST) -> str:

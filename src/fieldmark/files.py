@@ -185,10 +185,7 @@ def open_input(path: Path, expected: str) -> IO[bytes]:
     """
     try:
         return path.open("rb")
-    except (FileNotFoundError, IsADirectoryError) as error:
+    except FileNotFoundError as error:
         raise InputError(path, found="no such file", expected=expected) from error
     except OSError as error:
-        refused = of_system(error)
-        if refused is None:
-            raise
-        raise InputError(path, found=refused.found, expected=expected, hint=refused.hint) from error
+        raise of_system(error) or error from error
