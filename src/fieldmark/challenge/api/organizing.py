@@ -32,12 +32,12 @@ from fieldmark.challenge.api.shapes import (
     SubmissionOut,
     organizers_out,
 )
+from fieldmark.challenge.creation_form import create_from, usual_values
 from fieldmark.challenge.models import Challenge, Submission, User
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.uploads import RunRefusedError, received
-from fieldmark.challenge.web.context import DatabaseOf, RowId, StorageOf, bound_upload, file_of, text_of
-from fieldmark.challenge.web.routes.new_challenge import create_from, plain_sentence, usual_values
-from fieldmark.challenge.web.routes.organizing import kept_files
+from fieldmark.challenge.web.dependencies import DatabaseOf, RowId, StorageOf, bound_upload
+from fieldmark.challenge.web.forms import file_of, kept_files, plain_sentence, text_of
 from fieldmark.errors import FieldmarkError
 
 router = APIRouter(tags=["organizing"], responses={404: {"model": Refused}})
