@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from fieldmark.scoring import Scorecard
 
 log = logging.getLogger(__name__)
 
+SCORING_JOB = "fieldmark.challenge.scoring_job"
+CHECKING_JOB = "fieldmark.challenge.checking_job"
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/localtime")
 TAIL = 4000
 POLL_S = 0.05
@@ -64,7 +67,7 @@ def score_in_sandbox(folder: Path, benchmark: str, *, limits: Limits, stop: thre
         limits: What the process may use.
         stop: Ends it early.
     """
-    ended, said = _run(folder, "scoring_job", {"benchmark": benchmark}, limits, stop)
+    ended, said = _run(folder, SCORING_JOB, {"benchmark": benchmark}, limits, stop)
     out = folder / "out"
     if ended != 0:
         return Outcome(fault=f"{_how(ended, limits)}\n{said}".strip())
@@ -81,7 +84,7 @@ def check_in_sandbox(folder: Path, job: Mapping[str, Any], *, limits: Limits) ->
     Raises:
         ExhaustedError: When a limit ends it.
     """
-    ended, said = _run(folder, "checking_job", job, limits, threading.Event())
+    ended, said = _run(folder, CHECKING_JOB, job, limits, threading.Event())
     # A process that is ended by a signal says so as 128 and its number when bubblewrap stands in between.
     if ended is None or ended < 0 or ended > 128 or (folder / "out" / "exhausted").exists():
         raise ExhaustedError(_how(ended, limits))
@@ -100,7 +103,7 @@ def _run(
     (folder / "out").mkdir()
     given = {key: value for key, value in asdict(limits).items() if key != "wall_s"}
     (folder / "job.json").write_text(json.dumps({**job, **given}), encoding="utf-8")
-    command = [sys.executable, "-m", f"fieldmark.challenge.{module}", str(folder)]
+    command = [sys.executable, "-m", module, str(folder)]
     walled = bubblewrap()
     if walled:
         command = [*_wall(walled, folder), *command]
@@ -172,7 +175,7 @@ def _python_places() -> list[Path]:
 
 
 def _source() -> Path:
-    return Path(__file__).parents[2]
+    return Path(str(resources.files("fieldmark"))).parent
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -15,7 +15,7 @@ from fieldmark.challenge.accounts import token_user
 from fieldmark.challenge.models import Challenge, User
 from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.rights import open_challenge
-from fieldmark.challenge.web.context import get_database
+from fieldmark.challenge.web.dependencies import get_database
 
 bearer = HTTPBearer(auto_error=False, description="A token from the account page")
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(bearer)]

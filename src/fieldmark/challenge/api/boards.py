@@ -16,7 +16,7 @@ from fieldmark.challenge.board import duel
 from fieldmark.challenge.boards import Sight
 from fieldmark.challenge.models import User
 from fieldmark.challenge.refusals import NotThereError
-from fieldmark.challenge.web.context import DatabaseOf, RowId
+from fieldmark.challenge.web.dependencies import DatabaseOf, RowId
 from fieldmark.errors import MisuseError
 
 router = APIRouter(tags=["boards"], responses={404: {"model": Refused}})

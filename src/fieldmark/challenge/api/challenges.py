@@ -22,8 +22,9 @@ from fieldmark.challenge.rights import open_challenge
 from fieldmark.challenge.scores import own_metrics
 from fieldmark.challenge.submissions import Entry
 from fieldmark.challenge.uploads import RunRefusedError, received
-from fieldmark.challenge.web.context import DatabaseOf, RowId, StorageOf, admit_upload, file_of, text_of
-from fieldmark.challenge.web.routes.taking_part import sent
+from fieldmark.challenge.web.attachments import sent
+from fieldmark.challenge.web.dependencies import DatabaseOf, RowId, StorageOf, admit_upload
+from fieldmark.challenge.web.forms import file_of, text_of
 
 router = APIRouter(responses={404: {"model": Refused}})
 RUN_FILE = {"type": "string", "format": "binary", "description": "the run file, plain or gzip"}

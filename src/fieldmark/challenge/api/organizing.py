@@ -20,24 +20,14 @@ from starlette.responses import JSONResponse
 from fieldmark.challenge import audit, creating, exports, organizing, phases, queue, submissions
 from fieldmark.challenge.api.auth import ApiOrganizer, Managed
 from fieldmark.challenge.api.challenges import RUN_FILE, TEXT, YES_OR_NO, described_form, submission_out
-from fieldmark.challenge.api.shapes import (
-    Done,
-    EventOut,
-    FileOut,
-    ManagedOut,
-    OrganizerOut,
-    PhaseOut,
-    QueuedOut,
-    Refused,
-    SubmissionOut,
-    organizers_out,
-)
+from fieldmark.challenge.api.organizer_shapes import EventOut, ManagedOut, OrganizerOut, QueuedOut, organizers_out
+from fieldmark.challenge.api.shapes import Done, FileOut, PhaseOut, Refused, SubmissionOut
+from fieldmark.challenge.creation_form import create_from, usual_values
 from fieldmark.challenge.models import Challenge, Submission, User
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.uploads import RunRefusedError, received
-from fieldmark.challenge.web.context import DatabaseOf, RowId, StorageOf, bound_upload, file_of, text_of
-from fieldmark.challenge.web.routes.new_challenge import create_from, plain_sentence, usual_values
-from fieldmark.challenge.web.routes.organizing import kept_files
+from fieldmark.challenge.web.dependencies import DatabaseOf, RowId, StorageOf, bound_upload
+from fieldmark.challenge.web.forms import file_of, kept_files, plain_sentence, text_of
 from fieldmark.errors import FieldmarkError
 
 router = APIRouter(tags=["organizing"], responses={404: {"model": Refused}})

@@ -20,7 +20,8 @@ from fieldmark.challenge.parts import CLASSES_FILE, MEDIA_FILE, PARTS_FILE, PRIV
 from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.scores import cards_of, parts_visible
 from fieldmark.challenge.web import pictures
-from fieldmark.challenge.web.context import DatabaseOf, RowId, StorageOf, UserOf, Viewer, ViewerOf, render
+from fieldmark.challenge.web.context import UserOf, Viewer, ViewerOf, render
+from fieldmark.challenge.web.dependencies import DatabaseOf, RowId, StorageOf
 from fieldmark.errors import MisuseError
 from fieldmark.scoring import Scorecard
 

@@ -1,33 +1,28 @@
-"""What routes share: who is asking, forms that were checked, and pages."""
+"""What the pages share: who is looking, forms that were checked, and how a page is rendered."""
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Path
+from fastapi import Depends
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.types import Scope
 
-from fieldmark.challenge import rates
 from fieldmark.challenge.accounts import session_user
-from fieldmark.challenge.database import Database
 from fieldmark.challenge.models import Challenge, User, utc_now
-from fieldmark.challenge.refusals import NotThereError, RefusalError
+from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.rights import open_challenge
-from fieldmark.challenge.storage import Storage
-from fieldmark.challenge.uploads import too_large
-from fieldmark.challenge.web.security import SESSION_COOKIE, FormGuard, lower_body_limit
+from fieldmark.challenge.web.dependencies import admit_upload, bound_upload, get_database
+from fieldmark.challenge.web.security import SESSION_COOKIE, FormGuard
 from fieldmark.version import __version__
 
 EVERYWHERE = ("0.0.0.0", "::")
-LARGEST = 2**31 - 1  # what a column of the database holds
 # What a page says after a form was taken; addresses carry the key only, so that nobody can put words into our mouth.
 DONE = {
     "registered": "Welcome. Your account is made and you are signed in.",
@@ -70,18 +65,6 @@ class Viewer:
     """Who is asking."""
 
     user: User | None
-
-
-def get_database(request: Request) -> Database:
-    """The database of the application."""
-    database: Database = request.app.state.database
-    return database
-
-
-def get_storage(request: Request) -> Storage:
-    """The file store of the application."""
-    storage: Storage = request.app.state.storage
-    return storage
 
 
 def get_guard(request: Request) -> FormGuard:
@@ -133,28 +116,6 @@ def bounded_by_challenge(request: Request, challenge: Annotated[Challenge, Depen
     bound_upload(request, challenge)
 
 
-def admit_upload(request: Request, user: User, slug: str) -> Challenge:
-    """The challenge that a run is for, before a byte of the run is read.
-
-    Raises:
-        NotThereError: When there is none that they may see.
-        TooOftenError: When they upload too often.
-        TooLargeError: When the request says itself that it is larger than the challenge takes. One that does not say
-            how large it is, is stopped as soon as it is larger.
-    """
-    database = get_database(request)
-    with database.read() as session:
-        challenge = open_challenge(session, user, slug)
-    rates.count(database, rates.UPLOAD, str(user.id))
-    bound_upload(request, challenge)
-    return challenge
-
-
-def bound_upload(request: Request, challenge: Challenge) -> None:
-    """Lets no more of a request in than the challenge takes in one run."""
-    lower_body_limit(request, challenge.max_upload_mb, too_large(challenge.max_upload_mb))
-
-
 def admitted_by_page(request: Request, slug: str) -> Challenge:
     """The challenge that the person at a page hands a run in for."""
     return admit_upload(request, require_user(request), slug)
@@ -170,15 +131,11 @@ async def checked_form(request: Request) -> AsyncIterator[FormData]:
         await form.close()
 
 
-DatabaseOf = Annotated[Database, Depends(get_database)]
-StorageOf = Annotated[Storage, Depends(get_storage)]
 ViewerOf = Annotated[Viewer, Depends(get_viewer)]
 UserOf = Annotated[User, Depends(require_user)]
 AdminOf = Annotated[User, Depends(require_admin)]
 AdmittedOf = Annotated[Challenge, Depends(admitted_by_page)]
 FormOf = Annotated[FormData, Depends(checked_form)]
-# The number of a row in an address; others, which no column holds, are nothing there.
-RowId = Annotated[int, Path(ge=1, le=LARGEST)]
 
 
 def make_environment() -> Environment:
@@ -229,49 +186,6 @@ def go(path: str, done: str | None = None) -> RedirectResponse:
     """On to another page after a form was taken."""
     joint = "&" if "?" in path else "?"
     return RedirectResponse(f"{path}{joint}done={done}" if done else path, status_code=303)
-
-
-def text_of(form: FormData, name: str) -> str:
-    """A text field, empty where it is missing."""
-    value = form.get(name, "")
-    if isinstance(value, str) and "\0" in value:  # no text has it, and not every database takes it
-        raise RefusalError(f"The field {name!r} holds a NUL character.")
-    return value if isinstance(value, str) else ""
-
-
-def texts_of(form: FormData, *names: str) -> dict[str, str]:
-    """Text fields by name, to show a form again as it was filled in."""
-    return {name: text_of(form, name) for name in names}
-
-
-def number_of(form: FormData, name: str, what: str, *, most: int = LARGEST) -> int:
-    """A whole number from 0 on."""
-    text = text_of(form, name).strip()
-    try:
-        number = int(text)
-    except ValueError as error:
-        raise RefusalError(f"{what}: found {text[:40]!r}, expected a whole number.") from error
-    if not 0 <= number <= most:
-        raise RefusalError(f"{what}: found {text[:40]!r}, expected a whole number from 0 to {most}.")
-    return number
-
-
-def moment_of(form: FormData, name: str, what: str) -> dt.datetime:
-    """A moment in UTC, as browsers write it (2026-11-15T12:00)."""
-    text = text_of(form, name).strip()
-    try:
-        moment = dt.datetime.fromisoformat(text)
-    except ValueError as error:
-        raise RefusalError(
-            f"{what}: found {text[:40]!r}, expected a date and time such as 2026-11-15T12:00."
-        ) from error
-    return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
-
-
-def file_of(form: FormData, name: str) -> UploadFile | None:
-    """An uploaded file, None where none was chosen."""
-    value = form.get(name)
-    return value if isinstance(value, UploadFile) and value.filename else None
 
 
 def client_of(request: Request) -> str:

@@ -160,7 +160,7 @@ def organizers(
 ) -> None:
     """List who runs a challenge; let somebody else run it too, or no longer."""
     from fieldmark.challenge import organizing
-    from fieldmark.challenge.api.shapes import organizers_out
+    from fieldmark.challenge.api.organizer_shapes import organizers_out
     from fieldmark.challenge.refusals import NotThereError
     from fieldmark.cli.printing import print_json
     from fieldmark.errors import MisuseError

@@ -12,7 +12,7 @@ from fieldmark.cli.challenge.options import Actor, Json, Name, answer, as_shown,
 from fieldmark.cli.serve import DEFAULT_FOLDER, DatabaseUrl, FilesUrl, Folder
 
 if TYPE_CHECKING:
-    from fieldmark.challenge.api.shapes import ManagedOut
+    from fieldmark.challenge.api.organizer_shapes import ManagedOut
     from fieldmark.challenge.board import Board
 
 Where = Annotated[str | None, typer.Argument(help="The short name of a challenge; all of them if not given.")]
@@ -38,7 +38,7 @@ def show(
 ) -> None:
     """Show all about a challenge: phases, limits, baselines, files, organizers, and where its runs stand."""
     from fieldmark.challenge import serving
-    from fieldmark.challenge.api.shapes import ManagedOut
+    from fieldmark.challenge.api.organizer_shapes import ManagedOut
     from fieldmark.challenge.models import Challenge
     from fieldmark.cli.printing import print_json
 
@@ -61,7 +61,7 @@ def queue(
     """Show what is being scored, what waits, and what has failed and why."""
     from fieldmark.challenge import queue as queues
     from fieldmark.challenge import serving
-    from fieldmark.challenge.api.shapes import QueuedOut
+    from fieldmark.challenge.api.organizer_shapes import QueuedOut
     from fieldmark.cli.printing import print_json, print_table
 
     with serving.open_platform(folder, database, files) as platform, platform.database.read() as session:
@@ -129,7 +129,7 @@ def audit(
     """Read the audit log: who did what, and when, newest first."""
     from fieldmark.challenge import audit as log
     from fieldmark.challenge import serving
-    from fieldmark.challenge.api.shapes import EventOut
+    from fieldmark.challenge.api.organizer_shapes import EventOut
     from fieldmark.cli.printing import print_json, print_table
 
     with serving.open_platform(folder, database, files) as platform, platform.database.read() as session:

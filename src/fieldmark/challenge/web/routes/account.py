@@ -10,18 +10,9 @@ from starlette.responses import Response
 from fieldmark.challenge import accounts
 from fieldmark.challenge.models import ROLES, ApiToken, User, WebSession
 from fieldmark.challenge.refusals import NotThereError, RefusalError
-from fieldmark.challenge.web.context import (
-    AdminOf,
-    DatabaseOf,
-    FormOf,
-    RowId,
-    UserOf,
-    address_of,
-    go,
-    number_of,
-    render,
-    text_of,
-)
+from fieldmark.challenge.web.context import AdminOf, FormOf, UserOf, address_of, go, render
+from fieldmark.challenge.web.dependencies import DatabaseOf, RowId
+from fieldmark.challenge.web.forms import number_of, text_of
 from fieldmark.challenge.web.security import SESSION_COOKIE
 
 router = APIRouter()

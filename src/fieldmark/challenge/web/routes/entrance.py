@@ -14,17 +14,9 @@ from fieldmark.challenge import accounts, rates, rights
 from fieldmark.challenge.models import Challenge, Phase, Submission, Team, utc_now
 from fieldmark.challenge.phases import phase_at
 from fieldmark.challenge.refusals import RefusalError, TooOftenError
-from fieldmark.challenge.web.context import (
-    DatabaseOf,
-    FormOf,
-    ViewerOf,
-    client_of,
-    get_guard,
-    go,
-    render,
-    text_of,
-    texts_of,
-)
+from fieldmark.challenge.web.context import FormOf, ViewerOf, client_of, get_guard, go, render
+from fieldmark.challenge.web.dependencies import DatabaseOf
+from fieldmark.challenge.web.forms import text_of, texts_of
 from fieldmark.challenge.web.security import SESSION_COOKIE, safe_next
 
 log = logging.getLogger(__name__)

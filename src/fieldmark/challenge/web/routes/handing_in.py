@@ -24,20 +24,10 @@ from fieldmark.challenge.scores import own_cards, own_metrics, released
 from fieldmark.challenge.storage import Storage
 from fieldmark.challenge.submissions import Entry
 from fieldmark.challenge.uploads import RunRefusedError, received
-from fieldmark.challenge.web.context import (
-    AdmittedOf,
-    DatabaseOf,
-    FormOf,
-    RowId,
-    StorageOf,
-    UserOf,
-    file_of,
-    go,
-    render,
-    text_of,
-    texts_of,
-)
-from fieldmark.challenge.web.routes.taking_part import sent
+from fieldmark.challenge.web.attachments import sent
+from fieldmark.challenge.web.context import AdmittedOf, FormOf, UserOf, go, render
+from fieldmark.challenge.web.dependencies import DatabaseOf, RowId, StorageOf
+from fieldmark.challenge.web.forms import file_of, text_of, texts_of
 from fieldmark.scoring import Score
 
 router = APIRouter()

@@ -1,75 +1,27 @@
-"""The form that makes a challenge."""
+"""The page with the form that makes a challenge."""
 
 from __future__ import annotations
 
-import datetime as dt
-import re
-from contextlib import AbstractContextManager
-from pathlib import Path
-
 from fastapi import APIRouter, Depends
-from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge import creating
-from fieldmark.challenge.models import Challenge, User, utc_now
+from fieldmark.challenge.creation_form import FIELDS, create_from, usual_values
+from fieldmark.challenge.models import User
 from fieldmark.challenge.refusals import RefusalError
-from fieldmark.challenge.web.context import (
-    DatabaseOf,
-    FormOf,
-    StorageOf,
-    UserOf,
-    go,
-    moment_of,
-    number_of,
-    render,
-    require_organizer,
-    text_of,
-    texts_of,
-)
-from fieldmark.challenge.web.routes.organizing import kept_files
+from fieldmark.challenge.web.context import FormOf, UserOf, go, render, require_organizer
+from fieldmark.challenge.web.dependencies import DatabaseOf, StorageOf
+from fieldmark.challenge.web.forms import plain_sentence, texts_of
 from fieldmark.errors import FieldmarkError
 
 router = APIRouter()
-FIELDS = (
-    "slug",
-    "title",
-    "summary",
-    "description",
-    "rules",
-    "benchmark",
-    "data",
-    "public_share",
-    "seed",
-    "starts",
-    "ends",
-    "daily",
-    "total",
-    "needs_run_without_external",
-    "ladder",
-    "published",
-)
 
 
 @router.get("/organize/new", dependencies=[Depends(require_organizer)])
 def new_page(request: Request, user: UserOf) -> Response:
     return _page(request, user, usual_values())
-
-
-def usual_values() -> dict[str, str]:
-    """What the fields of the form say before somebody fills them in."""
-    now = utc_now().replace(second=0, microsecond=0, tzinfo=None)
-    return dict.fromkeys(FIELDS, "") | {
-        "rules": creating.RULES,
-        "benchmark": "folder",
-        "public_share": "0.3",
-        "starts": now.isoformat(timespec="minutes"),
-        "ends": (now + dt.timedelta(days=30)).isoformat(timespec="minutes"),
-        "daily": "5",
-        "total": "100",
-    }
 
 
 @router.post("/organize/new", dependencies=[Depends(require_organizer)])
@@ -81,62 +33,6 @@ def new(request: Request, user: UserOf, database: DatabaseOf, storage: StorageOf
         return _page(request, user, texts_of(form, *FIELDS), status=status, error=plain_sentence(error))
     warned = creating.warnings_about(database, storage, challenge)
     return go(f"/c/{challenge.slug}/organize", "created-warned" if warned else "created")
-
-
-def create_from(form: FormData, user: User, database: DatabaseOf, storage: StorageOf) -> Challenge:
-    """Makes the challenge that a form describes."""
-    wanted = creating.NewChallenge(
-        slug=text_of(form, "slug"),
-        benchmark=text_of(form, "benchmark"),
-        title=text_of(form, "title"),
-        summary=text_of(form, "summary"),
-        description=text_of(form, "description"),
-        rules=text_of(form, "rules") or creating.RULES,
-        public_share=_share(form),
-        seed=_seed(form),
-        starts_at=moment_of(form, "starts", "The beginning"),
-        ends_at=moment_of(form, "ends", "The end"),
-        daily_limit=number_of(form, "daily", "The limit per day"),
-        total_limit=number_of(form, "total", "The limit in all"),
-        needs_run_without_external=text_of(form, "needs_run_without_external") == "yes",
-        ladder=text_of(form, "ladder") == "yes",
-        published=text_of(form, "published") == "yes",
-    )
-    with kept_files(form, "truth", "classes", "media") as files, _material(user, form, files) as material:
-        return creating.create_challenge(database, storage, user, wanted, material)
-
-
-def _material(user: User, form: FormData, files: dict[str, Path]) -> AbstractContextManager[creating.Material]:
-    benchmark, data = text_of(form, "benchmark"), text_of(form, "data").strip()
-    if data:
-        # A folder of the server may be anything: naming one is for those who run the server.
-        if user.role != "admin":
-            raise RefusalError("Only an admin may name a folder of the server; upload the truth as CSV instead.")
-        if not Path(data).is_dir():  # never an address: the server fetches nothing from anywhere
-            raise RefusalError(f"There is no folder {data!r} on the server.")
-        return creating.material_of_release(benchmark, Path(data))
-    if "truth" not in files:
-        raise RefusalError("Upload the truth as CSV (id, label, and unit where rows are not independent).")
-    return creating.material_of_files(benchmark, files["truth"], files.get("classes"), files.get("media"))
-
-
-def _seed(form: FormData) -> int:
-    given = text_of(form, "seed").strip()
-    return number_of(form, "seed", "The seed", most=2**63 - 1) if given else creating.secret_seed()
-
-
-def _share(form: FormData) -> float | None:
-    """The public share of the units; None where everything is public."""
-    text = text_of(form, "public_share").strip()
-    try:
-        return float(text) if text else None
-    except ValueError as error:
-        raise RefusalError(f"The public share: found {text[:40]!r}, expected a number such as 0.3.") from error
-
-
-def plain_sentence(error: FieldmarkError) -> str:
-    """The sentence without the folder in which the server keeps uploads for a moment."""
-    return re.sub(r"\S*fieldmark-\w+-[^/\s]*/(truth/)?", "", str(error))
 
 
 def _page(request: Request, user: User, values: dict[str, str], *, status: int = 200, error: str = "") -> Response:

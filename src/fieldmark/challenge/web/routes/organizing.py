@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Depends
@@ -21,23 +17,10 @@ from fieldmark.challenge import audit, creating, exports, organizing, phases, qu
 from fieldmark.challenge.models import Challenge, Submission, User
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.rights import open_challenge, team_of
-from fieldmark.challenge.storage import CHUNK
 from fieldmark.challenge.uploads import RunRefusedError, received
-from fieldmark.challenge.web.context import (
-    DatabaseOf,
-    FormOf,
-    RowId,
-    StorageOf,
-    UserOf,
-    bounded_by_challenge,
-    file_of,
-    go,
-    moment_of,
-    number_of,
-    render,
-    require_manager,
-    text_of,
-)
+from fieldmark.challenge.web.context import FormOf, UserOf, bounded_by_challenge, go, render, require_manager
+from fieldmark.challenge.web.dependencies import DatabaseOf, RowId, StorageOf
+from fieldmark.challenge.web.forms import file_of, kept_files, moment_of, number_of, text_of
 from fieldmark.challenge.web.routes.handing_in import metrics_by_name, rows_of
 from fieldmark.errors import FieldmarkError
 
@@ -252,19 +235,6 @@ def export_json(slug: str, user: UserOf, database: DatabaseOf) -> Response:
     headers = {"content-disposition": f'attachment; filename="{slug}.json"'}
     body = json.dumps({"challenge": slug, "submissions": rows}, indent=2, ensure_ascii=False)
     return Response(body, media_type="application/json", headers=headers)
-
-
-@contextmanager
-def kept_files(form: FormData, *names: str) -> Iterator[dict[str, Path]]:
-    """The uploaded files of a form by the names of their fields, in a folder for as long as they are needed."""
-    with tempfile.TemporaryDirectory(prefix="fieldmark-form-") as folder:
-        kept = {}
-        for name in names:
-            if (file := file_of(form, name)) is not None:
-                kept[name] = Path(folder) / f"{name}.csv"
-                with kept[name].open("wb") as sink:
-                    shutil.copyfileobj(file.file, sink, CHUNK)
-        yield kept
 
 
 def _set_phase(database: DatabaseOf, user: User, challenge: Challenge, form: FormData, phase_id: int | None) -> None:

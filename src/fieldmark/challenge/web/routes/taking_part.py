@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from fastapi import APIRouter
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, joinedload
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge import rates, rights, teams
@@ -17,21 +16,11 @@ from fieldmark.challenge.models import Challenge, DataFile, Invitation, Membersh
 from fieldmark.challenge.phases import phase_at
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.rights import open_challenge
-from fieldmark.challenge.storage import Storage
-from fieldmark.challenge.web.context import (
-    DatabaseOf,
-    FormOf,
-    RowId,
-    StorageOf,
-    UserOf,
-    ViewerOf,
-    address_of,
-    go,
-    render,
-    text_of,
-)
+from fieldmark.challenge.web.attachments import sent
+from fieldmark.challenge.web.context import FormOf, UserOf, ViewerOf, address_of, go, render
+from fieldmark.challenge.web.dependencies import DatabaseOf, RowId, StorageOf
+from fieldmark.challenge.web.forms import text_of
 
-log = logging.getLogger(__name__)
 router = APIRouter()
 
 
@@ -159,15 +148,6 @@ def join(request: Request, token: str, user: UserOf, database: DatabaseOf, form:
     except RefusalError as error:
         return _join(request, token, user, database, status=error.status, error=str(error))
     return go(f"/c/{team.challenge.slug}/team", "joined")
-
-
-def sent(storage: Storage, path: str, name: str, size: int) -> Response:
-    """A stored file on its way to a browser, which keeps it and never shows it."""
-    if not storage.exists(path):  # said before the answer has begun
-        log.error("the file %s is missing from the store", path)
-        raise NotThereError
-    headers = {"content-disposition": f'attachment; filename="{name}"', "content-length": str(size)}
-    return StreamingResponse(storage.chunks(path), media_type="application/octet-stream", headers=headers)
 
 
 def _counts(session: Session, challenge: Challenge) -> dict[str, int]:
