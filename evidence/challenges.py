@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.foundation.progress import progress
 from fieldmark.metrics.geo import adaptive_sets
-from fieldmark.progress import progress
 from fieldmark.scoring import measure
 
 DRAWS = 1000

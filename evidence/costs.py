@@ -21,7 +21,7 @@ from fieldmark.labels import UNKNOWN_NAME, Labels
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.predictions import read_predictions
 from fieldmark.steps.costs import Prices, costs_by_rule
-from fieldmark.worlds.fungitastic_posterior import open_posterior
+from fieldmark.worlds.layouts.fungitastic_posterior import open_posterior
 
 SEEDS, SIZE = range(5), "tiny"
 C_P = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)

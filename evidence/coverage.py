@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fieldmark.benchmarks.folder import FOLDER
-from fieldmark.progress import progress
+from fieldmark.foundation.progress import progress
 from fieldmark.stats.intervals import interval, pseudo_values
 
 DRAWS, BOOTSTRAPS = 1000, 200

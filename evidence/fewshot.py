@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from evidence.results import RESULTS, real_data
-from fieldmark.episodes import Entry, plot_shots, run_episodes
 from fieldmark.features.store import default_store
+from fieldmark.verbs.episodes import Entry, plot_shots, run_episodes
 
 SHOTS, DRAWS = (1, 2, 4, 8), 10
 METRICS = ("top_1", "macro_f1_all")

@@ -194,8 +194,8 @@ def score(folder: Path) -> None:
     import fieldmark
     from evidence.results import real_data, rounded, write_result
     from evidence.tables import write_tables
-    from fieldmark.configuring import configured_method
     from fieldmark.fitting import answer_test, with_features
+    from fieldmark.fitting.configuring import configured_method
     from fieldmark.opening import open_benchmark
     from fieldmark.runs.label_scores import LabelScores
     from fieldmark.scoring import score_predictions

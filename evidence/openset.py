@@ -18,9 +18,10 @@ import polars as pl
 import fieldmark
 from evidence.results import real_data
 from fieldmark.benchmarks import BENCHMARKS
-from fieldmark.configuring import configured_method
 from fieldmark.datasets import open_dataset
 from fieldmark.fitting import with_features
+from fieldmark.fitting.configuring import configured_method
+from fieldmark.fitting.unknown_table import UnknownTable, unknown_table
 from fieldmark.labels import UNKNOWN_NAME, Labels
 from fieldmark.methods.openset import OpenSet
 from fieldmark.metrics.openset import known_roc_auc, known_roc_auc_without_each_unit
@@ -30,7 +31,6 @@ from fieldmark.questions.truth import Truth
 from fieldmark.stats.comparison import compare
 from fieldmark.stats.intervals import pseudo_values
 from fieldmark.taxonomy import Taxonomy
-from fieldmark.unknowns import UnknownTable, unknown_table
 from fieldmark.views import Part, View
 
 SEEDS, SIZE = range(5), "tiny"

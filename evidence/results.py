@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from fieldmark.files import write_json
+from fieldmark.foundation.files import write_json
 from fieldmark.scoring import Scorecard
 from fieldmark.version import __version__
 

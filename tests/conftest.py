@@ -56,8 +56,8 @@ def make_release(tmp_path: Path) -> MakeRelease:
 @pytest.fixture(scope="session")
 def bird_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny world of birds, made once: focal recordings and soundscapes."""
-    from fieldmark.work import LocalExecutor
-    from fieldmark.worlds import birdclef
+    from fieldmark.foundation.map_blocks import LocalExecutor
+    from fieldmark.worlds.layouts import birdclef
 
     root = tmp_path_factory.mktemp("birds") / "world"
     birdclef.write(root, size="tiny", seed=1, executor=LocalExecutor(1))
@@ -67,8 +67,8 @@ def bird_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def fungi_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny world of fungi with every layer, made once."""
-    from fieldmark.work import LocalExecutor
-    from fieldmark.worlds import fungitastic
+    from fieldmark.foundation.map_blocks import LocalExecutor
+    from fieldmark.worlds.layouts import fungitastic
 
     root = tmp_path_factory.mktemp("fungi") / "world"
     fungitastic.write(root, size="tiny", seed=3, executor=LocalExecutor(1))

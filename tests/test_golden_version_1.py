@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 import fieldmark
 from fieldmark.cli.main import app
+from fieldmark.fitting.unknown_table import UnknownTable
 from fieldmark.runs.predictions import read_predictions
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import Scorecard
-from fieldmark.unknowns import UnknownTable
 from tests.golden_files import (
     VERSION_1,
     card_differences,

@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING, Any
 from fieldmark.version import __version__
 
 if TYPE_CHECKING:
-    from fieldmark.api import benchmark, dataset, reproduce, world
-    from fieldmark.comparing import compare
     from fieldmark.fitting import fit, predict
     from fieldmark.identification import identify
     from fieldmark.models import load_model
     from fieldmark.reports import report
-    from fieldmark.score_run import score
+    from fieldmark.verbs.by_name import benchmark, dataset, reproduce, world
+    from fieldmark.verbs.comparing import compare
+    from fieldmark.verbs.score_run import score
 
 _HOME = {
-    "benchmark": "fieldmark.api",
-    "compare": "fieldmark.comparing",
-    "dataset": "fieldmark.api",
-    "world": "fieldmark.api",
+    "benchmark": "fieldmark.verbs.by_name",
+    "compare": "fieldmark.verbs.comparing",
+    "dataset": "fieldmark.verbs.by_name",
+    "world": "fieldmark.verbs.by_name",
     "fit": "fieldmark.fitting",
     "predict": "fieldmark.fitting",
     "identify": "fieldmark.identification",
     "load_model": "fieldmark.models",
     "report": "fieldmark.reports",
-    "reproduce": "fieldmark.api",
-    "score": "fieldmark.score_run",
+    "reproduce": "fieldmark.verbs.by_name",
+    "score": "fieldmark.verbs.score_run",
 }
 
 __all__ = [

@@ -11,7 +11,7 @@ from typing import IO, Any, cast
 from fsspec.core import url_to_fs
 
 from fieldmark.errors import InputError
-from fieldmark.files import check_name
+from fieldmark.foundation.files import check_name
 
 WORLD_FILE = "WORLD.json"
 

@@ -18,8 +18,8 @@ from fieldmark.features.embeddings import quantized
 from fieldmark.features.photos import views_of
 from fieldmark.features.settings import EMBEDDERS, FeatureSettings
 from fieldmark.features.store import FeatureStore, default_store
+from fieldmark.foundation.registry import require
 from fieldmark.methods.base import NOT_STATED, Method, media_of
-from fieldmark.registry import require
 from fieldmark.views import Part
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ pytest.importorskip("fastapi")
 from argon2 import PasswordHasher
 from sqlalchemy import text
 
-from fieldmark.challenge import accounts
-from fieldmark.challenge.database import Database
-from fieldmark.challenge.storage import Storage
-from tests.challenge.house import House, absent, open_house
+from fieldmark.challenge.people import accounts
+from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.storage import Storage
+from tests.challenge.platform import House, absent, open_house
 
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
 KINDS = ("sqlite", "postgresql")

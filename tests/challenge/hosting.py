@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fieldmark.challenge.board import Entrant
-from fieldmark.challenge.parts import draw_parts, score_parts, truth_files
+from fieldmark.challenge.boards.leaderboard import Entrant
+from fieldmark.challenge.scoring.score_parts import draw_parts, score_parts, truth_files
 
 SPECIES = tuple(
     f"Amanita_{name}" for name in ("muscaria", "phalloides", "rubescens", "citrina", "virosa", "pantherina")

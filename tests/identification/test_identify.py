@@ -15,8 +15,8 @@ from fieldmark.cli import identify as verb
 from fieldmark.datasets.raven import read_selections
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.identification import Context, PhotoAnswer, Timeline
-from fieldmark.identification.answers import Detection, joined
-from fieldmark.identification.writing import as_audacity, as_csv, write_timeline
+from fieldmark.identification.results import Detection, joined
+from fieldmark.identification.timeline_formats import as_audacity, as_csv, write_timeline
 from tests.audio.sounds import encoded, song, tone
 from tests.cli.test_cli import fieldmark as command
 

@@ -25,9 +25,9 @@ from fieldmark.questions.segments import Segments
 from fieldmark.questions.targets import PairTargets
 from fieldmark.release import Release
 from fieldmark.runs.label_scores import LabelScores
-from fieldmark.score_run import write_truth
 from fieldmark.splits import Official
 from fieldmark.tables import MEDIA
+from fieldmark.verbs.score_run import write_truth
 
 LABELS = Labels(("a", "b", "c"))
 

@@ -65,7 +65,7 @@ def test_a_new_kind_is_fitted_scored_and_reported(quadrats, plots, tmp_path):
     again = fieldmark.score("quadrats", tmp_path / "run", data=plots)
     assert again.metrics == card.metrics
     truth = tmp_path / "truth"
-    from fieldmark.score_run import write_truth
+    from fieldmark.verbs.score_run import write_truth
 
     assert write_truth("quadrats", plots, truth) == 4
     from_tables = fieldmark.score(
@@ -89,14 +89,15 @@ def test_the_scores_are_those_of_a_program_by_hand(quadrats, tmp_path):
 
 def test_a_new_kind_is_hosted(quadrats, plots, tmp_path):
     pytest.importorskip("fastapi")
-    from fieldmark.challenge import accounts, submissions, teams
-    from fieldmark.challenge.creating import NewChallenge, create_challenge, material_of_release
-    from fieldmark.challenge.database import Database
-    from fieldmark.challenge.models import Submission, utc_now
-    from fieldmark.challenge.storage import Storage
-    from fieldmark.challenge.submissions import Entry
-    from fieldmark.challenge.uploads import received
-    from fieldmark.challenge.worker import Worker
+    from fieldmark.challenge.people import accounts, teams
+    from fieldmark.challenge.records.database import Database
+    from fieldmark.challenge.records.schema import Submission, utc_now
+    from fieldmark.challenge.records.storage import Storage
+    from fieldmark.challenge.running.creating import NewChallenge, create_challenge, material_of_release
+    from fieldmark.challenge.scoring.worker import Worker
+    from fieldmark.challenge.submitting import submissions
+    from fieldmark.challenge.submitting.submissions import Entry
+    from fieldmark.challenge.submitting.uploads import received
 
     database, storage = Database(f"sqlite:///{tmp_path / 'platform.sqlite'}"), Storage(str(tmp_path / "files"))
     database.migrate()

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldmark.errors import InputError
+from fieldmark.foundation.runlengths import decode_runs, encode_runs
 from fieldmark.labels import Labels
-from fieldmark.runlengths import decode_runs, encode_runs
 from fieldmark.runs.masks import MaskFiles, MaskRow, Masks, read_masks
 from fieldmark.runs.predictions import read_predictions
 

@@ -13,9 +13,9 @@ from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps import STEPS, step_from_data, step_to_data
-from fieldmark.steps.chances import mean_average_precision, sigmoid
 from fieldmark.steps.class_thresholds import ClassThresholds, best_threshold
 from fieldmark.steps.group_prior import SeasonPrior, SitePrior
+from fieldmark.steps.multilabel import mean_average_precision, sigmoid
 from fieldmark.steps.neighbors import Neighbors
 from fieldmark.steps.presence import Presence
 from fieldmark.steps.temperature import Temperature

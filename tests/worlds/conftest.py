@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fieldmark.worlds import folder
-from fieldmark.worlds.nature import Nature, NatureSettings, grow_nature
+from fieldmark.worlds.layouts import folder
+from fieldmark.worlds.nature.nature import Nature, NatureSettings, grow_nature
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.registry import require
+from fieldmark.foundation.registry import require
 
 Samples = NDArray[np.float32]
 Source = bytes | Path | IO[bytes]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fieldmark.audio.reading import Samples
 from fieldmark.errors import MisuseError, did_you_mean
-from fieldmark.registry import require
+from fieldmark.foundation.registry import require
 
 if TYPE_CHECKING:
     import torch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Benchmark
-from fieldmark.registry import Registry
+from fieldmark.foundation.registry import Registry
 
 BENCHMARKS: Registry[Benchmark] = Registry(
     "benchmark",

@@ -18,9 +18,9 @@ def demo(
 ) -> None:
     """Make a tiny world, fit baselines to it, score them, and write a report."""
     from fieldmark.cli.printing import print_scorecards
-    from fieldmark.registry import require
+    from fieldmark.foundation.registry import require
 
-    module = require("fieldmark.demo", "The demo")
+    module = require("fieldmark.verbs.demo", "The demo")
     made = module.run_demo(out, seed=seed)  # type: ignore[attr-defined]
     print_scorecards({name: result.scorecard for name, result in made.runs.items()})
     print(f"report in {made.report}")

@@ -36,9 +36,9 @@ def episodes(
     """Fit methods to a few photos per class, drawn by observation again and again: means, intervals and a plot."""
     from fieldmark.benchmarks import BENCHMARKS
     from fieldmark.cli.printing import print_json, print_table
-    from fieldmark.episodes import PLOT_FILE, Entry, plot_shots, run_episodes
     from fieldmark.errors import MisuseError, did_you_mean
-    from fieldmark.settings import parse_pairs
+    from fieldmark.foundation.key_values import parse_pairs
+    from fieldmark.verbs.episodes import PLOT_FILE, Entry, plot_shots, run_episodes
 
     try:
         numbers = [int(number) for number in shots.split(",")]

@@ -44,8 +44,8 @@ def fit(
     """Fit a method, score it on val and test, and write the folder of the run."""
     from fieldmark.cli.printing import print_external_data, print_json, print_scorecards, print_unknown
     from fieldmark.fitting import fit as fit_method
+    from fieldmark.foundation.key_values import parse_pairs
     from fieldmark.runs.provenance import LEAKAGE
-    from fieldmark.settings import parse_pairs
 
     folder = out or Path("runs", f"{benchmark.replace('/', '-')}-{method}")
     result = fit_method(

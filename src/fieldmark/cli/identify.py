@@ -94,8 +94,8 @@ def _print_photo(answer: PhotoAnswer) -> None:
 
 def _print_timeline(answer: Timeline, form: Form, out: Path | None, each_window: bool) -> None:
     from fieldmark.cli.printing import print_table
-    from fieldmark.identification.writing import as_audacity, as_csv
-    from fieldmark.timecodes import clock
+    from fieldmark.foundation.timecodes import clock
+    from fieldmark.identification.timeline_formats import as_audacity, as_csv
 
     found = answer.windows if each_window else answer.detections
     if out is not None:
@@ -125,7 +125,7 @@ def _print_timeline(answer: Timeline, form: Form, out: Path | None, each_window:
 
 def _write(answer: Timeline, form: Form, out: Path, each_window: bool) -> int:
     """Writes the timeline and returns how many detections it has."""
-    from fieldmark.identification.writing import write_timeline
+    from fieldmark.identification.timeline_formats import write_timeline
 
     found = answer.windows if each_window else answer.detections
     write_timeline(out, answer.file, found, form.value)

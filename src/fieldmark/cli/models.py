@@ -49,17 +49,16 @@ def push(
     import tempfile
     from dataclasses import replace
 
-    from fieldmark import hub
     from fieldmark.errors import MisuseError
     from fieldmark.methods.base import NOT_STATED
-    from fieldmark.models import load_model
+    from fieldmark.models import load_model, sharing
 
     opened = load_model(model)
     if opened.license not in (NOT_STATED, license):
         raise MisuseError(f"This model came with the license {opened.license}; it cannot be pushed under {license}.")
     with tempfile.TemporaryDirectory() as folder:
         replace(opened, license=license).save(Path(folder))
-        print(hub.push(Path(folder), name, private=private))
+        print(sharing.push(Path(folder), name, private=private))
 
 
 def pull(
@@ -69,11 +68,10 @@ def pull(
     """Download a model from the hub into a folder."""
     import shutil
 
-    from fieldmark import hub
-    from fieldmark.files import appearing_folder
-    from fieldmark.models import load_model
+    from fieldmark.foundation.files import appearing_folder
+    from fieldmark.models import load_model, sharing
 
-    found = hub.pull(address)
+    found = sharing.pull(address)
     load_model(found)  # refuses what is no model of ours
     with appearing_folder(out) as folder:
         shutil.copytree(found, folder, dirs_exist_ok=True)

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.choosing import conventions
+from fieldmark.fitting.unknown_table import ALL_UNKNOWN, UnknownTable
 from fieldmark.runs.provenance import external_data_in_words
 from fieldmark.scoring import Score, Scorecard, cautions
-from fieldmark.unknowns import ALL_UNKNOWN, UnknownTable
 
 
 def print_json(data: Any) -> None:

@@ -18,7 +18,7 @@ def report(
     data: Annotated[Path | None, typer.Option(help="The release, if it has moved since the run.")] = None,
 ) -> None:
     """Write a self-contained HTML page about runs of one benchmark."""
-    from fieldmark.registry import require
+    from fieldmark.foundation.registry import require
 
     page = out or runs[0] / "report.html"
     reports = require("fieldmark.reports", "A report")

@@ -35,10 +35,10 @@ def reproduce(
     is 1 in the end.
     """
     from fieldmark.cli.printing import print_json, print_table
+    from fieldmark.foundation.key_values import parse_pairs
     from fieldmark.reproducing import TABLES
     from fieldmark.reproducing import reproduce as run
     from fieldmark.reproducing.pages import groups_of, notes_of, rows_of, to_json, write_pages
-    from fieldmark.settings import parse_pairs
 
     folder = out or Path("reproduced", table)
     found = run(

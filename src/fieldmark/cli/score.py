@@ -50,7 +50,7 @@ def score(
 ) -> None:
     """Score a run exactly as the benchmark says, with intervals; or verify a score receipt offline."""
     from fieldmark.cli.printing import print_external_data, print_json, print_scorecards
-    from fieldmark.score_run import score as score_run
+    from fieldmark.verbs.score_run import score as score_run
 
     if receipt is not None:
         given = {"truth": truth, "classes": classes, "media": media, "parts": parts}
@@ -73,7 +73,7 @@ def score(
 def _verify(
     receipt: Path, run: Path | None, files: dict[str, Path], signer: str | None, salt: str | None, as_json: bool
 ) -> None:
-    from fieldmark.challenge.receipts import verify
+    from fieldmark.challenge.scoring.score_receipts import verify
     from fieldmark.cli.printing import print_json, print_scorecards
 
     found = verify(receipt, run=run, files=files, signer=signer, salt=salt)

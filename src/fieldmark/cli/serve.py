@@ -44,11 +44,11 @@ def serve(
     ] = None,
 ) -> None:
     """Host challenges: teams, limits, hidden labels, public and private boards."""
-    from fieldmark.registry import require
+    from fieldmark.foundation.registry import require
 
     for module in ("fastapi", "sqlalchemy", "alembic", "argon2", "uvicorn"):
         require(module, "The platform")
-    from fieldmark.challenge import demonstration, serving
+    from fieldmark.challenge.running import demonstration, serving
 
     serving.log_to_terminal()
     with serving.open_platform(folder, database, files, new=True) as platform:

@@ -26,7 +26,7 @@ def submit(
     as_json: Annotated[bool, typer.Option("--json", help="Print the submission as JSON.")] = False,
 ) -> None:
     """Hand in a run, wait for its score, and print it."""
-    from fieldmark.challenge.client import Client
+    from fieldmark.challenge.submitting.client import Client
     from fieldmark.cli.printing import print_cautions, print_json, print_table, score_text
     from fieldmark.runs.provenance import RUN_CSV
     from fieldmark.scoring import scores_of

@@ -21,7 +21,7 @@ def truth(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
 ) -> None:
     """Write truth.csv and classes.csv, with which `fieldmark score --truth` needs no release."""
-    from fieldmark.score_run import write_truth
+    from fieldmark.verbs.score_run import write_truth
 
     written = write_truth(benchmark, data, out, split=split, seed=seed, overwrite=overwrite)
     print(f"{written} items in {out / 'truth.csv'}, classes in {out / 'classes.csv'}")

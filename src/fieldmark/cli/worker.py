@@ -23,11 +23,11 @@ def worker(
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when no run waits.")] = False,
 ) -> None:
     """Score the submissions of a platform until stopped."""
-    from fieldmark.registry import require
+    from fieldmark.foundation.registry import require
 
     for module in ("sqlalchemy", "alembic"):
         require(module, "A worker")
-    from fieldmark.challenge import serving
+    from fieldmark.challenge.running import serving
 
     serving.log_to_terminal()
     with serving.open_platform(folder, database, files) as platform:

@@ -36,8 +36,8 @@ def world(
     as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
 ) -> None:
     """Make a small simulated release in the layout of a real one."""
-    from fieldmark.api import world as make_world
     from fieldmark.cli.printing import print_json, print_table
+    from fieldmark.verbs.by_name import world as make_world
 
     mark = make_world(
         name, out, size=size.value, seed=seed, overwrite=overwrite, **({"release": release} if release else {})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fieldmark.datasets.base import Dataset, DatasetOpener
 from fieldmark.errors import InputError
-from fieldmark.registry import Registry
+from fieldmark.foundation.registry import Registry
 from fieldmark.release import Release
 
 DATASETS: Registry[DatasetOpener] = Registry(

@@ -20,8 +20,8 @@ import polars as pl
 from fieldmark.datasets.raven import START as RAVEN_START
 from fieldmark.datasets.raven import parse_selections
 from fieldmark.errors import InputError
+from fieldmark.foundation.timecodes import parse_interval
 from fieldmark.tables import parse_column, read_csv
-from fieldmark.timecodes import parse_interval
 
 EVENT_COLUMNS = {
     "name": pl.String,

@@ -43,7 +43,7 @@ from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.birdclef_metadata import KEYS, NUMBERS, read_metadata
 from fieldmark.datasets.soundfiles import Header, is_recording, read_header
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.progress import progress
+from fieldmark.foundation.progress import progress
 from fieldmark.release import Release
 
 CODES_FILE = "species_names_to_codes.txt"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
-from fieldmark.registry import Registry
+from fieldmark.foundation.registry import Registry
 from fieldmark.release import Release
 
 Severity = Literal["error", "warning", "note"]

@@ -38,8 +38,8 @@ from PIL import Image
 
 from fieldmark.datasets.inputs import KeyedBy, Layer
 from fieldmark.errors import InputError
+from fieldmark.foundation.runlengths import decode_runs
 from fieldmark.release import Release
-from fieldmark.runlengths import decode_runs
 
 Mask = NDArray[np.bool_]
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
+from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
 from fieldmark.release import Release
-from fieldmark.work import all_cores, blocks_of, map_blocks
 
 TAIL_BYTES = 4096
 CHUNK_BYTES = 1 << 20

@@ -10,9 +10,9 @@ import polars as pl
 from fieldmark.datasets.checking import Problems
 from fieldmark.datasets.duplicates import near_pairs, perceptual_hash
 from fieldmark.datasets.identical import across, identical_files
-from fieldmark.progress import progress
+from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
+from fieldmark.foundation.progress import progress
 from fieldmark.release import Release
-from fieldmark.work import all_cores, blocks_of, map_blocks
 
 
 def check_photos(release: Release, paths: Sequence[str], problems: Problems) -> pl.DataFrame:

@@ -22,7 +22,7 @@ from pathlib import Path
 import polars as pl
 
 from fieldmark.errors import InputError
-from fieldmark.files import appearing_file
+from fieldmark.foundation.files import appearing_file
 from fieldmark.tables import missing_column, parse_column, read_csv
 
 START, END, LOW, HIGH = "Begin Time (s)", "End Time (s)", "Low Freq (Hz)", "High Freq (Hz)"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from fieldmark.audio.reading import Recording, SoundError
 from fieldmark.datasets.checking import Problems
 from fieldmark.errors import InputError
-from fieldmark.progress import progress
+from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
+from fieldmark.foundation.progress import progress
 from fieldmark.release import Release
-from fieldmark.work import all_cores, blocks_of, map_blocks
 
 BLOCK_RECORDINGS = 16
 

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any, cast
 
 from fieldmark.errors import InputError
-from fieldmark.registry import require
+from fieldmark.foundation.registry import require
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 

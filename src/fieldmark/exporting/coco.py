@@ -31,13 +31,13 @@ from PIL import Image, UnidentifiedImageError
 
 from fieldmark.datasets import Dataset
 from fieldmark.errors import InputError, MisuseError, did_you_mean
-from fieldmark.files import appearing_file
+from fieldmark.foundation.files import appearing_file
+from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
+from fieldmark.foundation.progress import progress
 from fieldmark.labels import UNKNOWN
-from fieldmark.progress import progress
 from fieldmark.runs.masks import NEVER_PARTS, Mask, resized, whole
 from fieldmark.tables import RANKS
 from fieldmark.version import __version__
-from fieldmark.work import all_cores, blocks_of, map_blocks
 
 BLOCK_PHOTOS = 256
 Rle = dict[str, Any]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from fieldmark.errors import MisuseError
-from fieldmark.files import appearing_file
+from fieldmark.foundation.files import appearing_file
+from fieldmark.foundation.registry import require
 from fieldmark.models import Model
-from fieldmark.registry import require
 from fieldmark.steps import step_to_data
 
 # By how much an output may differ, relative to the largest: another order of additions, not another network.

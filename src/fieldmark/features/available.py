@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fieldmark.features.hub import CLIP_CONFIG, HUB, cached_files, cached_repositories, cached_weights
 from fieldmark.features.settings import PACKAGED
-from fieldmark.registry import EXTRA_OF_MODULE
+from fieldmark.foundation.registry import EXTRA_OF_MODULE
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.audio.cutting import Padding
+from fieldmark.audio.clips import Padding
 from fieldmark.audio.reading import Samples
 from fieldmark.errors import MissingExtraError
 from fieldmark.features.sounds import SALIENT_WINDOWS
-from fieldmark.registry import require
+from fieldmark.foundation.registry import require
 
 LICENSE = "BirdNET V2.4 by the K. Lisa Yang Center and TU Chemnitz, CC BY-NC-SA 4.0: not for commercial use."
 NETWORK, RANGES, LABELS = (

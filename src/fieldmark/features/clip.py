@@ -16,7 +16,7 @@ from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.features.hub import LOCAL, check_reachable, unreachable
 from fieldmark.features.photos import Preprocessing
 from fieldmark.features.settings import FeatureSettings
-from fieldmark.registry import require
+from fieldmark.foundation.registry import require
 
 PREFIX = "openclip:"
 RANDOM_SEED = 0

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.audio.cutting import Padding
+from fieldmark.audio.clips import Padding
 from fieldmark.audio.reading import Samples
 from fieldmark.audio.spectrograms import SPECTROGRAMS, MelSpectrogram
 from fieldmark.errors import MisuseError, did_you_mean

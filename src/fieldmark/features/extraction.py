@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from fieldmark.errors import InputError
 from fieldmark.features.photos import PhotoError
 from fieldmark.features.store import FeatureStore, Key, content_key
-from fieldmark.progress import progress
-from fieldmark.work import all_cores, blocks_of, map_blocks
+from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
+from fieldmark.foundation.progress import progress
 
 BLOCK_PHOTOS = 64
 

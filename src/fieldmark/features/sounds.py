@@ -15,13 +15,13 @@ from typing import IO, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.audio.cutting import Padding, all_windows, cut, fill, starts_within
+from fieldmark.audio.clips import Padding, all_windows, cut, fill, starts_within
 from fieldmark.audio.reading import Recording, Samples, SoundError
 from fieldmark.audio.salience import most_salient, salience
 from fieldmark.audio.spectrograms import MelSettings, MelSpectrogram
 from fieldmark.errors import InputError
 from fieldmark.features.store import KEY_BYTES, FeatureStore, Key
-from fieldmark.progress import progress
+from fieldmark.foundation.progress import progress
 
 K = TypeVar("K")
 

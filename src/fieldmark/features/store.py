@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.files import appearing_file
+from fieldmark.foundation.files import appearing_file
 
 Key = bytes
 KEY_BYTES = 16

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.files import appearing_file
+from fieldmark.foundation.files import appearing_file
 from fieldmark.getting.download import USUAL_PATIENCE, Patience, download
 from fieldmark.getting.finding import Basis, is_unpacked, place_of, search, trusted, verify
 from fieldmark.getting.manifest import Manifest, ReleaseFile

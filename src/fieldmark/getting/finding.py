@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.progress import progress
 from fieldmark.getting.manifest import Checksum, ReleaseFile
 from fieldmark.getting.receipts import Receipt, read_receipt
 from fieldmark.getting.unpack import staging_of
-from fieldmark.progress import progress
 
 Basis = Literal["md5", "sha256", "size", "nothing published"]
 

@@ -7,7 +7,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fieldmark.files import write_json
+from fieldmark.foundation.files import write_json
 from fieldmark.getting.finding import new_hash
 from fieldmark.getting.manifest import Checksum
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fieldmark.errors import InputError
-from fieldmark.files import write_json
+from fieldmark.foundation.files import write_json
 
 FOLDER = ".fieldmark"
 

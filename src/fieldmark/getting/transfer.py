@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from fieldmark.errors import InputError
+from fieldmark.foundation.progress import progress
 from fieldmark.getting.manifest import ReleaseFile
 from fieldmark.getting.partial import Partial, Version
 from fieldmark.getting.room import check_room, show_size
-from fieldmark.progress import progress
 from fieldmark.version import __version__
 
 BLOCK = 1 << 18

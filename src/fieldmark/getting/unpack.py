@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fieldmark.errors import InputError
-from fieldmark.files import write_json
+from fieldmark.foundation.files import write_json
+from fieldmark.foundation.progress import Tick, progress
 from fieldmark.getting.archives import BLOCK, USUAL_LIMITS, Limits, Member, members, refuse, unpacked_size
 from fieldmark.getting.manifest import Archive
 from fieldmark.getting.room import check_room
-from fieldmark.progress import Tick, progress
 
 
 @dataclass(frozen=True)

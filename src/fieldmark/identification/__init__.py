@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fieldmark.identification.answers import Context, Identified, PhotoAnswer, Timeline
-from fieldmark.identification.asking import identify
+from fieldmark.identification.identify import identify
+from fieldmark.identification.results import Context, Identified, PhotoAnswer, Timeline
 
 __all__ = ["Context", "Identified", "PhotoAnswer", "Timeline", "identify"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fieldmark.foundation.registry import Registry
 from fieldmark.methods.base import Fitted, Method
-from fieldmark.registry import Registry
 
 METHODS: Registry[type[Method]] = Registry(
     "method",

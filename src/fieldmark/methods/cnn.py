@@ -19,16 +19,16 @@ from fieldmark.audio.spectrograms import MelSettings, spectrogram_settings
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.settings import PACKAGED, data_behind
 from fieldmark.features.sounds import Clip, windows_of
+from fieldmark.foundation.progress import progress
 from fieldmark.methods.base import Arrays, Fitted, Method, Need, media_of, targets_of
-from fieldmark.progress import progress
 from fieldmark.runs.label_scores import Scale
-from fieldmark.training.embedders import TrainedEmbedder
 from fieldmark.training.loop import make_fabric, train
 from fieldmark.training.networks import load_trained, make_network
 from fieldmark.training.objectives import Objective, SeveralLabels, SingleLabel
 from fieldmark.training.packing import default_packs
 from fieldmark.training.recipe import Training
 from fieldmark.training.sounds import SoundSource, SoundTransform, Windowed, choirs, open_sound_pack
+from fieldmark.training.trained_embedders import TrainedEmbedder
 from fieldmark.views import Part, View
 
 BATCH_WINDOWS = 32

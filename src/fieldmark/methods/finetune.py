@@ -19,12 +19,12 @@ from fieldmark.methods.base import Arrays, Fitted, Method, Need
 from fieldmark.methods.photo_networks import PhotoReading, on_device, unreadable
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import LabelScores, Scale
-from fieldmark.training.backbones import TrainedBackbone
 from fieldmark.training.loop import make_fabric, train
 from fieldmark.training.networks import change_size, load_trained, make_network, normalization
 from fieldmark.training.objectives import SingleLabel
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform
 from fieldmark.training.recipe import Recipe, read_recipe
+from fieldmark.training.trained_backbones import TrainedBackbone
 from fieldmark.views import Part, View
 
 DEFAULT_RECIPE = "better"

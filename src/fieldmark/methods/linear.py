@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.progress import progress
 from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of
-from fieldmark.progress import progress
 from fieldmark.runs.label_scores import Scale, log_softmax
 from fieldmark.views import Part, View
 

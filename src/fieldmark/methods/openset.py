@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.foundation.key_values import configure, parse_pairs
 from fieldmark.labels import UNKNOWN
 from fieldmark.methods import METHODS
 from fieldmark.methods.base import Arrays, Fitted, Method, OnFeatures, features_of, truth_of, with_targets
@@ -17,7 +18,6 @@ from fieldmark.methods.linear import Linear
 from fieldmark.metrics.openset import known_roc_auc
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import Scale
-from fieldmark.settings import configure, parse_pairs
 from fieldmark.steps.base import Step
 from fieldmark.steps.strangeness import SCORES, Seen, around_zero, learn, logit_origin
 from fieldmark.steps.temperature import Temperature, best_temperature

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.errors import InputError
+from fieldmark.foundation.progress import progress
 from fieldmark.methods.base import media_of, truth_of
-from fieldmark.progress import progress
 from fieldmark.training.packing import Pack, Photos, default_packs, open_pack
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform, pack_side
 from fieldmark.training.sources import evaluation_batches, prepared

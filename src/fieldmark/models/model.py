@@ -26,12 +26,12 @@ from safetensors.numpy import load_file, save_file
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.settings import FINE_TUNED, FeatureSettings, names_folder
-from fieldmark.files import check_name, write_json
-from fieldmark.hub import HUB_PREFIX
+from fieldmark.foundation.files import check_name, write_json
 from fieldmark.labels import Labels
 from fieldmark.methods import METHODS, Fitted
 from fieldmark.methods.base import NOT_STATED
 from fieldmark.models.card import card
+from fieldmark.models.sharing import HUB_PREFIX
 from fieldmark.models.streaming import answer_stream
 from fieldmark.questions.items import loose_items
 from fieldmark.steps import Step, step_from_data, step_to_data
@@ -167,7 +167,7 @@ def load_model(path: str | Path) -> Model:
         InputError: When there is no model there, or it is of another make.
     """
     if str(path).startswith(HUB_PREFIX):
-        from fieldmark.hub import pull
+        from fieldmark.models.sharing import pull
 
         path = pull(str(path))
     folder = Path(path)

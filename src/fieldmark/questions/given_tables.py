@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from fieldmark.errors import InputError
-from fieldmark.files import open_input
+from fieldmark.foundation.files import open_input
 from fieldmark.tables import missing_column, parse_column
 
 LINE = "line"

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.progress import progress
 from fieldmark.labels import Labels
 from fieldmark.metrics.segmentation import mask_counts, part_counts
-from fieldmark.progress import progress
 from fieldmark.questions.answer import Answer, Evaluation, Given
 from fieldmark.questions.items import Items, Layout
 from fieldmark.questions.targets import MaskTargets, Shape

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from fieldmark.datasets.annotations import TRUTH_LINE, UNKNOWN_BIRD, event_interval, ground_truth_lines
 from fieldmark.datasets.base import Dataset
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.files import open_input
+from fieldmark.foundation.files import open_input
+from fieldmark.foundation.timecodes import clock
 from fieldmark.questions.given_tables import LINE, read_given
 from fieldmark.questions.items import FILING, MEDIA_FILE, TRUTH_FILE, Items, Layout, TruthRows
 from fieldmark.questions.truth import Truth
 from fieldmark.runs.segments import segment_name
 from fieldmark.tables import ITEMS
-from fieldmark.timecodes import clock
 
 PAIRS = {"item_id": pl.String, "label": pl.String, "foreground": pl.Boolean}
 # Longer recordings are slips of the finger (minutes, milliseconds), and every segment of them would be made.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from fieldmark.registry import require
+from fieldmark.foundation.registry import require
 
 
 def report(runs: Sequence[str | Path], out: str | Path, *, data: str | Path | None = None) -> Path:
@@ -29,7 +29,7 @@ def report(runs: Sequence[str | Path], out: str | Path, *, data: str | Path | No
     # Both before anything is read: sections import late, and a page that fails halfway has wasted the wait.
     for module in ("jinja2", "matplotlib"):
         require(module, "A report")
-    page = cast(Any, require("fieldmark.reports.page", "A report"))
+    page = cast(Any, require("fieldmark.reports.pages.page", "A report"))
     return cast(Path, page.write_page(runs, out, data=data))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fieldmark.registry import Registry
+from fieldmark.foundation.registry import Registry
 from fieldmark.reproducing.declarations import Cell, Table
 from fieldmark.reproducing.running import Outcome, Reproduced, reproduce
 

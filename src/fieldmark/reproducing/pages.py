@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fieldmark.errors import MissingExtraError
-from fieldmark.files import appearing_file, write_json
-from fieldmark.registry import require
+from fieldmark.foundation.files import appearing_file, write_json
+from fieldmark.foundation.registry import require
 from fieldmark.reproducing.running import Outcome, Reproduced
 from fieldmark.scoring import Score
 from fieldmark.version import __version__

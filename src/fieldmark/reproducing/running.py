@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fieldmark.benchmarks import BENCHMARKS
-from fieldmark.configuring import configured_method
 from fieldmark.datasets import Dataset, open_dataset
 from fieldmark.errors import FieldmarkError, InputError, MisuseError, did_you_mean
 from fieldmark.features.settings import FeatureSettings
-from fieldmark.files import write_json
 from fieldmark.fitting import fit
+from fieldmark.fitting.configuring import configured_method
+from fieldmark.foundation.files import write_json
 from fieldmark.methods import METHODS
 from fieldmark.reproducing.declarations import Cell, Table
 from fieldmark.scoring import SCORECARD_FILE, Scorecard

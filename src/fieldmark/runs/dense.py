@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from fieldmark.errors import InputError
-from fieldmark.files import appearing_file
+from fieldmark.foundation.files import appearing_file
 from fieldmark.labels import Labels
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import LabelScores

@@ -17,7 +17,7 @@ from typing import IO, Any, cast
 import polars as pl
 
 from fieldmark.errors import InputError
-from fieldmark.files import open_input
+from fieldmark.foundation.files import open_input
 from fieldmark.runs.problems import Problems
 
 SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}

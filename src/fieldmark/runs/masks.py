@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from fieldmark.errors import InputError
+from fieldmark.foundation.progress import progress
+from fieldmark.foundation.runlengths import decode_runs, encode_runs
 from fieldmark.labels import Labels
-from fieldmark.progress import progress
-from fieldmark.runlengths import decode_runs, encode_runs
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.predictions import BLOCK_ITEMS, write_blocks
 

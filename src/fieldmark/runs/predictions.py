@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fieldmark.errors import InputError
-from fieldmark.files import appearing_file
-from fieldmark.registry import Registry
+from fieldmark.foundation.files import appearing_file
+from fieldmark.foundation.registry import Registry
 
 BLOCK_ITEMS = 4096
 HEADER = b"fieldmark"

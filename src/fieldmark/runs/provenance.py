@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fieldmark.errors import InputError
-from fieldmark.files import write_json
+from fieldmark.foundation.files import write_json
 from fieldmark.version import __version__
 
 RUN_FILE, RUN_CSV = "run.json", "run.csv"

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
-from fieldmark.files import appearing_file
+from fieldmark.foundation.files import appearing_file
 from fieldmark.labels import Labels
 from fieldmark.runs.code_sets import CodeSets, offsets_of
 from fieldmark.runs.expected import expected_id, expected_label

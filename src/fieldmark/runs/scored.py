@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fieldmark.files import appearing_file
+from fieldmark.foundation.files import appearing_file
 from fieldmark.labels import Labels
 from fieldmark.runs.code_sets import offsets_of
 from fieldmark.runs.expected import expected_id, expected_label

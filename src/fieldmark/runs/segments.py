@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fieldmark.files import appearing_file
+from fieldmark.foundation.files import appearing_file
+from fieldmark.foundation.timecodes import clock, parse_interval
 from fieldmark.labels import Labels
 from fieldmark.runs.code_sets import offsets_of
 from fieldmark.runs.formats import RunFormat
@@ -25,7 +26,6 @@ from fieldmark.runs.lines import RunSource, read_lines
 from fieldmark.runs.problems import Problems
 from fieldmark.runs.ranked import read_number
 from fieldmark.runs.scored import in_order
-from fieldmark.timecodes import clock, parse_interval
 
 
 def segment_name(media_id: str, start_s: int) -> str:

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.errors import InputError
-from fieldmark.files import write_json
+from fieldmark.foundation.files import write_json
 
 SCORECARD_FILE = "scorecard.json"
 # From this difference on, a reader should know where a score comes from.

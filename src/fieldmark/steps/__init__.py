@@ -9,8 +9,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError, did_you_mean
-from fieldmark.registry import Registry
-from fieldmark.settings import configure, parse_pairs
+from fieldmark.foundation.key_values import configure, parse_pairs
+from fieldmark.foundation.registry import Registry
 from fieldmark.steps.base import Step
 
 STEPS: Registry[type[Step]] = Registry(

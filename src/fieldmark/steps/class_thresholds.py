@@ -10,7 +10,7 @@ import polars as pl
 
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson, Step
-from fieldmark.steps.chances import Chances, Marks, chances_of
+from fieldmark.steps.multilabel import Chances, Marks, chances_of
 
 # A label with fewer true items on val takes the threshold that all of them share.
 FEWEST = 10

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson, Step
-from fieldmark.steps.chances import Chances, Marks, chances_of, logits_of, mean_average_precision, sigmoid
+from fieldmark.steps.multilabel import Chances, Marks, chances_of, logits_of, mean_average_precision, sigmoid
 
 WEIGHTS = (0.0, 0.25, 0.5, 1.0)
 # The rate of a label over all of val counts as much as this many segments of a group, so that few segments say little.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks.declarations import Sees
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson, Step
-from fieldmark.steps.chances import Chances, chances_of, mean_average_precision
+from fieldmark.steps.multilabel import Chances, chances_of, mean_average_precision
 
 SHARES = (0.0, 0.2, 0.35, 0.5, 0.65)
 

@@ -15,7 +15,7 @@ from fieldmark.features.birdnet import LICENSE, BirdNet, week_of
 from fieldmark.labels import UNKNOWN
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson, Step
-from fieldmark.steps.chances import Chances, chances_of, logits_of, mean_average_precision, sigmoid
+from fieldmark.steps.multilabel import Chances, chances_of, logits_of, mean_average_precision, sigmoid
 from fieldmark.taxonomy import Taxonomy
 
 WEIGHTS = (0.0, 0.25, 0.5, 1.0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson, Step
-from fieldmark.steps.chances import chances_of, logits_of, sigmoid
+from fieldmark.steps.multilabel import chances_of, logits_of, sigmoid
 
 
 @dataclass(frozen=True)

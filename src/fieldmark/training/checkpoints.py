@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.files import appearing_file
+from fieldmark.foundation.files import appearing_file
 
 LAST, BEST = "last.pt", "best.safetensors"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fieldmark.errors import MisuseError, did_you_mean
-from fieldmark.registry import require
+from fieldmark.foundation.registry import require
 from fieldmark.training.recipe import Training
 
 LOG_FILE = "log.jsonl"

@@ -18,7 +18,7 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
-from fieldmark.progress import Tick, progress, say
+from fieldmark.foundation.progress import Tick, progress, say
 from fieldmark.training.checkpoints import load_best, load_last, save_best, save_last
 from fieldmark.training.draws import example_seeds
 from fieldmark.training.logs import Log

@@ -30,9 +30,9 @@ from PIL import Image
 from fieldmark.errors import InputError
 from fieldmark.features.photos import PhotoError, decode_photo
 from fieldmark.features.store import content_key, default_store
-from fieldmark.files import appearing_folder, write_json
-from fieldmark.progress import progress
-from fieldmark.work import all_cores, blocks_of, map_blocks
+from fieldmark.foundation.files import appearing_folder, write_json
+from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
+from fieldmark.foundation.progress import progress
 
 Format = Literal["raw", "jpeg"]
 Pixels = NDArray[np.uint8]

@@ -26,13 +26,13 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.audio.augmenting import band_masked, mixed, shifted, time_masked
-from fieldmark.audio.cutting import Padding
+from fieldmark.audio.clips import Padding
 from fieldmark.audio.reading import Recording, Samples, SoundError
 from fieldmark.audio.salience import most_salient
 from fieldmark.audio.spectrograms import MelSettings, MelSpectrogram
 from fieldmark.features.sounds import Clip, scored_windows, windows_of
-from fieldmark.files import appearing_folder, write_json
-from fieldmark.progress import progress
+from fieldmark.foundation.files import appearing_folder, write_json
+from fieldmark.foundation.progress import progress
 from fieldmark.training.draws import Draws
 
 Tensor = Any

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fieldmark.foundation.map_blocks import LocalExecutor, all_cores, map_blocks
 from fieldmark.training.draws import Draws, Seeds, example_seeds
 from fieldmark.training.objectives import Objective, Prepared, StrongView
-from fieldmark.work import LocalExecutor, all_cores, map_blocks
 
 Tensor = Any
 

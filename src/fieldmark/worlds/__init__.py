@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fieldmark.registry import Registry
+from fieldmark.foundation.registry import Registry
 
 WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
     "world",
     {
         "fgvcx-fungi-2018": (
-            "fieldmark.worlds.fgvcx_fungi:write",
+            "fieldmark.worlds.layouts.fgvcx_fungi:write",
             "invented fungi as FGVCx Fungi 2018 is released, with the organizers' solution",
         ),
         "folder": (
-            "fieldmark.worlds.folder:write",
+            "fieldmark.worlds.layouts.folder:write",
             "photos of invented fungi in folders by species, as a researcher's own photos are kept",
         ),
         "birdclef-2020": (
-            "fieldmark.worlds.birdclef:write",
+            "fieldmark.worlds.layouts.birdclef:write",
             "invented birds as BirdCLEF 2020 is released: focal recordings, and soundscapes of four sites",
         ),
         "fungitastic": (
-            "fieldmark.worlds.fungitastic:write",
+            "fieldmark.worlds.layouts.fungitastic:write",
             "invented fungi as FungiTastic is released: full, Mini and few-shot, with every layer",
         ),
     },
@@ -35,5 +35,10 @@ WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
 # Worlds that know how likely each class is given the traits, item by item: the bound that no method can pass.
 POSTERIORS: Registry[Callable[[str, int], Any]] = Registry(
     "posterior",
-    {"fungitastic": ("fieldmark.worlds.fungitastic_posterior:open_posterior", "known and unknown species of test")},
+    {
+        "fungitastic": (
+            "fieldmark.worlds.layouts.fungitastic_posterior:open_posterior",
+            "known and unknown species of test",
+        )
+    },
 )

@@ -13,8 +13,8 @@ import typer
 from fieldmark.errors import MisuseError
 
 if TYPE_CHECKING:
-    from fieldmark.challenge.models import Challenge, User
-    from fieldmark.challenge.serving import Platform
+    from fieldmark.challenge.records.schema import Challenge, User
+    from fieldmark.challenge.running.serving import Platform
 
 WHEN = "WHEN"
 MOMENTS = "a moment in UTC such as 2026-12-31, 2026-12-31T18:00 or 'now' (a date alone is its first moment)"
@@ -74,7 +74,7 @@ def running(
     name: str, actor: str | None, folder: Path, database: str | None, files: str | None
 ) -> Iterator[tuple[Platform, Challenge, User]]:
     """The platform, one of its challenges, and the account that acts, which must run it."""
-    from fieldmark.challenge import serving
+    from fieldmark.challenge.running import serving
 
     with serving.open_platform(folder, database, files) as platform:
         challenge = platform.challenge(name)

@@ -5,8 +5,8 @@ An address or a checksum is only written down if a public source states it; wher
 
 from __future__ import annotations
 
+from fieldmark.foundation.registry import Registry
 from fieldmark.getting.manifest import Manifest
-from fieldmark.registry import Registry
 
 MANIFESTS: Registry[Manifest] = Registry(
     "release to get",

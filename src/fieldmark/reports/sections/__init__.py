@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fieldmark.registry import Registry
+from fieldmark.foundation.registry import Registry
 from fieldmark.reports.section import Section
 
 SECTIONS: Registry[Section] = Registry(

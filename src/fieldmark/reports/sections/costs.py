@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.metrics.classification import mean_without_each_unit
-from fieldmark.reports.estimates import Share, share
+from fieldmark.reports.charts.estimates import Share, share
+from fieldmark.reports.charts.plots import BLUE, GREEN, MUTED, ORANGE, draw, stacked
 from fieldmark.reports.markup import render
-from fieldmark.reports.plots import BLUE, GREEN, MUTED, ORANGE, draw, stacked
 from fieldmark.reports.section import Context, Section
 from fieldmark.reports.sections.confusions import UNKNOWN_SPECIES, Pair, all_pairs, photos_of, poisonous_items
 from fieldmark.scoring import Score
@@ -27,7 +27,7 @@ from fieldmark.stats.intervals import pseudo_values
 from fieldmark.steps.costs import POISON_RULES, RULES, Costs, Prices, costs_by_rule, rule_of
 from fieldmark.steps.min_cost import TASK
 from fieldmark.worlds import POSTERIORS
-from fieldmark.worlds.fungitastic_posterior import ClassPosterior
+from fieldmark.worlds.layouts.fungitastic_posterior import ClassPosterior
 
 DANGEROUS_SHOWN, CONFUSIONS_LISTED = 6, 12
 LIKELIEST, CHEAPEST, AS_RUN = "the likeliest label", "least expected cost", "as the run answers"

@@ -14,9 +14,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from fieldmark.labels import UNKNOWN
-from fieldmark.reports.estimates import Share, share
+from fieldmark.reports.charts.estimates import Share, share
+from fieldmark.reports.charts.plots import BLUE, GREEN, MUTED, ORANGE, TINT, draw, percent_axis, stacked
 from fieldmark.reports.markup import EN_DASH, count, render
-from fieldmark.reports.plots import BLUE, GREEN, MUTED, ORANGE, TINT, draw, percent_axis, stacked
 from fieldmark.reports.prior_shift import part_frequencies
 from fieldmark.reports.section import Context, Section
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fieldmark.reports.cards import draw_observations, make_card, outline_colors
-from fieldmark.reports.facts import context_columns
 from fieldmark.reports.markup import render
+from fieldmark.reports.pages.cards import draw_observations, make_card, outline_colors
+from fieldmark.reports.pages.facts import context_columns
 from fieldmark.reports.section import Context, Section
 
 

@@ -11,9 +11,9 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from fieldmark.metrics.calibration import expected_calibration_error
-from fieldmark.reports.estimates import Share, share
+from fieldmark.reports.charts.estimates import Share, share
+from fieldmark.reports.charts.plots import BLUE, MUTED, TINT, draw, stacked
 from fieldmark.reports.markup import render
-from fieldmark.reports.plots import BLUE, MUTED, TINT, draw, stacked
 from fieldmark.reports.section import Context, Section
 
 BINS = 10

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from fieldmark.questions.targets import Shape
-from fieldmark.reports.estimates import Axis
+from fieldmark.reports.charts.estimates import Axis
 from fieldmark.reports.markup import SEES, render
 from fieldmark.reports.section import Context, ScoredRun, Section
 from fieldmark.scoring import cautions

@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from fieldmark.reports.estimates import Share, share
+from fieldmark.reports.charts.estimates import Share, share
+from fieldmark.reports.charts.plots import ORANGE, TINT, draw, stacked
 from fieldmark.reports.markup import plural, render
-from fieldmark.reports.plots import ORANGE, TINT, draw, stacked
 from fieldmark.reports.section import Context, Section
 
 # Below this share of items with a date, a table by month would speak of the dates, not of the items.

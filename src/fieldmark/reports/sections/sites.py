@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from fieldmark.questions.targets import Shape
-from fieldmark.reports.estimates import Axis
-from fieldmark.reports.heard import listen
+from fieldmark.reports.charts.estimates import Axis
+from fieldmark.reports.detections import listen
 from fieldmark.reports.markup import render
 from fieldmark.reports.section import Context, Section
 from fieldmark.scoring import Score

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import InputError
 from fieldmark.questions.targets import Shape
-from fieldmark.reports.heard import Heard, listen
+from fieldmark.reports.detections import Heard, listen
 from fieldmark.reports.markup import render
+from fieldmark.reports.pages.sounds import clip_uri, picture_uri, read_stretch
 from fieldmark.reports.section import Context, Section
-from fieldmark.reports.sounds import clip_uri, picture_uri, read_stretch
 
 STRETCH_S = 30.0
 SHOWN = 4

@@ -9,8 +9,8 @@ import numpy as np
 
 from fieldmark.metrics.retrieval import cmap
 from fieldmark.questions.targets import Shape
-from fieldmark.reports.estimates import Axis, Share, share
-from fieldmark.reports.heard import Heard, listen
+from fieldmark.reports.charts.estimates import Axis, Share, share
+from fieldmark.reports.detections import Heard, listen
 from fieldmark.reports.markup import render
 from fieldmark.reports.section import Context, Section
 

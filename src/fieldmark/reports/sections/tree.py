@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fieldmark.labels import UNKNOWN
-from fieldmark.reports import heat
+from fieldmark.reports.charts import heat
+from fieldmark.reports.charts.treemap import Rectangle, squarify
 from fieldmark.reports.markup import counted, percent, render
 from fieldmark.reports.section import Context, Section
-from fieldmark.reports.treemap import Rectangle, squarify
 from fieldmark.tables import RANKS
 
 WIDTH = 1036

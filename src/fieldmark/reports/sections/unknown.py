@@ -12,14 +12,14 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.titles import metric_title
+from fieldmark.fitting.unknown_table import ALL_UNKNOWN, UnknownTable
 from fieldmark.labels import UNKNOWN
 from fieldmark.metrics.openset import known_roc_auc
-from fieldmark.reports.estimates import Share, share
+from fieldmark.reports.charts.estimates import Share, share
+from fieldmark.reports.charts.plots import BLUE, MUTED, ORANGE, TINT, draw, stacked
 from fieldmark.reports.markup import render
-from fieldmark.reports.plots import BLUE, MUTED, ORANGE, TINT, draw, stacked
 from fieldmark.reports.section import Context, Section
 from fieldmark.reports.sections.confusions import Picture, one_per_unit, training_photos
-from fieldmark.unknowns import ALL_UNKNOWN, UnknownTable
 
 BINS = 24
 SHOWN = 6

@@ -13,8 +13,8 @@ import polars as pl
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from fieldmark.reports import heat
-from fieldmark.reports.calendars import (
+from fieldmark.reports.charts import heat
+from fieldmark.reports.charts.calendars import (
     Every,
     choose_every,
     date_axis,
@@ -23,9 +23,9 @@ from fieldmark.reports.calendars import (
     over_the_years,
     paint_strips,
 )
-from fieldmark.reports.maps import Extent, Places, most_in_hexagon, paint_map, uses_dots
+from fieldmark.reports.charts.maps import Extent, Places, most_in_hexagon, paint_map, uses_dots
+from fieldmark.reports.charts.plots import draw
 from fieldmark.reports.markup import render
-from fieldmark.reports.plots import draw
 from fieldmark.reports.section import Context, Section
 from fieldmark.splits import PARTS
 

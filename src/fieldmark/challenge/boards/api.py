@@ -1,0 +1,157 @@
+"""Boards and comparisons for programs: the numbers of the pages, with the same rights."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+from sqlalchemy.orm import Session
+
+from fieldmark.challenge.boards import visibility
+from fieldmark.challenge.boards.leaderboard import duel
+from fieldmark.challenge.boards.visibility import Sight
+from fieldmark.challenge.people import rights
+from fieldmark.challenge.people.api import Reader
+from fieldmark.challenge.records.schema import User
+from fieldmark.challenge.refusals import NotThereError
+from fieldmark.challenge.site.dependencies import DatabaseOf, RowId
+from fieldmark.challenge.submitting.replies import Refused
+from fieldmark.errors import MisuseError
+
+router = APIRouter(tags=["boards"], responses={404: {"model": Refused}})
+PartWanted = Annotated[str | None, Query(max_length=16, description="public or private; the one that counts now")]
+MetricWanted = Annotated[str | None, Query(max_length=64, description="the metric that decides if not given")]
+
+
+class ScoreOut(BaseModel):
+    """A score with its 95 % interval; null where it is undefined or there is none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class DifferenceOut(ScoreOut):
+    """The difference of two entries, paired over units."""
+
+    p_value: float
+    p_adjusted: float = Field(description="after Holm's adjustment over all pairs that were compared")
+    probability_first_is_better: float
+
+
+class RowOut(ScoreOut):
+    """One entry on a board."""
+
+    id: str
+    team: str
+    title: str
+    accepted: dt.datetime
+    external_data: bool
+    unranked: str = Field("", description="why it has no place; empty if it has one")
+    place: int | None
+    rank_low: int | None = Field(description="the best rank it may really have, for all entries at once")
+    rank_high: int | None
+    not_separable_from_best: bool
+    behind_best: DifferenceOut | None
+
+
+class BoardOut(BaseModel):
+    """Entries by one metric, best first."""
+
+    benchmark: str
+    part: str
+    metric: str
+    higher_is_better: bool
+    units: int = Field(description="independent units that the scores rest on")
+    entries: list[RowOut]
+
+
+class EntryOut(BaseModel):
+    """One entry with its scores, as a whole and by month, site or whatever the benchmark names."""
+
+    id: str
+    team: str
+    title: str
+    accepted: dt.datetime
+    external_data: bool
+    part: str
+    items: int
+    units: int
+    metrics: dict[str, ScoreOut]
+    groups: dict[str, dict[str, dict[str, ScoreOut]]]
+
+
+class SideOut(ScoreOut):
+    """One of two entries that are compared."""
+
+    id: str
+    team: str
+    title: str
+
+
+class UnitsOut(BaseModel):
+    """On how many units each of two entries is better."""
+
+    first_better: int
+    second_better: int
+    equal: int
+
+
+class DuelOut(BaseModel):
+    """Two entries beside each other: the difference is first minus second."""
+
+    metric: str
+    first: SideOut
+    second: SideOut
+    difference: DifferenceOut | None
+    separable: bool
+    units: UnitsOut
+    others: dict[str, DifferenceOut]
+    reason: str = Field("", description="why they cannot be compared; empty if they can")
+
+
+def _sight(session: Session, user: User, slug: str, part: str | None) -> Sight:
+    challenge = rights.open_challenge(session, user, slug)
+    manages = rights.manages(session, user, challenge)
+    return visibility.look(challenge, part, manages=manages, team=rights.team_of(session, user, challenge))
+
+
+@router.get("/challenges/{slug}/board")
+def board(
+    slug: str, user: Reader, database: DatabaseOf, part: PartWanted = None, metric: MetricWanted = None
+) -> BoardOut:
+    """The board: scores with intervals, rank intervals, and who cannot be told apart from the best."""
+    with database.read() as session:
+        try:
+            found = visibility.board_of(session, _sight(session, user, slug, part), metric)
+        except MisuseError as error:
+            raise NotThereError from error
+    return BoardOut.model_validate(found.to_json())
+
+
+@router.get("/challenges/{slug}/entries/{entry}")
+def entry(slug: str, entry: RowId, user: Reader, database: DatabaseOf, part: PartWanted = None) -> EntryOut:
+    """One entry with its scores."""
+    with database.read() as session:
+        found = visibility.entry_of(session, _sight(session, user, slug, part), str(entry))
+    about = {name: getattr(found, name) for name in ("id", "team", "title", "accepted", "external_data")}
+    card = found.card.to_json()
+    return EntryOut.model_validate({**card, **about, "part": found.card.split})
+
+
+@router.get("/challenges/{slug}/compare")
+def compare(
+    slug: str, first: int, second: int, user: Reader, database: DatabaseOf, part: PartWanted = None,
+    metric: MetricWanted = None,
+) -> DuelOut:  # fmt: skip
+    """Two entries, paired over units."""
+    with database.read() as session:
+        sight = _sight(session, user, slug, part)
+        pair = [visibility.entry_of(session, sight, str(one)) for one in (first, second)]
+        try:
+            found = duel(sight.challenge.benchmark, *pair, metric=None if sight.by_ladder else metric)
+        except MisuseError as error:
+            raise NotThereError from error
+    return DuelOut.model_validate(found.to_json())

@@ -1,0 +1,1 @@
+"""People: accounts, teams, who may do what and how often."""

@@ -1,0 +1,144 @@
+"""The way in: the list of challenges, registering, signing in and out, setting a new password."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+from sqlalchemy import func, select
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fieldmark.challenge.people import accounts, rates, rights
+from fieldmark.challenge.records.schema import Challenge, Phase, Submission, Team, utc_now
+from fieldmark.challenge.refusals import RefusalError, TooOftenError
+from fieldmark.challenge.running.phases import phase_at
+from fieldmark.challenge.site.context import FormOf, ViewerOf, client_of, get_guard, go, render
+from fieldmark.challenge.site.dependencies import DatabaseOf
+from fieldmark.challenge.site.forms import text_of, texts_of
+from fieldmark.challenge.site.security import SESSION_COOKIE, safe_next
+
+log = logging.getLogger(__name__)
+router = APIRouter()
+
+
+@dataclass(frozen=True)
+class Card:
+    """A challenge in the list."""
+
+    challenge: Challenge
+    phase: Phase | None
+    teams: int
+    submissions: int
+    mine: bool
+
+
+@router.get("/")
+def home(request: Request, database: DatabaseOf, viewer: ViewerOf) -> Response:
+    with database.read() as session:
+        cards = []
+        for challenge in rights.visible_challenges(session, viewer.user):
+            teams = select(func.count()).where(Team.challenge_id == challenge.id, Team.kind == "participants")
+            runs = select(func.count()).where(Submission.challenge_id == challenge.id, Submission.state == "scored")
+            cards.append(
+                Card(
+                    challenge=challenge,
+                    phase=phase_at(challenge.phases, utc_now()),
+                    teams=session.execute(teams).scalar_one(),
+                    submissions=session.execute(runs).scalar_one(),
+                    mine=rights.team_of(session, viewer.user, challenge) is not None,
+                )
+            )
+        return render(request, "home.html", challenges=cards)
+
+
+@router.get("/register")
+def register_page(request: Request) -> Response:
+    target = safe_next(request.query_params.get("next"))
+    return render(request, "register.html", error="", values={"name": "", "email": ""}, next=target)
+
+
+@router.post("/register")
+def register(request: Request, database: DatabaseOf, form: FormOf) -> Response:
+    target = safe_next(text_of(form, "next"))
+    try:
+        rates.count(database, rates.REGISTER, client_of(request))
+        password = text_of(form, "password")
+        accounts.register(database, text_of(form, "name"), text_of(form, "email"), password)
+        _, secret = accounts.sign_in(database, text_of(form, "email"), password)
+    except RefusalError as error:
+        values = texts_of(form, "name", "email")
+        return render(request, "register.html", error.status, error=str(error), values=values, next=target)
+    return _signed_in(request, secret, target, "registered")
+
+
+@router.get("/login")
+def login_page(request: Request) -> Response:
+    target = safe_next(request.query_params.get("next"))
+    return render(request, "login.html", error="", values={"who": ""}, next=target)
+
+
+@router.post("/login")
+def login(request: Request, database: DatabaseOf, form: FormOf) -> Response:
+    who, target = text_of(form, "who"), safe_next(text_of(form, "next"))
+    try:
+        rates.count(database, rates.SIGN_IN_PLACE, client_of(request))
+        rates.count(database, rates.SIGN_IN, f"{client_of(request)} {' '.join(who.split()).casefold()}")
+        _, secret = accounts.sign_in(database, who, text_of(form, "password"))
+    except RefusalError as error:
+        return render(request, "login.html", error.status, error=str(error), values={"who": who}, next=target)
+    return _signed_in(request, secret, target)
+
+
+@router.post("/logout")
+def logout(request: Request, database: DatabaseOf, form: FormOf) -> Response:
+    if secret := request.cookies.get(SESSION_COOKIE):
+        accounts.sign_out(database, secret)
+    response = go("/")
+    response.delete_cookie(SESSION_COOKIE, path="/")
+    return response
+
+
+@router.get("/reset")
+def reset_request_page(request: Request) -> Response:
+    return render(request, "reset_request.html", sent=False, error="", values={"who": ""})
+
+
+@router.post("/reset")
+def reset_request(request: Request, database: DatabaseOf, form: FormOf) -> Response:
+    """Without a mail server the link goes to the log, where whoever runs the platform finds it."""
+    who = text_of(form, "who")
+    try:
+        rates.count(database, rates.RESET, client_of(request))
+    except TooOftenError as error:
+        values = {"who": who}
+        return render(request, "reset_request.html", error.status, sent=False, error=str(error), values=values)
+    secret = accounts.make_reset(database, who)
+    if secret is not None:
+        # Never from the Host header, which whoever asks can choose.
+        base = request.app.state.public_url or "http://<this server>"
+        log.warning("a new password was asked for by %r: %s/reset/%s", who[:80], base, secret)
+    return render(request, "reset_request.html", sent=True, error="", values={"who": who})
+
+
+@router.get("/reset/{token}")
+def reset_page(request: Request, token: str, database: DatabaseOf) -> Response:
+    valid = accounts.reset_is_valid(database, token)
+    return render(request, "reset.html", 200 if valid else 404, valid=valid, error="")
+
+
+@router.post("/reset/{token}")
+def reset(request: Request, token: str, database: DatabaseOf, form: FormOf) -> Response:
+    try:
+        accounts.use_reset(database, token, text_of(form, "password"))
+    except RefusalError as error:
+        return render(request, "reset.html", error.status, valid=error.status != 404, error=str(error))
+    return go("/login", "password")
+
+
+def _signed_in(request: Request, secret: str, target: str, done: str | None = None) -> Response:
+    response = go(target, done)
+    life = int(accounts.SESSION_LIFE.total_seconds())
+    get_guard(request).set_cookie(response, SESSION_COOKIE, secret, max_age_s=life)
+    return response

@@ -1,0 +1,180 @@
+"""Teams: made by one person, joined by invitation.
+
+A person has one team in a challenge, and stays in it from its first accepted run on: who could leave and join anew
+would have as many runs a day as there are teams.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from sqlalchemy import ColumnElement, func, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session, joinedload
+
+from fieldmark.challenge.people.accounts import hashed, new_secret
+from fieldmark.challenge.people.names import clean_name, clean_text
+from fieldmark.challenge.people.rights import manages, need_acceptance, team_of
+from fieldmark.challenge.records import audit
+from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.schema import (
+    Acceptance,
+    Challenge,
+    Invitation,
+    Membership,
+    Submission,
+    Team,
+    User,
+    utc_now,
+)
+from fieldmark.challenge.refusals import ConflictError, NotThereError
+
+INVITATION_LIFE = dt.timedelta(days=14)
+OPEN_INVITATIONS = 20
+
+
+def accept_rules(database: Database, user: User, challenge: Challenge) -> None:
+    """Notes that somebody accepts the rules as they are now; doing it twice changes nothing."""
+    with database.write() as session:
+        key = (challenge.id, user.id, challenge.rules_version)
+        if session.get(Acceptance, key) is None:
+            session.add(Acceptance(challenge_id=key[0], user_id=key[1], rules_version=key[2]))
+            audit.note(session, user, "rules.accept", challenge=challenge, version=challenge.rules_version)
+
+
+def make_team(database: Database, user: User, challenge: Challenge, name: str) -> Team:
+    """Makes a team with one member, its captain."""
+    shown, key = clean_name(name, "team's name")
+    with database.write() as session:
+        _need_distance(session, user, challenge)
+        need_acceptance(session, user, challenge)
+        if team_of(session, user, challenge) is not None:
+            raise ConflictError("You are in a team of this challenge already.")
+        team = Team(challenge_id=challenge.id, name=shown, name_key=key, captain_id=user.id)
+        session.add(team)
+        try:
+            session.flush()
+            session.add(Membership(team_id=team.id, user_id=user.id, challenge_id=challenge.id))
+            session.flush()
+        except IntegrityError as error:
+            raise ConflictError("A team with that name exists, or you are in a team already.") from error
+        audit.note(session, user, "team.make", challenge=challenge, subject=shown)
+    return team
+
+
+def invite(database: Database, user: User, team: Team, note: str = "") -> str:
+    """Makes a link's secret that lets one person in, once. Only the captain invites."""
+    text = clean_text(note, 200, "note")
+    secret = new_secret()
+    with database.write() as session:
+        _captain(session, user, team)
+        pending = select(func.count()).where(Invitation.team_id == team.id, *_usable())
+        if session.execute(pending).scalar_one() >= OPEN_INVITATIONS:
+            raise ConflictError("There are many open invitations: revoke some first.")
+        session.add(
+            Invitation(
+                team_id=team.id,
+                token_hash=hashed(secret),
+                note=text,
+                created_by=user.id,
+                expires_at=utc_now() + INVITATION_LIFE,
+            )
+        )
+        audit.note(session, user, "team.invite", challenge=team.challenge_id, subject=team.name)
+    return secret
+
+
+def revoke_invitation(database: Database, user: User, team: Team, invitation_id: int) -> None:
+    """Makes an invitation of one's own team useless."""
+    with database.write() as session:
+        _captain(session, user, team)
+        found = session.get(Invitation, invitation_id)
+        if found is None or found.team_id != team.id:
+            raise NotThereError
+        found.revoked_at = found.revoked_at or utc_now()
+        audit.note(session, user, "team.revoke-invitation", challenge=team.challenge_id, subject=team.name)
+
+
+def find_invitation(session: Session, secret: str) -> Invitation | None:
+    """The invitation behind a link, as long as it can be used."""
+    query = select(Invitation).where(Invitation.token_hash == hashed(secret), *_usable())
+    return session.scalars(query.options(joinedload(Invitation.team).joinedload(Team.challenge))).one_or_none()
+
+
+def join(database: Database, user: User, secret: str) -> Team:
+    """Enters a team by an invitation, which is then used up.
+
+    Raises:
+        NotThereError: When the invitation is used, revoked, past its time, or none at all.
+        ConflictError: When the rules are not accepted, the team is full, or one has a team already.
+    """
+    now = utc_now()
+    with database.write() as session:
+        found = find_invitation(session, secret)
+        if found is None:
+            raise NotThereError
+        team = database.lock(session, Team, found.team_id)  # nobody else joins meanwhile
+        challenge = found.team.challenge
+        _need_distance(session, user, challenge)
+        need_acceptance(session, user, challenge)
+        if team_of(session, user, challenge) is not None:
+            raise ConflictError("You are in a team of this challenge already.")
+        size = session.execute(select(func.count()).where(Membership.team_id == team.id)).scalar_one()
+        if size >= challenge.max_team_size:
+            raise ConflictError(f"The team is full: it has {size} of at most {challenge.max_team_size} members.")
+        used = session.execute(
+            update(Invitation).where(Invitation.id == found.id, *_usable()).values(used_at=now, used_by=user.id)
+        )
+        if used.rowcount != 1:  # type: ignore[attr-defined]
+            raise NotThereError
+        session.add(Membership(team_id=team.id, user_id=user.id, challenge_id=challenge.id))
+        try:
+            session.flush()
+        except IntegrityError as error:
+            raise ConflictError("You are in a team of this challenge already.") from error
+        audit.note(session, user, "team.join", challenge=challenge, subject=team.name)
+        return found.team
+
+
+def leave(database: Database, user: User, challenge: Challenge) -> None:
+    """Leaves a team that has not handed in anything yet; with its last member the team ends."""
+    with database.write() as session:
+        team = team_of(session, user, challenge)
+        if team is None:
+            raise NotThereError
+        database.lock(session, Team, team.id)
+        if has_handed_in(session, team):
+            raise ConflictError("A team stays together once it has handed in a run: limits are per team.")
+        mine = session.get_one(Membership, (team.id, user.id))
+        session.delete(mine)
+        session.flush()
+        rest = session.scalars(
+            select(Membership).where(Membership.team_id == team.id).order_by(Membership.joined_at)
+        ).first()
+        audit.note(session, user, "team.leave", challenge=challenge, subject=team.name)
+        if rest is None:
+            session.delete(team)
+        elif team.captain_id == user.id:
+            team.captain_id = rest.user_id
+
+
+def has_handed_in(session: Session, team: Team) -> bool:
+    """Whether a team has handed in anything, and so stays together."""
+    return session.scalars(select(Submission.id).where(Submission.team_id == team.id).limit(1)).first() is not None
+
+
+def _need_distance(session: Session, user: User, challenge: Challenge) -> None:
+    """Keeps those who can see the truth from competing."""
+    if manages(session, user, challenge):
+        raise ConflictError("Those who run a challenge do not take part in it; hand a run in as a baseline instead.")
+
+
+def _captain(session: Session, user: User, team: Team) -> None:
+    if session.get(Membership, (team.id, user.id)) is None:
+        raise NotThereError
+    if team.captain_id != user.id:
+        raise ConflictError("Only the captain of the team invites.")
+
+
+def _usable() -> tuple[ColumnElement[bool], ...]:
+    return (Invitation.used_at.is_(None), Invitation.revoked_at.is_(None), Invitation.expires_at > utc_now())

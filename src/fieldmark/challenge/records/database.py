@@ -1,0 +1,153 @@
+"""The database: SQLite in one file, or PostgreSQL, behind the same two kinds of transaction.
+
+`read()` looks, `write()` changes. On SQLite a writer takes the write lock before it reads (BEGIN IMMEDIATE), so that
+what it read still holds when it writes; on PostgreSQL rows that a decision rests on are locked by name.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, event, select, text
+from sqlalchemy.engine import Engine, make_url
+from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.orm import Session, sessionmaker
+
+from fieldmark.challenge.records.schema import Base, Setting, utc_now
+from fieldmark.errors import InputError, MisuseError
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+SQLITE_WAIT_S = 60
+WRITE = "fieldmark_write"
+# Any number will do as long as it stays the same: it keeps two servers from migrating at once.
+MIGRATION_LOCK = 4_170_520_26
+
+
+class Database:
+    """A database by its address (`sqlite:///platform.sqlite`, `postgresql+psycopg://user@host/name`)."""
+
+    def __init__(self, url: str, *, pool_size: int = 10) -> None:
+        try:
+            parsed = make_url(url)
+        except ArgumentError as error:
+            raise MisuseError(
+                f"--database {url}: expected an address such as postgresql+psycopg://user@host/name."
+            ) from error
+        if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+            raise MisuseError(f"--database {parsed.get_backend_name()}: the platform runs on sqlite and postgresql.")
+        self.url = parsed
+        self.is_sqlite = parsed.get_backend_name() == "sqlite"
+        # A thread that waits for a connection waits for a transaction to end, which on SQLite may take its turn.
+        options: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 30, "pool_timeout": SQLITE_WAIT_S}
+        if self.is_sqlite:
+            options["connect_args"] = {"timeout": SQLITE_WAIT_S}
+        else:
+            options["pool_pre_ping"] = True
+        self.engine: Engine = create_engine(parsed, **options)
+        if self.is_sqlite:
+            _prepare_sqlite(self.engine)
+        self._reading = sessionmaker(self.engine, expire_on_commit=False)
+        self._writing = sessionmaker(self.engine.execution_options(**{WRITE: True}), expire_on_commit=False)
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """A session to look; what it changes is thrown away."""
+        with self._reading() as session:
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """A transaction: everything in it happens, or nothing does."""
+        with self._writing.begin() as session:
+            yield session
+
+    def migrate(self) -> None:
+        """Brings the tables to the present version; on an empty database, makes them.
+
+        Raises:
+            InputError: When the database does not answer.
+        """
+        from alembic import command
+        from alembic.config import Config
+
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
+        try:
+            with self.engine.connect() as connection:
+                if not self.is_sqlite:
+                    connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": MIGRATION_LOCK})
+                    connection.commit()
+                try:
+                    config.attributes["connection"] = connection
+                    command.upgrade(config, "head")
+                    connection.commit()
+                finally:
+                    if not self.is_sqlite:
+                        connection.rollback()
+                        connection.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": MIGRATION_LOCK})
+                        connection.commit()
+        except OperationalError as error:
+            found = f"no answer ({str(error.orig).strip().splitlines()[0]})"
+            where = self.url.render_as_string(hide_password=True)
+            raise InputError(where, found=found, expected="a database that can be written to") from error
+
+    def now(self, session: Session) -> dt.datetime:
+        """The time of the database, which all workers share even where their own clocks do not agree."""
+        if self.is_sqlite:
+            return utc_now()
+        moment: dt.datetime = session.execute(text("SELECT clock_timestamp()")).scalar_one()
+        return moment.astimezone(dt.UTC)
+
+    def lock(self, session: Session, model: type[Base], key: Any) -> Any:
+        """Reads one row and keeps others from changing it until the transaction ends; None where there is none."""
+        mapper = model.__mapper__
+        statement = select(model).where(mapper.primary_key[0] == key).execution_options(populate_existing=True)
+        return session.scalars(statement if self.is_sqlite else statement.with_for_update()).one_or_none()
+
+    def setting(self, name: str, make: Any) -> bytes:
+        """A value that is made once and then kept, such as a secret.
+
+        Args:
+            name: What it is called.
+            make: The function that makes it where there is none yet.
+        """
+        with self.write() as session:
+            kept = session.get(Setting, name)
+            if kept is None:
+                # Two servers may start at once: the first to insert decides, the other reads.
+                session.execute(_insert_once(session, name, make()))
+                kept = session.get_one(Setting, name)
+            return kept.value
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def _insert_once(session: Session, name: str, value: bytes) -> Any:
+    if session.get_bind().dialect.name == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+        return sqlite_insert(Setting).values(name=name, value=value).on_conflict_do_nothing()
+    from sqlalchemy.dialects.postgresql import insert
+
+    return insert(Setting).values(name=name, value=value).on_conflict_do_nothing()
+
+
+def _prepare_sqlite(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def _connect(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get(WRITE)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,1 @@
+"""Running a challenge: making it, its phases and texts, exports; and starting the platform."""

@@ -1,0 +1,130 @@
+"""What organizers change about a challenge after it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from fieldmark.challenge.people import accounts
+from fieldmark.challenge.people.names import clean_text
+from fieldmark.challenge.people.rights import team_of
+from fieldmark.challenge.records import audit
+from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.schema import STATES, Challenge, DataFile, Organizer, Submission, Team, User
+from fieldmark.challenge.records.storage import Storage
+from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What a challenge says about itself, and the limits that are not those of a phase."""
+
+    title: str
+    summary: str
+    description: str
+    rules: str
+    max_upload_mb: int
+    max_team_size: int
+    max_final: int
+    needs_run_without_external: bool
+    ladder: bool
+
+
+def texts_of(challenge: Challenge) -> Texts:
+    """The settings of a challenge as they are."""
+    return Texts(**{field.name: getattr(challenge, field.name) for field in fields(Texts)})
+
+
+def change(database: Database, actor: User, challenge: Challenge, texts: Texts, *, most_upload_mb: int) -> None:
+    """Saves the settings of a challenge; new rules have to be accepted anew."""
+    if not 1 <= texts.max_upload_mb <= most_upload_mb:
+        raise RefusalError(f"The limit on uploads lies between 1 and {most_upload_mb} MiB on this server.")
+    if not (1 <= texts.max_team_size <= 100 and 1 <= texts.max_final <= 20):
+        raise RefusalError("A team has 1 to 100 members and chooses 1 to 20 final runs.")
+    title = clean_text(texts.title, 200, "title")
+    if not title:
+        raise RefusalError("A challenge needs a title.")
+    with database.write() as session:
+        mine: Challenge = database.lock(session, Challenge, challenge.id)
+        rules = clean_text(texts.rules, 20_000, "rules")
+        if (
+            texts.ladder != mine.ladder
+            and session.scalars(
+                select(Submission.id)
+                .where(Submission.challenge_id == mine.id, Submission.phase_id.is_not(None))
+                .limit(1)
+            ).first()
+        ):
+            raise ConflictError("The ladder is chosen before the first run: scores that were shown cannot be unseen.")
+        if rules != mine.rules:
+            mine.rules, mine.rules_version = rules, mine.rules_version + 1
+        mine.title, mine.summary = title, clean_text(texts.summary, 500, "summary")
+        mine.description = clean_text(texts.description, 20_000, "description")
+        mine.max_upload_mb, mine.max_team_size, mine.max_final = (
+            texts.max_upload_mb,
+            texts.max_team_size,
+            texts.max_final,
+        )
+        mine.needs_run_without_external, mine.ladder = texts.needs_run_without_external, texts.ladder
+        audit.note(session, actor, "challenge.change", challenge=mine, rules_version=mine.rules_version)
+
+
+def add_organizer(database: Database, actor: User, challenge: Challenge, who: str) -> None:
+    """Lets somebody else run the challenge as well."""
+    with database.write() as session:
+        user = accounts.find_user(session, who)
+        if user is None:
+            raise RefusalError("There is no account with that name or address.")
+        if user.id == challenge.owner_id or session.get(Organizer, (challenge.id, user.id)) is not None:
+            raise ConflictError("This person runs the challenge already.")
+        if team_of(session, user, challenge) is not None:
+            raise ConflictError("This person takes part in the challenge; those who run it do not.")
+        session.add(Organizer(challenge_id=challenge.id, user_id=user.id))
+        audit.note(session, actor, "organizer.add", challenge=challenge, subject=user.name)
+
+
+def remove_organizer(database: Database, actor: User, challenge: Challenge, user_id: int) -> None:
+    """Takes the right to run the challenge back; its owner keeps it."""
+    with database.write() as session:
+        found = session.get(Organizer, (challenge.id, user_id))
+        if found is None:
+            raise NotThereError
+        session.delete(found)
+        name = session.get_one(User, user_id).name
+        audit.note(session, actor, "organizer.remove", challenge=challenge, subject=name)
+
+
+def organizers_of(session: Session, challenge: Challenge) -> list[User]:
+    """Who runs a challenge, its owner first."""
+    helpers = select(User).join(Organizer, Organizer.user_id == User.id).where(Organizer.challenge_id == challenge.id)
+    return [session.get_one(User, challenge.owner_id), *session.scalars(helpers.order_by(User.name_key))]
+
+
+def baselines_of(session: Session, challenge: Challenge) -> list[Submission]:
+    """The runs of the organizers, in the order in which they were handed in."""
+    query = select(Submission).join(Team, Team.id == Submission.team_id)
+    query = query.where(Team.challenge_id == challenge.id, Team.kind == "baseline")
+    return list(session.scalars(query.order_by(Submission.id)))
+
+
+def delete_data_file(database: Database, storage: Storage, actor: User, challenge: Challenge, file_id: int) -> None:
+    """Removes something to download."""
+    with database.write() as session:
+        found = session.get(DataFile, file_id)
+        if found is None or found.challenge_id != challenge.id:
+            raise NotThereError
+        path = found.path
+        session.delete(found)
+        audit.note(session, actor, "data.delete", challenge=challenge, subject=found.name, sha256=found.sha256)
+    storage.delete(path)
+
+
+def count_states(session: Session, challenge: Challenge) -> dict[str, int]:
+    """How many submissions are in each state."""
+    query = select(Submission.state, func.count()).where(Submission.challenge_id == challenge.id)
+    found: dict[str, int] = dict.fromkeys(STATES, 0)
+    for state, count in session.execute(query.group_by(Submission.state)):
+        found[state] = count
+    return found

@@ -1,0 +1,107 @@
+"""What the API answers with to those who run a challenge."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from pydantic import BaseModel, Field
+from sqlalchemy.orm import Session
+
+from fieldmark.challenge.records.schema import Challenge, Submission
+from fieldmark.challenge.running import organizing
+from fieldmark.challenge.submitting.replies import ChallengeOut, FileOut, PhaseOut
+
+
+class OrganizerOut(BaseModel):
+    """Somebody who runs a challenge."""
+
+    id: int
+    name: str
+    owner: bool
+
+
+class BaselineOut(BaseModel):
+    """A run of the organizers."""
+
+    submission: int
+    name: str
+    state: str
+
+
+class ManagedOut(ChallengeOut):
+    """A challenge as those who run it see it."""
+
+    published_at: dt.datetime | None
+    description: str
+    rules: str
+    rules_version: int
+    units: int
+    units_public: int
+    max_team_size: int
+    needs_run_without_external: bool
+    ladder: bool
+    truth_sha256: str
+    revision: int = Field(description="counts up when everything is scored anew")
+    organizers: list[OrganizerOut]
+    submissions: dict[str, int] = Field(description="how many there are in each state")
+    baselines: list[BaselineOut]
+    files: list[FileOut]
+
+    @classmethod
+    def seen(cls, session: Session, challenge: Challenge) -> ManagedOut:
+        """All that organizers decide about, and where it stands."""
+        known = {name: getattr(challenge, name) for name in cls.model_fields if hasattr(challenge, name)}
+        known |= {
+            "phases": [PhaseOut.of(phase) for phase in challenge.phases],
+            "files": [FileOut.of(file) for file in challenge.files],
+            "organizers": organizers_out(session, challenge),
+            "submissions": organizing.count_states(session, challenge),
+            "baselines": [
+                BaselineOut(submission=run.id, name=run.title, state=run.state)
+                for run in organizing.baselines_of(session, challenge)
+            ],
+        }
+        return cls(**known)
+
+
+def organizers_out(session: Session, challenge: Challenge) -> list[OrganizerOut]:
+    """Who runs a challenge, its owner first."""
+    return [
+        OrganizerOut(id=user.id, name=user.name, owner=user.id == challenge.owner_id)
+        for user in organizing.organizers_of(session, challenge)
+    ]
+
+
+class QueuedOut(BaseModel):
+    """A run that waits, is being scored, or has failed."""
+
+    id: int
+    challenge: str
+    team: str
+    title: str
+    state: str
+    position: int | None = Field(description="the place in the queue of the whole platform, from 1, while it waits")
+    attempts: int
+    worker: str
+    accepted_at: dt.datetime
+    started_at: dt.datetime | None
+    reason: str
+    detail: str = Field(description="what the platform noted, for organizers")
+
+    @classmethod
+    def of(cls, run: Submission, position: int | None) -> QueuedOut:
+        names = ("id", "state", "attempts", "worker", "accepted_at", "started_at", "reason", "detail")
+        about = {name: getattr(run, name) for name in names}
+        title = run.title or run.filename
+        return cls(challenge=run.challenge.slug, team=run.team.name, title=title, position=position, **about)
+
+
+class EventOut(BaseModel):
+    """A line of the audit log."""
+
+    at: dt.datetime
+    actor: str
+    action: str
+    subject: str
+    details: dict[str, Any]

@@ -1,0 +1,167 @@
+"""Starting the platform: what it is made of, its first account, and the server itself."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import select
+
+from fieldmark.challenge.people import accounts
+from fieldmark.challenge.people.rights import manages
+from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.schema import Challenge, User
+from fieldmark.challenge.records.storage import Storage
+from fieldmark.challenge.refusals import RefusalError
+from fieldmark.errors import InputError, MisuseError
+
+DATABASE_FILE, FILES_FOLDER = "platform.sqlite", "files"
+
+
+@dataclass(frozen=True)
+class Platform:
+    """The two things that all processes of a platform share."""
+
+    database: Database
+    storage: Storage
+
+    def challenge(self, slug: str) -> Challenge:
+        """A challenge by its short name.
+
+        Raises:
+            MisuseError: When there is none.
+        """
+        with self.database.read() as session:
+            found = session.scalars(select(Challenge).where(Challenge.slug == slug)).one_or_none()
+            known = ", ".join(session.scalars(select(Challenge.slug).order_by(Challenge.slug))) or "none yet"
+        if found is None:
+            raise MisuseError(f"There is no challenge called {slug!r}. Known: {known}.")
+        return found
+
+    def account(self, who: str | None) -> User:
+        """An account by its name or address; the first admin where none is named."""
+        with self.database.read() as session:
+            if who is None:
+                query = select(User).where(User.role == "admin", User.disabled_at.is_(None)).order_by(User.id)
+                found = session.scalars(query).first()
+            else:
+                found = accounts.find_user(session, who)
+        if found is None:
+            raise MisuseError(f"There is no account called {who!r}." if who else "There is no admin yet.")
+        return found
+
+    def organizer(self, who: str | None, challenge: Challenge) -> User:
+        """An account that may run a challenge."""
+        user = self.account(who)
+        with self.database.read() as session:
+            if not manages(session, user, challenge):
+                raise MisuseError(f"{user.name} does not run {challenge.slug}.")
+        return user
+
+
+@contextmanager
+def open_platform(
+    folder: Path, database: str | None = None, files: str | None = None, *, new: bool = False
+) -> Iterator[Platform]:
+    """Opens a platform, its tables brought up to date.
+
+    Args:
+        folder: Where the database and the files are kept if nothing else is said.
+        database: The address of the database.
+        files: The address of the file store.
+        new: Whether to make one where there is none.
+
+    Raises:
+        InputError: When there is none.
+    """
+    if not new and database is None and not (folder / DATABASE_FILE).is_file():
+        hint = "Say where it is with --folder or --database."
+        raise InputError(folder, found="no platform", expected="the folder of `fieldmark serve`", hint=hint)
+    # The truth and the accounts are for the server alone, whoever else works on the machine.
+    if (database is None or files is None) and not folder.exists():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    if database is None:
+        (folder / DATABASE_FILE).touch(mode=0o600)  # SQLite gives its other files the same rights
+        (folder / DATABASE_FILE).chmod(0o600)
+    if files is None:
+        (folder / FILES_FOLDER).mkdir(exist_ok=True)
+        (folder / FILES_FOLDER).chmod(0o700)
+    opened = Database(database or f"sqlite:///{(folder / DATABASE_FILE).resolve()}")
+    try:
+        opened.migrate()
+        yield Platform(opened, Storage(files or (folder / FILES_FOLDER).resolve()))
+    finally:
+        opened.close()
+
+
+def first_admin(database: Database) -> str | None:
+    """Makes an admin on a platform without accounts; returns the secret of the link that sets the password."""
+    with database.read() as session:
+        if session.scalars(select(User.id).where(User.role == "admin").limit(1)).first() is not None:
+            return None
+    try:
+        accounts.register(database, "admin", "admin@localhost", secrets.token_urlsafe(32), role="admin")
+    except RefusalError:  # another server has just done so
+        return None
+    return accounts.make_reset(database, "admin")
+
+
+def serve(
+    platform: Platform,
+    *,
+    host: str,
+    port: int,
+    public_url: str | None,
+    workers: int,
+    trusted_proxies: str | None,
+) -> None:
+    """Serves pages and API until it is stopped."""
+    import uvicorn
+
+    from fieldmark.challenge.site.app import create_app
+
+    app = create_app(
+        platform.database,
+        platform.storage,
+        public_url=public_url or f"http://{host}:{port}",
+        workers=workers,
+    )
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=trusted_proxies is not None,
+        forwarded_allow_ips=trusted_proxies,
+    )
+
+
+def work(platform: Platform, *, jobs: int, lease_s: float, until_idle: bool) -> None:
+    """Scores submissions until it is stopped, or until none waits."""
+    from fieldmark.challenge.scoring.worker import Worker, start_workers
+
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    if until_idle:
+        Worker(platform.database, platform.storage, lease_s=lease_s).run(stop, until_idle=True)
+        return
+    threads = start_workers(platform.database, platform.storage, stop, jobs=jobs, lease_s=lease_s)
+    while not stop.wait(1.0) and any(thread.is_alive() for thread in threads):
+        pass
+    for thread in threads:
+        thread.join(timeout=30)
+
+
+def log_to_terminal() -> None:
+    """Shows what the platform has to say: one line each, on standard error."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
+    logging.getLogger("alembic").setLevel(logging.WARNING)

@@ -1,0 +1,1 @@
+"""Scoring: the queue, workers, the sandbox, the parts of the truth, and receipts."""

@@ -1,0 +1,298 @@
+"""The queue, which is the table of submissions itself.
+
+A worker claims a row for a while (the lease) and counts its fencing token up; it renews the lease while it works. When
+it dies, the lease runs out and another worker claims the row. Whatever a worker writes, it writes only where the token
+is still its own: one that was thought dead and comes back finds that nothing of it is wanted any more.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, CursorResult, and_, case, delete, func, or_, select, update
+from sqlalchemy.orm import Session, joinedload
+
+from fieldmark.challenge.records import audit
+from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.schema import Challenge, PartScore, Submission, User
+from fieldmark.challenge.refusals import ConflictError, NotThereError
+from fieldmark.challenge.scoring.score_parts import PUBLIC
+from fieldmark.challenge.scoring.stored_scores import to_row
+from fieldmark.scoring import Scorecard
+
+LEASE_S = 60.0
+MAX_ATTEMPTS = 4
+# How long another attempt waits after a fault of the platform, and how many times longer each next one.
+RETRY_S, RETRY_GROWTH = 30.0, 4.0
+RESCORE_PRIORITY = 1  # after what has just come in
+FAULT = "The platform could not score this run; it does not count against your limits, and the organizers can see why."
+
+
+class StaleClaimError(Exception):
+    """The claim is no longer this worker's: its lease ran out and somebody else has the row."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A submission that a worker may score, and all it needs to know for that."""
+
+    submission_id: int
+    fence: int
+    attempt: int
+    benchmark: str
+    path: str
+    sha256: str
+    filename: str
+    truth_path: str
+    truth_sha256: str
+    revision: int
+
+
+def claim(database: Database, worker: str, *, lease_s: float = LEASE_S) -> Claim | None:
+    """Takes the next submission that waits, or whose worker has fallen silent; None where there is none."""
+    with database.read() as session:  # an idle worker takes no lock
+        if session.scalars(select(Submission.id).where(_ready(database.now(session))).limit(1)).first() is None:
+            return None
+    while True:
+        with database.write() as session:
+            now = database.now(session)
+            ready = _ready(now)
+            query = select(Submission).where(ready)
+            query = query.order_by(Submission.priority, Submission.accepted_at, Submission.id).limit(1)
+            row = session.scalars(query if database.is_sqlite else query.with_for_update(skip_locked=True)).first()
+            if row is None:
+                return None
+            if row.attempts >= MAX_ATTEMPTS:
+                _give_up(session, row, now)
+                continue
+            fence, attempt = row.fence + 1, row.attempts + 1
+            taken = session.execute(
+                update(Submission)
+                .where(Submission.id == row.id, Submission.fence == row.fence, ready)
+                .values(
+                    state="running",
+                    reason="being scored",
+                    worker=worker[:100],
+                    attempts=attempt,
+                    fence=fence,
+                    started_at=now,
+                    lease_until=now + dt.timedelta(seconds=lease_s),
+                )
+                .execution_options(synchronize_session=False)
+            )
+            if not _one(taken):
+                continue
+            challenge = session.get_one(Challenge, row.challenge_id)
+            return Claim(
+                submission_id=row.id,
+                fence=fence,
+                attempt=attempt,
+                benchmark=challenge.benchmark,
+                path=row.path,
+                sha256=row.sha256,
+                filename=row.filename,
+                truth_path=challenge.truth_path,
+                truth_sha256=challenge.truth_sha256,
+                revision=challenge.revision,
+            )
+
+
+def renew(database: Database, claimed: Claim, *, lease_s: float = LEASE_S) -> bool:
+    """Prolongs a lease; False where it has been lost."""
+    with database.write() as session:
+        until = database.now(session) + dt.timedelta(seconds=lease_s)
+        return _one(session.execute(_mine(claimed).values(lease_until=until)))
+
+
+def finish(database: Database, claimed: Claim, cards: dict[str, Scorecard]) -> None:
+    """Writes the scores of a submission, and that it is scored, in one transaction.
+
+    Raises:
+        StaleClaimError: When the claim is lost; nothing is written then.
+    """
+    with database.write() as session:
+        _settle(database, session, claimed, state="scored", reason="scored", detail="")
+        before = {row.part: row.value for row in _scores(session, claimed)}
+        session.execute(delete(PartScore).where(PartScore.submission_id == claimed.submission_id))
+        rows = [to_row(claimed.submission_id, part, claimed.revision, card) for part, card in cards.items()]
+        session.add_all(rows)
+        if before:
+            audit.note(
+                session,
+                None,
+                "submission.rescored",
+                challenge=session.get_one(Submission, claimed.submission_id).challenge_id,
+                subject=f"{claimed.submission_id}",
+                before=before.get(PUBLIC),
+                after={row.part: row.value for row in rows}.get(PUBLIC),
+                revision=claimed.revision,
+            )
+
+
+def refuse(database: Database, claimed: Claim, problems: list[dict[str, Any]], reason: str, detail: str = "") -> None:
+    """Ends a submission whose run is at fault; it costs nothing, and what it scored before is gone."""
+    with database.write() as session:
+        _settle(
+            database,
+            session,
+            claimed,
+            state="refused",
+            reason=reason,
+            detail=detail,
+            counted=False,
+            selected=False,
+            problems=problems,
+        )
+        session.execute(delete(PartScore).where(PartScore.submission_id == claimed.submission_id))
+
+
+def give_back(database: Database, claimed: Claim, detail: str, *, again: bool = True) -> None:
+    """Ends an attempt that failed through no fault of the team: another one follows, or the submission has failed.
+
+    The next attempt waits, each time longer, so that a short outage does not use up all of them.
+
+    Args:
+        database: The database.
+        claimed: The claim.
+        detail: What happened, for organizers.
+        again: Whether another attempt could help.
+    """
+    with database.write() as session:
+        if again and claimed.attempt < MAX_ATTEMPTS:
+            values: dict[str, Any] = {"state": "queued", "reason": "waiting for another attempt"}
+            wait = dt.timedelta(seconds=RETRY_S * RETRY_GROWTH ** (claimed.attempt - 1))
+            values["lease_until"] = database.now(session) + wait
+        else:
+            values = {"state": "failed", "reason": FAULT, "counted": False}
+        _settle(database, session, claimed, detail=detail[-4000:], **values)
+
+
+def release(database: Database, claimed: Claim) -> None:
+    """Hands a submission back untouched, because the worker is told to stop; the attempt does not count."""
+    with database.write() as session:
+        values = {"state": "queued", "reason": "waiting for a worker", "attempts": claimed.attempt - 1}
+        _settle(database, session, claimed, **values)
+
+
+def position(session: Session, submission: Submission) -> int | None:
+    """How many submissions come first, this one included; None where it does not wait."""
+    if submission.state != "queued":
+        return None
+    ahead = or_(
+        Submission.priority < submission.priority,
+        and_(
+            Submission.priority == submission.priority,
+            or_(
+                Submission.accepted_at < submission.accepted_at,
+                and_(Submission.accepted_at == submission.accepted_at, Submission.id < submission.id),
+            ),
+        ),
+    )
+    query = select(func.count()).where(Submission.state == "queued", ahead)
+    return int(session.execute(query).scalar_one()) + 1
+
+
+def listed(session: Session, challenge: Challenge | None = None, *, finished: bool = False) -> list[Submission]:
+    """What is being scored, what waits, in the order in which workers take it, and what has failed.
+
+    Args:
+        session: The database.
+        challenge: Of one challenge; of all if not given.
+        finished: Whether to list what is scored or refused as well.
+    """
+    query = select(Submission)
+    if not finished:
+        query = query.where(Submission.state.in_(("running", "queued", "failed")))
+    if challenge is not None:
+        query = query.where(Submission.challenge_id == challenge.id)
+    stage = case({"running": 0, "queued": 1}, value=Submission.state, else_=2)
+    query = query.options(joinedload(Submission.team), joinedload(Submission.challenge))
+    return list(session.scalars(query.order_by(stage, Submission.priority, Submission.accepted_at, Submission.id)))
+
+
+def rescore(database: Database, actor: User | None, challenge: Challenge, *, only: int | None = None) -> int:
+    """Puts submissions into the queue again: all that were scored or failed, or one of them.
+
+    Acceptance times stay, old scores stand until new ones replace them, and what is being scored right now against the
+    old truth is not wanted any more.
+
+    Returns:
+        How many will be scored.
+    """
+    with database.write() as session:
+        return rescore_in(session, actor, database.lock(session, Challenge, challenge.id), only=only)
+
+
+def rescore_in(session: Session, actor: User | None, mine: Challenge, *, only: int | None = None) -> int:
+    """The same within a transaction that holds the lock on the challenge."""
+    again = ("scored", "failed", "running") if only is None else ("scored", "failed")
+    if mine.revealed_at and only is not None:
+        raise ConflictError("After the private scores are revealed, all runs are scored anew or none.")
+    if only is None:
+        mine.revision += 1
+    else:
+        _check_again(session, mine, only, again)
+    query = update(Submission).where(Submission.challenge_id == mine.id, Submission.state.in_(again))
+    if only is not None:
+        query = query.where(Submission.id == only)
+    done = session.execute(
+        query.values(
+            state="queued",
+            reason="waiting to be scored anew",
+            priority=RESCORE_PRIORITY,
+            attempts=0,
+            fence=Submission.fence + 1,
+            lease_until=None,
+        )
+    )
+    count = int(done.rowcount) if isinstance(done, CursorResult) else 0
+    audit.note(session, actor, "challenge.rescore", challenge=mine, subject=str(only or "all"), count=count)
+    return count
+
+
+def _check_again(session: Session, challenge: Challenge, submission_id: int, again: tuple[str, ...]) -> None:
+    found = session.get(Submission, submission_id)
+    if found is None or found.challenge_id != challenge.id:
+        raise NotThereError
+    if found.state not in again:
+        raise ConflictError(f"A run that is {found.state} cannot be scored anew.")
+
+
+def _ready(now: dt.datetime) -> ColumnElement[bool]:
+    """What may be claimed: a run that waits and whose pause is over, or one whose worker has fallen silent."""
+    rested = and_(Submission.state == "queued", or_(Submission.lease_until.is_(None), Submission.lease_until <= now))
+    return or_(rested, and_(Submission.state == "running", Submission.lease_until < now))
+
+
+def any_waits(database: Database) -> bool:
+    """Whether a run waits, be it for its pause to end."""
+    with database.read() as session:
+        return session.scalars(select(Submission.id).where(Submission.state == "queued").limit(1)).first() is not None
+
+
+def _give_up(session: Session, row: Submission, now: dt.datetime) -> None:
+    row.state, row.reason, row.counted, row.finished_at = "failed", FAULT, False, now
+    row.fence += 1
+    row.detail = (row.detail + f"\ngiven up after {row.attempts} attempts; last worker {row.worker}").strip()[-4000:]
+
+
+def _mine(claimed: Claim) -> Any:
+    mine = (Submission.id == claimed.submission_id, Submission.fence == claimed.fence, Submission.state == "running")
+    return update(Submission).where(*mine).execution_options(synchronize_session=False)
+
+
+def _settle(database: Database, session: Session, claimed: Claim, **values: Any) -> None:
+    settled = {"finished_at": database.now(session), "lease_until": None, **values}
+    done = session.execute(_mine(claimed).values(**settled))
+    if not _one(done):
+        raise StaleClaimError(f"submission {claimed.submission_id}, token {claimed.fence}")
+
+
+def _scores(session: Session, claimed: Claim) -> list[PartScore]:
+    return list(session.scalars(select(PartScore).where(PartScore.submission_id == claimed.submission_id)))
+
+
+def _one(result: Any) -> bool:
+    return bool(result.rowcount == 1)

@@ -1,0 +1,130 @@
+"""Scores as the platform keeps them: one scorecard per submission and part, with its pseudo-values."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+from sqlalchemy import select
+from sqlalchemy.orm import Session, joinedload, undefer
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge.boards.ladder import Released, release
+from fieldmark.challenge.records.schema import Challenge, PartScore, Submission
+from fieldmark.challenge.scoring.score_parts import PRIVATE, PUBLIC
+from fieldmark.scoring import Score, Scorecard, scores_of
+
+
+def to_row(submission_id: int, part: str, revision: int, card: Scorecard) -> PartScore:
+    """A scorecard as a row; the metric that decides must be a number (checked by the worker)."""
+    units = io.BytesIO()
+    pl.DataFrame({"unit": card.unit_ids, **card.pseudo}).write_parquet(units, compression="zstd")
+    return PartScore(
+        submission_id=submission_id,
+        part=part,
+        revision=revision,
+        value=deciding_value(card),
+        card=card.to_json(),
+        unit_values=units.getvalue(),
+    )
+
+
+def deciding_value(card: Scorecard) -> float:
+    """The score that decides on the board."""
+    return card.metrics[BENCHMARKS[card.benchmark].task.deciding.name].value
+
+
+def to_scorecard(row: PartScore) -> Scorecard:
+    """The scorecard of a row, pseudo-values included."""
+    return Scorecard.from_data(row.card, pl.read_parquet(io.BytesIO(row.unit_values)))
+
+
+def parts_visible(challenge: Challenge, manages: bool) -> tuple[str, ...]:
+    """The parts whose scores may be shown: the private one to organizers, and to all once it is revealed."""
+    return (PUBLIC, PRIVATE) if manages or challenge.revealed_at else (PUBLIC,)
+
+
+def challenge_scores(
+    session: Session, challenge: Challenge, part: str, *, until: dt.datetime | None = None
+) -> list[tuple[Submission, Scorecard]]:
+    """All scores of a part in the order in which the runs were accepted, baselines included.
+
+    Args:
+        session: A session.
+        challenge: The challenge.
+        part: public or private.
+        until: Leaves out what was accepted later (`challenge.frozen_at`); baselines always stay.
+    """
+    query = (
+        select(Submission, PartScore)
+        .join(PartScore, PartScore.submission_id == Submission.id)
+        .where(Submission.challenge_id == challenge.id, PartScore.part == part)
+        .where(Submission.state.in_(("scored", "queued", "running")))  # being scored anew: the old score stands
+        .options(joinedload(Submission.team), undefer(PartScore.unit_values))
+        .order_by(Submission.accepted_at, Submission.id)
+    )
+    rows = [(submission, score) for submission, score in session.execute(query)]
+    return [
+        (submission, to_scorecard(score))
+        for submission, score in rows
+        if until is None or submission.accepted_at <= until or submission.team.kind == "baseline"
+    ]
+
+
+def cards_of(session: Session, submission: Submission, parts: tuple[str, ...]) -> dict[str, Scorecard]:
+    """The scorecards of one submission, for the parts that may be shown."""
+    query = select(PartScore).where(PartScore.submission_id == submission.id, PartScore.part.in_(parts))
+    return {row.part: to_scorecard(row) for row in session.scalars(query.options(undefer(PartScore.unit_values)))}
+
+
+def own_cards(session: Session, challenge: Challenge, submission: Submission, *, manages: bool) -> dict[str, Scorecard]:
+    """The scorecards of a submission that its team (or somebody who runs the challenge) may see.
+
+    In a challenge with a ladder a team sees on the public part what the ladder releases, and nothing else, until the
+    private scores are revealed.
+    """
+    cards = cards_of(session, submission, parts_visible(challenge, manages))
+    if challenge.ladder and not manages and not challenge.revealed_at and PUBLIC in cards:
+        cards[PUBLIC] = _as_released(cards[PUBLIC], released(session, challenge, submission))
+    return cards
+
+
+def own_metrics(
+    session: Session, challenge: Challenge, runs: Sequence[Submission], *, manages: bool
+) -> dict[int, dict[str, dict[str, Score]]]:
+    """The scores of many submissions by their number, part and metric, under the rules of `own_cards`.
+
+    Pseudo-values stay in the database.
+    """
+    found: dict[int, dict[str, dict[str, Score]]] = {run.id: {} for run in runs}
+    parts = parts_visible(challenge, manages)
+    query = select(PartScore).join(Submission).where(Submission.challenge_id == challenge.id, PartScore.part.in_(parts))
+    for row in session.scalars(query):
+        if row.submission_id in found:
+            found[row.submission_id][row.part] = scores_of(row.card["metrics"])
+    if challenge.ladder and not manages and not challenge.revealed_at:
+        for run in runs:
+            if PUBLIC in found[run.id]:
+                found[run.id][PUBLIC] = own_cards(session, challenge, run, manages=manages)[PUBLIC].metrics
+    return found
+
+
+def released(session: Session, challenge: Challenge, submission: Submission) -> Released:
+    """What the ladder tells the team of a submission about it."""
+    of_team = [
+        (run, card) for run, card in challenge_scores(session, challenge, PUBLIC) if run.team_id == submission.team_id
+    ]
+    told = release([card for _, card in of_team], BENCHMARKS[challenge.benchmark].task.deciding)
+    return next(entry for (run, _), entry in zip(of_team, told, strict=True) if run.id == submission.id)
+
+
+def _as_released(card: Scorecard, shown: Released) -> Scorecard:
+    """The public scorecard with the metric that decides as the ladder releases it, and nothing more."""
+    value = math.nan if shown.value is None else shown.value
+    score = Score(value, None, None, "none", "as the ladder releases it: only clear improvements show")
+    metrics = {BENCHMARKS[card.benchmark].task.deciding.name: score}
+    return replace(card, metrics=metrics, groups={}, confusion=None, pseudo={}, unit_ids=())

@@ -1,0 +1,151 @@
+"""The application: pages and API over one database and one file store."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from fieldmark.challenge.boards import pages as boards_pages
+from fieldmark.challenge.people import account_pages, entrance_pages
+from fieldmark.challenge.people.accounts import new_secret
+from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.storage import Storage
+from fieldmark.challenge.refusals import NotThereError, RefusalError, TooOftenError
+from fieldmark.challenge.running import creation_pages
+from fieldmark.challenge.running import pages as running_pages
+from fieldmark.challenge.scoring.worker import start_workers
+from fieldmark.challenge.site import api
+from fieldmark.challenge.site.context import SignInFirstError, make_environment, render
+from fieldmark.challenge.site.security import BodyLimit, FormGuard, SecureHeaders
+from fieldmark.challenge.submitting import challenge_pages
+from fieldmark.challenge.submitting import pages as submitting_pages
+from fieldmark.challenge.submitting.uploads import SERVER_MB
+from fieldmark.version import __version__
+
+log = logging.getLogger(__name__)
+
+STATIC = Path(__file__).parent / "static"
+TITLES = {403: "Not from here", 404: "Nothing here", 405: "Not this way", 413: "Too large", 429: "Too often"}
+
+
+def create_app(
+    database: Database,
+    storage: Storage,
+    *,
+    public_url: str | None = None,
+    upload_mb: int = SERVER_MB,
+    workers: int = 0,
+) -> FastAPI:
+    """Makes the application.
+
+    Args:
+        database: The database, with its tables up to date.
+        storage: The file store.
+        public_url: The address people know the platform by; https there makes cookies secure.
+        upload_mb: The largest upload that any challenge may allow.
+        workers: How many workers run inside this process.
+    """
+    https = bool(public_url) and urlsplit(str(public_url)).scheme == "https"
+    app = _Application(
+        title="Fieldmark challenges",
+        version=__version__,
+        description="Challenges, submissions and boards. Tokens are made on the account page.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # its pages load scripts from elsewhere, which our policy forbids
+        redoc_url=None,
+        lifespan=_lifespan(database, storage, workers),
+    )
+    app.state.database, app.state.storage = database, storage
+    app.state.public_url, app.state.upload_mb = public_url, upload_mb
+    app.state.guard = FormGuard(
+        database.setting("form-secret", lambda: new_secret().encode()), https=https, public_url=public_url
+    )
+    app.state.templates = make_environment()
+    for area in (
+        entrance_pages,
+        account_pages,
+        challenge_pages,
+        submitting_pages,
+        boards_pages,
+        creation_pages,
+        running_pages,
+    ):
+        app.include_router(area.router, include_in_schema=False)
+    app.include_router(api.make_router())
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    _add_refusals(app)
+
+    app.add_middleware(BodyLimit, upload_mb=upload_mb)
+    app.state.https = https
+    return app
+
+
+class _Application(FastAPI):
+    """Puts the headers on everything, the answers to faults included, which are made outside of all middleware."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return SecureHeaders(super().build_middleware_stack(), https=self.state.https)
+
+
+def _lifespan(
+    database: Database, storage: Storage, workers: int
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        stop = threading.Event()
+        threads = start_workers(database, storage, stop, jobs=workers) if workers else []
+        yield
+        stop.set()
+        for thread in threads:
+            thread.join(timeout=10)
+
+    return lifespan
+
+
+def _add_refusals(app: FastAPI) -> None:
+    @app.exception_handler(RefusalError)
+    async def refused(request: Request, error: RefusalError) -> Response:
+        headers = {"retry-after": str(error.retry_after_s)} if isinstance(error, TooOftenError) else {}
+        return _answer(request, error.status, str(error), headers)
+
+    @app.exception_handler(SignInFirstError)
+    async def sign_in(request: Request, error: SignInFirstError) -> Response:
+        target = request.url.path if request.method == "GET" else "/"
+        return RedirectResponse(f"/login?next={quote(target)}", status_code=303)
+
+    @app.exception_handler(HTTPException)
+    async def plain(request: Request, error: HTTPException) -> Response:
+        sentence = str(NotThereError()) if error.status_code == 404 else str(error.detail)
+        return _answer(request, error.status_code, sentence, dict(error.headers or {}))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        if any(problem["loc"][:1] == ("path",) for problem in error.errors()):
+            return _answer(request, 404, str(NotThereError()), {})
+        listed = "; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in error.errors())
+        return _answer(request, 422, listed, {})
+
+    @app.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> Response:
+        log.exception("a fault of ours at %s %s", request.method, request.url.path, exc_info=error)
+        return _answer(request, 500, "Something went wrong on our side. It was noted.", {})
+
+
+def _answer(request: Request, status: int, sentence: str, headers: dict[str, str]) -> Response:
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": sentence}, status_code=status, headers=headers)
+    page = render(request, "error.html", status, status=status, title=TITLES.get(status, "No"), text=sentence)
+    page.headers.update(headers)
+    return page

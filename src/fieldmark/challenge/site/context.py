@@ -1,0 +1,198 @@
+"""What the pages share: who is looking, forms that were checked, and how a page is rendered."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from fastapi import Depends
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.types import Scope
+
+from fieldmark.challenge.people.accounts import session_user
+from fieldmark.challenge.people.rights import open_challenge
+from fieldmark.challenge.records.schema import Challenge, User, utc_now
+from fieldmark.challenge.refusals import NotThereError
+from fieldmark.challenge.site.dependencies import admit_upload, bound_upload, get_database
+from fieldmark.challenge.site.security import SESSION_COOKIE, FormGuard
+from fieldmark.version import __version__
+
+EVERYWHERE = ("0.0.0.0", "::")
+# What a page says after a form was taken; addresses carry the key only, so that nobody can put words into our mouth.
+DONE = {
+    "registered": "Welcome. Your account is made and you are signed in.",
+    "password": "The new password is set; all other sessions are ended.",
+    "token-revoked": "The token is revoked.",
+    "sessions": "All other sessions are ended.",
+    "rules": "You accepted the rules.",
+    "team": "The team is made.",
+    "joined": "You are in the team.",
+    "left": "You left the team.",
+    "revoked": "The invitation is revoked.",
+    "handed-in": "The run is accepted and waits to be scored.",
+    "selected": "The choice is noted.",
+    "created": "The challenge is made.",
+    "created-warned": "The challenge is made. Its ids or files tell labels by their order: the log says how.",
+    "saved": "Saved.",
+    "published": "The challenge is visible to everybody.",
+    "hidden": "The challenge is visible to its organizers only.",
+    "frozen": "The public board is frozen.",
+    "unfrozen": "The public board goes on.",
+    "revealed": "The private scores are revealed.",
+    "rescored": "All runs wait to be scored anew.",
+    "retried": "The run waits to be scored anew.",
+    "refunded": "The run no longer counts against the team's limits.",
+    "baseline": "The baseline waits to be scored.",
+    "file": "The file is stored.",
+    "file-deleted": "The file is removed.",
+    "organizer": "The organizers are changed.",
+    "role": "The role is changed.",
+    "disabled": "The account is changed.",
+}
+
+
+class SignInFirstError(Exception):
+    """Nobody is signed in, and somebody has to be."""
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """Who is asking."""
+
+    user: User | None
+
+
+def get_guard(request: Request) -> FormGuard:
+    """What ties forms to browsers."""
+    guard: FormGuard = request.app.state.guard
+    return guard
+
+
+def get_viewer(request: Request) -> Viewer:
+    """The person behind the session cookie, looked up once per request."""
+    if not hasattr(request.state, "viewer"):
+        secret = request.cookies.get(SESSION_COOKIE)
+        request.state.viewer = Viewer(session_user(get_database(request), secret) if secret else None)
+    viewer: Viewer = request.state.viewer
+    return viewer
+
+
+def require_user(request: Request) -> User:
+    """The person, who must be signed in."""
+    user = get_viewer(request).user
+    if user is None:
+        raise SignInFirstError
+    return user
+
+
+def require_admin(request: Request) -> User:
+    """An admin; everybody else learns nothing."""
+    user = require_user(request)
+    if user.role != "admin":
+        raise NotThereError
+    return user
+
+
+def require_organizer(request: Request) -> None:
+    """Somebody who may make challenges."""
+    if require_user(request).role not in ("organizer", "admin"):
+        raise NotThereError
+
+
+def require_manager(request: Request, slug: str) -> Challenge:
+    """Somebody who runs the challenge of the address: asked before a form is read, which may be large."""
+    user = require_user(request)
+    with get_database(request).read() as session:
+        return open_challenge(session, user, slug, manage=True)
+
+
+def bounded_by_challenge(request: Request, challenge: Annotated[Challenge, Depends(require_manager)]) -> None:
+    """The run of an organizer, which may be as large as that of a team."""
+    bound_upload(request, challenge)
+
+
+def admitted_by_page(request: Request, slug: str) -> Challenge:
+    """The challenge that the person at a page hands a run in for."""
+    return admit_upload(request, require_user(request), slug)
+
+
+async def checked_form(request: Request) -> AsyncIterator[FormData]:
+    """The fields and files of a form that one of our pages sent."""
+    form = await request.form(max_files=8, max_fields=200)
+    try:
+        get_guard(request).check(request, form.get("csrf"))
+        yield form
+    finally:
+        await form.close()
+
+
+ViewerOf = Annotated[Viewer, Depends(get_viewer)]
+UserOf = Annotated[User, Depends(require_user)]
+AdminOf = Annotated[User, Depends(require_admin)]
+AdmittedOf = Annotated[Challenge, Depends(admitted_by_page)]
+FormOf = Annotated[FormData, Depends(checked_form)]
+
+
+def make_environment() -> Environment:
+    """The templates, strict about names and safe about text."""
+    from fieldmark.challenge.site.filters import FILTERS
+
+    environment = Environment(
+        loader=PackageLoader("fieldmark.challenge.site"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(FILTERS)
+    return environment
+
+
+def render(request: Request, name: str, status: int = 200, /, **context: Any) -> HTMLResponse:
+    """A page; every one gets `user, csrf, notices, path, now, version`."""
+    guard = get_guard(request)
+    done = DONE.get(request.query_params.get("done", ""))
+    shared: dict[str, Any] = {
+        "user": get_viewer(request).user,
+        "csrf": guard.token(request),
+        "notices": [("ok", done)] if done else [],
+        "path": request.url.path,
+        "now": utc_now(),
+        "version": __version__,
+    }
+    template = request.app.state.templates.get_template(name)
+    response = HTMLResponse(template.render({**shared, **context}), status_code=status)
+    guard.keep(request, response)
+    return response
+
+
+def address_of(request: Request, path: str) -> str:
+    """A path as an address to send to somebody, for the eyes of the person who asked for it.
+
+    A server that listens everywhere knows no name of itself but the one by which it was asked.
+    """
+    known = request.app.state.public_url
+    if known is None or urlsplit(known).hostname in EVERYWHERE:
+        known = str(request.base_url)
+    return f"{known.rstrip('/')}{path}"
+
+
+def go(path: str, done: str | None = None) -> RedirectResponse:
+    """On to another page after a form was taken."""
+    joint = "&" if "?" in path else "?"
+    return RedirectResponse(f"{path}{joint}done={done}" if done else path, status_code=303)
+
+
+def client_of(request: Request) -> str:
+    """The address of the machine that asks, as the server itself sees it.
+
+    Headers that say otherwise are believed only where the server was told which proxy to trust.
+    """
+    scope: Scope = request.scope
+    client = scope.get("client")
+    return str(client[0]) if client else "unknown"

@@ -1,0 +1,181 @@
+"""Challenges, their files, and one's own submissions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from fieldmark.challenge.people import rights
+from fieldmark.challenge.people.api import Reader, Submitter
+from fieldmark.challenge.people.rights import open_challenge
+from fieldmark.challenge.records.schema import Challenge, DataFile, Submission, User, utc_now
+from fieldmark.challenge.refusals import NotThereError, RefusalError
+from fieldmark.challenge.running.phases import phase_at
+from fieldmark.challenge.scoring import queue
+from fieldmark.challenge.scoring.stored_scores import own_metrics
+from fieldmark.challenge.site.attachments import sent
+from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf, admit_upload
+from fieldmark.challenge.site.forms import file_of, text_of
+from fieldmark.challenge.submitting import submissions
+from fieldmark.challenge.submitting.replies import ChallengeOut, Done, FileOut, MeOut, QuotaOut, Refused, SubmissionOut
+from fieldmark.challenge.submitting.submissions import Entry
+from fieldmark.challenge.submitting.uploads import RunRefusedError, received
+
+router = APIRouter(responses={404: {"model": Refused}})
+RUN_FILE = {"type": "string", "format": "binary", "description": "the run file, plain or gzip"}
+TEXT = {"type": "string"}
+YES_OR_NO = {"type": "string", "enum": ["yes", "no"]}
+
+
+def described_form(required: Sequence[str], **fields: dict[str, Any]) -> dict[str, Any]:
+    """How OpenAPI describes a form with a file, which a route reads itself once it knows who calls."""
+    schema = {"type": "object", "required": list(required), "properties": fields}
+    return {"requestBody": {"required": bool(required), "content": {"multipart/form-data": {"schema": schema}}}}
+
+
+UPLOAD_FORM = described_form(
+    ["run"],
+    run=RUN_FILE,
+    title=TEXT,
+    method=TEXT | {"description": "how the run was made"},
+    external=YES_OR_NO | {"description": "external data used"},
+    external_note=TEXT | {"description": "which, if any"},
+    once=TEXT | {"description": "an idempotency key: the same key never makes a second submission"},
+)
+
+
+@router.get("/me", tags=["account"])
+def me(user: Reader) -> MeOut:
+    """Who the token belongs to."""
+    return MeOut.of(user)
+
+
+@router.get("/challenges", tags=["challenges"])
+def challenges(user: Reader, database: DatabaseOf) -> list[ChallengeOut]:
+    """The challenges you may see."""
+    with database.read() as session:
+        return [ChallengeOut.of(challenge) for challenge in rights.visible_challenges(session, user)]
+
+
+@router.get("/challenges/{slug}", tags=["challenges"])
+def challenge(slug: str, user: Reader, database: DatabaseOf) -> ChallengeOut:
+    """One challenge."""
+    with database.read() as session:
+        return ChallengeOut.of(open_challenge(session, user, slug))
+
+
+@router.get("/challenges/{slug}/data", tags=["challenges"])
+def files(slug: str, user: Reader, database: DatabaseOf) -> list[FileOut]:
+    """What there is to download."""
+    with database.read() as session:
+        return [FileOut.of(file) for file in open_challenge(session, user, slug).files]
+
+
+@router.get("/challenges/{slug}/data/{file_id}", tags=["challenges"], response_class=Response)
+def file(slug: str, file_id: RowId, user: Reader, database: DatabaseOf, storage: StorageOf) -> Response:
+    """A download, for those who accepted the rules."""
+    with database.read() as session:
+        found = open_challenge(session, user, slug)
+        wanted = session.get(DataFile, file_id)
+        if wanted is None or wanted.challenge_id != found.id:
+            raise NotThereError
+        rights.need_acceptance(session, user, found)
+    return sent(storage, wanted.path, wanted.name, wanted.size)
+
+
+@router.get("/challenges/{slug}/quota", tags=["submissions"])
+def quota(slug: str, user: Reader, database: DatabaseOf) -> QuotaOut:
+    """What your team may still hand in."""
+    with database.read() as session:
+        found = open_challenge(session, user, slug)
+        team, phase = rights.team_of(session, user, found), phase_at(found.phases, utc_now())
+        if team is None or phase is None:
+            raise NotThereError
+        return QuotaOut.of(phase, submissions.quota(session, team, phase, utc_now()))
+
+
+@router.get("/challenges/{slug}/submissions", tags=["submissions"])
+def own_submissions(slug: str, user: Reader, database: DatabaseOf) -> list[SubmissionOut]:
+    """The submissions of your team, newest first."""
+    with database.read() as session:
+        found = open_challenge(session, user, slug)
+        team = rights.team_of(session, user, found)
+        runs = submissions.team_submissions(session, team) if team else []
+        return submissions_out(session, user, found, runs)
+
+
+@router.post(
+    "/challenges/{slug}/submissions",
+    tags=["submissions"],
+    status_code=201,
+    openapi_extra=UPLOAD_FORM,
+    response_model=SubmissionOut,
+    responses={status: {"model": Refused} for status in (409, 413, 422, 429)},
+)
+async def hand_in(
+    request: Request, slug: str, user: Submitter, database: DatabaseOf, storage: StorageOf
+) -> SubmissionOut | JSONResponse:
+    """Hands in a run. Mistakes are listed with their lines (422) and cost nothing."""
+    found = await run_in_threadpool(admit_upload, request, user, slug)
+    async with request.form(max_files=1, max_fields=20) as form:
+        return await run_in_threadpool(_hand_in, request, found, user, database, storage, form)
+
+
+def _hand_in(
+    request: Request, found: Challenge, user: User, database: DatabaseOf, storage: StorageOf, form: FormData
+) -> SubmissionOut | JSONResponse:
+    run: UploadFile | None = file_of(form, "run")
+    if run is None:
+        raise RefusalError("Send the run as a file in the field 'run'.")
+    entry = Entry(
+        title=text_of(form, "title"),
+        method=text_of(form, "method"),
+        external_data=text_of(form, "external") == "yes",
+        external_note=text_of(form, "external_note"),
+        idempotency_key=text_of(form, "once") or None,
+    )
+    try:
+        with received(run.file, run.filename or "run.csv", limit_mb=found.max_upload_mb) as upload:
+            arrived = request.state.arrived
+            accepted = submissions.hand_in(database, storage, user, found, upload, entry, arrived=arrived)
+    except RunRefusedError as error:
+        return JSONResponse({"error": str(error), "problems": error.problems}, status_code=error.status)
+    with database.read() as session:
+        return submission_out(session, user, found, session.get_one(Submission, accepted.id))
+
+
+@router.get("/challenges/{slug}/submissions/{submission_id}", tags=["submissions"])
+def submission(slug: str, submission_id: RowId, user: Reader, database: DatabaseOf) -> SubmissionOut:
+    """One submission: where it stands, and what it scored."""
+    with database.read() as session:
+        found = open_challenge(session, user, slug)
+        return submission_out(session, user, found, rights.open_submission(session, user, found, submission_id))
+
+
+@router.post("/challenges/{slug}/submissions/{submission_id}/select", tags=["submissions"])
+def select(
+    slug: str, submission_id: RowId, user: Submitter, database: DatabaseOf, selected: Annotated[bool, Form()] = True
+) -> Done:
+    """Chooses a run for the final ranking, or takes the choice back."""
+    with database.read() as session:
+        found = open_challenge(session, user, slug)
+    submissions.select_final(database, user, found, submission_id, selected)
+    return Done(done="selected" if selected else "unselected")
+
+
+def submissions_out(session: Session, user: User, found: Challenge, runs: list[Submission]) -> list[SubmissionOut]:
+    """Submissions as the API shows them to somebody."""
+    scores = own_metrics(session, found, runs, manages=rights.manages(session, user, found))
+    return [SubmissionOut.of(run, scores[run.id], queue.position(session, run)) for run in runs]
+
+
+def submission_out(session: Session, user: User, found: Challenge, run: Submission) -> SubmissionOut:
+    """One of them."""
+    return submissions_out(session, user, found, [run])[0]

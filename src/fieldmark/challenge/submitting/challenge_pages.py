@@ -1,0 +1,230 @@
+"""Taking part: the pages of a challenge, its rules and data, and the team."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, joinedload
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge.people import rates, rights, teams
+from fieldmark.challenge.people.rights import open_challenge
+from fieldmark.challenge.records.schema import (
+    Challenge,
+    DataFile,
+    Invitation,
+    Membership,
+    Submission,
+    Team,
+    User,
+    utc_now,
+)
+from fieldmark.challenge.refusals import NotThereError, RefusalError
+from fieldmark.challenge.running.phases import phase_at
+from fieldmark.challenge.site.attachments import sent
+from fieldmark.challenge.site.context import FormOf, UserOf, ViewerOf, address_of, go, render
+from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
+from fieldmark.challenge.site.forms import text_of
+
+router = APIRouter()
+
+
+@router.get("/c/{slug}")
+def overview(request: Request, slug: str, database: DatabaseOf, viewer: ViewerOf) -> Response:
+    with database.read() as session:
+        challenge = open_challenge(session, viewer.user, slug)
+        benchmark = BENCHMARKS[challenge.benchmark]
+        return render(
+            request,
+            "challenge.html",
+            c=challenge,
+            phase=phase_at(challenge.phases, utc_now()),
+            phases=challenge.phases,
+            manages=rights.manages(session, viewer.user, challenge),
+            team=rights.team_of(session, viewer.user, challenge),
+            accepted=rights.has_accepted(session, viewer.user, challenge),
+            metrics=[(metric.name, metric.about) for metric in benchmark.task.metrics],
+            reported=benchmark.reported,
+            counts=_counts(session, challenge),
+        )
+
+
+@router.post("/c/{slug}/rules")
+def accept_rules(slug: str, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug)
+    if text_of(form, "accept") != "yes":
+        raise RefusalError("Tick the box to accept the rules.")
+    teams.accept_rules(database, user, challenge)
+    return go(f"/c/{slug}", "rules")
+
+
+@router.get("/c/{slug}/data")
+def data(request: Request, slug: str, database: DatabaseOf, viewer: ViewerOf) -> Response:
+    with database.read() as session:
+        challenge = open_challenge(session, viewer.user, slug)
+        return render(
+            request,
+            "data.html",
+            c=challenge,
+            files=challenge.files,
+            team=rights.team_of(session, viewer.user, challenge),
+            accepted=rights.has_accepted(session, viewer.user, challenge),
+            manages=rights.manages(session, viewer.user, challenge),
+        )
+
+
+@router.get("/c/{slug}/data/{file_id}")
+def download(slug: str, file_id: RowId, user: UserOf, database: DatabaseOf, storage: StorageOf) -> Response:
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug)
+        file = session.get(DataFile, file_id)
+        if file is None or file.challenge_id != challenge.id:
+            raise NotThereError
+        rights.need_acceptance(session, user, challenge)
+    return sent(storage, file.path, file.name, file.size)
+
+
+@router.get("/c/{slug}/team")
+def team_page(request: Request, slug: str, user: UserOf, database: DatabaseOf) -> Response:
+    return _team(request, slug, user, database)
+
+
+@router.post("/c/{slug}/team")
+def make_team(request: Request, slug: str, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+    name = text_of(form, "name")
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug)
+    try:
+        teams.make_team(database, user, challenge, name)
+    except NotThereError:
+        raise
+    except RefusalError as error:
+        return _team(request, slug, user, database, status=error.status, error=str(error), values={"name": name})
+    return go(f"/c/{slug}/team", "team")
+
+
+@router.post("/c/{slug}/team/invite")
+def invite(request: Request, slug: str, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+    team = _own_team(database, user, slug)
+    try:
+        secret = teams.invite(database, user, team, text_of(form, "note"))
+    except NotThereError:
+        raise
+    except RefusalError as error:
+        return _team(request, slug, user, database, status=error.status, error=str(error))
+    return _team(request, slug, user, database, link=address_of(request, f"/join/{secret}"))
+
+
+@router.post("/c/{slug}/team/invitations/{invitation_id}/revoke")
+def revoke(slug: str, invitation_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+    teams.revoke_invitation(database, user, _own_team(database, user, slug), invitation_id)
+    return go(f"/c/{slug}/team", "revoked")
+
+
+@router.post("/c/{slug}/team/leave")
+def leave(request: Request, slug: str, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug)
+    try:
+        teams.leave(database, user, challenge)
+    except NotThereError:
+        raise
+    except RefusalError as error:
+        return _team(request, slug, user, database, status=error.status, error=str(error))
+    return go(f"/c/{slug}/team", "left")
+
+
+@router.get("/join/{token}")
+def join_page(request: Request, token: str, user: UserOf, database: DatabaseOf) -> Response:
+    return _join(request, token, user, database)
+
+
+@router.post("/join/{token}")
+def join(request: Request, token: str, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+    rates.count(database, rates.JOIN, str(user.id))
+    try:
+        if text_of(form, "accept") == "yes":
+            with database.read() as session:
+                invitation = teams.find_invitation(session, token)
+            if invitation is not None:
+                teams.accept_rules(database, user, invitation.team.challenge)
+        team = teams.join(database, user, token)
+    except RefusalError as error:
+        return _join(request, token, user, database, status=error.status, error=str(error))
+    return go(f"/c/{team.challenge.slug}/team", "joined")
+
+
+def _counts(session: Session, challenge: Challenge) -> dict[str, int]:
+    team = select(func.count()).where(Team.challenge_id == challenge.id, Team.kind == "participants")
+    run = select(func.count()).where(Submission.challenge_id == challenge.id, Submission.state == "scored")
+    return {"teams": session.execute(team).scalar_one(), "submissions": session.execute(run).scalar_one()}
+
+
+def _own_team(database: DatabaseOf, user: User, slug: str) -> Team:
+    with database.read() as session:
+        team = rights.team_of(session, user, open_challenge(session, user, slug))
+    if team is None:
+        raise NotThereError
+    return team
+
+
+def _team(
+    request: Request,
+    slug: str,
+    user: User,
+    database: DatabaseOf,
+    *,
+    status: int = 200,
+    error: str = "",
+    link: str | None = None,
+    values: dict[str, Any] | None = None,
+) -> Response:
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug)
+        team = rights.team_of(session, user, challenge)
+        members: list[Membership] = []
+        invitations: list[Invitation] = []
+        if team is not None:
+            of_team = select(Membership).where(Membership.team_id == team.id).options(joinedload(Membership.user))
+            members = list(session.scalars(of_team.order_by(Membership.joined_at)))
+            invited = select(Invitation).where(Invitation.team_id == team.id).order_by(Invitation.id.desc())
+            invitations = list(session.scalars(invited))
+        return render(
+            request,
+            "team.html",
+            status,
+            c=challenge,
+            team=team,
+            members=members,
+            invitations=invitations,
+            link=link,
+            is_captain=team is not None and team.captain_id == user.id,
+            settled=team is not None and teams.has_handed_in(session, team),
+            accepted=rights.has_accepted(session, user, challenge),
+            manages=rights.manages(session, user, challenge),
+            error=error,
+            values=values or {"name": ""},
+        )
+
+
+def _join(
+    request: Request, token: str, user: User, database: DatabaseOf, *, status: int = 200, error: str = ""
+) -> Response:
+    with database.read() as session:
+        invitation = teams.find_invitation(session, token)
+        challenge = invitation.team.challenge if invitation else None
+        return render(
+            request,
+            "join.html",
+            status if invitation else 404,
+            valid=invitation is not None,
+            invitation=invitation,
+            accepted=challenge is not None and rights.has_accepted(session, user, challenge),
+            manages=challenge is not None and rights.manages(session, user, challenge),
+            error=error,
+        )

@@ -1,0 +1,116 @@
+"""A client of the platform's API: hands in runs and waits for their scores."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from fieldmark.challenge.submitting.plain_problems import in_lines
+from fieldmark.errors import FieldmarkError, InputError, MisuseError
+from fieldmark.foundation.progress import progress
+from fieldmark.foundation.registry import require
+
+POLL_S = 1.0
+TRIES = 4
+
+
+class PlatformRefusalError(FieldmarkError):
+    """What the platform said no to, in its own words."""
+
+
+@dataclass(frozen=True)
+class Client:
+    """Speaks to one challenge.
+
+    Args:
+        api: The address of the challenge in the API.
+        token: The token.
+    """
+
+    api: str
+    token: str
+
+    @classmethod
+    def of(cls, address: str, token: str) -> Client:
+        """A client for the address of a challenge's page.
+
+        Raises:
+            MisuseError: When the address is none, or there is no token.
+        """
+        parts = urlsplit(address)
+        slug = parts.path.strip("/").removeprefix("c/").partition("/")[0]
+        if parts.scheme not in ("http", "https") or not parts.netloc or not slug:
+            raise MisuseError(f"{address}: expected the address of a challenge, such as http://127.0.0.1:8000/c/demo.")
+        if not token:
+            raise MisuseError("A token is needed: make one on your account page and set FIELDMARK_TOKEN to it.")
+        return cls(f"{parts.scheme}://{parts.netloc}/api/v1/challenges/{slug}", token)
+
+    def hand_in(self, run: Path, *, title: str = "", method: str = "", external: str = "") -> dict[str, Any]:
+        """Hands in a run file; tries again where the connection fails, without ever handing in twice.
+
+        Raises:
+            PlatformRefusalError: When it is refused: why, and what is wrong with the run, line by line.
+        """
+        if not run.is_file():
+            raise InputError(run, found="no such file", expected="a run file")
+        fields = {
+            "title": title,
+            "method": method,
+            "external": "yes" if external else "no",
+            "external_note": external,
+            "once": secrets.token_hex(16),
+        }
+        for attempt in range(TRIES):
+            with run.open("rb") as file:
+                answer = self._call(
+                    "POST", "/submissions", last=attempt == TRIES - 1, data=fields, run=(run.name, file)
+                )
+            if answer is not None:
+                return answer
+            time.sleep(2**attempt)
+        raise AssertionError("the last attempt either answers or raises")
+
+    def submission(self, submission_id: int) -> dict[str, Any]:
+        """Where a submission stands."""
+        return cast(dict[str, Any], self._call("GET", f"/submissions/{submission_id}", last=True))
+
+    def wait(self, submission_id: int) -> dict[str, Any]:
+        """Waits until a submission is no longer on its way."""
+        with progress("scoring", 1) as tick:
+            while (found := self.submission(submission_id))["state"] in ("queued", "running"):
+                time.sleep(POLL_S)
+            tick(1)
+        return found
+
+    def _call(
+        self, verb: str, path: str, *, last: bool, data: dict[str, str] | None = None, run: Any = None
+    ) -> dict[str, Any] | None:
+        """One call; None where the connection failed and it may be tried again."""
+        httpx: Any = require("httpx", "Handing in a run")
+        headers = {"authorization": f"Bearer {self.token}"}
+        files = {"run": run} if run is not None else None
+        try:
+            answer = httpx.request(verb, self.api + path, headers=headers, data=data, files=files, timeout=600)
+        except httpx.TransportError as error:
+            if last:
+                raise InputError(self.api, found=f"no answer ({error})", expected="a platform") from error
+            return None
+        if answer.status_code >= 500 and not last:
+            return None
+        try:
+            said = answer.json()
+        except ValueError:
+            said = {}
+        if answer.status_code >= 400:
+            _refuse(answer.status_code, said, run[0] if run else self.api)
+        return cast(dict[str, Any], said)
+
+
+def _refuse(status: int, said: dict[str, Any], where: str) -> None:
+    """Raises what the platform said, with the lines of a run that are wrong as `fieldmark score` would list them."""
+    sentence = str(said.get("error") or f"The platform answered {status}.")
+    raise PlatformRefusalError(in_lines(sentence, said.get("problems") or [], where))

@@ -1,0 +1,217 @@
+"""Handing in runs, and what became of them."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter
+from sqlalchemy.orm import Session
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.benchmarks.declarations import Metric
+from fieldmark.challenge.people import rights
+from fieldmark.challenge.people.rights import open_challenge
+from fieldmark.challenge.records.schema import Challenge, Submission, User, utc_now
+from fieldmark.challenge.records.storage import Storage
+from fieldmark.challenge.refusals import NotThereError, RefusalError
+from fieldmark.challenge.running.creating import SAMPLE_FILE
+from fieldmark.challenge.running.phases import phase_at
+from fieldmark.challenge.scoring import queue
+from fieldmark.challenge.scoring.stored_scores import own_cards, own_metrics, released
+from fieldmark.challenge.site.attachments import sent
+from fieldmark.challenge.site.context import AdmittedOf, FormOf, UserOf, go, render
+from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
+from fieldmark.challenge.site.forms import file_of, text_of, texts_of
+from fieldmark.challenge.submitting import submissions
+from fieldmark.challenge.submitting.submissions import Entry
+from fieldmark.challenge.submitting.uploads import RunRefusedError, received
+from fieldmark.scoring import Score
+
+router = APIRouter()
+FIELDS = ("title", "method", "external", "external_note")
+EXAMPLE_LINES = 4
+
+
+@dataclass(frozen=True)
+class Row:
+    """A submission in a list."""
+
+    submission: Submission
+    public: dict[str, Score] | None
+    private: dict[str, Score] | None
+    position: int | None
+
+
+@router.get("/c/{slug}/submit")
+def submit_page(request: Request, slug: str, user: UserOf, database: DatabaseOf, storage: StorageOf) -> Response:
+    return _submit(request, slug, user, database, storage)
+
+
+@router.post("/c/{slug}/submit")
+def submit(
+    request: Request, slug: str, user: UserOf, challenge: AdmittedOf, database: DatabaseOf, storage: StorageOf,
+    form: FormOf,
+) -> Response:  # fmt: skip
+    arrived = request.state.arrived
+    try:
+        file = file_of(form, "run")
+        if file is None:
+            raise RefusalError("Choose a run file.")
+        with received(file.file, file.filename or "run.csv", limit_mb=challenge.max_upload_mb) as upload:
+            handed_in = submissions.hand_in(database, storage, user, challenge, upload, _entry(form), arrived=arrived)
+    except RunRefusedError as error:
+        return _submit(request, slug, user, database, storage, form=form, error=error, problems=error.problems)
+    except NotThereError:
+        raise
+    except RefusalError as error:
+        return _submit(request, slug, user, database, storage, form=form, error=error)
+    return go(f"/c/{slug}/submissions/{handed_in.id}", "handed-in")
+
+
+@router.get("/c/{slug}/submissions")
+def submission_list(request: Request, slug: str, user: UserOf, database: DatabaseOf) -> Response:
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug)
+        team = rights.team_of(session, user, challenge)
+        manages = rights.manages(session, user, challenge)
+        runs = submissions.team_submissions(session, team) if team else []
+        phase = phase_at(challenge.phases, utc_now())
+        return render(
+            request,
+            "submissions.html",
+            c=challenge,
+            team=team,
+            phase=phase,
+            manages=manages,
+            rows=rows_of(session, challenge, runs, manages=manages),
+            quota=submissions.quota(session, team, phase, utc_now()) if team and phase else None,
+            max_final=challenge.max_final,
+            metric_of=metrics_by_name(challenge),
+            can_select=team is not None and challenge.revealed_at is None,
+        )
+
+
+@router.get("/c/{slug}/submissions/{submission_id}")
+def submission(request: Request, slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf) -> Response:
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug)
+        found = rights.open_submission(session, user, challenge, submission_id)
+        manages = rights.manages(session, user, challenge)
+        cards = own_cards(session, challenge, found, manages=manages)
+        team = rights.team_of(session, user, challenge)
+        own = team is not None and team.id == found.team_id
+        return render(
+            request,
+            "submission.html",
+            c=challenge,
+            s=found,
+            team=team,
+            position=queue.position(session, found),
+            public=cards.get("public"),
+            private=cards.get("private"),
+            metrics=list(metrics_by_name(challenge).values()),
+            released=released(session, challenge, found) if challenge.ladder and "public" in cards else None,
+            can_select=own and found.state == "scored" and challenge.revealed_at is None,
+            live=found.state in ("queued", "running"),
+            manages=manages,
+        )
+
+
+@router.get("/c/{slug}/submissions/{submission_id}/status")
+def submission_status(slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf) -> Response:
+    with database.read() as session:
+        found = rights.open_submission(session, user, open_challenge(session, user, slug), submission_id)
+        place = queue.position(session, found)
+    return JSONResponse({"state": found.state, "reason": found.reason, "position": place})
+
+
+@router.get("/c/{slug}/submissions/{submission_id}/file")
+def submission_file(
+    slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf, storage: StorageOf
+) -> Response:
+    with database.read() as session:
+        found = rights.open_submission(session, user, open_challenge(session, user, slug), submission_id)
+    if not found.path:
+        raise NotThereError
+    return sent(storage, found.path, found.filename, found.size)
+
+
+@router.post("/c/{slug}/submissions/{submission_id}/select")
+def select_final(slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug)
+    submissions.select_final(database, user, challenge, submission_id, text_of(form, "selected") == "yes")
+    return go(f"/c/{slug}/submissions", "selected")
+
+
+def rows_of(session: Session, challenge: Challenge, runs: list[Submission], *, manages: bool) -> list[Row]:
+    """Submissions with the scores that may be shown."""
+    scores = own_metrics(session, challenge, runs, manages=manages)
+    return [
+        Row(run, scores[run.id].get("public"), scores[run.id].get("private"), queue.position(session, run))
+        for run in runs
+    ]
+
+
+def metrics_by_name(challenge: Challenge) -> dict[str, Metric]:
+    """The metrics of a challenge, the primary one first."""
+    return {metric.name: metric for metric in BENCHMARKS[challenge.benchmark].task.metrics}
+
+
+def example_of(storage: Storage, challenge: Challenge) -> list[str]:
+    """The first lines of the sample run: what the format looks like."""
+    sample = next((file for file in challenge.files if file.name == SAMPLE_FILE), None)
+    if sample is None:
+        return []
+    with storage.open(sample.path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8")
+        return [line.rstrip("\n")[:160] for _, line in zip(range(EXAMPLE_LINES), text, strict=False)]
+
+
+def _entry(form: FormData) -> Entry:
+    return Entry(
+        title=text_of(form, "title"),
+        method=text_of(form, "method"),
+        external_data=text_of(form, "external") == "yes",
+        external_note=text_of(form, "external_note"),
+        idempotency_key=text_of(form, "once") or None,
+    )
+
+
+def _submit(
+    request: Request,
+    slug: str,
+    user: User,
+    database: DatabaseOf,
+    storage: Storage,
+    *,
+    form: FormData | None = None,
+    error: RefusalError | None = None,
+    problems: list[dict[str, Any]] | None = None,
+) -> Response:
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug)
+        team = rights.team_of(session, user, challenge)
+        phase = phase_at(challenge.phases, utc_now())
+        return render(
+            request,
+            "submit.html",
+            error.status if error else 200,
+            c=challenge,
+            phase=phase,
+            phases=challenge.phases,
+            team=team,
+            quota=submissions.quota(session, team, phase, utc_now()) if team and phase else None,
+            accepted=rights.has_accepted(session, user, challenge),
+            manages=rights.manages(session, user, challenge),
+            run_format=example_of(storage, challenge),
+            error=str(error) if error else "",
+            problems=problems or [],
+            total=error.total if isinstance(error, RunRefusedError) else 0,
+            values=texts_of(form, *FIELDS) if form else dict.fromkeys(FIELDS, ""),
+        )

@@ -1,0 +1,157 @@
+"""What the API answers with; OpenAPI describes it from here."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from fieldmark.challenge.records.schema import Challenge, DataFile, Phase, Submission, User
+from fieldmark.challenge.submitting.submissions import Quota
+from fieldmark.scoring import Score
+
+
+class PhaseOut(BaseModel):
+    """A span of time in which runs are taken."""
+
+    id: int
+    name: str
+    starts_at: dt.datetime
+    ends_at: dt.datetime
+    daily_limit: int
+    total_limit: int
+
+    @classmethod
+    def of(cls, phase: Phase) -> PhaseOut:
+        return cls.model_validate(phase, from_attributes=True)
+
+
+class ChallengeOut(BaseModel):
+    """A challenge."""
+
+    slug: str
+    title: str
+    summary: str
+    benchmark: str
+    benchmark_version: str
+    simulated: bool
+    items: int
+    classes: int
+    max_upload_mb: int
+    max_final: int
+    frozen_at: dt.datetime | None
+    revealed_at: dt.datetime | None
+    phases: list[PhaseOut]
+
+    @classmethod
+    def of(cls, challenge: Challenge) -> ChallengeOut:
+        return cls.model_validate(challenge, from_attributes=True)
+
+
+class FileOut(BaseModel):
+    """Something to download."""
+
+    id: int
+    name: str
+    about: str
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, file: DataFile) -> FileOut:
+        return cls.model_validate(file, from_attributes=True)
+
+
+class QuotaOut(BaseModel):
+    """What a team may still hand in."""
+
+    phase: str
+    today_left: int
+    total_left: int
+    daily: int
+    total: int
+    resets_at: dt.datetime
+
+    @classmethod
+    def of(cls, phase: Phase, quota: Quota) -> QuotaOut:
+        return cls(
+            phase=phase.name,
+            today_left=quota.today_left,
+            total_left=quota.total_left,
+            daily=quota.daily,
+            total=quota.total,
+            resets_at=quota.resets_at,
+        )
+
+
+class SubmissionOut(BaseModel):
+    """A run and where it stands."""
+
+    id: int
+    team: str
+    title: str
+    filename: str
+    size: int
+    sha256: str
+    external_data: bool
+    accepted_at: dt.datetime
+    state: str
+    reason: str
+    problems: list[dict[str, Any]] = Field(description="what is wrong with the run, with line numbers")
+    counted: bool = Field(description="whether it counts against the limits")
+    selected: bool
+    position: int | None = Field(description="the place in the queue, from 1, while it waits")
+    scores: dict[str, dict[str, Any]] = Field(description="by part (public; private once revealed) and metric")
+
+    @classmethod
+    def of(cls, submission: Submission, scores: dict[str, dict[str, Score]], position: int | None) -> SubmissionOut:
+        return cls(
+            id=submission.id,
+            team=submission.team.name,
+            title=submission.title,
+            filename=submission.filename,
+            size=submission.size,
+            sha256=submission.sha256,
+            external_data=submission.external_data,
+            accepted_at=submission.accepted_at,
+            state=submission.state,
+            reason=submission.reason,
+            problems=list(submission.problems or []),
+            counted=submission.counted,
+            selected=submission.selected,
+            position=position,
+            scores={part: {name: _plain(score) for name, score in by.items()} for part, by in scores.items()},
+        )
+
+
+def _plain(score: Score) -> dict[str, Any]:
+    value = score.value if math.isfinite(score.value) else None
+    return {**asdict(score), "value": value}
+
+
+class MeOut(BaseModel):
+    """Who calls."""
+
+    name: str
+    role: str
+
+    @classmethod
+    def of(cls, user: User) -> MeOut:
+        return cls(name=user.name, role=user.role)
+
+
+class Done(BaseModel):
+    """That something was done."""
+
+    done: str
+    count: int | None = None
+
+
+class Refused(BaseModel):
+    """Why something was not done."""
+
+    error: str
+    problems: list[dict[str, Any]] | None = None

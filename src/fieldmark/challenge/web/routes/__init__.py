@@ -1,1 +1,0 @@
-"""The pages by area; every route asks `rights` who may see it."""

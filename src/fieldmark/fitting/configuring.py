@@ -1,0 +1,80 @@
+"""A method with its settings, and the settings of the features that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from fieldmark.datasets.inputs import Input
+from fieldmark.errors import MisuseError
+from fieldmark.features.settings import FeatureSettings
+from fieldmark.foundation.key_values import configure
+from fieldmark.methods import METHODS
+from fieldmark.methods.base import Method
+from fieldmark.models import feature_source
+from fieldmark.supply import Supply, feature_inputs
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A method as it was asked for.
+
+    Args:
+        name: The name of the method.
+        method: The method with its settings.
+        features: For each input that it needs features of (empty for the media of the release), the settings given.
+    """
+
+    name: str
+    method: Method
+    features: Mapping[str, Mapping[str, Any]]
+
+    def feature_settings(self, declared: Mapping[str, Input], main: str) -> dict[str, FeatureSettings]:
+        """The settings of features, completed by what the inputs of a release come with.
+
+        Args:
+            declared: The inputs of the release.
+            main: The backbone for its media where no other is asked for.
+        """
+        made = {}
+        for name, given in self.features.items():
+            usual = {"backbone": declared[name].extractor if name else main}
+            made[name] = configure({**usual, **self.method.feature_defaults, **given}, FeatureSettings)[0]
+        return made
+
+    def supply(self, declared: Mapping[str, Input], main: str, store: Path | None = None) -> Supply:
+        """Where the features come from."""
+        settings = self.feature_settings(declared, main)
+        return Supply({name: feature_source(one, store) for name, one in settings.items()})
+
+
+def configured_method(name: str, settings: Mapping[str, Any], seed: int = 0) -> Configured:
+    """A method by its name, with settings of its own and of its features; `input.setting` means those of one input.
+
+    Raises:
+        MisuseError: For names and values that nothing has.
+    """
+    cls = METHODS[name]
+    own = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+    if "seed" in own:  # a method that draws, unless its own seed was given
+        settings = {"seed": seed, **settings}
+    settings = cls.expand(settings)
+    dotted = {key: value for key, value in settings.items() if "." in key}
+    plain = {key: value for key, value in settings.items() if "." not in key}
+    method: Method = configure({key: value for key, value in plain.items() if key in own}, cls)[0]
+    inputs = feature_inputs(method)
+    further = {key: value for key, value in plain.items() if key not in own}
+    if further:
+        configure(plain, cls, *([FeatureSettings] if inputs else []))  # says which setting there is not
+    features: dict[str, dict[str, Any]] = {one: dict(further) for one in inputs}
+    for key, value in dotted.items():
+        of, _, setting = key.partition(".")
+        if of not in features:
+            known = ", ".join(one for one in inputs if one) or "none"
+            raise MisuseError(f"There is no input called {of!r} to set {setting} of; this method names: {known}.")
+        features[of][setting] = value
+    for given in features.values():
+        configure({**method.feature_defaults, **given}, FeatureSettings)
+    return Configured(name, method, features)

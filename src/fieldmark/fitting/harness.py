@@ -1,0 +1,385 @@
+"""The harness: opens a benchmark, fits a method, applies steps, scores, and writes the folder of a run.
+
+```
+OUT/
+  run.csv                  the answers on test, in the benchmark's own format (on val, where there is no test)
+  run.json                 where they came from
+  scorecard.json           the score on test (on val, where there is no truth for test), with .units.parquet beside it
+  scorecard-val.json       the score on val
+  predictions/val.parquet  every score of every label, steps applied
+  predictions/test.parquet
+  unknown-scores.json      how well each score of strangeness tells the unknown, where a method has some
+  unknown-scores/*.parquet those scores, one row per item
+  model/                   see `fieldmark.models`
+  training/log.jsonl       what was measured along the way, for methods that train a network
+```
+While a network is trained its checkpoints lie in `OUT.training`; the same command goes on from them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.benchmarks.declarations import Task
+from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.fitting.allowed import refuse_disallowed, seen_by
+from fieldmark.fitting.configuring import Configured, configured_method
+from fieldmark.fitting.lineage import Lineage, lineage_of
+from fieldmark.fitting.unknown_table import UnknownTable, unknown_table
+from fieldmark.foundation.files import appearing_folder, only_writer
+from fieldmark.methods import Fitted, Method
+from fieldmark.methods.base import NOT_STATED
+from fieldmark.models import MODEL_FOLDER, Model, load_model
+from fieldmark.models.streaming import answer_stream
+from fieldmark.opening import PARTS, Opened, open_benchmark, open_release, remarks_on_copies
+from fieldmark.runs.provenance import RUN_CSV, Run
+from fieldmark.scoring import SCORECARD_FILE, Scorecard, score_predictions
+from fieldmark.steps import Step, make_step, step_to_data
+from fieldmark.steps.base import Lesson, apply_step, fit_step
+from fieldmark.supply import Supply, refuse_unfit
+from fieldmark.views import View
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What `fit` made: the folder of the run and what stands in it."""
+
+    folder: Path
+    run: Run
+    model: Model
+    scorecards: dict[str, Scorecard]
+    unknown: UnknownTable | None = None
+
+    @property
+    def scorecard(self) -> Scorecard:
+        """The score on test, or on val where there is no truth for test."""
+        return self.scorecards.get("test") or self.scorecards["val"]
+
+
+def fit(
+    benchmark: str,
+    data: str | Path,
+    method: str,
+    out: str | Path,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    steps: Sequence[str] | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+    store: Path | None = None,
+    external_data: Sequence[str] = (),
+) -> FitResult:
+    """Fits a method to a benchmark and writes the folder of the run.
+
+    Val serves for every choice: settings left open, steps, temperatures. Where val was drawn from train by us, the
+    final model is fitted to train and val together with those choices; where the release has its own val, it is not.
+
+    Args:
+        benchmark: The name of the benchmark.
+        data: The root of the release.
+        method: The name of the method.
+        out: The folder to write.
+        settings: Settings of the method and of its features.
+        steps: The names of the steps, in order, each with settings after a colon (`group-temperature:column=habitat`);
+            those that the method asks for if not given, else temperature, with max-softmax in an open set, and presence
+            where several labels may hold at once.
+        seed: The seed of everything random: parts that are drawn, and methods that draw.
+        overwrite: Whether an existing folder is replaced.
+        store: Where features are kept, if not in the user's cache.
+        external_data: What besides the release went in, one sentence each; pre-trained weights declare themselves.
+
+    Raises:
+        InputError: When the release is at fault.
+        MisuseError: When names or settings are, or when the task does not allow what the method sees.
+    """
+    seconds: dict[str, float] = {}
+    declared = BENCHMARKS[benchmark]
+    task = declared.task
+    # Names and settings are checked before anything is read; what is left open follows from what the release holds.
+    configured = configured_method(method, settings or {}, seed)
+    unfitted = _steps(configured.method, task, steps)
+    refuse_disallowed(method, configured.method, unfitted, task)
+    with _held(Path(out)), appearing_folder(Path(out), overwrite=overwrite) as folder:
+        with _timed(seconds, "open"):
+            opened = open_benchmark(declared, open_release(declared, data), seed=seed)
+        supply = _supply_of(configured, opened, store)
+        with _timed(seconds, "features"):
+            view = _supplied(opened, supply)
+        with _timed(seconds, "fit"):
+            scratch = Path(f"{out}.training")
+            fitted, fitted_steps, val_predictions = _fit(
+                configured.method, unfitted, replace(view, scratch=scratch), opened
+            )
+            final, trained_on = _final(fitted, replace(view, scratch=scratch / "refit"), opened.val_is_drawn)
+        main = supply.main
+        lineage = lineage_of(main.fine_tuned, opened, data) if main and main.fine_tuned else None
+        external = [*_declared_external(configured.method, fitted_steps, lineage, supply), *external_data]
+        model = _model(method, final, fitted_steps, opened, supply, trained_on, seed, external, lineage)
+        run = _provenance(model, opened, supply, data, seconds)
+        predictions = {"val": val_predictions}
+        with _timed(seconds, "predict"):
+            if view.test is not None:
+                predictions["test"] = model.predict(view.test, in_time_order=task.delivery == "stream")
+        with _timed(seconds, "score"):
+            scorecards = {part: _score(opened, predictions[part], part, run) for part in opened.truth}
+            unknown = unknown_table(declared, opened, view, {"val": fitted, "test": model.fitted})
+        if unknown is not None:
+            unknown.write(folder)
+        _write(folder, task, run, model, predictions, scorecards)
+        if scratch.exists():
+            shutil.copytree(scratch, folder / "training", ignore=shutil.ignore_patterns("*.pt", "*.safetensors"))
+    shutil.rmtree(scratch, ignore_errors=True)
+    return FitResult(Path(out), run, model, scorecards, unknown)
+
+
+def _score(opened: Opened, predictions: Any, part: str, run: Run) -> Scorecard:
+    return score_predictions(
+        opened.benchmark,
+        predictions,
+        opened.truth[part],
+        labels=opened.view.labels,
+        split=part,
+        run=run,
+        classes=opened.dataset.taxa,
+    )
+
+
+def predict(
+    model: str | Path | Model,
+    data: str | Path,
+    *,
+    split: str = "test",
+    out: Path | None = None,
+    benchmark: str | None = None,
+) -> Any:
+    """Answers one part of a release with a fitted model, and writes the run file if `out` is given.
+
+    Args:
+        model: A model, or the folder of one or of the run that made it.
+        data: The root of the release.
+        split: Which part.
+        out: The run file to write, in the benchmark's format.
+        benchmark: The benchmark whose parts and format are meant, if not the one the model was trained on.
+    """
+    loaded = model if isinstance(model, Model) else load_model(model)
+    declared = BENCHMARKS[benchmark or loaded.trained["benchmark"]]
+    opened = open_benchmark(declared, open_release(declared, data), seed=loaded.trained["seed"])
+    part = {"train": opened.view.train, "val": opened.view.val, "test": opened.view.test}.get(split)
+    if part is None:
+        raise MisuseError(f"{data} has no part called {split!r} to predict. {did_you_mean(split, PARTS)}")
+    predictions = loaded.predict(part.unlabeled(), in_time_order=declared.task.delivery == "stream")
+    if out is not None:
+        declared.task.run.write(out, predictions)
+    return predictions
+
+
+def _declared_external(method: Method, steps: Sequence[Step], lineage: Lineage | None, supply: Supply) -> list[str]:
+    """What method, features and steps declare: pre-trained weights, a location model."""
+    features = [sentence for source in supply.sources.values() for sentence in source.settings.external_data]
+    behind = lineage.external_data if lineage is not None else features
+    return [*method.external_data, *behind, *(sentence for step in steps for sentence in step.external_data)]
+
+
+def _steps(method: Method, task: Task, names: Sequence[str] | None) -> list[Step]:
+    """The steps that were asked for, else those of the method, else those of the kind of answer."""
+    own = method.default_steps() if names is None else None
+    wanted = task.answer.default_steps if names is None else names
+    steps = list(own) if own is not None else [make_step(name) for name in wanted]
+    for step in steps:
+        step.check(task)
+    return steps
+
+
+def _supply_of(configured: Configured, opened: Opened, store: Path | None) -> Supply:
+    """Where the features that a method needs come from; refuses what the release or the method cannot do."""
+    dataset, method = opened.dataset, configured.method
+    declared = dataset.inputs_by_name
+    allowed = {name: one for name, one in declared.items() if name in opened.benchmark.task.inputs}
+    refuse_unfit(configured.name, method, allowed, dataset.media_kind, dataset.release.root)
+    method.check(opened.view)
+    return configured.supply(declared, dataset.main_input.extractor, store)
+
+
+def _supplied(opened: Opened, supply: Supply) -> View:
+    """The view with the features a method needs."""
+    view = opened.view
+    parts = {"train": view.train, "val": view.val, "unlabeled": view.unlabeled, "test": view.test}
+    kind = opened.dataset.media_kind
+    supplied: dict[str, Any] = {
+        name: supply.supply(part, f"{name} {kind}s") for name, part in parts.items() if part is not None
+    }
+    return replace(view, **supplied)
+
+
+def _shown(method: Method, view: View) -> View:
+    """What a method is given to learn from: what is not there cannot be peeked at."""
+    assert view.val is not None  # open_benchmark refuses an empty val
+    # Unknown items teach nothing about the classes; only methods that look for the unknown are shown them.
+    val = view.val if method.wants_unknown else view.val.of_known_labels()
+    learns = set(method.learns_from)
+    unlabeled = view.unlabeled if learns & {"unlabeled", "coarse"} else None
+    if unlabeled is not None and "coarse" not in learns:
+        unlabeled = unlabeled.unlabeled()
+    return replace(view, val=val, unlabeled=unlabeled, test=view.test if method.sees == "test set" else None)
+
+
+def _fit(method: Method, steps: Sequence[Step], view: View, opened: Opened) -> tuple[Fitted, tuple[Step, ...], Any]:
+    """Fits the method on train and the steps on val; returns the predictions on val with all steps applied."""
+    task, val = opened.benchmark.task, view.val
+    assert val is not None  # open_benchmark refuses an empty val
+    fitted = method.fit(_shown(method, view))
+    if task.delivery == "stream":
+        predictions = answer_stream(fitted, (), val, view.labels)
+    else:
+        predictions = fitted.predict(val, view.labels)
+    lesson = Lesson(task, view.labels, opened.dataset.taxa, val, view.train)
+    fitted_steps: list[Step] = []
+    for step in steps:
+        fitted_steps.append(fit_step(step, predictions, lesson))
+        predictions = apply_step(fitted_steps[-1], predictions, val.items)
+    return fitted, tuple(fitted_steps), predictions
+
+
+def _final(fitted: Fitted, view: View, val_is_drawn: bool) -> tuple[Fitted, list[str]]:
+    """The model that answers test: fitted once more, to train and val, where val was ours to draw."""
+    if not val_is_drawn or not fitted.method.learns_from_val:
+        return fitted, ["train"]
+    together = replace(view.with_val_in_train(), test=None)
+    return fitted.method.fit_again(fitted.arrays, together), ["train", "val"]
+
+
+def _model(
+    name: str,
+    fitted: Fitted,
+    steps: tuple[Step, ...],
+    opened: Opened,
+    supply: Supply,
+    trained_on: list[str],
+    seed: int,
+    external_data: list[str],
+    lineage: Lineage | None,
+) -> Model:
+    trained = {
+        "benchmark": opened.benchmark.name,
+        "version": opened.benchmark.version,
+        "parts": trained_on,
+        "seed": seed,
+        "data_digest": opened.dataset.digest,
+        "world": opened.dataset.release.world,
+        "external_data": external_data,
+        **({"backbone": asdict(lineage)} if lineage else {}),
+    }
+    features = {name: source.settings for name, source in supply.sources.items()}
+    backbone = supply.main.fine_tuned if supply.main else None
+    terms = fitted.method.license
+    if terms == NOT_STATED and backbone is not None:
+        terms = backbone.license
+    return Model(name, fitted, steps, opened.view.labels, opened.dataset.taxa, features, trained, terms, backbone)
+
+
+def _provenance(model: Model, opened: Opened, supply: Supply, data: str | Path, seconds: dict[str, float]) -> Run:
+    fine_tuned = model.trained.get("backbone", {})
+    return Run(
+        benchmark=opened.benchmark.name,
+        version=opened.benchmark.version,
+        method=model.name,
+        options=asdict(model.fitted.method),  # type: ignore[call-overload]
+        sees=seen_by(model.fitted.method, model.steps),
+        features=_features(supply, fine_tuned),
+        steps=[step_to_data(step) for step in model.steps],
+        trained_on=model.trained["parts"],
+        seed=model.trained["seed"],
+        data=str(Path(data).resolve()) if Path(data).exists() else str(data),
+        data_digest=opened.dataset.digest,
+        world=opened.dataset.release.world,
+        remarks=[
+            *opened.dataset.remarks,
+            *remarks_on_copies(opened),
+            *fine_tuned.get("remarks", ()),
+            *supply.remarks,
+            *model.fitted.remarks,
+        ],
+        seconds=seconds,
+        external_data=model.trained["external_data"],
+        learns_from=list(model.fitted.method.learns_from),
+    )
+
+
+def _features(supply: Supply, fine_tuned: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a run records about its features; those of further inputs stand under their names."""
+    if not supply.sources:
+        return None
+    further = {name: source.about for name, source in supply.sources.items() if name}
+    main = supply.main.about if supply.main else {}
+    return {**main, **({"fine_tuned": fine_tuned} if fine_tuned else {}), **({"inputs": further} if further else {})}
+
+
+def _write(
+    folder: Path,
+    task: Task,
+    run: Run,
+    model: Model,
+    predictions: Mapping[str, Any],
+    scorecards: Mapping[str, Scorecard],
+) -> None:
+    for part, predicted in predictions.items():
+        predicted.write(folder / "predictions" / f"{part}.parquet")
+    task.run.write(folder / RUN_CSV, predictions.get("test", predictions["val"]))
+    main = scorecards.get("test") or scorecards["val"]
+    main.write(folder / SCORECARD_FILE)
+    scorecards["val"].write(folder / "scorecard-val.json")
+    model.save(folder / MODEL_FOLDER)
+    run.write(folder)
+
+
+def _held(out: Path) -> AbstractContextManager[None]:
+    """Keeps other commands off the folder and its checkpoints; of the processes of one training the first does so."""
+    return only_writer(out) if os.environ.get("LOCAL_RANK", "0") == "0" else nullcontext()
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    seconds[phase] = round(time.perf_counter() - start, 3)
+
+
+def prepare(method: str, settings: Mapping[str, Any], task: Task, steps: Sequence[str] | None = None) -> Configured:
+    """A method with its settings.
+
+    Raises:
+        MisuseError: When names or settings are at fault, or when the task does not allow what the method sees.
+    """
+    configured = configured_method(method, settings)
+    refuse_disallowed(method, configured.method, _steps(configured.method, task, steps), task)
+    return configured
+
+
+def with_features(opened: Opened, configured: Configured, store: Path | None = None) -> View:
+    """What methods see of an opened benchmark, with features where they are wanted."""
+    return _supplied(opened, _supply_of(configured, opened, store))
+
+
+def answer_test(opened: Opened, view: View, method: Method, steps: Sequence[str] | None) -> Any:
+    """Fits a method on train and its choices and steps on val, and answers test. Val stays apart from train."""
+    task = opened.benchmark.task
+    fitted, fitted_steps, _ = _fit(method, _steps(method, task, steps), view, opened)
+    if view.test is None:
+        raise ValueError("there is no test to answer")
+    if task.delivery == "stream":
+        return answer_stream(fitted, fitted_steps, view.test, view.labels)
+    predictions = fitted.predict(view.test, view.labels)
+    for step in fitted_steps:
+        predictions = apply_step(step, predictions, view.test.items)
+    return predictions
+
+
+__all__ = ["FitResult", "answer_test", "fit", "predict", "prepare", "with_features"]

@@ -1,0 +1,1 @@
+"""What everything stands on: files, progress, registries, settings, batch work, run lengths, times."""

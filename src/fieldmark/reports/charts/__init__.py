@@ -1,0 +1,1 @@
+"""Charts as parts of a page."""

@@ -1,0 +1,108 @@
+"""A run against the truth of a release, or against small tables; and that truth written as such tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.benchmarks.choosing import with_metrics
+from fieldmark.benchmarks.declarations import Metric
+from fieldmark.errors import MisuseError
+from fieldmark.foundation.files import appearing_folder
+from fieldmark.opening import open_benchmark, open_release
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.runs.lines import TableRun
+from fieldmark.runs.predictions import Predictions, refuse_repeated
+from fieldmark.runs.provenance import RUN_CSV, RUN_FILE, Run
+from fieldmark.scoring import Scorecard, score_predictions
+from fieldmark.scoring.reading import read_run
+
+Table = Path | str | pl.DataFrame | Mapping[str, Any]
+
+
+def score(
+    name: str,
+    run: Table | Predictions,
+    *,
+    data: Path | str | None = None,
+    truth: Table | None = None,
+    classes: Table | None = None,
+    media: Table | None = None,
+    split: str = "test",
+    seed: int | None = None,
+    metrics: Sequence[str | Metric] | None = None,
+) -> Scorecard:
+    """Scores a run.
+
+    Args:
+        name: The benchmark.
+        run: A run file, the folder of a run, a table with the columns of such a file, or predictions.
+        data: The release that holds the truth; or:
+        truth: A table (or CSV file) with `id`, `label` and, where rows are not independent, `unit`.
+        classes: A table (or CSV file) with `label`: the classes of the benchmark, and what metrics want to know about
+            them (`poisonous`, `rare`). Without it, those of the truth and of the run.
+        media: For soundscapes, a table (or CSV file) with `MediaId`, `seconds` and `site`, so that silence counts.
+        split: The part of the release that is scored.
+        seed: The seed of drawn parts; without it, the one in the run's folder, or 0.
+        metrics: What is measured, if not what the benchmark declares: names of its metrics, with another convention
+            behind a colon ("roc_auc:ties=zero"), or metrics themselves.
+
+    Raises:
+        InputError: When the run or the truth is at fault.
+    """
+    benchmark = BENCHMARKS[name] if metrics is None else with_metrics(BENCHMARKS[name], metrics)
+    task = benchmark.task
+    if (data is None) == (truth is None):
+        raise MisuseError("A score needs the truth from one place: either --data ROOT or --truth FILE.")
+    source: Any = TableRun(run) if isinstance(run, (pl.DataFrame, Mapping)) else run
+    provenance = None
+    if isinstance(run, (str, Path)):
+        source, provenance = _found(Path(run), in_one_file=task.run.hosted)
+        seed = provenance.seed if provenance is not None and seed is None else seed
+    if data is not None:
+        opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed or 0)
+        known, labels, table = opened.truth_of(split), opened.view.labels, opened.dataset.taxa
+    else:
+        known, labels, table, part = task.answer.given(task.items, truth, classes, media, task.by)
+        split = part or split
+    answers = source
+    if isinstance(source, (Path, TableRun)):
+        closed = classes is not None or data is not None
+        answers, labels = read_run(task, source, known.items, labels, closed=closed, stored=True)
+    else:
+        refuse_repeated(source.items, "the predictions")
+        labels = source.labels if isinstance(source, LabelScores) else labels
+    return score_predictions(benchmark, answers, known, labels=labels, split=split, run=provenance, classes=table)
+
+
+def _found(run: Path, *, in_one_file: bool) -> tuple[Path, Run | None]:
+    """The run file, and where it came from if it lies in the folder of a run."""
+    if run.is_dir() and (in_one_file or (run / RUN_CSV).exists()):
+        run = run / RUN_CSV
+    if run.name == RUN_CSV and (run.parent / RUN_FILE).exists():
+        return run, Run.read(run.parent)
+    return run, None
+
+
+def write_truth(
+    name: str, data: str | Path, out: Path, *, split: str = "test", seed: int = 0, overwrite: bool = False
+) -> int:
+    """Writes the truth of one part of a release as `truth.csv` and `classes.csv`, and returns the number of items.
+
+    For soundscapes `media.csv` lists the recordings; masks are written as `truth.parquet`.
+
+    Raises:
+        InputError: When the release does not hold the labels of that part.
+    """
+    benchmark = BENCHMARKS[name]
+    task = benchmark.task
+    opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed)
+    known = opened.truth_of(split)
+    with appearing_folder(out, overwrite=overwrite) as folder:
+        table, taxa = opened.items[split], opened.dataset.taxa
+        task.answer.write_truth(task.items, folder, known, table, taxa, task.by)
+    return len(known.items)

@@ -1,0 +1,1 @@
+"""The invented birds, and recordings of them."""

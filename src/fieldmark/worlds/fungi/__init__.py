@@ -1,0 +1,1 @@
+"""The invented fungi, and photos of them."""

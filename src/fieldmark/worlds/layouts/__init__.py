@@ -1,0 +1,1 @@
+"""Worlds as releases: one writer per layout."""

@@ -1,0 +1,63 @@
+"""The exact posterior behind the open-set test photos of a world in the layout of FungiTastic.
+
+The world is grown again from its size and seed, which takes seconds and paints nothing. Decisions made with this
+posterior bound what any classifier of the pixels can be expected to reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from fieldmark.worlds.layouts.fungitastic import describe
+from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS, TEST_YEAR, find
+from fieldmark.worlds.layouts.fungitastic_tables import FULL, class_ids
+from fieldmark.worlds.layouts.releasing import Size, extent_of, prior_over
+from fieldmark.worlds.nature.kingdom import Floats
+from fieldmark.worlds.nature.nature import grow_nature
+from fieldmark.worlds.nature.posterior import log_posterior
+
+
+@dataclass(frozen=True)
+class ClassPosterior:
+    """What the traits say about the test photos of the open set.
+
+    Attributes:
+        items: The file names of the photos.
+        labels: The names of the classes, "-1" for all unknown species together as the last.
+        probabilities: (photos, classes) P(class | traits), under the abundances of the test year.
+    """
+
+    items: tuple[str, ...]
+    labels: tuple[str, ...]
+    probabilities: Floats
+
+
+def open_posterior(size: str, seed: int) -> ClassPosterior:
+    """Returns the posterior of every open-set test photo of the world of this size and seed."""
+    extent = extent_of(EXTENTS, cast(Size, size))
+    nature = grow_nature(extent.nature, seed)
+    finds = find(nature, extent, seed)
+    photos = describe(nature, finds, seed)
+    rows = finds.of("test", ~finds.few_shot)
+    share = len(finds.of("test", finds.known)) / len(rows)
+    prior = share * prior_over(nature, [TEST_YEAR], finds.known)
+    prior = prior + (1 - share) * prior_over(nature, [TEST_YEAR], finds.unknown)
+    by_species = np.exp(log_posterior(nature, finds.seen.take(rows).traits, prior=prior))
+
+    ids = class_ids(photos, FULL)
+    together = np.zeros((len(rows), len(ids) + 1))
+    together[:, -1] = by_species[:, finds.unknown].sum(axis=1)
+    named = dict(photos.select("row", "scientificName").unique().iter_rows())
+    species = {ids[name]: int(finds.seen.species[row]) for row, name in named.items() if name in ids}
+    for number, one in species.items():
+        together[:, number] = by_species[:, one]
+    place = {int(row): number for number, row in enumerate(rows)}
+    shown = [(name, place[row]) for name, row in photos.select("filename", "row").iter_rows() if row in place]
+    return ClassPosterior(
+        items=tuple(name for name, _ in shown),
+        labels=(*(str(number) for number in range(len(ids))), "-1"),
+        probabilities=together[[row for _, row in shown]],
+    )

@@ -1,0 +1,1 @@
+"""Species of an invented kingdom: their tree, names, lives and traits, and who observes them."""

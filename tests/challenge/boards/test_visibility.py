@@ -1,0 +1,64 @@
+"""Boards from the database, of each kind in turn."""
+
+from __future__ import annotations
+
+import pytest
+
+from fieldmark.challenge.boards import visibility
+from fieldmark.challenge.boards.leaderboard import duel
+from fieldmark.challenge.records.schema import Challenge
+from fieldmark.challenge.refusals import NotThereError
+from fieldmark.challenge.scoring import queue
+from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
+from tests.challenge.platform import House, run_text
+
+
+def score_all(house: House, *, right: list[int]) -> None:
+    """Scores what waits, as a worker would, with runs that have so many right answers."""
+    truth = house.storage.fetch_folder(house.challenge.truth_path, house.folder / f"truth-{right[0]}")
+    for number in right:
+        claimed = queue.claim(house.database, "w")
+        run = house.folder / "run.csv"
+        run.write_text(run_text(right=number))
+        queue.finish(house.database, claimed, score_parts("folder", run, truth_files(truth)))
+
+
+def test_boards_follow_new_runs_choices_and_scores(house):
+    ada, bea = house.captain("ada"), house.captain("bea")
+    for user, right in ((ada, 50), (bea, 20), (bea, 30)):
+        house.hand_in(user, run_text(right=right), title=f"{right} right")
+    score_all(house, right=[50, 20, 30])
+    with house.database.read() as session:
+        challenge = session.get_one(Challenge, house.challenge.id)
+        sight = visibility.look(challenge, None, manages=False)
+        board = visibility.board_of(session, sight, "top_1")
+        assert [row.entrant.title for row in board.rows] == ["50 right", "30 right"]
+        assert visibility.board_of(session, sight, "top_1") is board  # computed once
+        first, second = (visibility.entry_of(session, sight, row.entrant.id) for row in board.rows)
+        assert duel("folder", first, second, metric="top_1").difference.value > 0
+        with pytest.raises(NotThereError):
+            visibility.look(challenge, "private", manages=False)
+        private = visibility.board_of(session, visibility.look(challenge, "private", manages=True), "top_1")
+        assert [row.entrant.title for row in private.rows] == ["50 right", "30 right"]
+    house.hand_in(bea, run_text(right=60), title="all right")
+    score_all(house, right=[60])
+    with house.database.read() as session:
+        challenge = session.get_one(Challenge, house.challenge.id)
+        board = visibility.board_of(session, visibility.look(challenge, None, manages=False), "top_1")
+    assert [row.entrant.title for row in board.rows] == ["all right", "50 right"]
+
+
+def test_a_team_that_breaks_the_rule_on_external_data_has_no_place_in_the_end(house):
+    ada, bea = house.captain("ada"), house.captain("bea")
+    house.hand_in(ada, title="with more data", external_data=True, external_note="GBIF")
+    house.hand_in(bea, run_text(right=20), title="without")
+    score_all(house, right=[60, 20])
+    with house.database.write() as session:
+        challenge = session.get_one(Challenge, house.challenge.id)
+        challenge.needs_run_without_external = True
+        session.flush()
+        public = visibility.board_of(session, visibility.look(challenge, "public", manages=True))
+        private = visibility.board_of(session, visibility.look(challenge, "private", manages=True))
+    assert [(row.entrant.title, row.place) for row in public.rows] == [("with more data", 1), ("without", 2)]
+    assert [(row.entrant.title, row.place) for row in private.rows] == [("with more data", None), ("without", 1)]
+    assert "at least one run without external data" in private.rows[0].entrant.unranked

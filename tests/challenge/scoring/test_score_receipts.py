@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from typer.testing import CliRunner
+
+from fieldmark.challenge.scoring import score_receipts
+from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
+from fieldmark.cli.main import app
+from fieldmark.errors import InputError
+from tests.challenge.hosting import START, write_run, write_truth
+
+WHOSE = {"challenge": "fungi", "submission": "17", "team": "spores", "accepted": START}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A receipt with all it speaks of beside it."""
+    truth = write_truth(tmp_path / "receipt")
+    run = write_run(truth / "run.csv", truth, skill=0.7)
+    card = score_parts("folder", run, truth_files(truth))["public"]
+    receipt = score_receipts.make_receipt(card, **WHOSE)
+    (truth / "receipt.json").write_text(json.dumps(receipt))
+    return truth
+
+
+def change(folder, **values):
+    receipt = json.loads((folder / "receipt.json").read_text())
+    (folder / "receipt.json").write_text(json.dumps(receipt | values))
+
+
+def test_a_receipt_reproduces_its_scores_offline(folder):
+    found = score_receipts.verify(folder / "receipt.json")
+    said = json.loads((folder / "receipt.json").read_text())
+    assert found.card.split == "public" and found.card.units == said["units"]
+    assert {name: score.value for name, score in found.card.metrics.items()} == {
+        name: score["value"] for name, score in said["scores"].items()
+    }
+    assert found.signed_by is None and found.remark == "the receipt is unsigned"
+
+
+def test_the_receipt_gives_away_no_label(folder):
+    text = (folder / "receipt.json").read_text()
+    assert "Amanita" not in text and "p001" not in text and "o001" not in text
+
+
+def test_what_differs_is_said_in_one_sentence(folder):
+    def sentence():
+        with pytest.raises(InputError) as caught:
+            score_receipts.verify(folder / "receipt.json")
+        return str(caught.value)
+
+    whole = folder.with_name("whole")
+    shutil.copytree(folder, whole)
+    write_run(folder / "run.csv", folder, skill=0.8)
+    assert "run.csv: found another file (SHA-256 " in sentence() and "expected the run that was scored" in sentence()
+    shutil.copy(whole / "run.csv", folder)
+    (folder / "parts.csv").write_text((whole / "parts.csv").read_text().replace("private", "public", 1))
+    assert "expected the parts the run was scored against" in sentence()
+    (folder / "parts.csv").unlink()
+    assert "found no parts" in sentence() and "Give it with --parts" in sentence()
+    shutil.copy(whole / "parts.csv", folder)
+    change(folder, benchmark={"name": "folder", "version": "0"})
+    assert "expected folder version 0" in sentence()
+    change(folder, benchmark={"name": "folder", "version": "1"})
+    scores = json.loads((folder / "receipt.json").read_text())["scores"]
+    change(folder, scores=scores | {"top_1": {**scores["top_1"], "value": 0.99}})
+    assert "found top_1 0." in sentence() and "expected 0.99, as the receipt says." in sentence()
+    change(folder, scores=scores, format="something")
+    assert "expected fieldmark-receipt-1" in sentence()
+
+
+def test_another_build_of_the_scorer_is_mentioned_and_blamed_only_for_other_numbers(folder):
+    change(folder, scorer={"version": "0.0.9", "sha256": "0" * 64})
+    assert "another build (0.0.9)" in score_receipts.verify(folder / "receipt.json").remark
+    scores = json.loads((folder / "receipt.json").read_text())["scores"]
+    change(folder, scores=scores | {"top_1": {**scores["top_1"], "low": 0.0}})
+    with pytest.raises(InputError, match=r"low end .* It was scored by Fieldmark 0.0.9, another build."):
+        score_receipts.verify(folder / "receipt.json")
+
+
+def test_the_command_line_verifies_and_says_so(folder, tmp_path):
+    done = CliRunner().invoke(app, ["score", "--verify", str(folder / "receipt.json")])
+    assert done.exit_code == 0 and "verified: every score and interval" in done.stdout
+    elsewhere = tmp_path / "r.json"
+    shutil.copy(folder / "receipt.json", elsewhere)
+    files = [f"--{name}={folder / f'{name}.csv'}" for name in ("truth", "classes", "parts")]
+    done = CliRunner().invoke(app, ["score", str(folder / "run.csv"), *files, "--verify", str(elsewhere), "--json"])
+    assert done.exit_code == 0 and json.loads(done.stdout)["verified"] is True
+    assert CliRunner().invoke(app, ["score"]).exception.exit_code == 2
+
+
+def test_a_signature_holds_until_a_word_is_changed(folder):
+    pytest.importorskip("cryptography", reason="signatures need the optional package cryptography")
+    key = score_receipts.new_key()
+    receipt = json.loads((folder / "receipt.json").read_text())
+    (folder / "receipt.json").write_text(json.dumps(score_receipts.sign(receipt, key)))
+    signer = score_receipts.public_fingerprint(key)
+    assert score_receipts.verify(folder / "receipt.json", signer=signer).signed_by == signer
+    other = score_receipts.public_fingerprint(score_receipts.new_key())
+    with pytest.raises(InputError, match=f"found the signature of ed25519:.*, expected that of {other[:9]}"):
+        score_receipts.verify(folder / "receipt.json", signer=other)
+    change(folder, team="someone else")
+    with pytest.raises(InputError, match="a signature that does not fit"):
+        score_receipts.verify(folder / "receipt.json")
+
+
+def test_an_unsigned_receipt_does_not_pass_where_a_signer_is_asked_for(folder):
+    with pytest.raises(InputError, match="found the signature of nobody"):
+        score_receipts.verify(folder / "receipt.json", signer="ed25519:abc")

@@ -1,0 +1,202 @@
+"""Workers as they really run: processes that die, scores that are right, walls that hold."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fieldmark.challenge.records.schema import AuditEvent, PartScore, Submission
+from fieldmark.challenge.records.storage import Storage
+from fieldmark.challenge.running import creating
+from fieldmark.challenge.scoring import queue, sandbox
+from fieldmark.challenge.scoring.sandbox import Limits, score_in_sandbox
+from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
+from fieldmark.challenge.scoring.worker import Worker
+from tests.challenge.platform import House, run_text, truth_text
+
+MAIN = [sys.executable, "-c", "from fieldmark.cli.main import main; main()"]
+
+
+def start_worker(database_url: str, files: Path, *options: str) -> subprocess.Popen[bytes]:
+    command = [*MAIN, "worker", "--database", database_url, "--files", str(files), "--lease", "2", *options]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def wait_for(house: House, submission_id: int, state: str, seconds: float = 60) -> Submission:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = house.submission(submission_id)
+        if found.state == state:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{found.state}: {found.reason} {found.detail}")
+
+
+def test_a_worker_killed_in_mid_score_is_followed_by_another_that_scores_once(house: House, database_url, tmp_path):
+    run = house.hand_in(house.captain("ada"), run_text(right=45))
+    doomed = start_worker(database_url, tmp_path / "files")
+    try:
+        wait_for(house, run.id, "running")
+        doomed.send_signal(signal.SIGKILL)
+        doomed.wait()
+        assert house.submission(run.id).state == "running"  # nobody has noticed yet
+        with house.database.read() as session:
+            assert session.query(PartScore).count() == 0
+    finally:
+        doomed.kill()
+    heir = Worker(house.database, house.storage, name="heir")
+    deadline = time.monotonic() + 30
+    while not heir.run_one() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    found = house.submission(run.id)
+    assert (found.state, found.attempts, found.fence, found.worker) == ("scored", 2, 2, "heir")
+    assert sorted(row.part for row in found.scores) == ["private", "public"] and found.counted
+    with house.database.read() as session:
+        assert session.query(AuditEvent).filter_by(action="submission.rescored").count() == 0  # scored once
+    truth = house.storage.fetch_folder(house.challenge.truth_path, tmp_path / "truth")
+    (tmp_path / "run.csv").write_text(run_text(right=45))
+    expected = score_parts("folder", tmp_path / "run.csv", truth_files(truth))
+    for row in found.scores:
+        assert row.card["metrics"] == expected[row.part].to_json()["metrics"]
+
+
+def test_a_mended_truth_changes_the_scores(small_house: House):
+    house = small_house
+    run = house.hand_in(house.captain("ada"))
+    worker = Worker(house.database, house.storage)
+    worker.run(threading.Event(), until_idle=True)
+    assert {row.value for row in house.submission(run.id).scores} == {1.0}
+    (house.folder / "mended.csv").write_text(truth_text(swapped=True))
+    creating.replace_truth(house.database, house.storage, house.admin, house.challenge, house.folder / "mended.csv")
+    worker.run(threading.Event(), until_idle=True)
+    after = house.submission(run.id)
+    assert after.state == "scored" and [row.value for row in after.scores] == [pytest.approx(1 / 3)] * 2
+    assert after.accepted_at == run.accepted_at
+
+
+def test_a_stored_run_that_was_changed_is_not_scored(small_house: House, monkeypatch):
+    monkeypatch.setattr(queue, "RETRY_S", 0.0)
+    house = small_house
+    run = house.hand_in(house.captain("ada"))
+    (house.folder / "other.csv").write_text(run_text(right=3))
+    house.storage.put(house.folder / "other.csv", run.path)
+    worker = Worker(house.database, house.storage)
+    worker.run(threading.Event(), until_idle=True)
+    found = house.submission(run.id)
+    assert found.state == "failed" and "SHA-256" in found.detail and not found.counted and not found.scores
+
+
+def test_a_run_is_not_scored_against_another_truth_than_that_of_the_challenge(small_house: House):
+    house = small_house
+    run = house.hand_in(house.captain("ada"))
+    (house.folder / "other.csv").write_text(truth_text(swapped=True))
+    house.storage.put(house.folder / "other.csv", f"{house.challenge.truth_path}/truth.csv")
+    assert Worker(house.database, house.storage).run_one()
+    found = house.submission(run.id)
+    assert not found.scores and "the stored truth is not the one of the challenge" in found.detail
+
+
+def test_a_worker_survives_its_own_faults_and_charges_nobody(small_house: House, monkeypatch):
+    house = small_house
+    monkeypatch.setattr(queue, "RETRY_S", 0.0)
+    run = house.hand_in(house.captain("ada"))
+
+    def stumble(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug of ours")
+
+    monkeypatch.setattr("fieldmark.challenge.scoring.worker.score_in_sandbox", stumble)
+    Worker(house.database, house.storage).run(threading.Event(), until_idle=True)
+    found = house.submission(run.id)
+    assert (found.state, found.attempts, found.counted) == ("failed", queue.MAX_ATTEMPTS, False)
+    assert "a bug of ours" in found.detail and "bug" not in found.reason
+
+
+def test_a_worker_that_is_told_to_stop_gives_its_run_back(small_house: House):
+    house = small_house
+    run = house.hand_in(house.captain("ada"))
+    stop = threading.Event()
+    thread = threading.Thread(target=Worker(house.database, house.storage).run, args=(stop,))
+    thread.start()
+    wait_for(house, run.id, "running")
+    stop.set()
+    thread.join(20)
+    found = house.submission(run.id)
+    assert not thread.is_alive() and found.state == "queued" and found.attempts == 0
+
+
+def job(folder: Path, run: str) -> Path:
+    (folder / "truth").mkdir(parents=True)
+    (folder / "truth" / "truth.csv").write_text(truth_text())
+    (folder / "run").write_text(run)
+    return folder
+
+
+def test_limits_end_a_scoring_process(tmp_path):
+    stop = threading.Event()
+    slow = score_in_sandbox(job(tmp_path / "slow", run_text()), "folder", limits=Limits(wall_s=0.05), stop=stop)
+    assert slow.fault is not None and slow.fault.startswith("ended after 0.05 seconds")
+    small = score_in_sandbox(job(tmp_path / "small", run_text()), "folder", limits=Limits(memory_mb=100), stop=stop)
+    assert small.fault is not None and not small.cards
+
+
+def test_a_run_at_fault_is_told_apart_from_a_fault_of_the_platform(tmp_path):
+    outcome = score_in_sandbox(job(tmp_path / "j", "id,predicted\n"), "folder", limits=Limits(), stop=threading.Event())
+    assert outcome.fault is None and outcome.total == 1
+    assert "no line for 60 of 60 ids" in outcome.problems[0]["text"]
+
+
+PROBE = """
+import os, socket, sys
+print(sorted(os.environ))
+def tried(act):
+    try: act(); return "possible"
+    except OSError: return "refused"
+print(tried(lambda: socket.create_connection(("127.0.0.1", int(sys.argv[2])), 2)))
+print(tried(lambda: open(sys.argv[1]).read()))
+print(tried(lambda: open(os.path.join(sys.prefix, "evil"), "w")))
+print(len([name for name in os.listdir("/proc") if name.isdigit()]))
+"""
+
+
+def test_the_wall_hides_network_files_processes_and_secrets(tmp_path, monkeypatch):
+    program = sandbox.bubblewrap()
+    if program is None:
+        pytest.skip("bubblewrap is not installed, or not allowed here")
+    import socket
+
+    monkeypatch.setenv("DATABASE_PASSWORD", "hunter2")
+    secret, folder = tmp_path / "labels.csv", tmp_path / "job"
+    secret.write_text("zebra")
+    folder.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        command = [*sandbox._wall(program, folder), sys.executable, "-c", PROBE, str(secret), str(port)]
+        done = subprocess.run(
+            command, env=sandbox._environment(folder), capture_output=True, text=True, check=True, timeout=60
+        )
+    environment, network, files, prefix, processes = done.stdout.splitlines()
+    assert "DATABASE_PASSWORD" not in environment and "hunter2" not in done.stdout
+    assert (network, files, prefix) == ("refused", "refused", "refused")
+    assert int(processes) <= 3
+
+
+def test_files_may_lie_on_an_object_store(tmp_path):
+    store = Storage(f"memory://runs-{os.getpid()}")
+    (tmp_path / "a").write_bytes(b"one")
+    store.put(tmp_path / "a", "runs/1/a")
+    (tmp_path / "b").write_bytes(b"two")
+    store.put(tmp_path / "b", "runs/1/b")
+    assert store.names("runs/1") == ["a", "b"] and store.everything() == ["runs/1/a", "runs/1/b"]
+    assert store.fetch("runs/1/b", tmp_path / "back").read_bytes() == b"two"
+    store.delete("runs/1/a")
+    assert not store.exists("runs/1/a")
+    for path in ("../etc/passwd", "/etc/passwd", "runs/../../x", "runs/.hidden", "runs//x", ""):
+        with pytest.raises(ValueError, match="not a path of the store"):
+            store.exists(path)

@@ -1,0 +1,103 @@
+"""Whatever is handed in: a run that the scorer reads, or a list of problems, and never anything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge.running.creating import write_sample
+from fieldmark.challenge.scoring.sandbox import Limits
+from fieldmark.challenge.submitting import uploads
+from fieldmark.challenge.submitting.uploads import Checklist, RunRefusedError, Upload, check_run
+from fieldmark.labels import Labels
+
+# One benchmark for each format of runs.
+FORMATS = ("folder", "fungitastic/open", "plantclef-2020", "snakeclef-2020", "birdclef-2020", "geolifeclef-2020")
+PIECES = (
+    b"\0",
+    b'"',
+    b"'",
+    b",",
+    b";",
+    b"\n",
+    b"\r",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"nan",
+    b"-1",
+    b"1e999",
+    b"0x1p3",
+    b" ",
+)
+
+
+def mutated(content: bytes, rng: np.random.Generator) -> bytes:
+    """The content with a few pieces put in, taken out, doubled or exchanged."""
+    for _ in range(int(rng.integers(1, 4))):
+        at, length = int(rng.integers(len(content) + 1)), int(rng.integers(1, 40))
+        piece = PIECES[int(rng.integers(len(PIECES)))]
+        content = (
+            content[:at] + piece + content[at:],
+            content[:at] + content[at + length :],
+            content[:at] + content[at : at + length] + content[at:],
+            content[:at] + piece + content[at + length :],
+        )[int(rng.integers(4))]
+    return content
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_damaged_runs_are_read_or_refused_with_their_lines(name, tmp_path):
+    task = BENCHMARKS[name].task
+    items = tuple(f"rec{n}/{5 * n}" if task.items.noun == "segment" else f"x{n}" for n in range(12))
+    labels = Labels(tuple(f"label{number}" for number in range(35)))
+    write_sample(tmp_path / "sample.csv", task, items, labels)
+    sample = (tmp_path / "sample.csv").read_bytes()
+    wanted = Checklist(name, items, labels, closed=True)
+    rng = np.random.default_rng(20)
+    refused = 0
+    for _ in range(150):
+        content = mutated(sample, rng)
+        path = Path(tmp_path / "run")
+        path.write_bytes(content)
+        try:
+            check_run(wanted, Upload(path, "run", len(content), ""), limit_mb=1)
+        except RunRefusedError as error:
+            refused += 1
+            assert error.problems and error.total >= len(error.problems)
+            assert all(str(tmp_path) not in problem["text"] for problem in error.problems)
+    assert 30 < refused <= 150
+
+
+def large_run(tmp_path: Path, *, rows: int = 12_000, wrong: bool = False) -> tuple[Checklist, Upload]:
+    """A run that is too large to be read where it arrives."""
+    items = tuple(f"photo-{number:06}-{'x' * 100}" for number in range(rows))
+    lines = ["id,predicted", *(f"{item},{'z' if wrong else 'a'}" for item in items)]
+    path = tmp_path / "run"
+    path.write_text("\n".join(lines) + "\n")
+    upload = Upload(path, "run.csv", path.stat().st_size, "")
+    assert upload.size > uploads.SMALL_BYTES
+    return Checklist("folder", items, Labels(("a", "b")), closed=True), upload
+
+
+def test_large_runs_are_checked_in_a_process_of_their_own(tmp_path, monkeypatch):
+    def here(*args: object, **options: object) -> None:
+        raise AssertionError("read in the process that serves pages")
+
+    monkeypatch.setattr(uploads, "read_as_scored", here)
+    check_run(*large_run(tmp_path), limit_mb=64)
+    with pytest.raises(RunRefusedError) as refused:
+        check_run(*large_run(tmp_path, wrong=True), limit_mb=64)
+    assert refused.value.total == 12_000 and refused.value.problems[0]["line"] == 2
+
+
+@pytest.mark.parametrize("limits", [Limits(memory_mb=300), Limits(wall_s=0.2)])
+def test_a_run_that_takes_too_much_to_check_is_refused_with_a_sentence(limits, tmp_path, monkeypatch):
+    monkeypatch.setattr(uploads, "CHECK_LIMITS", limits)
+    with pytest.raises(RunRefusedError, match="one problem") as refused:
+        check_run(*large_run(tmp_path, rows=100_000), limit_mb=64)
+    assert "takes more than" in refused.value.problems[0]["text"]
+    assert uploads._APART.acquire(blocking=False)  # others may go on
+    uploads._APART.release()

@@ -1,0 +1,128 @@
+"""What a task does not allow is refused, before anything is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import ClassVar, get_args
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fieldmark
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.benchmarks.declarations import LearnsFrom, Sees
+from fieldmark.errors import MisuseError
+from fieldmark.fitting.allowed import refuse_disallowed, seen_by
+from fieldmark.methods.base import Arrays, Fitted, Method
+from fieldmark.runs.label_scores import LabelScores, Scale
+from fieldmark.steps import STEPS
+from fieldmark.steps.base import Step
+from fieldmark.views import Part, View
+
+TASK = BENCHMARKS["folder"].task
+
+
+@dataclass(frozen=True)
+class Guess(Method):
+    """Knows nothing."""
+
+    scale: ClassVar[Scale] = "score"
+
+    def fit(self, view: View) -> Fitted:
+        return Fitted(self, {})
+
+    def scores(self, arrays: Arrays, part: Part) -> np.ndarray:
+        return np.zeros((len(part), 3), dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Nothing(Step):
+    """Changes nothing."""
+
+    name: ClassVar[str] = "nothing"
+
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
+        return predictions
+
+
+def method_that(**declared: object) -> Method:
+    return type("Declared", (Guess,), declared)()
+
+
+def step_that(sees: Sees) -> Step:
+    return type("Declared", (Nothing,), {"sees": sees})()
+
+
+@pytest.mark.parametrize(("sees", "allowed"), list(product(get_args(Sees), repeat=2)))
+def test_a_method_that_looks_further_than_the_task_allows_is_refused(sees, allowed):
+    task = replace(TASK, sees=(allowed,))
+    if sees == allowed:
+        refuse_disallowed("guess", method_that(sees=sees), (), task)
+    else:
+        with pytest.raises(MisuseError, match=f"'guess' is shown {sees} .* the task allows {allowed}"):
+            refuse_disallowed("guess", method_that(sees=sees), (), task)
+
+
+@pytest.mark.parametrize(("sees", "allowed"), list(product(get_args(Sees), repeat=2)))
+def test_a_step_that_looks_further_than_the_task_allows_is_refused(sees, allowed):
+    task = replace(TASK, sees=("item", allowed))
+    if sees in task.sees:
+        refuse_disallowed("guess", Guess(), (step_that(sees),), task)
+    else:
+        with pytest.raises(MisuseError, match=f"step 'nothing' is shown {sees}"):
+            refuse_disallowed("guess", Guess(), (step_that(sees),), task)
+
+
+@pytest.mark.parametrize(("source", "allowed"), list(product(get_args(LearnsFrom), repeat=2)))
+def test_a_method_that_learns_from_what_the_task_forbids_is_refused(source, allowed):
+    task = replace(TASK, learns_from=(allowed,))
+    if source == allowed:
+        refuse_disallowed("guess", method_that(learns_from=(source,)), (), task)
+    else:
+        with pytest.raises(MisuseError, match=f"learns from {source}; the task allows {allowed}"):
+            refuse_disallowed("guess", method_that(learns_from=(source,)), (), task)
+
+
+def test_no_benchmark_allows_hidden_labels():
+    assert not [name for name in BENCHMARKS if "hidden labels" in BENCHMARKS[name].task.learns_from]
+
+
+@pytest.mark.parametrize("shape", ["codes", "pairs", "masks"])
+def test_a_method_that_cannot_give_the_kind_of_answer_is_refused(shape):
+    asked = {"codes": "folder", "pairs": "birdclef-2020", "masks": "fungitastic-mini/segmentation"}
+    for of, name in asked.items():
+        method, task = method_that(targets=(shape,)), BENCHMARKS[name].task
+        if of == shape:
+            refuse_disallowed("guess", method, (), task)
+        else:
+            with pytest.raises(MisuseError, match="which the method 'guess' does not give"):
+                refuse_disallowed("guess", method, (), task)
+
+
+@pytest.mark.parametrize("step", ["observation-mean", "observation-max"])
+def test_in_time_order_photos_of_an_observation_do_not_see_each_other(step, tmp_path):
+    with pytest.raises(MisuseError, match=f"'{step}' is shown unit"):
+        fieldmark.fit("fungitastic/temporal", tmp_path, "frequent", tmp_path / "run", steps=[step])
+
+
+def test_in_time_order_no_method_sees_the_whole_test_set(tmp_path):
+    with pytest.raises(MisuseError, match="'em' is shown test set"):
+        fieldmark.fit("fungitastic/temporal", tmp_path, "em", tmp_path / "run")
+
+
+def test_a_run_states_what_method_and_steps_have_seen_together():
+    item, unit, past, everything = (step_that(sees) for sees in get_args(Sees))
+    assert seen_by(Guess(), (item,)) == "item"
+    assert seen_by(Guess(), (item, unit)) == "unit"
+    assert seen_by(method_that(sees="past"), (unit,)) == "unit and past"
+    assert seen_by(method_that(sees="past"), (everything, past)) == "test set"
+
+
+def test_every_step_says_what_it_sees():
+    assert {name for name in STEPS if STEPS[name].sees != "item"} == {
+        "observation-mean",
+        "observation-max",
+        "neighbors",
+    }
