@@ -21,6 +21,7 @@ def write_tables() -> Path:
     sections = {
         "coverage": _coverage,
         "challenges": _challenges,
+        "fuzzing": _fuzzing,
         "birds": _birds,
         "fungi": _fungi,
         "fewshot": _few_shot,
@@ -100,6 +101,22 @@ def _challenges(name: str, result: dict[str, Any]) -> str:
         f"The same for {result['draws']} simulated test sets each, through the scorer itself. Below 93 %: "
         f"{', '.join(short) or 'none'}. Wider than 1.5 times: {', '.join(wide) or 'none'}.\n\n"
         + _table(["population (simulated)", "metric", "coverage", "width"], rows)
+    )
+
+
+def _fuzzing(name: str, result: dict[str, Any]) -> str:
+    ends, shown = result["ends"], ("refused", "scored", "fault")
+    rows = [
+        [case, f"{sum(one.values()):,}", *(f"{one.get(end, 0):,}" for end in shown)]
+        for case, one in result["by_case"].items()
+    ]
+    refused, scored, faults = (f"{ends.get(end, 0):,}" for end in shown)
+    return (
+        "## Do damaged files end in a sentence?\n\n"
+        f"{result['files']:,} files of runs, truth, classes and media, damaged at random: {refused} were refused in a "
+        f"sentence, {scored} could still be scored, {faults} ended otherwise or took longer than "
+        f"{result['longest_allowed_s']} s. The largest process took {result['peak_mb_of_a_process']} MB.\n\n"
+        + _table(["case", "files", "refused", "scored", "faults"], rows)
     )
 
 

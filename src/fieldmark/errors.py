@@ -13,16 +13,21 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 # A sentence shows what was found; a file of one long line would fill the screen.
-LONGEST = 200
+LONGEST_WORD, LONGEST = 80, 700
 
 
-def shortened(text: str, most: int = LONGEST) -> str:
-    """Text that fits into a sentence: of a long one its beginning and its end.
+def shortened(text: str) -> str:
+    """Text that fits into a sentence: long words, and more of them than anybody reads, lose their middle.
 
-    >>> shortened("a" * 10, most=5)
-    'aa … aa'
+    >>> shortened("a" * 1000)[38:45], len(shortened("a" * 1000))
+    ('aa…aaaa', 81)
     """
-    return text if len(text) <= most else f"{text[: most // 2]} … {text[-(most // 2) :]}"
+    words = [word if len(word) <= LONGEST_WORD else _middle_out(word, LONGEST_WORD) for word in text.split(" ")]
+    return _middle_out(" ".join(words), LONGEST)
+
+
+def _middle_out(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2) :]}"
 
 
 class FieldmarkError(Exception):
