@@ -107,10 +107,10 @@ def test_openai_weights_get_the_activation_they_were_trained_with(monkeypatch):
 
     monkeypatch.setattr(open_clip, "create_model", remember)
     monkeypatch.setattr("fieldmark.features.hub.hub_answers", lambda: True)
-    with pytest.raises(MisuseError, match=r"weights of openclip:ViT-B-32 could not be had from the hub"):
+    with pytest.raises(MisuseError, match=r"weights of openclip:ViT-B-32 could not be downloaded from the hub"):
         load_backbone(FeatureSettings("openclip:ViT-B-32", size=224))
     assert asked["pretrained"] == "openai" and asked["force_quick_gelu"] and asked["force_image_size"] == 224
-    with pytest.raises(MisuseError, match="could not be had"):
+    with pytest.raises(MisuseError, match="could not be downloaded"):
         load_backbone(FeatureSettings("openclip:ViT-B-32", weights="laion2b_e16"))
     assert asked["pretrained"] == "laion2b_e16" and not asked["force_quick_gelu"]
 
@@ -121,7 +121,9 @@ def test_openai_weights_get_the_activation_they_were_trained_with(monkeypatch):
 def test_weights_that_cannot_be_had_are_refused_at_once_with_what_to_do(name, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("fieldmark.features.hub.hub_answers", lambda: False)
-    with pytest.raises(MisuseError, match=rf"weights of {name} could not be had .*`fieldmark backbones` says what"):
+    with pytest.raises(
+        MisuseError, match=rf"weights of {name} could not be downloaded .*`fieldmark backbones` says what"
+    ):
         load_backbone(FeatureSettings(name, size=224))
 
 

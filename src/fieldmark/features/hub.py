@@ -102,7 +102,7 @@ def has_clip_config(backbone: str) -> bool:
 def unreachable(backbone: str, error: Exception) -> MisuseError:
     """The sentence for weights that are neither on this machine nor to be had."""
     return MisuseError(
-        f"The weights of {backbone} could not be had from the hub ({type(error).__name__}). Download them where there "
-        "is a network (`fieldmark backbones` says what), then pass --set weights=FILE, or for a repository "
+        f"The weights of {backbone} could not be downloaded from the hub ({type(error).__name__}). Download them where "
+        "there is a network (`fieldmark backbones` says what), then pass --set weights=FILE, or for a repository "
         "--set backbone=local-dir:FOLDER."
     )

@@ -156,8 +156,8 @@ def _open(checkpoint: str, size: int) -> tuple[dict[str, Any], Any]:
             folder = Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.bin"]))
     except Exception as error:  # the hub fails in many ways, all of which mean the same to the caller
         raise MisuseError(
-            f"The checkpoint {name} could not be had from the hub ({type(error).__name__}). Download it where there is "
-            "a network, and pass --set checkpoint=FOLDER."
+            f"The checkpoint {name} could not be downloaded from the hub ({type(error).__name__}). Download it where "
+            "there is a network, and pass --set checkpoint=FOLDER."
         ) from error
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

@@ -267,7 +267,7 @@ def _ready(now: dt.datetime) -> ColumnElement[bool]:
 
 
 def any_waits(database: Database) -> bool:
-    """Whether a run waits, be it for its pause to end."""
+    """Whether a run waits, also where it waits for its pause to end."""
     with database.read() as session:
         return session.scalars(select(Submission.id).where(Submission.state == "queued").limit(1)).first() is not None
 
