@@ -68,9 +68,10 @@ def _whole_scorecard(truth: Codes, predicted: Codes, unit: Codes, peer_s: float)
     run = pl.DataFrame({"id": items, "predicted": answers})
     whole = fastest({"ours": lambda: fieldmark.score("fungitastic/closed", run, **tables)})["ours"]
     tracemalloc.start()
-    Ranked(at_most=10).read(TableRun(run), items, Labels(tuple(map(str, range(CLASSES)))))
+    predictions = Ranked(at_most=10).read(TableRun(run), items, Labels(tuple(map(str, range(CLASSES)))))
     held, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
+    assert len(predictions.items) == ROWS  # they are held until here
     return {
         "whole_scorecard_from_frames_over_one_sklearn_value": round(whole / peer_s, 1),
         "predictions_held_mb": round(held / 1e6, 1),
