@@ -39,7 +39,7 @@ class Metric:
         unit: What it is counted in; shares are shown in percent.
         first_answer: Whether it depends on the first answer of each item and on no other, so that a rule that decides
             for one can be fitted for its sake.
-        largest_cost: For mean costs, what the dearest mistake costs: rare dear mistakes get an interval of their own.
+        largest_cost: For mean costs, what the costliest mistake costs: rare dear mistakes get an interval of their own.
         few_units: Whether it may rest on few of its units (a part that few photos show), so that fewer degrees of
             freedom are counted on.
         groups: For metrics that set two groups of items against each other: the keyword under which it reads which

@@ -71,7 +71,7 @@ def cost_interval(value: float, pseudo: Values, *, largest: float, level: float 
     Args:
         value: The mean cost over all units.
         pseudo: One pseudo-value per unit.
-        largest: The cost of the dearest mistake. For a sum of costs instead of a mean, U times that.
+        largest: The cost of the costliest mistake. For a sum of costs instead of a mean, U times that.
         level: The nominal coverage.
 
     >>> cost_interval(0.0, np.zeros(100), largest=1.0).high

@@ -30,7 +30,7 @@ from fieldmark.tables import read_csv
 
 Floats = NDArray[np.float64]
 LONG = ("true", "predicted", "cost")
-# Expected costs this close count as equal, relative to the dearest mistake; the likelier label is then the answer.
+# Expected costs this close count as equal, relative to the costliest mistake; the likelier label is then the answer.
 ROUNDING = 1e-9
 
 # For each rule the price by kind of truth (rows) and of answer (columns) where the answer is wrong; a right one is

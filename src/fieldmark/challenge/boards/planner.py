@@ -46,7 +46,7 @@ class Spread:
         source: In words.
         largest: What one unit can count at most (1 for a share), where the likeness was taken between runs of equal
             score; 0 where it was measured on runs that differ.
-        widest: The largest difference that two runs can have at all: 1 for a share, the dearest mistake for a cost.
+        widest: The largest difference that two runs can have at all: 1 for a share, the costliest mistake for a cost.
     """
 
     deviation: float

@@ -137,7 +137,7 @@ def decisions(context: Context, costs: Costs) -> list[Decision]:
 
 
 def costliest(context: Context, costs: Costs) -> list[Paid]:
-    """The confusions that cost anything, the dearest in all first; whatever made the matrix, a rule or a table."""
+    """The confusions that cost anything, the costliest in all first; whatever made the matrix, a rule or a table."""
     code_of = {**costs.labels.code_of, UNKNOWN_SPECIES: len(context.labels)}
     pairs = all_pairs(context, called_unknown=context.task.unknown)
     paid = [Paid(pair, costs.at(code_of[pair.truth], code_of[pair.answer])) for pair in pairs]
