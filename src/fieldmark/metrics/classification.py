@@ -95,7 +95,7 @@ def top_k(truth: Codes, ranked: Codes, *, k: int) -> float:
 
     Args:
         truth: The true class of each item.
-        ranked: The answers of each item, best first, one row per item; -1 for unknown, -2 fills rows with fewer answers.
+        ranked: The answers of each item, best first, one row each; -1 for unknown, -2 fills rows with fewer answers.
         k: How many answers count.
 
     >>> round(top_k(np.array([0, 1, 2]), np.array([[0, 1], [0, 1], [0, 1]]), k=2), 3)
