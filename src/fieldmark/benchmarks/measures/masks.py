@@ -1,0 +1,52 @@
+"""Intersection over union of masks."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fieldmark.benchmarks.declarations import Metric
+from fieldmark.benchmarks.measures.reading import Arguments
+from fieldmark.metrics import segmentation
+from fieldmark.metrics.segmentation import Empty
+from fieldmark.questions.masks import MaskEvaluation
+
+
+def _pixels(evaluation: MaskEvaluation) -> Arguments:
+    return {"intersection": evaluation.intersection, "union": evaluation.union}
+
+
+def _pixels_of_parts(evaluation: MaskEvaluation) -> Arguments:
+    parts = evaluation.parts
+    return {"intersection": evaluation.part_table[0], "union": evaluation.part_table[1], "parts": parts}
+
+
+def iou(*, empty: Empty = "one") -> Metric:
+    """Binary intersection over union, each photo with the same weight; empty against empty counts one or zero."""
+    counted = "1" if empty == "one" else "0, as in the organizers' code"
+    return Metric(
+        name="iou" if empty == "one" else "iou_empty_zero",
+        title="IoU" if empty == "one" else "IoU, empty counts 0",
+        value=segmentation.mean_iou,
+        without_each_unit=segmentation.mean_iou_without_each_unit,
+        reads=_pixels,
+        options={"empty": empty},
+        about=f"mean over photos of intersection over union of the fruiting body; empty against empty counts {counted}",
+        otherwise={"empty=zero": partial(iou, empty="zero")} if empty == "one" else {},
+    )
+
+
+def miou(*, background: bool) -> Metric:
+    """Intersection over union of each part, pixels pooled over the set, averaged over parts."""
+    included = "the background is a part" if background else "the background is no part"
+    return Metric(
+        name="miou_with_background" if background else "miou",
+        title="mIoU with background" if background else "mIoU",
+        value=segmentation.pooled_miou,
+        without_each_unit=segmentation.pooled_miou_without_each_unit,
+        reads=_pixels_of_parts,
+        options={"background": background},
+        about="mean over the parts of truth and run of pooled intersection over union; parts that never occur are "
+        f"dropped; {included}",
+        few_units=True,
+        optional=True,
+    )
