@@ -11,7 +11,6 @@ CC BY-NC-SA 4.0: not for commercial use.
 from __future__ import annotations
 
 import datetime
-import hashlib
 import os
 import sys
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from fieldmark.audio.clips import Padding
 from fieldmark.audio.reading import Samples
 from fieldmark.errors import MissingExtraError
 from fieldmark.features.sounds import SALIENT_WINDOWS
+from fieldmark.foundation.files import sha256_of
 from fieldmark.foundation.registry import require
 
 LICENSE = "BirdNET V2.4 by the K. Lisa Yang Center and TU Chemnitz, CC BY-NC-SA 4.0: not for commercial use."
@@ -49,8 +49,7 @@ class BirdNet:
 
     @property
     def digest(self) -> str:
-        with birdnet_file(NETWORK).open("rb") as file:
-            return f"birdnet-{SALIENT_WINDOWS}-{hashlib.file_digest(file, 'sha256').hexdigest()[:32]}"
+        return f"birdnet-{SALIENT_WINDOWS}-{sha256_of(birdnet_file(NETWORK))[:32]}"
 
     @property
     def about(self) -> dict[str, Any]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
 
 from fieldmark.errors import FieldmarkError, InputError, MisuseError, of_system
 
@@ -173,7 +174,7 @@ def _umask() -> int:
     return mask
 
 
-def open_input(path: Path, expected: str) -> IO[bytes]:
+def open_input(path: Path, expected: str) -> BufferedReader:
     """Opens a file that a person named.
 
     Args:
@@ -189,3 +190,17 @@ def open_input(path: Path, expected: str) -> IO[bytes]:
         raise InputError(path, found="no such file", expected=expected) from error
     except OSError as error:
         raise of_system(error) or error from error
+
+
+def sha256_of(path: Path, expected: str = "a file") -> str:
+    """The SHA-256 of a file, in hexadecimal.
+
+    Args:
+        path: The file.
+        expected: What it should be, for the sentence that is said where it cannot be opened.
+
+    Raises:
+        InputError: When it cannot be opened.
+    """
+    with open_input(path, expected) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

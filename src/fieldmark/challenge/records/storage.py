@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 from fsspec.core import url_to_fs
 
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.foundation.files import appearing_file
+from fieldmark.foundation.files import appearing_file, sha256_of
 
 CHUNK = 1 << 20
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
@@ -122,13 +122,7 @@ def new_name(suffix: str = "") -> str:
     return secrets.token_hex(16) + suffix
 
 
-def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def digest_folder(folder: Path) -> str:
     """The SHA-256 of the files of a folder: of a listing of their names and digests."""
-    lines = [f"{digest(file)}  {file.name}\n" for file in sorted(folder.iterdir()) if file.is_file()]
+    lines = [f"{sha256_of(file)}  {file.name}\n" for file in sorted(folder.iterdir()) if file.is_file()]
     return hashlib.sha256("".join(lines).encode()).hexdigest()

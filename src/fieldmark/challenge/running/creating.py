@@ -22,7 +22,7 @@ from fieldmark.challenge.people.names import clean_filename, clean_slug, clean_t
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import AuditEvent, Challenge, DataFile, Phase, User, utc_now
-from fieldmark.challenge.records.storage import Storage, digest, digest_folder, new_name
+from fieldmark.challenge.records.storage import Storage, digest_folder, new_name
 from fieldmark.challenge.refusals import ConflictError, RefusalError
 from fieldmark.challenge.running.label_leaks import leaks_of, order_key, secret_order
 from fieldmark.challenge.scoring import queue
@@ -40,6 +40,7 @@ from fieldmark.challenge.scoring.score_parts import (
 from fieldmark.challenge.submitting.submissions import add_baseline
 from fieldmark.challenge.submitting.uploads import Upload
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.files import sha256_of
 from fieldmark.labels import Labels
 from fieldmark.release import Release
 from fieldmark.verbs.score_run import write_truth
@@ -200,7 +201,7 @@ def create_challenge(
     for path, sentence in material.downloads:
         add_data_file(database, storage, owner, challenge, path, path.name, sentence)
     for name, path, about in material.baselines:
-        upload = Upload(path, clean_filename(path.name), path.stat().st_size, digest(path))
+        upload = Upload(path, clean_filename(path.name), path.stat().st_size, sha256_of(path))
         add_baseline(database, storage, owner, challenge, name, upload, about)
     return challenge
 
@@ -253,7 +254,7 @@ def add_data_file(
     with database.write() as session:
         query = select(DataFile).where(DataFile.challenge_id == challenge.id, DataFile.name == shown)
         row = session.scalars(query).one_or_none() or DataFile(challenge_id=challenge.id, name=shown)
-        row.path, row.size, row.sha256 = path, source.stat().st_size, digest(source)
+        row.path, row.size, row.sha256 = path, source.stat().st_size, sha256_of(source)
         row.about = clean_text(about, 500, "description")
         session.add(row)
         session.flush()

@@ -22,12 +22,13 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.people import accounts, teams
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import Challenge, Submission, User, utc_now
-from fieldmark.challenge.records.storage import Storage, digest
+from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import ConflictError
 from fieldmark.challenge.running.creating import Material, NewChallenge, create_challenge
 from fieldmark.challenge.scoring.queue import RESCORE_PRIORITY
 from fieldmark.challenge.submitting.submissions import Entry, hand_in
 from fieldmark.challenge.submitting.uploads import Upload
+from fieldmark.foundation.files import sha256_of
 from fieldmark.labels import Labels
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.worlds.layouts.folder import SPLIT_YEARS, nature_of
@@ -169,7 +170,7 @@ def _take_part(
         scores[:, columns[columns >= 0]] = posterior[:, columns >= 0]
         path = folder / f"{key}-{number}.csv"
         _write(path, test, labels, scores)
-        upload = Upload(path, path.name, path.stat().st_size, digest(path))
+        upload = Upload(path, path.name, path.stat().st_size, sha256_of(path))
         entry = Entry(
             title=f"measured with {noise:g} times the spread of a species",
             method="The exact posterior of the simulated nature, given traits with measuring errors.",

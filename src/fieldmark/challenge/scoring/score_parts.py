@@ -23,8 +23,9 @@ import numpy as np
 import polars as pl
 
 from fieldmark.benchmarks import BENCHMARKS
-from fieldmark.challenge.scoring.scorer_digest import digest, scorer_digest
+from fieldmark.challenge.scoring.scorer_digest import scorer_digest
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.files import sha256_of
 from fieldmark.questions.answer import Given
 from fieldmark.questions.truth import Truth
 from fieldmark.scoring import Scorecard, score_predictions
@@ -137,8 +138,8 @@ def draw_parts(units: Sequence[str], *, public: float, seed: int) -> pl.DataFram
 def _scored(run: Path, files: Mapping[str, Path]) -> dict[str, Any]:
     """What a receipt says about the bytes that were scored."""
     return {
-        "run": {"name": run.name, "sha256": digest(run)},
-        "truth": {what: {"name": path.name, "sha256": digest(path)} for what, path in sorted(files.items())},
+        "run": {"name": run.name, "sha256": sha256_of(run)},
+        "truth": {what: {"name": path.name, "sha256": sha256_of(path)} for what, path in sorted(files.items())},
         "scorer": {"version": __version__, "sha256": scorer_digest()},
     }
 

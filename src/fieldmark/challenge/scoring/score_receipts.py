@@ -25,14 +25,16 @@ from typing import Any
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
-from fieldmark.challenge.scoring.scorer_digest import digest, scorer_digest
+from fieldmark.challenge.scoring.scorer_digest import scorer_digest
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.files import sha256_of
 from fieldmark.scoring import Scorecard
 
 FORMAT = "fieldmark-receipt-1"
 # Sums may be added up in another order on another machine.
 TOLERANCE = 1e-9
 KEY_BYTES = 32
+NAMED = "a file named in the receipt"
 
 
 @dataclass(frozen=True)
@@ -234,16 +236,17 @@ def _ed25519() -> Any:
 
 
 def _check_digest(path: Path, expected: str, what: str) -> None:
-    found = digest(path)
-    if found != expected:
-        raise InputError(path, found=f"another file (SHA-256 {found[:12]}...)", expected=f"{what} ({expected[:12]}...)")
+    digest = sha256_of(path, NAMED)
+    if digest != expected:
+        found = f"another file (SHA-256 {digest[:12]}...)"
+        raise InputError(path, found=found, expected=f"{what} ({expected[:12]}...)")
 
 
-def _commitment(known: Mapping[str, str], salt: str | None, *, hidden: bool) -> dict[str, str]:
+def _commitment(digests: Mapping[str, str], salt: str | None, *, hidden: bool) -> dict[str, str]:
     """What a receipt says about a file of the truth."""
-    plain = {} if hidden else {"sha256": known["sha256"]}
-    salted = {} if salt is None else {"salted_sha256": salted_digest(known["sha256"], salt)}
-    return {"name": known["name"], **plain, **salted}
+    plain = {} if hidden else {"sha256": digests["sha256"]}
+    salted = {} if salt is None else {"salted_sha256": salted_digest(digests["sha256"], salt)}
+    return {"name": digests["name"], **plain, **salted}
 
 
 def salted_digest(sha256: str, salt: str) -> str:
@@ -251,14 +254,15 @@ def salted_digest(sha256: str, salt: str) -> str:
     return hmac.new(salt.encode(), sha256.encode(), hashlib.sha256).hexdigest()
 
 
-def _check_commitment(receipt: Path, file: Path, known: Mapping[str, str], salt: str | None, what: str) -> None:
+def _check_commitment(receipt: Path, file: Path, digests: Mapping[str, str], salt: str | None, what: str) -> None:
     wanted = f"the {what} the run was scored against"
-    if "sha256" in known:
-        _check_digest(file, known["sha256"], wanted)
+    if "sha256" in digests:
+        _check_digest(file, digests["sha256"], wanted)
     elif salt is None:
         hint = "Fetch the receipt anew now that the truth is out, or give the salt from another one with --salt."
         raise InputError(receipt, found="no salt", expected="a receipt from after the reveal", hint=hint)
-    if "salted_sha256" in known and salt is not None and salted_digest(digest(file), salt) != known["salted_sha256"]:
+    salted = digests.get("salted_sha256")
+    if salted is not None and salt is not None and salted_digest(sha256_of(file, NAMED), salt) != salted:
         raise InputError(file, found="another file, or another salt", expected=wanted)
 
 

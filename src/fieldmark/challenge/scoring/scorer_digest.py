@@ -10,19 +10,10 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from fieldmark.errors import InputError
+from fieldmark.foundation.files import sha256_of
 
 ENTRANCE = "fieldmark.challenge.scoring.score_parts"
 REGISTERED = re.compile(r"^(fieldmark[\w.]*):\w+$")
-
-
-def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError as error:
-        raise InputError(path, found="no such file", expected="a file named in the receipt") from error
 
 
 @cache
@@ -31,7 +22,7 @@ def scorer_digest() -> str:
     root = Path(str(resources.files("fieldmark")))
     total = hashlib.sha256()
     for file in sorted(scorer_sources()):
-        total.update(f"{file.relative_to(root).as_posix()} {digest(file)}\n".encode())
+        total.update(f"{file.relative_to(root).as_posix()} {sha256_of(file)}\n".encode())
     return total.hexdigest()
 
 

@@ -14,11 +14,12 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 
 from fieldmark.challenge.records.database import Database
-from fieldmark.challenge.records.storage import Storage, digest, digest_folder
+from fieldmark.challenge.records.storage import Storage, digest_folder
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.queue import LEASE_S, Claim, StaleClaimError
 from fieldmark.challenge.scoring.sandbox import Limits, Outcome, score_in_sandbox
 from fieldmark.challenge.scoring.stored_scores import deciding_value
+from fieldmark.foundation.files import sha256_of
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class Worker:
                 if digest_folder(truth) != claimed.truth_sha256:
                     return Outcome(fault="the stored truth is not the one of the challenge (its SHA-256 is another)")
                 run = self.storage.fetch(claimed.path, folder / "run")
-                if digest(run) != claimed.sha256:
+                if sha256_of(run) != claimed.sha256:
                     return Outcome(fault="the stored run is not the one that was handed in (its SHA-256 is another)")
                 outcome = score_in_sandbox(folder, claimed.benchmark, limits=self.limits, stop=ended)
             except Exception as error:  # a fault of ours, whatever it is: noted for organizers, never charged
