@@ -20,7 +20,6 @@ from fieldmark.foundation.registry import require
 Samples = NDArray[np.float32]
 Source = bytes | Path | IO[bytes]
 
-SOUND_SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".mp3")
 BLOCK_S = 10.0
 # A recording that promises more than this beyond what it holds was cut; less is the slack of a lossy codec.
 SLACK_S = 0.2

@@ -52,9 +52,9 @@ def identify(
     """Say what a photo shows, or who is heard in a recording and when."""
     from fieldmark.cli.printing import print_json
     from fieldmark.errors import MisuseError
+    from fieldmark.foundation.media_files import is_photo
     from fieldmark.identification import Context, PhotoAnswer, Timeline
     from fieldmark.identification import identify as ask
-    from fieldmark.models import PHOTO_SUFFIXES
 
     if (lat is None) != (lon is None):
         raise MisuseError("--lat and --lon go together.")
@@ -62,7 +62,7 @@ def identify(
         raise MisuseError("A Raven table is written to a file: add --out NAME.selections.txt.")
     if out is not None and form is Form.TABLE:
         raise MisuseError("--out needs --format csv, raven or audacity.")
-    if (out is not None or form is not Form.TABLE) and file.suffix.lower() in PHOTO_SUFFIXES:
+    if (out is not None or form is not Form.TABLE) and is_photo(file):
         raise MisuseError("--format and --out are for the timeline of a recording; a photo's answer comes with --json.")
     context = Context(lat, lon, None if date is None else date.date(), site)
     answer = ask(file, model, top=top, at_least=at_least, context=context)

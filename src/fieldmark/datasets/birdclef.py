@@ -41,8 +41,9 @@ import polars as pl
 from fieldmark.datasets.annotations import EVENT_COLUMNS, read_events
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.birdclef_metadata import KEYS, NUMBERS, read_metadata
-from fieldmark.datasets.soundfiles import Header, is_recording, read_header
+from fieldmark.datasets.soundfiles import Header, read_header
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.media_files import is_recording
 from fieldmark.foundation.progress import progress
 from fieldmark.release import Release
 

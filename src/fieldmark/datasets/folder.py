@@ -34,15 +34,13 @@ import polars as pl
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.inputs import MediaKind
-from fieldmark.datasets.soundfiles import SUFFIXES as SOUND_SUFFIXES
-from fieldmark.datasets.soundfiles import is_recording
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.media_files import is_photo, is_recording
 from fieldmark.release import Release
 from fieldmark.splits import Official, Seeded
 from fieldmark.tables import RANKS, missing_column, parse_column, read_csv
 
 PARTS = ("train", "val", "test")
-SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", *SOUND_SUFFIXES}
 # How a folder is cut: into its own parts, or by a draw over observations.
 SPLIT = Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.25))
 OBSERVATIONS_FILE, TAXA_FILE = "observations.csv", "taxa.csv"
@@ -85,9 +83,9 @@ def _list_photos(release: Release) -> tuple[pl.DataFrame, tuple[str, ...]]:
         before = len(rows)
         for label in release.folders(part or ""):
             folder = f"{part}/{label}" if part else label
-            found = [name for name in release.files(folder) if PurePosixPath(name).suffix.lower() in SUFFIXES]
-            rows += [(f"{folder}/{name}", part, label) for name in found]
-            empty += [] if found else [folder]
+            media = [name for name in release.files(folder) if is_photo(name) or is_recording(name)]
+            rows += [(f"{folder}/{name}", part, label) for name in media]
+            empty += [] if media else [folder]
         if len(rows) == before:
             place = release.where(part) if part else release.root
             layout = f"photos in {part}/<class>/" if part else "photos in <class>/ or train/<class>/"

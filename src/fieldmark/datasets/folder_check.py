@@ -6,16 +6,16 @@ An observation in two parts is refused by the reader itself.
 from __future__ import annotations
 
 from functools import partial
-from pathlib import PurePosixPath
 
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems, Severity
-from fieldmark.datasets.folder import PARTS, SPLIT, SUFFIXES, open_folder
+from fieldmark.datasets.folder import PARTS, SPLIT, open_folder
 from fieldmark.datasets.identical import across, observations_together
 from fieldmark.datasets.photo_checks import alike_pairs, check_copies, check_photos
 from fieldmark.datasets.recording_checks import check_recordings
+from fieldmark.foundation.media_files import PHOTO_SUFFIXES, SOUND_SUFFIXES, is_photo, is_recording
 from fieldmark.release import Release
 from fieldmark.splits import cut
 
@@ -120,11 +120,11 @@ def _check_passed_over(release: Release, problems: Problems) -> None:
     other, empty = [], []
     for folder in folders:
         files = release.files(folder)
-        strange = [name for name in files if PurePosixPath(name).suffix.lower() not in SUFFIXES]
+        strange = [name for name in files if not (is_photo(name) or is_recording(name))]
         other += [f"{folder}/{name}" for name in strange]
         empty += [folder] if len(strange) == len(files) else []
     if other:
-        known = ", ".join(sorted(SUFFIXES))
-        problems.add("warning", f"a file is passed over, since it ends in none of {known}", other)
+        endings = ", ".join(sorted((*PHOTO_SUFFIXES, *SOUND_SUFFIXES)))
+        problems.add("warning", f"a file is passed over, since it ends in none of {endings}", other)
     if empty:
         problems.add("warning", "a folder of a class holds nothing that is read", empty)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import IO, Any, cast
 
 from fieldmark.errors import InputError
 from fieldmark.foundation.registry import require
-
-SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 
 
 @dataclass(frozen=True)
@@ -20,15 +17,6 @@ class Header:
     sample_rate_hz: int
     channels: int
     format: str
-
-
-def is_recording(name: str) -> bool:
-    """Whether a file is called like a recording.
-
-    >>> is_recording("XC1234.MP3"), is_recording("XC1234.json")
-    (True, False)
-    """
-    return PurePosixPath(name).suffix.lower() in SUFFIXES
 
 
 def read_header(file: IO[bytes], where: object) -> Header:

@@ -12,12 +12,13 @@ import numpy as np
 import polars as pl
 
 from fieldmark.audio.clips import all_windows, fill
-from fieldmark.audio.reading import SOUND_SUFFIXES, Recording, Samples, SoundError
+from fieldmark.audio.reading import Recording, Samples, SoundError
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import check_name
+from fieldmark.foundation.media_files import PHOTO_SUFFIXES, SOUND_SUFFIXES
 from fieldmark.foundation.progress import progress
 from fieldmark.identification.results import Context, Detection, Identified, Name, PhotoAnswer, Timeline
-from fieldmark.models import PHOTO_SUFFIXES, Model, load_model
+from fieldmark.models import Model, load_model
 from fieldmark.questions.segments import Segments
 from fieldmark.views import Part, loose_media
 
@@ -82,9 +83,9 @@ def _kind(path: Path) -> str:
         return "photo"
     if suffix in SOUND_SUFFIXES:
         return "recording"
-    known = ", ".join((*PHOTO_SUFFIXES, *SOUND_SUFFIXES))
+    endings = ", ".join((*PHOTO_SUFFIXES, *SOUND_SUFFIXES))
     hint = "Save it as JPEG, or as WAV if it is sound."
-    raise InputError(path, found=f"a file ending in {suffix or 'nothing'}", expected=f"one of {known}", hint=hint)
+    raise InputError(path, found=f"a file ending in {suffix or 'nothing'}", expected=f"one of {endings}", hint=hint)
 
 
 def _ask_about_photo(model: Model, path: Path, top: int) -> PhotoAnswer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fieldmark.models.loose_photos import PHOTO_SUFFIXES, find_photos
+from fieldmark.models.loose_photos import find_photos
 from fieldmark.models.model import MODEL_FOLDER, Model, feature_source, load_model
 
-__all__ = ["MODEL_FOLDER", "PHOTO_SUFFIXES", "Model", "feature_source", "find_photos", "load_model"]
+__all__ = ["MODEL_FOLDER", "Model", "feature_source", "find_photos", "load_model"]

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fieldmark.errors import InputError
-
-PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+from fieldmark.foundation.media_files import PHOTO_SUFFIXES, is_photo
 
 
 def find_photos(places: Iterable[Path]) -> list[Path]:
@@ -20,7 +19,7 @@ def find_photos(places: Iterable[Path]) -> list[Path]:
     photos: list[Path] = []
     for place in places:
         if place.is_dir():
-            photos += sorted(p for p in place.rglob("*") if p.suffix.lower() in PHOTO_SUFFIXES and p.is_file())
+            photos += sorted(p for p in place.rglob("*") if is_photo(p) and p.is_file())
         elif place.is_file():
             photos.append(place)
         else:

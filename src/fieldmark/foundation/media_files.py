@@ -1,0 +1,26 @@
+"""Which files are photos and which are recordings, by their endings."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+SOUND_SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".mp3")
+
+
+def is_photo(name: str | PurePath) -> bool:
+    """Whether a file has the ending of a photo.
+
+    >>> is_photo("IMG_1234.JPG"), is_photo("IMG_1234.heic")
+    (True, False)
+    """
+    return PurePath(name).suffix.lower() in PHOTO_SUFFIXES
+
+
+def is_recording(name: str | PurePath) -> bool:
+    """Whether a file has the ending of a recording.
+
+    >>> is_recording("XC1234.MP3"), is_recording("XC1234.json")
+    (True, False)
+    """
+    return PurePath(name).suffix.lower() in SOUND_SUFFIXES
