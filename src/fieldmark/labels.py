@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 UNKNOWN = -1
+# How unknown is written in files; no label is called so.
 UNKNOWN_NAME = "-1"
 
 
@@ -53,6 +54,6 @@ class Labels:
         known = self.code_of
         return np.array([known.get(name, UNKNOWN) if name is not None else UNKNOWN for name in names], dtype=np.int32)
 
-    def decode(self, codes: Sequence[int] | NDArray[np.int32], unknown: str = "-1") -> list[str]:
+    def decode(self, codes: Sequence[int] | NDArray[np.int32], unknown: str = UNKNOWN_NAME) -> list[str]:
         """Turns codes into names."""
         return [self.names[code] if code >= 0 else unknown for code in codes]

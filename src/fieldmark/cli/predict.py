@@ -72,7 +72,9 @@ def _format(model: Model, answers: int | None) -> RunFormat:
 
 
 def _said(label: str) -> str:
-    return "unknown" if label == "-1" else label
+    from fieldmark.labels import UNKNOWN_NAME
+
+    return "unknown" if label == UNKNOWN_NAME else label
 
 
 def _answers(predictions: LabelScores, top: int) -> dict[str, list[dict[str, Any]]]:

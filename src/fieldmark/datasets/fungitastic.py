@@ -39,7 +39,6 @@ from fieldmark.tables import RANKS, parse_column, read_csv
 
 SUBSETS = {"all": "FungiTastic", "Mini": "FungiTastic-Mini", "FewShot": "FungiTastic-FewShot"}
 SIZES = ("300p", "500p", "720p", "fullsize")
-UNKNOWN_LABEL = "-1"
 
 # Each part with the names its file may have, and the folder of its photos.
 PARTS = {

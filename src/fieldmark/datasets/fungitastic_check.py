@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import polars as pl
 
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems
-from fieldmark.datasets.fungitastic import PARTS, SUBSETS, UNKNOWN_LABEL, metadata_files, open_fungitastic, read_part
+from fieldmark.datasets.fungitastic import PARTS, SUBSETS, metadata_files, open_fungitastic, read_part
 from fieldmark.datasets.fungitastic_layers import BOX_NUMBERS, mask_files, read_masks
 from fieldmark.datasets.photo_checks import check_split_photos
 from fieldmark.errors import InputError
+from fieldmark.labels import UNKNOWN_NAME
 from fieldmark.release import Release
 
 TABLE_2 = "FungiTastic, table 2"
@@ -89,8 +90,8 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _count(rows: pl.DataFrame) -> Count:
     labeled = rows["label"].is_not_null().all()
-    unknown = rows.filter(pl.col("label") == UNKNOWN_LABEL)
-    known = rows.filter(pl.col("label") != UNKNOWN_LABEL)["label"].n_unique()
+    unknown = rows.filter(pl.col("label") == UNKNOWN_NAME)
+    known = rows.filter(pl.col("label") != UNKNOWN_NAME)["label"].n_unique()
     unknown_classes = unknown["scientific_name"].drop_nulls().n_unique()
     return Count(
         observations=rows["observation_id"].n_unique(),
@@ -128,7 +129,7 @@ def _check_ids(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], prob
             for part, rows in parts.items()
         ]
     ).drop_nulls("label")
-    known = labeled.filter(pl.col("label") != UNKNOWN_LABEL)
+    known = labeled.filter(pl.col("label") != UNKNOWN_NAME)
     ids = known["label"].cast(pl.Int64).unique().sort()
     if len(ids) and ids.to_list() != list(range(len(ids))):
         problems.add("error", "class ids do not count from 0 without gaps", [files.get("Train", "")])
@@ -139,12 +140,12 @@ def _check_ids(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], prob
         problems.add("error", "a class id has several names", places)
     for part, rows in parts.items():
         if not part.startswith("OpenSet"):
-            strange = rows.filter(pl.col("label") == UNKNOWN_LABEL)
+            strange = rows.filter(pl.col("label") == UNKNOWN_NAME)
             if len(strange):
                 problems.add("error", "an unknown species (-1) in a closed set", _places(files[part], strange))
         if part != "Train" and "Train" in parts:
             untrained = rows.filter(
-                (pl.col("label") != UNKNOWN_LABEL) & ~pl.col("label").is_in(parts["Train"]["label"].implode())
+                (pl.col("label") != UNKNOWN_NAME) & ~pl.col("label").is_in(parts["Train"]["label"].implode())
             )
             if len(untrained):
                 problems.add("error", "a class that train does not have", _places(files[part], untrained, "label"))
