@@ -90,10 +90,10 @@ def test_segments_carry_every_label_and_the_longest_comes_first(root):
     assert [names[code] if code >= 0 else None for code in val.truth] == ["greant1", "greant1", "greant1", None, None]
     pairs = {(int(row), names[code]) for row, code in zip(val.targets.row, val.targets.code, strict=True)}
     assert pairs == {(0, "greant1"), (0, "blujay"), (1, "greant1"), (2, "greant1")}
-    marks = val.targets.marks(len(names))
-    assert marks.sum() == 4
+    holds = val.targets.holds(len(names))
+    assert holds.sum() == 4
     heard = val.of_known_labels()
-    assert heard.item_ids == val.item_ids[:3] and heard.targets.marks(len(names)).tolist() == marks[:3].tolist()
+    assert heard.item_ids == val.item_ids[:3] and heard.targets.holds(len(names)).tolist() == holds[:3].tolist()
 
 
 def test_focal_recordings_are_whole_items_with_weak_labels(root):
@@ -101,7 +101,7 @@ def test_focal_recordings_are_whole_items_with_weak_labels(root):
     train = view.train
     assert train.items["start_s"].null_count() == len(train) == 3
     behind = train.targets.code[~train.targets.foreground]
-    assert len(behind) == 1 and train.targets.marks(len(view.labels))[0].sum() == 2
+    assert len(behind) == 1 and train.targets.holds(len(view.labels))[0].sum() == 2
     assert train.media.kind == "recording" and train.media.read("XC103")[:4] == b"RIFF"
     assert "label" not in train.items.columns and "annotated" not in train.items.columns
 

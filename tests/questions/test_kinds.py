@@ -74,8 +74,8 @@ def test_a_missing_pair_is_an_absence_only_where_somebody_looked(survey):
     opened = open_benchmark(benchmark(Places(), Presence()), survey)
     targets, asked = opened.view.train.targets, opened.truth["test"].asked
     assert isinstance(targets, PairTargets)
-    assert targets.marks_asked().tolist() == [[True, True, False], [True, True, True]]
-    assert targets.marks(3).tolist() == [[True, False, False], [False, True, False]]
+    assert targets.looked_for().tolist() == [[True, True, False], [True, True, True]]
+    assert targets.holds(3).tolist() == [[True, False, False], [False, True, False]]
     assert asked is not None and asked.rows() == [("p4", "c"), ("p5", "a"), ("p5", "b"), ("p5", "c")]
     later = opened.truth["test"].take(np.array([False, True]))
     assert later.asked is not None and set(later.asked["item_id"]) == {"p5"}
@@ -166,7 +166,7 @@ def test_pairs_that_are_taken_twice_come_twice():
         3,
     )
     taken = pairs.take(np.array([2, 0, 0]))
-    np.testing.assert_array_equal(taken.marks(3), pairs.marks(3)[[2, 0, 0]])
+    np.testing.assert_array_equal(taken.holds(3), pairs.holds(3)[[2, 0, 0]])
     assert taken.codes.tolist() == [2, 1, 1]
     together = PairTargets.concat([pairs, taken])
-    np.testing.assert_array_equal(together.marks(3), np.vstack([pairs.marks(3), taken.marks(3)]))
+    np.testing.assert_array_equal(together.holds(3), np.vstack([pairs.holds(3), taken.holds(3)]))

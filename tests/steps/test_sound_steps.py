@@ -7,6 +7,7 @@ import datetime
 import numpy as np
 import polars as pl
 import pytest
+from scipy.special import expit
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import MisuseError
@@ -15,7 +16,7 @@ from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps import STEPS, step_from_data, step_to_data
 from fieldmark.steps.class_thresholds import ClassThresholds, best_threshold
 from fieldmark.steps.group_prior import SeasonPrior, SitePrior
-from fieldmark.steps.multilabel import mean_average_precision, sigmoid
+from fieldmark.steps.multilabel import mean_average_precision
 from fieldmark.steps.neighbors import Neighbors
 from fieldmark.steps.presence import Presence
 from fieldmark.steps.temperature import Temperature
@@ -28,19 +29,19 @@ SEGMENTS = 24
 def soundscapes(recordings: int = 10, *, seed: int = 0) -> tuple[LabelScores, np.ndarray, pl.DataFrame]:
     """Recordings at two sites with birds of their own, who sing for a while once they begin; noisy scores."""
     rng = np.random.default_rng(seed)
-    marks, rows = [], []
+    holds, rows = [], []
     for number in range(recordings):
         site = "NORTH" if number % 2 else "SOUTH"
         likes = np.array([0.6, 0.1, 0.3, 0.02] if site == "NORTH" else [0.02, 0.3, 0.1, 0.6])
         sings = rng.random(4) < likes
         for segment in range(SEGMENTS):
             sings = np.where(rng.random(4) < 0.25, rng.random(4) < likes, sings)
-            marks.append(sings)
+            holds.append(sings)
             rows.append((f"r{number}/{5 * segment}", f"r{number}", 5.0 * segment, site, datetime.date(2020, 5, 1)))
     columns = ("item_id", "observation_id", "start_s", "site", "date")
     items = pl.DataFrame(rows, schema=columns, orient="row")
-    truth = np.array(marks)
-    scores = sigmoid(2.0 * truth - 2.5 + rng.normal(0, 1.2, truth.shape)).astype(np.float32)
+    truth = np.array(holds)
+    scores = expit(2.0 * truth - 2.5 + rng.normal(0, 1.2, truth.shape)).astype(np.float32)
     return LabelScores(tuple(items["item_id"]), LABELS, scores, "score"), truth, items
 
 
@@ -83,7 +84,7 @@ def test_presence_finds_the_curve_that_made_the_truth():
     rng = np.random.default_rng(0)
     chances = rng.uniform(0.001, 0.999, (3000, 4))
     logits = np.log(chances / (1 - chances))
-    truth = rng.random(chances.shape) < sigmoid(0.7 * logits - 1.5)
+    truth = rng.random(chances.shape) < expit(0.7 * logits - 1.5)
     step = learned(
         Presence(), LabelScores(tuple(map(str, range(3000))), LABELS, chances.astype("f4"), "score"), truth, None
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from fieldmark.audio.reading import Samples, SoundError
 from fieldmark.audio.spectrograms import MelSettings, spectrogram_settings
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.features.settings import PACKAGED, data_behind
+from fieldmark.features.settings import PACKAGED
 from fieldmark.features.sounds import Clip, windows_of
 from fieldmark.foundation.progress import progress
-from fieldmark.methods.base import Arrays, Fitted, Method, Need, media_of, targets_of
+from fieldmark.methods.base import Arrays, Fitted, Need, media_of, targets_of
+from fieldmark.methods.trained_networks import TrainsNetwork
 from fieldmark.runs.label_scores import Scale
 from fieldmark.training.loop import make_fabric, train
 from fieldmark.training.networks import load_trained, make_network
@@ -35,7 +36,7 @@ BATCH_WINDOWS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpectrogramNetwork(Training, Method):
+class SpectrogramNetwork(Training, TrainsNetwork):
     """Trains a network of timm on mel spectrograms of one channel (see `training.recipe.Training`).
 
     It learns from the salient windows of recordings, and from choirs of two of them whose labels are united. Where any
@@ -61,8 +62,6 @@ class SpectrogramNetwork(Training, Method):
     batch: int = 32
     best_by: Literal["loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "last"] = "top_1"
 
-    trains_network: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         super().__post_init__()
         spectrogram_settings(self.spectrogram)
@@ -79,21 +78,8 @@ class SpectrogramNetwork(Training, Method):
         return False
 
     @property
-    def network_name(self) -> str:
-        return self.network
-
-    @property
-    def chooses_on_val(self) -> bool:
-        return self.best_by != "last"
-
-    @property
     def scale(self) -> Scale:
         return "score" if self.loss == "binary" else "logit"
-
-    @property
-    def external_data(self) -> tuple[str, ...]:
-        """What the pre-trained weights bring in from outside the release."""
-        return data_behind(self.network, self.weights)
 
     @property
     def settings(self) -> MelSettings:
@@ -181,7 +167,7 @@ class SpectrogramNetwork(Training, Method):
         known = targets_of(part)
         several = self.loss == "binary" and known.shape == "pairs"
         labels = known.take(heard)
-        targets = (labels.marks(known.n_labels) if several else labels.codes).astype(np.int32)
+        targets = (labels.holds(known.n_labels) if several else labels.codes).astype(np.int32)
         partners = choirs(len(heard), round(mixing * len(heard)), self.seed) if several else np.empty(0, int)
         some = "; ".join(f"{medium} ({problem})" for medium, problem in list(pack.problems.items())[:3])
         left_out = f"{len(pack.problems)} recordings cannot be read and were left out: {some}."

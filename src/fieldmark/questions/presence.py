@@ -42,7 +42,7 @@ class Presence(AnyLabels):
         listed = table["asked"].to_list()
         codes = [labels.encode(names) for names in listed]
         pairs = PairTargets.concat([found])  # the same pairs, to which what was asked is added
-        matrix = pairs.marks(len(labels))
+        matrix = pairs.holds(len(labels))
         for row, own in enumerate(codes):
             matrix[row, own[own >= 0]] = True
         return replace(pairs, asked=matrix)

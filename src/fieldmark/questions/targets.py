@@ -56,7 +56,7 @@ class Targets(ABC):
         """One label per item: the only one, or the foremost; -1 for unknown or none."""
         raise ValueError(f"{self.shape} do not come down to one label per item")
 
-    def marks(self, n_labels: int) -> NDArray[np.bool_]:
+    def holds(self, n_labels: int) -> NDArray[np.bool_]:
         """One row per item, one column per label: whether it holds."""
         return np.asarray(self.codes[:, None] == np.arange(n_labels))
 
@@ -146,7 +146,7 @@ class PairTargets(Targets):
     def concat(cls, parts: Sequence[PairTargets]) -> PairTargets:
         before = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
         shifted = [part.row + np.int32(first) for part, first in zip(parts, before, strict=False)]
-        asked = [part.marks_asked() for part in parts] if any(part.asked is not None for part in parts) else None
+        asked = [part.looked_for() for part in parts] if any(part.asked is not None for part in parts) else None
         return cls(
             np.concatenate(shifted),
             np.concatenate([part.code for part in parts]),
@@ -161,12 +161,12 @@ class PairTargets(Targets):
     def codes(self) -> Codes:
         return self.foremost
 
-    def marks(self, n_labels: int) -> NDArray[np.bool_]:
+    def holds(self, n_labels: int) -> NDArray[np.bool_]:
         matrix = np.zeros((len(self), n_labels), dtype=np.bool_)
         matrix[self.row, self.code] = True
         return matrix
 
-    def marks_asked(self) -> NDArray[np.bool_]:
+    def looked_for(self) -> NDArray[np.bool_]:
         """One row per item, one column per label: whether somebody looked."""
         return np.ones((len(self), self.n_labels), dtype=np.bool_) if self.asked is None else self.asked
 

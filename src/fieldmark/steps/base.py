@@ -51,9 +51,9 @@ class Lesson:
         return self.targets.codes
 
     @property
-    def marks(self) -> NDArray[np.bool_]:
+    def holds(self) -> NDArray[np.bool_]:
         """One row per item of val, one column per label: whether it holds."""
-        return self.targets.marks(len(self.labels))
+        return self.targets.holds(len(self.labels))
 
     @property
     def items(self) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import polars as pl
 
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson, Step
-from fieldmark.steps.multilabel import Chances, Marks, chances_of
+from fieldmark.steps.multilabel import Chances, Holds, chances_of
 
 # A label with fewer true items on val takes the threshold that all of them share.
 FEWEST = 10
@@ -33,10 +33,10 @@ class ClassThresholds(Step):
     name: ClassVar[str] = "class-thresholds"
 
     def fit(self, val: LabelScores, lesson: Lesson) -> Self:
-        chances, marks = chances_of(val), lesson.marks
-        frequent = np.flatnonzero(marks.sum(axis=0) >= FEWEST)
-        own = {val.labels.names[code]: best_threshold(chances[:, code], marks[:, code]) for code in frequent}
-        return replace(self, shared=best_threshold(chances.ravel(), marks.ravel()), own=own)
+        chances, holds = chances_of(val), lesson.holds
+        frequent = np.flatnonzero(holds.sum(axis=0) >= FEWEST)
+        own = {val.labels.names[code]: best_threshold(chances[:, code], holds[:, code]) for code in frequent}
+        return replace(self, shared=best_threshold(chances.ravel(), holds.ravel()), own=own)
 
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         chances = chances_of(predictions)
@@ -48,17 +48,17 @@ class ClassThresholds(Step):
         return np.array([self.own.get(name, self.shared) for name in labels]) * (1 - 1e-6)
 
 
-def best_threshold(chances: Chances, marks: Marks) -> float:
+def best_threshold(chances: Chances, holds: Holds) -> float:
     """The score from which on "yes" has the highest F1; the highest one of several, 0 where nothing is true.
 
     >>> best_threshold(np.array([0.9, 0.8, 0.7, 0.1]), np.array([True, False, True, False]))
     0.7
     """
-    present = int(marks.sum())
+    present = int(holds.sum())
     if present == 0:
         return 0.0
     order = np.argsort(-chances, kind="stable")
-    hits = np.cumsum(marks[order])
+    hits = np.cumsum(holds[order])
     scores = chances[order]
     last_of_equals = np.append(scores[1:] != scores[:-1], True)
     f1 = np.where(last_of_equals, 2 * hits / (np.arange(1, len(scores) + 1) + present), -1.0)

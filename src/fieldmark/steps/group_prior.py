@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from fieldmark.errors import MisuseError
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson, Step
-from fieldmark.steps.multilabel import Chances, Marks, chances_of, logits_of, mean_average_precision, sigmoid
+from fieldmark.steps.multilabel import Chances, Holds, chances_of, logits_of, mean_average_precision
 
 WEIGHTS = (0.0, 0.25, 0.5, 1.0)
 # The rate of a label over all of val counts as much as this many segments of a group, so that few segments say little.
@@ -38,19 +39,19 @@ class _GroupPrior(Step):
     column: ClassVar[str] = ""
 
     def fit(self, val: LabelScores, lesson: Lesson) -> Self:
-        marks, items = lesson.marks, lesson.items
+        holds, items = lesson.holds, lesson.items
         groups = self._groups(val, items)
         recordings = _aligned(val, items, "observation_id")
         logits = logits_of(chances_of(val))
         held_out = np.zeros_like(logits)
         for recording in np.unique(recordings):
             rows, rest = recordings == recording, recordings != recording
-            shifts = _shifts(marks[rest], groups[rest])
+            shifts = _shifts(holds[rest], groups[rest])
             for row in np.flatnonzero(rows):
                 held_out[row] = shifts.get(groups[row], 0.0)
-        values = [mean_average_precision(sigmoid(logits + weight * held_out), marks) for weight in WEIGHTS]
+        values = [mean_average_precision(expit(logits + weight * held_out), holds) for weight in WEIGHTS]
         weight = WEIGHTS[int(np.argmax(np.nan_to_num(values)))]
-        found = {group: [round(value, 4) for value in row] for group, row in _shifts(marks, groups).items()}
+        found = {group: [round(value, 4) for value in row] for group, row in _shifts(holds, groups).items()}
         return replace(self, weight=weight, shifts=found)
 
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
@@ -61,7 +62,7 @@ class _GroupPrior(Step):
         none = np.zeros(len(predictions.labels))
         shift = np.stack([np.array(self.shifts.get(group, none)) for group in groups])
         # What scores exactly 0 was ruled out, and stays so.
-        shifted = np.where(chances > 0, sigmoid(logits_of(chances) + self.weight * shift), 0.0)
+        shifted = np.where(chances > 0, expit(logits_of(chances) + self.weight * shift), 0.0)
         return predictions.with_scores(shifted.astype(np.float32), "score")
 
     def _groups(self, predictions: LabelScores, items: pl.DataFrame) -> NDArray[Any]:
@@ -98,12 +99,12 @@ def _aligned(predictions: LabelScores, items: pl.DataFrame, column: str) -> NDAr
     return np.array([empty if value is None else value for value in values], dtype=object)
 
 
-def _shifts(marks: Marks, groups: NDArray[Any]) -> dict[str, Chances]:
+def _shifts(holds: Holds, groups: NDArray[Any]) -> dict[str, Chances]:
     """For each named group the shift of each label's logit."""
-    everywhere = (marks.sum(axis=0) + 0.5) / (len(marks) + 1.0)
+    everywhere = (holds.sum(axis=0) + 0.5) / (len(holds) + 1.0)
     found = {}
     for group in sorted({name for name in groups.tolist() if name}):
         rows = groups == group
-        rate = (marks[rows].sum(axis=0) + SEGMENTS_OF_ALL * everywhere) / (rows.sum() + SEGMENTS_OF_ALL)
+        rate = (holds[rows].sum(axis=0) + SEGMENTS_OF_ALL * everywhere) / (rows.sum() + SEGMENTS_OF_ALL)
         found[group] = np.asarray(np.log(rate / everywhere))
     return found

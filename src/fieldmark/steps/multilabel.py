@@ -9,7 +9,7 @@ from fieldmark.metrics.retrieval import cmap_dense
 from fieldmark.runs.label_scores import LabelScores
 
 Chances = NDArray[np.float64]
-Marks = NDArray[np.bool_]
+Holds = NDArray[np.bool_]
 
 # Chances of exactly 0 and 1 have no logit. Small ones still differ from each other; near 1, single precision ends.
 SMALLEST, LARGEST = 1e-30, 1 - 1e-8
@@ -26,16 +26,7 @@ def logits_of(chances: Chances) -> Chances:
     return np.asarray(np.log(bounded) - np.log1p(-bounded))
 
 
-def sigmoid(logits: Chances) -> Chances:
-    """The chance behind a logit.
-
-    >>> sigmoid(np.array([0.0]))
-    array([0.5])
-    """
-    return np.asarray(0.5 * (1 + np.tanh(logits / 2)))
-
-
-def mean_average_precision(chances: Chances, marks: Marks) -> float:
+def mean_average_precision(chances: Chances, holds: Holds) -> float:
     """The mean over labels that hold anywhere of their average precision; the order of equals does not matter."""
-    item, label = np.nonzero(marks)
+    item, label = np.nonzero(holds)
     return cmap_dense(chances, item.astype(np.int32), label.astype(np.int32), ties="expected")

@@ -31,9 +31,9 @@ class Neighbors(Step):
     sees: ClassVar[Sees] = "unit"
 
     def fit(self, val: LabelScores, lesson: Lesson) -> Self:
-        chances, marks = chances_of(val), lesson.marks
+        chances, holds = chances_of(val), lesson.holds
         before, after = _neighbors(val, lesson.items)
-        values = [mean_average_precision(_smooth(chances, before, after, share), marks) for share in SHARES]
+        values = [mean_average_precision(_smooth(chances, before, after, share), holds) for share in SHARES]
         return replace(self, share=SHARES[int(np.argmax(np.nan_to_num(values)))])
 
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import MisuseError
@@ -15,7 +16,7 @@ from fieldmark.features.birdnet import LICENSE, BirdNet, week_of
 from fieldmark.labels import UNKNOWN
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson, Step
-from fieldmark.steps.multilabel import Chances, chances_of, logits_of, mean_average_precision, sigmoid
+from fieldmark.steps.multilabel import Chances, chances_of, logits_of, mean_average_precision
 from fieldmark.taxonomy import Taxonomy
 
 WEIGHTS = (0.0, 0.25, 0.5, 1.0)
@@ -59,14 +60,14 @@ class PlacePrior(Step):
                 f"BirdNET knows none of the {len(lesson.labels)} labels here, so that the step place-prior has nothing "
                 "to say: they must be called, or have as `species`, the scientific name of a bird."
             )
-        logits, shift, marks = logits_of(chances_of(val)), found.shifts(val, lesson.items), lesson.marks
-        values = [mean_average_precision(sigmoid(logits + weight * shift), marks) for weight in WEIGHTS]
+        logits, shift, holds = logits_of(chances_of(val)), found.shifts(val, lesson.items), lesson.holds
+        values = [mean_average_precision(expit(logits + weight * shift), holds) for weight in WEIGHTS]
         return replace(found, weight=WEIGHTS[int(np.argmax(np.nan_to_num(values)))])
 
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         chances = chances_of(predictions)
         if self.weight:
-            shifted = sigmoid(logits_of(chances) + self.weight * self.shifts(predictions, items))
+            shifted = expit(logits_of(chances) + self.weight * self.shifts(predictions, items))
             chances = np.where(chances > 0, shifted, 0.0)  # what scores exactly 0 was ruled out, and stays so
         return predictions.with_scores(chances.astype(np.float32), "score")
 

@@ -8,10 +8,10 @@ from typing import ClassVar, Self
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from fieldmark.runs.label_scores import LabelScores, log_softmax
-from fieldmark.stats.logistic import logistic
+from fieldmark.stats.logistic import platt
 from fieldmark.steps.base import Lesson, Step
 
 
@@ -19,8 +19,8 @@ from fieldmark.steps.base import Lesson, Step
 class UnknownProbability(Step):
     """P(unknown | s) = 1 / (1 + exp(-(slope s + offset))), fitted on val; P(label) is scaled by what is left.
 
-    Platt, "Probabilistic outputs for support vector machines" (1999), with his smoothed targets. How common unknown
-    items are is learned from val; where val has none, nothing is taken for unknown.
+    Fitted as Platt did (`stats.logistic.platt`). How common unknown items are is learned from val; where val has none,
+    nothing is taken for unknown.
     """
 
     slope: float = 0.0
@@ -32,14 +32,8 @@ class UnknownProbability(Step):
         score, strange = strangeness_of(val), lesson.targets.unknown
         if not strange.any() or strange.all():
             return replace(self, slope=0.0, offset=None)
-        # Platt's targets, drawn a little towards the middle: a clean cut on val is no certainty.
-        target = np.where(strange, (strange.sum() + 1) / (strange.sum() + 2), 1 / ((~strange).sum() + 2))
-        center, spread = float(score.mean()), max(float(score.std()), 1e-12)
-        if np.ptp(score) == 0:
-            return replace(self, slope=0.0, offset=float(logit(strange.mean())))
-        weights, intercept = logistic(((score - center) / spread)[:, None], target, ridge=1e-3)
-        slope = float(weights[0]) / spread
-        return replace(self, slope=slope, offset=intercept - slope * center)
+        slope, offset = platt(score, strange, ridge=1e-3)
+        return replace(self, slope=slope, offset=offset)
 
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         if self.offset is None:
