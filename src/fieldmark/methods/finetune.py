@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.features.photos import Preprocessing
-from fieldmark.features.settings import data_behind
 from fieldmark.labels import Labels
-from fieldmark.methods.base import Arrays, Fitted, Method, Need
+from fieldmark.methods.base import Arrays, Fitted, Need
 from fieldmark.methods.photo_networks import PhotoReading, on_device, unreadable
+from fieldmark.methods.trained_networks import TrainsNetwork
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import LabelScores, Scale
 from fieldmark.training.loop import make_fabric, train
@@ -32,7 +32,7 @@ INPUTS = ("input_mean", "input_std")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finetune(Recipe, Method):
+class Finetune(Recipe, TrainsNetwork):
     """Trains a network of timm by a recipe (see `training.recipe.Recipe` for its settings).
 
     Args:
@@ -42,7 +42,6 @@ class Finetune(Recipe, Method):
     recipe: str = DEFAULT_RECIPE
 
     scale: ClassVar[Scale] = "logit"
-    trains_network: ClassVar[bool] = True
     exportable: ClassVar[bool] = True
     targets: ClassVar[tuple[Shape, ...]] = ("codes",)
 
@@ -56,22 +55,9 @@ class Finetune(Recipe, Method):
         return {**read_recipe(str(settings.get("recipe", DEFAULT_RECIPE))), **settings}
 
     @property
-    def network_name(self) -> str:
-        return self.network
-
-    @property
-    def chooses_on_val(self) -> bool:
-        return self.best_by != "last"
-
-    @property
     def learns_from_val(self) -> bool:
         """Whether the final network is trained on val as well; as a rule val is needed to choose the epoch."""
         return self.refit
-
-    @property
-    def external_data(self) -> tuple[str, ...]:
-        """What the network was trained on before."""
-        return data_behind(self.network, self.weights)
 
     def fit(self, view: View) -> Fitted:
         fabric = make_fabric(self)
