@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fieldmark.benchmarks.declarations import Metric
+from fieldmark.reports.markup import figure
 from fieldmark.scoring import Score
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
@@ -77,19 +78,17 @@ def span_of(
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
-def number(value: float, metric: Metric, *, signed: bool = False) -> str:
-    """A score as a reader wants it: a share in percent with one decimal, any other with three.
+def number(value: float, metric: Metric, signed: bool = False) -> str:
+    """A score as `reports.markup.figure` writes it, with a real minus sign, and a plus sign where `signed`.
 
     >>> from fieldmark.benchmarks.measures import top
     >>> number(0.64177, top(1)), number(-0.02, top(1), signed=True), number(float("nan"), top(1))
     ('64.2', '−2.0', 'undefined')
     """
-    if value != value:
-        return "undefined"
-    digits, scale = (1, 100) if metric.is_share else (3, 1)
-    text = f"{abs(scale * value):.{digits}f}"
-    sign = MINUS if value < 0 and float(text) else "+" if signed and float(text) else ""
-    return sign + text
+    text = figure(abs(value), metric.is_share)
+    if value != value or not float(text):
+        return text
+    return (MINUS if value < 0 else "+" if signed else "") + text
 
 
 def shortened(text: str, most: int) -> str:

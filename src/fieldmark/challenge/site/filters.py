@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.titles import metric_title
-from fieldmark.challenge.boards import axes
+from fieldmark.challenge.boards.axes import MINUS, number
 from fieldmark.challenge.boards.leaderboard import board_metric
 from fieldmark.reports.markup import count, counted
 
@@ -27,11 +27,6 @@ _CODE = re.compile(r"`([^`]+)`")
 _BULLET = re.compile(r"^\s*[-*] ")
 
 
-def number(value: float, metric: Metric, signed: bool = False) -> str:
-    """A score: a share in percent, any other as it is."""
-    return axes.number(value, metric, signed=signed)
-
-
 def bounds(score: Any, metric: Metric) -> str:
     """The ends of an interval, or that there is none.
 
@@ -42,9 +37,9 @@ def bounds(score: Any, metric: Metric) -> str:
     """
     if score.low is None or score.high is None:
         return "no interval"
-    ends = [axes.number(end, metric) for end in (score.low, score.high)]
+    ends = [number(end, metric) for end in (score.low, score.high)]
     # Two dashes in a row cannot be told apart, so that ends below zero are joined by a word.
-    return (" to " if axes.MINUS in "".join(ends) else EN_DASH).join(ends)
+    return (" to " if MINUS in "".join(ends) else EN_DASH).join(ends)
 
 
 def ranks(low: int | None, high: int | None) -> str:
