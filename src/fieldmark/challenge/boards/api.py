@@ -17,7 +17,7 @@ from fieldmark.challenge.people.api import Reader
 from fieldmark.challenge.records.schema import User
 from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId
-from fieldmark.challenge.submitting.replies import Refused
+from fieldmark.challenge.site.replies import Refused
 from fieldmark.errors import MisuseError
 
 router = APIRouter(tags=["boards"], responses={404: {"model": Refused}})

@@ -1,12 +1,13 @@
-"""Who calls the API: the owner of a token, within what the token allows."""
+"""Who calls the API: the owner of a token, within what the token allows; and the route that says who that is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import Depends, Security
+from fastapi import APIRouter, Depends, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
@@ -16,7 +17,9 @@ from fieldmark.challenge.people.rights import open_challenge
 from fieldmark.challenge.records.schema import Challenge, User
 from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.site.dependencies import get_database
+from fieldmark.challenge.site.replies import Refused
 
+router = APIRouter(responses={404: {"model": Refused}})
 bearer = HTTPBearer(auto_error=False, description="A token from the account page")
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(bearer)]
 
@@ -30,11 +33,11 @@ def api_user(scope: str) -> Callable[..., User]:
 
     def caller(request: Request, credentials: Credentials) -> User:
         database = get_database(request)
-        found = token_user(database, credentials.credentials) if credentials else None
-        if found is None:
+        owner = token_user(database, credentials.credentials) if credentials else None
+        if owner is None:
             headers = {"www-authenticate": "Bearer"}
             raise HTTPException(401, "A valid token is needed: Authorization: Bearer fm_...", headers=headers)
-        user, scopes = found
+        user, scopes = owner
         rates.count(database, rates.CALL, str(user.id))
         if scope not in scopes:
             raise NotThereError
@@ -58,3 +61,20 @@ def managed(request: Request, slug: str, user: ApiOrganizer) -> Challenge:
 
 
 Managed = Annotated[Challenge, Depends(managed)]
+
+
+class MeOut(BaseModel):
+    """Who calls."""
+
+    name: str
+    role: str
+
+    @classmethod
+    def of(cls, user: User) -> MeOut:
+        return cls(name=user.name, role=user.role)
+
+
+@router.get("/me", tags=["account"])
+def me(user: Reader) -> MeOut:
+    """Who the token belongs to."""
+    return MeOut.of(user)

@@ -27,9 +27,10 @@ from fieldmark.challenge.running.replies import EventOut, ManagedOut, OrganizerO
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf, bound_upload
 from fieldmark.challenge.site.forms import file_of, kept_files, plain_sentence, text_of
+from fieldmark.challenge.site.replies import Done, Refused
 from fieldmark.challenge.submitting import submissions
 from fieldmark.challenge.submitting.api import RUN_FILE, TEXT, YES_OR_NO, described_form, submission_out
-from fieldmark.challenge.submitting.replies import Done, FileOut, PhaseOut, Refused, SubmissionOut
+from fieldmark.challenge.submitting.replies import FileOut, PhaseOut, SubmissionOut
 from fieldmark.challenge.submitting.uploads import RunRefusedError, received
 from fieldmark.errors import FieldmarkError
 

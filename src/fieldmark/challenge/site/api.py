@@ -8,10 +8,12 @@ from fastapi import APIRouter
 def make_router() -> APIRouter:
     """All routes of the API, below `/api/v1`."""
     from fieldmark.challenge.boards import api as boards_api
+    from fieldmark.challenge.people import api as people_api
     from fieldmark.challenge.running import api as running_api
     from fieldmark.challenge.submitting import api as submitting_api
 
     router = APIRouter(prefix="/api/v1")
+    router.include_router(people_api.router)
     router.include_router(submitting_api.router)
     router.include_router(boards_api.router)
     router.include_router(running_api.router)

@@ -23,8 +23,9 @@ from fieldmark.challenge.scoring.stored_scores import own_metrics
 from fieldmark.challenge.site.attachments import sent
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf, admit_upload
 from fieldmark.challenge.site.forms import file_of, text_of
+from fieldmark.challenge.site.replies import Done, Refused
 from fieldmark.challenge.submitting import submissions
-from fieldmark.challenge.submitting.replies import ChallengeOut, Done, FileOut, MeOut, QuotaOut, Refused, SubmissionOut
+from fieldmark.challenge.submitting.replies import ChallengeOut, FileOut, QuotaOut, SubmissionOut
 from fieldmark.challenge.submitting.submissions import Entry
 from fieldmark.challenge.submitting.uploads import RunRefusedError, received
 
@@ -49,12 +50,6 @@ UPLOAD_FORM = described_form(
     external_note=TEXT | {"description": "which, if any"},
     once=TEXT | {"description": "an idempotency key: the same key never makes a second submission"},
 )
-
-
-@router.get("/me", tags=["account"])
-def me(user: Reader) -> MeOut:
-    """Who the token belongs to."""
-    return MeOut.of(user)
 
 
 @router.get("/challenges", tags=["challenges"])

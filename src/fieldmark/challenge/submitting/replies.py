@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from fieldmark.challenge.records.schema import Challenge, DataFile, Phase, Submission, User
+from fieldmark.challenge.records.schema import Challenge, DataFile, Phase, Submission
 from fieldmark.challenge.submitting.submissions import Quota
 from fieldmark.scoring import Score
 
@@ -130,28 +130,3 @@ class SubmissionOut(BaseModel):
 def _plain(score: Score) -> dict[str, Any]:
     value = score.value if math.isfinite(score.value) else None
     return {**asdict(score), "value": value}
-
-
-class MeOut(BaseModel):
-    """Who calls."""
-
-    name: str
-    role: str
-
-    @classmethod
-    def of(cls, user: User) -> MeOut:
-        return cls(name=user.name, role=user.role)
-
-
-class Done(BaseModel):
-    """That something was done."""
-
-    done: str
-    count: int | None = None
-
-
-class Refused(BaseModel):
-    """Why something was not done."""
-
-    error: str
-    problems: list[dict[str, Any]] | None = None
