@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from fieldmark.worlds.fungi.fungi_kingdom import FUNGI
 from fieldmark.worlds.layouts import folder
 from fieldmark.worlds.nature.nature import Nature, NatureSettings, grow_nature
 
 
 @pytest.fixture(scope="session")
 def nature() -> Nature:
-    return grow_nature(NatureSettings(species=120, genera=24), seed=11)
+    return grow_nature(NatureSettings(species=120, genera=24, kingdom=FUNGI), seed=11)
 
 
 @pytest.fixture(scope="session")

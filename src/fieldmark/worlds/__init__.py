@@ -6,9 +6,12 @@ A world is not nature: every release written here carries `WORLD.json` at its ro
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fieldmark.foundation.registry import Registry
+
+if TYPE_CHECKING:
+    from fieldmark.worlds.nature.posterior import ClassPosterior
 
 WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
     "world",
@@ -32,8 +35,9 @@ WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
     },
 )
 
-# Worlds that know how likely each class is given the traits, item by item: the bound that no method can pass.
-POSTERIORS: Registry[Callable[[str, int], Any]] = Registry(
+# Worlds that can compute how likely each class is given the traits, item by item: the bound that no method can pass.
+# Called with the size and the seed of the world.
+POSTERIORS: Registry[Callable[[str, int], ClassPosterior]] = Registry(
     "posterior",
     {
         "fungitastic": (

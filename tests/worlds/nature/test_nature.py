@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fieldmark.errors import MisuseError
+from fieldmark.worlds.fungi.fungi_kingdom import FUNGI
 from fieldmark.worlds.nature.nature import Nature, NatureSettings, grow_nature
 from fieldmark.worlds.nature.observing import draw_traits, observe
 
@@ -28,7 +29,7 @@ def test_relatives_look_alike(nature: Nature) -> None:
 
 
 def test_equal_seeds_give_equal_natures_and_other_seeds_give_others() -> None:
-    settings = NatureSettings(species=20, genera=5)
+    settings = NatureSettings(species=20, genera=5, kingdom=FUNGI)
     one, same, other = (grow_nature(settings, seed) for seed in (1, 1, 2))
     assert one.taxa.equals(same.taxa) and np.array_equal(one.means, same.means)
     assert np.array_equal(one.cell_affinity, same.cell_affinity) and np.array_equal(one.abundance, same.abundance)
@@ -52,7 +53,7 @@ def test_newcomers_are_absent_before_their_first_year_and_present_from_it(nature
 
 
 def test_poison_clusters_by_genus() -> None:
-    nature = grow_nature(NatureSettings(species=2000, genera=400), seed=0)
+    nature = grow_nature(NatureSettings(species=2000, genera=400, kingdom=FUNGI), seed=0)
     poisonous = nature.taxa["poisonous"].to_numpy().astype(float)
     pairs = nature.genus_of[:-1] == nature.genus_of[1:]
     siblings = np.mean(poisonous[:-1][pairs] * poisonous[1:][pairs])
@@ -108,4 +109,4 @@ def test_drawn_traits_have_the_means_and_spreads_of_their_species(nature: Nature
 
 def test_impossible_settings_are_refused_with_a_sentence() -> None:
     with pytest.raises(MisuseError, match="3 species cannot fall into 5 genera"):
-        NatureSettings(species=3, genera=5)
+        NatureSettings(species=3, genera=5, kingdom=FUNGI)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from fieldmark.worlds.fungi.fungi_kingdom import FUNGI
 from fieldmark.worlds.nature.nature import Nature, NatureSettings, grow_nature
 from fieldmark.worlds.nature.observing import Observations, observe
 from fieldmark.worlds.nature.posterior import log_context, log_likelihood, log_posterior
@@ -16,7 +17,7 @@ def seen(nature: Nature) -> Observations:
 
 
 def test_the_likelihood_agrees_with_the_product_over_traits_done_by_hand() -> None:
-    small = grow_nature(NatureSettings(species=4, genera=2), seed=0)
+    small = grow_nature(NatureSettings(species=4, genera=2, kingdom=FUNGI), seed=0)
     traits = observe(small, [2018], 6, np.random.default_rng(0)).traits
     fast = log_likelihood(small, traits)
     for n in range(6):
@@ -33,7 +34,7 @@ def test_the_likelihood_agrees_with_the_product_over_traits_done_by_hand() -> No
 
 
 def test_the_context_of_one_observer_sums_to_one_over_all_that_could_be_noted() -> None:
-    small = grow_nature(NatureSettings(species=4, genera=2, observers=3), seed=0)
+    small = grow_nature(NatureSettings(species=4, genera=2, kingdom=FUNGI, observers=3), seed=0)
     template = observe(small, [2018], 1, np.random.default_rng(0))
     cells = np.arange(len(small.country))
     everywhere = template.take(np.zeros(len(cells), dtype=np.int64))

@@ -27,7 +27,7 @@ from fieldmark.stats.intervals import pseudo_values
 from fieldmark.steps.costs import POISON_RULES, RULES, Costs, Prices, costs_by_rule, rule_of
 from fieldmark.steps.min_cost import TASK
 from fieldmark.worlds import POSTERIORS
-from fieldmark.worlds.layouts.fungitastic_posterior import ClassPosterior
+from fieldmark.worlds.nature.posterior import ClassPosterior
 
 DANGEROUS_SHOWN, CONFUSIONS_LISTED = 6, 12
 LIKELIEST, CHEAPEST, AS_RUN = "the likeliest label", "least expected cost", "as the run answers"
@@ -86,7 +86,6 @@ class CostSection(Section):
     def render(self, context: Context) -> str:
         costs = costs_of(context)
         assert costs is not None  # applies() said so
-        found = decisions(context, costs)
         rule, prices = rule_and_prices(context)
         curve = cost_curve(context, rule, prices) if rule in PRICE_OF else None
         pairs = [pair for pair in all_pairs(context) if pair.dangerous] if rule in POISON_RULES else []
@@ -96,7 +95,7 @@ class CostSection(Section):
         return render(
             "sections/costs.html.j2",
             context=context,
-            decisions=found,
+            decisions=decisions(context, costs),
             saved=_saved(context, costs),
             curve=curve,
             figure=None if curve is None else _figure(curve, getattr(prices, PRICE_OF[rule])),
@@ -252,14 +251,13 @@ def _posterior(context: Context) -> tuple[Labels, NDArray[np.float64]] | None:
     world = context.first.run.world or {}
     if world.get("dataset") not in POSTERIORS or context.part != "test" or not context.task.unknown:
         return None
-    found = _grown(str(world["dataset"]), str(world["size"]), int(world["seed"]))
-    return (Labels(found.labels), found.probabilities) if set(found.items) == set(context.predictions.items) else None
+    exact = _posterior_of_world(str(world["dataset"]), str(world["size"]), int(world["seed"]))
+    return (Labels(exact.labels), exact.probabilities) if set(exact.items) == set(context.predictions.items) else None
 
 
 @cache
-def _grown(dataset: str, size: str, seed: int) -> ClassPosterior:
-    found: ClassPosterior = POSTERIORS[dataset](size, seed)
-    return found
+def _posterior_of_world(dataset: str, size: str, seed: int) -> ClassPosterior:
+    return POSTERIORS[dataset](size, seed)
 
 
 def _figure(curve: Curve, price: float) -> Any:

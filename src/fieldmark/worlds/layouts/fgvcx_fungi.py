@@ -31,6 +31,7 @@ import polars as pl
 
 from fieldmark.foundation.files import appearing_folder, write_json
 from fieldmark.foundation.map_blocks import Executor
+from fieldmark.worlds.fungi.fungi_kingdom import FUNGI
 from fieldmark.worlds.fungi.photos import paint_photos
 from fieldmark.worlds.layouts.releasing import (
     Size,
@@ -75,15 +76,19 @@ class Extent:
 
 EXTENTS: dict[Size, Extent] = {
     "tiny": Extent(
-        NatureSettings(species=16, genera=5, zipf=0.4, year_walk=0.1, newcomers=0.0, observers=25),
+        NatureSettings(species=16, genera=5, kingdom=FUNGI, zipf=0.4, year_walk=0.1, newcomers=0.0, observers=25),
         finds=1_200,
         train_photos=130,
     ),
     "small": Extent(
-        NatureSettings(species=120, genera=28, newcomers=0.0, observers=80), finds=12_000, train_photos=1_900
+        NatureSettings(species=120, genera=28, kingdom=FUNGI, newcomers=0.0, observers=80),
+        finds=12_000,
+        train_photos=1_900,
     ),
     "medium": Extent(
-        NatureSettings(species=500, genera=110, newcomers=0.0, observers=300), finds=60_000, train_photos=15_000
+        NatureSettings(species=500, genera=110, kingdom=FUNGI, newcomers=0.0, observers=300),
+        finds=60_000,
+        train_photos=15_000,
     ),
 }
 

@@ -24,6 +24,7 @@ import polars as pl
 
 from fieldmark.foundation.files import appearing_folder, write_json
 from fieldmark.foundation.map_blocks import Executor
+from fieldmark.worlds.fungi.fungi_kingdom import FUNGI
 from fieldmark.worlds.fungi.photos import paint_photos
 from fieldmark.worlds.layouts.releasing import (
     Size,
@@ -65,17 +66,17 @@ class Extent:
 
 EXTENTS: dict[Size, Extent] = {
     "tiny": Extent(
-        NatureSettings(species=27, genera=7, zipf=0.2, year_walk=0.1, observers=25),
+        NatureSettings(species=27, genera=7, kingdom=FUNGI, zipf=0.2, year_walk=0.1, observers=25),
         {"train": 165, "val": 50, "test": 84},
         least_train_photos=3,
     ),
     "small": Extent(
-        NatureSettings(species=150, genera=32, zipf=1.0, observers=80),
+        NatureSettings(species=150, genera=32, kingdom=FUNGI, zipf=1.0, observers=80),
         {"train": 1900, "val": 450, "test": 650},
         least_train_photos=3,
     ),
     "medium": Extent(
-        NatureSettings(species=520, genera=110, zipf=1.0, observers=300),
+        NatureSettings(species=520, genera=110, kingdom=FUNGI, zipf=1.0, observers=300),
         {"train": 13_000, "val": 3_000, "test": 4_000},
         least_train_photos=3,
     ),

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.worlds.fungi.fungi_kingdom import FUNGI
 from fieldmark.worlds.layouts.releasing import Size, finding_rng, within_budget
 from fieldmark.worlds.nature.kingdom import Codes
 from fieldmark.worlds.nature.nature import Nature, NatureSettings
@@ -59,7 +60,7 @@ class Extent:
 EXTENTS: dict[Size, Extent] = {
     "tiny": Extent(
         NatureSettings(
-            32, 8, years=YEARS, zipf=0.6, year_walk=0.1, newcomers=0.19, newcomers_from=VAL_YEAR, observers=25
+            32, 8, FUNGI, years=YEARS, zipf=0.6, year_walk=0.1, newcomers=0.19, newcomers_from=VAL_YEAR, observers=25
         ),
         train_photos=166,
         later_photos={"val": (34, 8, 10), "test": (58, 10, 14)},
@@ -67,14 +68,14 @@ EXTENTS: dict[Size, Extent] = {
         mini_genera=2,
     ),
     "small": Extent(
-        NatureSettings(160, 34, years=YEARS, zipf=0.8, year_walk=0.15, newcomers_from=VAL_YEAR, observers=80),
+        NatureSettings(160, 34, FUNGI, years=YEARS, zipf=0.8, year_walk=0.15, newcomers_from=VAL_YEAR, observers=80),
         train_photos=1750,
         later_photos={"val": (420, 40, 50), "test": (600, 50, 80)},
         few=5,
         mini_genera=6,
     ),
     "medium": Extent(
-        NatureSettings(640, 120, years=YEARS, zipf=0.8, year_walk=0.15, newcomers_from=VAL_YEAR, observers=300),
+        NatureSettings(640, 120, FUNGI, years=YEARS, zipf=0.8, year_walk=0.15, newcomers_from=VAL_YEAR, observers=300),
         train_photos=12_000,
         later_photos={"val": (3_000, 250, 350), "test": (3_800, 250, 350)},
         few=5,

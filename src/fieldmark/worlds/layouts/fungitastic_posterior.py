@@ -6,33 +6,17 @@ posterior bound what any classifier of the pixels can be expected to reach.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
+from fieldmark.labels import UNKNOWN_NAME
 from fieldmark.worlds.layouts.fungitastic import describe
 from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS, TEST_YEAR, find
 from fieldmark.worlds.layouts.fungitastic_tables import FULL, class_ids
 from fieldmark.worlds.layouts.releasing import Size, extent_of, prior_over
-from fieldmark.worlds.nature.kingdom import Floats
 from fieldmark.worlds.nature.nature import grow_nature
-from fieldmark.worlds.nature.posterior import log_posterior
-
-
-@dataclass(frozen=True)
-class ClassPosterior:
-    """What the traits say about the test photos of the open set.
-
-    Attributes:
-        items: The file names of the photos.
-        labels: The names of the classes, "-1" for all unknown species together as the last.
-        probabilities: (photos, classes) P(class | traits), under the abundances of the test year.
-    """
-
-    items: tuple[str, ...]
-    labels: tuple[str, ...]
-    probabilities: Floats
+from fieldmark.worlds.nature.posterior import ClassPosterior, log_posterior
 
 
 def open_posterior(size: str, seed: int) -> ClassPosterior:
@@ -58,6 +42,6 @@ def open_posterior(size: str, seed: int) -> ClassPosterior:
     shown = [(name, place[row]) for name, row in photos.select("filename", "row").iter_rows() if row in place]
     return ClassPosterior(
         items=tuple(name for name, _ in shown),
-        labels=(*(str(number) for number in range(len(ids))), "-1"),
+        labels=(*(str(number) for number in range(len(ids))), UNKNOWN_NAME),
         probabilities=together[[row for _, row in shown]],
     )

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from fieldmark.errors import MisuseError
-from fieldmark.worlds.fungi.fungi_kingdom import FUNGI
 from fieldmark.worlds.nature.kingdom import Codes, Floats, Kingdom
 from fieldmark.worlds.nature.taxa import grow_tree
 from fieldmark.worlds.scenery.country import Country, Observers, gather_observers, grow_country
@@ -35,7 +34,7 @@ class NatureSettings:
 
     species: int
     genera: int
-    kingdom: Kingdom = FUNGI
+    kingdom: Kingdom
     years: tuple[int, ...] = (2018, 2019, 2020, 2021, 2022)
     zipf: float = 1.0
     year_walk: float = 0.3

@@ -6,12 +6,29 @@ than the posterior given the traits, under the prior that the photos were drawn 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 
 from fieldmark.worlds.nature.kingdom import Codes, Floats, Traits
 from fieldmark.worlds.nature.nature import Nature
 from fieldmark.worlds.nature.observing import Observations
+
+
+@dataclass(frozen=True)
+class ClassPosterior:
+    """What the traits say about the items of test in an open set, class by class.
+
+    Attributes:
+        items: The names of the items.
+        labels: The names of the classes, "-1" for all unknown species together as the last.
+        probabilities: (items, classes) P(class | traits), under the abundances of the test year.
+    """
+
+    items: tuple[str, ...]
+    labels: tuple[str, ...]
+    probabilities: Floats
 
 
 def log_likelihood(nature: Nature, traits: Traits) -> Floats:
