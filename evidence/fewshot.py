@@ -18,7 +18,7 @@ import numpy as np
 
 from evidence.results import RESULTS, real_data
 from fieldmark.features.store import default_store
-from fieldmark.verbs.episodes import Entry, plot_shots, run_episodes
+from fieldmark.verbs.episodes import MethodEntry, plot_shots, run_episodes
 
 SHOTS, DRAWS = (1, 2, 4, 8), 10
 METRICS = ("top_1", "macro_f1_all")
@@ -69,7 +69,7 @@ def run() -> dict[str, Any] | None:
 def _episodes(
     data: Path, methods: dict[str, tuple[str, dict[str, Any]]], out: Path, shots: tuple[int, ...] = SHOTS
 ) -> dict[str, Any]:
-    entries = [Entry(name, method, {**LITE0, **own}) for name, (method, own) in methods.items()]
+    entries = [MethodEntry(name, method, {**LITE0, **own}) for name, (method, own) in methods.items()]
     found = run_episodes("folder", data, entries, out, shots=shots, draws=DRAWS).to_json()
     for row in found["rows"]:
         row["shots"] = {

@@ -26,7 +26,7 @@ from fieldmark.training.objectives import SingleLabel
 from fieldmark.training.packing import Format, open_pack
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform, pack_side
 from fieldmark.training.recipe import Training
-from fieldmark.training.sources import Share, training_batches
+from fieldmark.training.sources import ProcessShare, training_batches
 
 NETWORKS = ("vit_base_patch16_224=256", "resnet50=256", "convnext_base=128")
 SIZE_PX, CLASSES, WARMUP, STEPS = 224, 1000, 10, 40
@@ -105,7 +105,7 @@ def loader(source: Any, batch: int) -> float:
         seed=0,
         batch=batch,
         accumulate=1,
-        share=Share(),
+        share=ProcessShare(),
         first_step=0,
         workers=0,
         pin=True,

@@ -13,7 +13,7 @@ import pytest
 
 from fieldmark.errors import InputError
 from fieldmark.getting import unpack as unpacking
-from fieldmark.getting.archives import Limits, members
+from fieldmark.getting.archives import ArchiveLimits, members
 from fieldmark.getting.unpack import staging_of, unpack
 
 FILES = {"images/1_Amanita muscaria /1.JPG": b"red" * 1000, "images/2_Boletus/2.JPG": b"brown" * 900, "a.json": b"{}"}
@@ -114,7 +114,7 @@ def test_a_bomb_is_refused_before_it_fills_the_disk(tmp_path: Path, kind: str) -
     archive = make(kind, tmp_path, {"zeros": bytes(20_000_000)})
     assert archive.stat().st_size < 100_000
     with pytest.raises(InputError, match="bomb"):
-        unpack(archive, tmp_path / "root", kind, limits=Limits(allowance=1_000_000))  # type: ignore[arg-type]
+        unpack(archive, tmp_path / "root", kind, limits=ArchiveLimits(allowance=1_000_000))  # type: ignore[arg-type]
     assert contents(tmp_path / "root") == {}
 
 
@@ -122,7 +122,7 @@ def test_padding_without_end_is_a_bomb_too(tmp_path: Path) -> None:
     archive = tmp_path / "x.tar.gz"
     archive.write_bytes(make_tar(tmp_path / "y.tar.gz", {"a": b"a"}).read_bytes() + gzip.compress(bytes(20_000_000)))
     with pytest.raises(InputError, match="padding"):
-        unpack(archive, tmp_path / "root", "tar.gz", limits=Limits(allowance=1_000_000))
+        unpack(archive, tmp_path / "root", "tar.gz", limits=ArchiveLimits(allowance=1_000_000))
 
 
 def test_a_zip_that_lies_about_sizes_does_not_get_through(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_zip_that_lies_about_sizes_does_not_get_through(tmp_path: Path) -> Non
 def test_too_many_files_are_refused(tmp_path: Path) -> None:
     archive = make_zip(tmp_path / "x.zip", {str(number): b"" for number in range(11)})
     with pytest.raises(InputError, match="more than 10 files"):
-        unpack(archive, tmp_path / "root", "zip", limits=Limits(members=10))
+        unpack(archive, tmp_path / "root", "zip", limits=ArchiveLimits(members=10))
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -151,11 +151,11 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_names_that_differ_in_case_are_refused_only_where_the_disk_cannot_tell_them_apart(tmp_path: Path) -> None:
     archive = make_zip(tmp_path / "x.zip", {"a.JPG": b"one", "A.jpg": b"two"})
-    with members(archive, "zip", limits=Limits()) as inside:
+    with members(archive, "zip", limits=ArchiveLimits()) as inside:
         assert len(list(inside)) == 2
     with (
         pytest.raises(InputError, match="same name"),
-        members(archive, "zip", limits=Limits(), folds_case=True) as inside,
+        members(archive, "zip", limits=ArchiveLimits(), folds_case=True) as inside,
     ):
         list(inside)
 

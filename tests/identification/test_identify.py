@@ -14,7 +14,7 @@ import fieldmark
 from fieldmark.cli import identify as verb
 from fieldmark.datasets.raven import read_selections
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.identification import Context, PhotoAnswer, Timeline
+from fieldmark.identification import Circumstances, PhotoAnswer, Timeline
 from fieldmark.identification.results import Detection, joined
 from fieldmark.identification.timeline_formats import as_audacity, as_csv, write_timeline
 from tests.audio.sounds import encoded, song, tone
@@ -146,14 +146,14 @@ def test_a_recording_cut_in_mid_frame_is_heard_as_far_as_it_goes_and_that_is_sai
 
 def test_where_a_bird_cannot_be_it_is_not_heard(tmp_path, concert):
     everywhere = fieldmark.identify(concert, "birdnet", at_least=0.0005)
-    there = fieldmark.identify(concert, "birdnet", at_least=0.0005, context=Context(lat=-75.0, lon=0.0))
+    there = fieldmark.identify(concert, "birdnet", at_least=0.0005, context=Circumstances(lat=-75.0, lon=0.0))
     assert {found.label for found in there.windows} < {found.label for found in everywhere.windows}
 
 
 def test_what_the_place_rules_out_is_not_listed_however_low_the_line(tmp_path):
     path = tmp_path / "short.wav"
     path.write_bytes(encoded(tone(1, 48_000), 48_000))
-    there = fieldmark.identify(path, "birdnet", at_least=0.0, context=Context(lat=-75.0, lon=0.0))
+    there = fieldmark.identify(path, "birdnet", at_least=0.0, context=Circumstances(lat=-75.0, lon=0.0))
     assert len(there.windows) < 1000 and there.windows
 
 

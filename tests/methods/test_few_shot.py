@@ -16,7 +16,7 @@ from fieldmark.methods.base import features_of
 from fieldmark.methods.centroid import Centroid
 from fieldmark.methods.covariance import Covariance
 from fieldmark.methods.em import Transductive
-from fieldmark.methods.hierarchy import Tree, Variances
+from fieldmark.methods.hierarchy import RankTree, Variances
 from fieldmark.methods.knn import NearestNeighbors
 from fieldmark.methods.prototypes import Prototypes
 from fieldmark.taxonomy import Taxonomy
@@ -163,7 +163,7 @@ def test_one_pass_up_and_one_down_give_the_exact_posterior():
     rng = np.random.default_rng(3)
     genus, counts = np.array([0, 0, 1, 1, 1], dtype=np.int32), np.array([1, 4, 2, 1, 9])
     means, variances = rng.normal(size=(5, 3)), Variances(0.7, (0.3, 1.1))
-    found = Tree([genus], counts, means, 1.0).posterior(variances)[0]
+    found = RankTree([genus], counts, means, 1.0).posterior(variances)[0]
     expected, variance = means_by_linear_algebra([genus], counts, means, variances)
     assert found.means == pytest.approx(expected) and found.variance == pytest.approx(variance)
 
@@ -177,7 +177,7 @@ def test_the_variances_that_made_the_photos_are_found_again():
     photos = centers[species] + rng.normal(0, 1.0, (len(species), 8))
     means = np.stack([photos[species == one].mean(axis=0) for one in range(360)])
     scatter = float(((photos - means[species]) ** 2).sum())
-    found = Tree([genus.astype(np.int32)], counts, means, scatter).estimate()
+    found = RankTree([genus.astype(np.int32)], counts, means, scatter).estimate()
     assert found.photos == pytest.approx(1.0, rel=0.1)
     assert found.levels == pytest.approx((0.25, 4.0), rel=0.25)
 
@@ -186,7 +186,7 @@ def test_a_species_with_one_photo_is_drawn_to_its_genus_and_more_than_one_with_m
     variances = Variances(1.0, (0.5, 2.0))
     genus, counts = np.array([0, 0, 0, 1], dtype=np.int32), np.array([1, 20, 20, 20])
     means = np.array([[4.0], [0.0], [0.0], [10.0]])
-    found = Tree([genus], counts, means, 60.0).posterior(variances)
+    found = RankTree([genus], counts, means, 60.0).posterior(variances)
     species, genera = found[0], found[1]
     assert species.borrowed[0] > 0.6 > 0.1 > species.borrowed[1]
     assert abs(species.means[0, 0] - genera.means[0, 0]) < abs(means[0, 0] - genera.means[0, 0])
@@ -195,7 +195,7 @@ def test_a_species_with_one_photo_is_drawn_to_its_genus_and_more_than_one_with_m
 
 def test_a_species_of_unknown_genus_is_in_a_genus_of_its_own():
     unknown, own = (
-        Tree([np.array(taxa, dtype=np.int32)], np.ones(3), np.eye(3), 0.0) for taxa in ([0, -1, -1], [0, 1, 2])
+        RankTree([np.array(taxa, dtype=np.int32)], np.ones(3), np.eye(3), 0.0) for taxa in ([0, -1, -1], [0, 1, 2])
     )
     variances = Variances(1.0, (1.0, 1.0))
     assert unknown.posterior(variances)[0].means == pytest.approx(own.posterior(variances)[0].means)

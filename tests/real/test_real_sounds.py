@@ -9,7 +9,7 @@ import pytest
 
 import fieldmark
 from fieldmark.audio.reading import Recording, read_samples
-from fieldmark.identification import Context
+from fieldmark.identification import Circumstances
 
 
 def test_the_acadian_flycatcher_is_named_in_every_full_window(real_data):
@@ -22,7 +22,7 @@ def test_the_acadian_flycatcher_is_named_in_every_full_window(real_data):
     assert len(full) == 4 and all(best[start].common_name == "Acadian Flycatcher" for start in full)
     longest = max(answer.detections, key=lambda found: found.end_s - found.start_s)
     assert longest.common_name == "Acadian Flycatcher" and longest.end_s - longest.start_s >= 12
-    somewhere = fieldmark.identify(path, "birdnet", context=Context(lat=52.5, lon=13.4))
+    somewhere = fieldmark.identify(path, "birdnet", context=Circumstances(lat=52.5, lon=13.4))
     assert not any(found.common_name == "Acadian Flycatcher" for found in somewhere.windows)
 
 

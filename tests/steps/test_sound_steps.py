@@ -18,7 +18,7 @@ from fieldmark.steps.class_thresholds import ClassThresholds, best_threshold
 from fieldmark.steps.group_prior import SeasonPrior, SitePrior
 from fieldmark.steps.multilabel import mean_average_precision
 from fieldmark.steps.neighbors import Neighbors
-from fieldmark.steps.presence import Presence
+from fieldmark.steps.presence import PresenceCurve
 from fieldmark.steps.temperature import Temperature
 from tests.lessons import learned
 
@@ -86,24 +86,24 @@ def test_presence_finds_the_curve_that_made_the_truth():
     logits = np.log(chances / (1 - chances))
     truth = rng.random(chances.shape) < expit(0.7 * logits - 1.5)
     step = learned(
-        Presence(), LabelScores(tuple(map(str, range(3000))), LABELS, chances.astype("f4"), "score"), truth, None
+        PresenceCurve(), LabelScores(tuple(map(str, range(3000))), LABELS, chances.astype("f4"), "score"), truth, None
     )
     assert (step.slope, step.offset) == pytest.approx((0.7, -1.5), abs=0.08)
 
 
 def test_presence_keeps_the_order_and_says_nothing_where_nothing_can_be_told_apart():
     predictions, truth, items = soundscapes()
-    changed = learned(Presence(), predictions, truth, items).apply(predictions, items)
+    changed = learned(PresenceCurve(), predictions, truth, items).apply(predictions, items)
     assert (changed.scores.argsort(axis=0) == predictions.scores.argsort(axis=0)).all()
-    assert learned(Presence(), predictions, np.zeros_like(truth), items) == Presence()
+    assert learned(PresenceCurve(), predictions, np.zeros_like(truth), items) == PresenceCurve()
 
 
 def test_presence_leaves_out_what_was_ruled_out():
     predictions, truth, items = soundscapes()
     without_rooks = np.where(np.arange(4) == 3, 0, predictions.scores).astype(np.float32)
-    step = learned(Presence(), predictions.with_scores(without_rooks, "score"), truth, items)
+    step = learned(PresenceCurve(), predictions.with_scores(without_rooks, "score"), truth, items)
     three = LabelScores(predictions.items, Labels(LABELS.names[:3]), predictions.scores[:, :3], "score")
-    assert step == learned(Presence(), three, truth[:, :3], items)
+    assert step == learned(PresenceCurve(), three, truth[:, :3], items)
     assert not step.apply(predictions.with_scores(without_rooks, "score"), items).scores[:, 3].any()
 
 

@@ -9,7 +9,7 @@ from fieldmark.errors import InputError
 from fieldmark.features.photos import PhotoError
 from fieldmark.training import packing
 from fieldmark.training.draws import Draws, example_seeds
-from fieldmark.training.packing import Photos, decode_squashed, open_pack
+from fieldmark.training.packing import UnpackedPhotos, decode_squashed, open_pack
 from fieldmark.training.photos import (
     Crops,
     PhotoSource,
@@ -68,7 +68,7 @@ def test_a_photo_that_was_mended_is_read_again(tmp_path):
 def test_photos_that_cannot_be_read_are_counted_and_named(tmp_path, form):
     photos = PHOTOS | {"cut": PHOTOS["p0"][:60], "empty": b"", "text": b"not a photo"}
     if form == "none":
-        pack = Photos(list(photos), photos.__getitem__, 32)
+        pack = UnpackedPhotos(list(photos), photos.__getitem__, 32)
         with pytest.raises(PhotoError):
             pack.squares(np.array([8]))
     else:
@@ -148,7 +148,7 @@ def test_a_square_cut_out_of_a_packed_photo_is_not_enlarged():
 
 
 def test_evaluation_shows_the_same_pixels_each_time_and_training_does_not():
-    photos = Photos(list(PHOTOS), PHOTOS.__getitem__, 40)
+    photos = UnpackedPhotos(list(PHOTOS), PHOTOS.__getitem__, 40)
     source = PhotoSource(photos, np.arange(8), np.zeros(8, dtype=np.int32), None, Crops("squash", 0.5, True))
     transform = PhotoTransform(32, (0.5,) * 3, (0.5,) * 3, randaugment_ops=2, randaugment_magnitude=20)
 

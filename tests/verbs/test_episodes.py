@@ -13,14 +13,14 @@ from fieldmark.cli.main import app
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.fitting import answer_test
 from fieldmark.questions.targets import LabelTargets
-from fieldmark.verbs.episodes import Entry, _draw, run_episodes
+from fieldmark.verbs.episodes import MethodEntry, _draw, run_episodes
 from fieldmark.views import Part
 
 LITTLE = {"backbone": "resnet10t", "weights": "random", "size": 32}
 ENTRIES = (
-    Entry("centroid", "centroid", LITTLE),
-    Entry("1-NN", "knn", {**LITTLE, "k": 1, "vote": "majority"}),
-    Entry("em", "em", LITTLE),
+    MethodEntry("centroid", "centroid", LITTLE),
+    MethodEntry("1-NN", "knn", {**LITTLE, "k": 1, "vote": "majority"}),
+    MethodEntry("em", "em", LITTLE),
 )
 
 
@@ -56,7 +56,7 @@ def test_every_entry_is_scored_for_every_number_of_photos_and_draw(episodes):
 
 def test_a_fine_tuned_backbone_is_named_and_episodes_are_run_anew_when_it_is_trained_anew(release, tmp_path):
     small = {"recipe": "scratch", "size": 32, "epochs": 1, "batch": 4, "workers": 1}
-    entry = Entry("centroid", "centroid", {"backbone": str(tmp_path / "backbone")})
+    entry = MethodEntry("centroid", "centroid", {"backbone": str(tmp_path / "backbone")})
     fieldmark.fit("folder", release, "finetune", tmp_path / "backbone", settings=small)
     weights = tmp_path / "backbone/model/weights.safetensors"
     for times in (1, 2):
@@ -100,7 +100,12 @@ def test_what_is_finished_is_not_fitted_again_and_other_settings_are(episodes, r
     run_episodes("folder", release, ENTRIES[:1], out, shots=(1, 3), draws=5)
     assert len(fitted) == 2  # the fifth draw, for one and for three photos
     run_episodes(
-        "folder", release, [Entry("centroid", "centroid", {**LITTLE, "lengths": "given"})], out, shots=(1,), draws=1
+        "folder",
+        release,
+        [MethodEntry("centroid", "centroid", {**LITTLE, "lengths": "given"})],
+        out,
+        shots=(1,),
+        draws=1,
     )
     assert len(fitted) == 3
 
@@ -134,7 +139,7 @@ def test_fewer_photos_are_a_part_of_more_and_draws_differ():
 
 def test_what_cannot_be_run_is_refused_before_anything_is_read(release, tmp_path):
     with pytest.raises(MisuseError, match="'em' is shown test set at prediction time; the task allows item or past"):
-        run_episodes("fungitastic/temporal", tmp_path / "nowhere", [Entry("em", "em")], tmp_path / "out")
+        run_episodes("fungitastic/temporal", tmp_path / "nowhere", [MethodEntry("em", "em")], tmp_path / "out")
     with pytest.raises(MisuseError, match="each named once"):
         run_episodes("folder", release, [ENTRIES[0], ENTRIES[0]], tmp_path / "out")
     with pytest.raises(MisuseError, match="at least one draw"):

@@ -38,7 +38,7 @@ def episodes(
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.errors import MisuseError, did_you_mean
     from fieldmark.foundation.key_values import parse_pairs
-    from fieldmark.verbs.episodes import PLOT_FILE, Entry, plot_shots, run_episodes
+    from fieldmark.verbs.episodes import PLOT_FILE, MethodEntry, plot_shots, run_episodes
 
     try:
         numbers = [int(number) for number in shots.split(",")]
@@ -49,7 +49,7 @@ def episodes(
         raise MisuseError(f"There is no score called {metric!r} here. {did_you_mean(metric, known)}")
     folder = out or Path("runs", f"{benchmark.replace('/', '-')}-episodes")
     common = parse_pairs(settings or [])
-    entries = [Entry.parse(text, common, steps or ()) for text in method]
+    entries = [MethodEntry.parse(text, common, steps or ()) for text in method]
     found = run_episodes(benchmark, data, entries, folder, shots=numbers, draws=draws, seed=seed)
     if metric is not None and metric not in found.metrics:
         raise MisuseError(f"There is no score called {metric!r} here. {did_you_mean(metric, found.metrics)}")

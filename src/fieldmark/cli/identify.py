@@ -53,7 +53,7 @@ def identify(
     from fieldmark.cli.printing import print_json
     from fieldmark.errors import MisuseError
     from fieldmark.foundation.media_files import is_photo
-    from fieldmark.identification import Context, PhotoAnswer, Timeline
+    from fieldmark.identification import Circumstances, PhotoAnswer, Timeline
     from fieldmark.identification import identify as ask
 
     if (lat is None) != (lon is None):
@@ -64,7 +64,7 @@ def identify(
         raise MisuseError("--out needs --format csv, raven or audacity.")
     if (out is not None or form is not Form.TABLE) and is_photo(file):
         raise MisuseError("--format and --out are for the timeline of a recording; a photo's answer comes with --json.")
-    context = Context(lat, lon, None if date is None else date.date(), site)
+    context = Circumstances(lat, lon, None if date is None else date.date(), site)
     answer = ask(file, model, top=top, at_least=at_least, context=context)
     if as_json:
         print_json(answer.to_json())

@@ -21,7 +21,7 @@ from fieldmark.datasets.birdclef import (
     scape_site,
     soundscapes,
 )
-from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems, Severity
+from fieldmark.datasets.checking import CheckReport, Count, PartCount, ReleaseProblems, Severity
 from fieldmark.datasets.identical import identical_files
 from fieldmark.datasets.recording_checks import check_recordings
 from fieldmark.errors import InputError
@@ -49,7 +49,7 @@ def check_birdclef(release: Release, *, media: bool = False, near_duplicates: bo
         near_duplicates: Whether recordings with the same bytes are sought among all of train; without it, only
             soundscapes are looked for there.
     """
-    problems = Problems()
+    problems = ReleaseProblems()
     for part in ("train", "val", "test"):
         if not part_folders(release, part):
             problems.add("warning", "a part is missing", [part])
@@ -89,7 +89,12 @@ def _count_scapes(scapes: Sequence[Found], heard: set[str] | None) -> Count:
 
 
 def _check_events(
-    release: Release, part: str, scapes: Sequence[Found], focal: Sequence[Found], names: Names, problems: Problems
+    release: Release,
+    part: str,
+    scapes: Sequence[Found],
+    focal: Sequence[Found],
+    names: Names,
+    problems: ReleaseProblems,
 ) -> set[str] | None:
     """Checks the events of a part, and returns the classes that are heard; None where nobody says."""
     files = annotation_files(release, part)
@@ -134,7 +139,7 @@ def _check_events(
     return heard
 
 
-def _note(problems: Problems, severity: Severity, what: str, path: str, events: pl.DataFrame) -> None:
+def _note(problems: ReleaseProblems, severity: Severity, what: str, path: str, events: pl.DataFrame) -> None:
     if len(events):
         rows = events.sort("row").select("row", "name", "start_s", "label").iter_rows()
         places = [
@@ -143,7 +148,7 @@ def _note(problems: Problems, severity: Severity, what: str, path: str, events: 
         problems.add(severity, what, places)
 
 
-def _check_metadata(release: Release, focal: Sequence[Found], problems: Problems) -> None:
+def _check_metadata(release: Release, focal: Sequence[Found], problems: ReleaseProblems) -> None:
     """Focal recordings without metadata, and metadata without a recording."""
     bare = [found.path for found in focal if found.about["species"] is None and found.about["date"] is None]
     if bare:
@@ -157,7 +162,7 @@ def _check_metadata(release: Release, focal: Sequence[Found], problems: Problems
                 problems.add("warning", "metadata without a recording", lost)
 
 
-def _check_species(focal: Sequence[Found], problems: Problems) -> None:
+def _check_species(focal: Sequence[Found], problems: ReleaseProblems) -> None:
     """A species folder holds one species; subspecies and synonyms make it two now and then."""
     species: dict[str, dict[str, str]] = {}
     for found in focal:
@@ -168,7 +173,7 @@ def _check_species(focal: Sequence[Found], problems: Problems) -> None:
         problems.add("warning", "a species folder holds recordings of several species", mixed)
 
 
-def _check_make(scapes: Sequence[Found], problems: Problems) -> None:
+def _check_make(scapes: Sequence[Found], problems: ReleaseProblems) -> None:
     """Soundscapes are ten minutes long, at 32 kHz, in one channel."""
     for found in scapes:
         header = found.header
@@ -183,7 +188,7 @@ def _check_make(scapes: Sequence[Found], problems: Problems) -> None:
 
 
 def _check_leaks(
-    release: Release, focal: Sequence[Found], scapes: Sequence[Found], problems: Problems, *, all_of_train: bool
+    release: Release, focal: Sequence[Found], scapes: Sequence[Found], problems: ReleaseProblems, *, all_of_train: bool
 ) -> None:
     """Recordings with the same bytes in two places."""
     recording = {found.path: found for found in (*scapes, *focal)}

@@ -90,7 +90,7 @@ CHECKS: Registry[Checker] = Registry(
 )
 
 
-class Problems:
+class ReleaseProblems:
     """Problems as they are met, by kind."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from fieldmark.foundation.registry import EXTRA_OF_MODULE
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownBackbone:
     """A backbone by the name that `--set backbone=` takes, where its weights lie on the hub, and what runs it."""
 
     name: str
@@ -23,21 +23,23 @@ class Known:
 
 # Those of the tables that `fieldmark reproduce` makes; any other name of timm or open_clip does as well.
 KNOWN = (
-    Known(
+    KnownBackbone(
         "openclip:ViT-B-32",
         "timm/vit_base_patch32_clip_224.openai",
         "open_clip",
         "CLIP ViT-B/32 (FungiTastic, table 5)",
     ),
-    Known("hf-hub:imageomics/bioclip", "imageomics/bioclip", "open_clip", "BioCLIP ViT-B/16 (FungiTastic, table 5)"),
-    Known(
+    KnownBackbone(
+        "hf-hub:imageomics/bioclip", "imageomics/bioclip", "open_clip", "BioCLIP ViT-B/16 (FungiTastic, table 5)"
+    ),
+    KnownBackbone(
         "vit_base_patch14_reg4_dinov2.lvd142m",
         "timm/vit_base_patch14_reg4_dinov2.lvd142m",
         "timm",
         "DINOv2 ViT-B/14 with registers (FungiTastic, table 5)",
     ),
     *(
-        Known(name, f"timm/{name}", "timm", f"{about} (FungiTastic, table 4)")
+        KnownBackbone(name, f"timm/{name}", "timm", f"{about} (FungiTastic, table 4)")
         for name, about in {
             "resnet50.a1_in1k": "ResNet-50",
             "resnext50_32x4d.a1_in1k": "ResNeXt-50",
@@ -91,7 +93,9 @@ def available_backbones() -> list[Available]:
         files = cached_files(repository)
         if repository not in named and cached_weights(repository) and {CLIP_CONFIG, "config.json"} & set(files):
             module = "open_clip" if CLIP_CONFIG in files else "timm"
-            found.append(_on_hub(Known(f"{HUB}{repository}", repository, module, f"in the hub's cache, for {module}")))
+            found.append(
+                _on_hub(KnownBackbone(f"{HUB}{repository}", repository, module, f"in the hub's cache, for {module}"))
+            )
     return found
 
 
@@ -105,7 +109,7 @@ def _packaged(name: str) -> Available:
     return Available(name, "ImageNet weights in a package", None, missing is None, weights, missing)
 
 
-def _on_hub(known: Known) -> Available:
+def _on_hub(known: KnownBackbone) -> Available:
     weights = cached_weights(known.repository)
     missing = _missing(known.module)
     if missing is None and weights is None:

@@ -29,7 +29,7 @@ _ENCRYPTED = 0x1
 
 
 @dataclass(frozen=True)
-class Limits:
+class ArchiveLimits:
     """How much may come out of an archive.
 
     Text shrinks to about a twentieth and photos hardly at all; a hundredfold is a bomb. The allowance lets small
@@ -45,7 +45,7 @@ class Limits:
         return self.ratio * archive_bytes + self.allowance
 
 
-USUAL_LIMITS = Limits()
+USUAL_LIMITS = ArchiveLimits()
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class _Watch:
     """Counts what comes out, and stops when it is too much or comes twice."""
 
     archive: Path
-    limits: Limits
+    limits: ArchiveLimits
     folds_case: bool
     bytes_out: int = 0
     seen: set[str] = field(default_factory=set)
@@ -133,7 +133,9 @@ class _Watch:
 
 
 @contextmanager
-def members(archive: Path, kind: Archive, *, limits: Limits, folds_case: bool = False) -> Iterator[Iterator[Member]]:
+def members(
+    archive: Path, kind: Archive, *, limits: ArchiveLimits, folds_case: bool = False
+) -> Iterator[Iterator[Member]]:
     """Opens an archive and yields its plain files, each checked before it is handed out.
 
     Args:

@@ -16,7 +16,7 @@ from pathlib import Path
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import write_json
 from fieldmark.foundation.progress import Tick, progress
-from fieldmark.getting.archives import BLOCK, USUAL_LIMITS, Limits, Member, members, refuse, unpacked_size
+from fieldmark.getting.archives import BLOCK, USUAL_LIMITS, ArchiveLimits, Member, members, refuse, unpacked_size
 from fieldmark.getting.manifest import Archive
 from fieldmark.getting.room import check_room
 
@@ -41,7 +41,7 @@ def staging_of(name: str, into: Path) -> Path:
     return into / f".{name}.unpacking"
 
 
-def unpack(archive: Path, into: Path, kind: Archive, *, limits: Limits = USUAL_LIMITS) -> Unpacked:
+def unpack(archive: Path, into: Path, kind: Archive, *, limits: ArchiveLimits = USUAL_LIMITS) -> Unpacked:
     """Unpacks an archive without trusting it.
 
     Args:
@@ -97,7 +97,7 @@ def _size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _unpack_aside(archive: Path, folder: Path, kind: Archive, limits: Limits) -> int:
+def _unpack_aside(archive: Path, folder: Path, kind: Archive, limits: ArchiveLimits) -> int:
     folder.mkdir(exist_ok=True)
     total = max(1, archive.stat().st_size >> 20)
     shown = count = 0

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from fieldmark.identification.identify import identify
-from fieldmark.identification.results import Context, Identified, PhotoAnswer, Timeline
+from fieldmark.identification.results import Circumstances, Identified, PhotoAnswer, Timeline
 
-__all__ = ["Context", "Identified", "PhotoAnswer", "Timeline", "identify"]
+__all__ = ["Circumstances", "Identified", "PhotoAnswer", "Timeline", "identify"]

@@ -17,7 +17,7 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import check_name
 from fieldmark.foundation.media_files import PHOTO_SUFFIXES, SOUND_SUFFIXES
 from fieldmark.foundation.progress import progress
-from fieldmark.identification.results import Context, Detection, Identified, Name, PhotoAnswer, Timeline
+from fieldmark.identification.results import Circumstances, Detection, Identified, Name, PhotoAnswer, Timeline
 from fieldmark.models import Model, load_model
 from fieldmark.questions.segments import Segments
 from fieldmark.views import Part, loose_media
@@ -35,7 +35,7 @@ def identify(
     *,
     top: int = 3,
     at_least: float = 0.25,
-    context: Context | None = None,
+    context: Circumstances | None = None,
 ) -> Identified:
     """Asks a model about one photo or recording.
 
@@ -50,7 +50,7 @@ def identify(
         InputError: When the file is no photo or recording, or there is no model.
         MisuseError: When a model for photos is asked about a recording, or the other way around.
     """
-    path, context = Path(file), context or Context()
+    path, context = Path(file), context or Circumstances()
     kind = _kind(path)
     if str(model) == BIRDNET and not Path(BIRDNET).exists():
         if kind != "recording":
@@ -101,7 +101,7 @@ def _ask_about_photo(model: Model, path: Path, top: int) -> PhotoAnswer:
     return PhotoAnswer(path, names, unknown, model.simulated, (*_remarks(model), *_cautions(model, unknown)))
 
 
-def _ask_about_recording(model: Model, path: Path, at_least: float, context: Context) -> Timeline:
+def _ask_about_recording(model: Model, path: Path, at_least: float, context: Circumstances) -> Timeline:
     seconds, remark = _measure(path)
     part = _segments(path, seconds, context)
     predictions = model.predict(part)
@@ -117,7 +117,7 @@ def _ask_about_recording(model: Model, path: Path, at_least: float, context: Con
     return Timeline(path, seconds, SEGMENT_S, tuple(found), at_least, model.simulated, remarks)
 
 
-def _ask_birdnet(path: Path, at_least: float, context: Context) -> Timeline:
+def _ask_birdnet(path: Path, at_least: float, context: Circumstances) -> Timeline:
     from fieldmark.features.birdnet import LICENSE, BirdNet
 
     network = BirdNet()
@@ -176,7 +176,7 @@ def _unreadable(path: Path, error: SoundError) -> InputError:
     return InputError(path, found=str(error), expected="a WAV, FLAC, OGG or MP3 file that holds sound")
 
 
-def _segments(path: Path, seconds: float, context: Context) -> Part:
+def _segments(path: Path, seconds: float, context: Circumstances) -> Part:
     """The segments of a recording as the items that a model was fitted to."""
     known = {
         "seconds": {str(path): seconds},

@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Context:
+class Circumstances:
     """What is known about a photo or recording besides itself; None where it is not known."""
 
     lat: float | None = None

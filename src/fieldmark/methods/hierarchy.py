@@ -49,7 +49,7 @@ class Posterior:
     borrowed: Vector
 
 
-class Tree:
+class RankTree:
     """The species with photos, and their taxa at each higher level.
 
     Args:

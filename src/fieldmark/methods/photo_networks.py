@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import InputError
 from fieldmark.foundation.progress import progress
 from fieldmark.methods.base import media_of, truth_of
-from fieldmark.training.packing import Pack, Photos, default_packs, open_pack
+from fieldmark.training.packing import Pack, UnpackedPhotos, default_packs, open_pack
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform, pack_side
 from fieldmark.training.sources import evaluation_batches, prepared
 from fieldmark.views import Part
@@ -41,19 +41,19 @@ class PhotoReading:
     batch: int
     workers: int
 
-    def photos(self, part: Part) -> Pack | Photos:
+    def photos(self, part: Part) -> Pack | UnpackedPhotos:
         """The photos of all items of a part, in order."""
         read = media_of(part).read
         media = part.items["media_ids"].explode().to_list()
         if self.pack == "none" or (part.truth is None and len(media) < FEW_PHOTOS):
-            return Photos(media, read, self._side_px)
+            return UnpackedPhotos(media, read, self._side_px)
         return open_pack(media, read, self._side_px, self.pack, default_packs())
 
     @property
     def _side_px(self) -> int:
         return pack_side(self.size, self.crops.eval_crop, self.crops.eval_share)
 
-    def source(self, photos: Pack | Photos, part: Part, problems: Mapping[str, str]) -> PhotoSource:
+    def source(self, photos: Pack | UnpackedPhotos, part: Part, problems: Mapping[str, str]) -> PhotoSource:
         """One example per photo that can be read, with the label and the observation of its item."""
         labels = np.zeros(len(part), dtype=np.int32) if part.truth is None else truth_of(part)
         media = pl.DataFrame(

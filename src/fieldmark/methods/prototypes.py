@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
 from fieldmark.methods.covariance import SHARES, Covariance, loss_on_val
-from fieldmark.methods.hierarchy import Matrix, Posterior, Tree, Variances
+from fieldmark.methods.hierarchy import Matrix, Posterior, RankTree, Variances
 from fieldmark.runs.label_scores import Scale
 from fieldmark.views import Part, View
 
@@ -91,7 +91,7 @@ class BorrowedClasses:
     """
 
     present: NDArray[np.int64]
-    tree: Tree
+    tree: RankTree
     estimated: Variances
     covariance: Covariance
 
@@ -105,7 +105,7 @@ class BorrowedClasses:
         means = sums / counts[:, None]
         known = view.taxonomy.ranks
         ranks = [known[rank][1][present] for rank in RANKS if rank in known]
-        tree = Tree(ranks, counts, means, float(((features - means[species]) ** 2).sum()))
+        tree = RankTree(ranks, counts, means, float(((features - means[species]) ** 2).sum()))
         estimated = tree.estimate()
         around: Matrix = tree.posterior(estimated)[0].means
         return cls(present.astype(np.int64), tree, estimated, Covariance.of(features - around[species], len(features)))

@@ -49,7 +49,7 @@ class Evaluation(ABC):
         return None
 
 
-class Given(NamedTuple):
+class LooseTruth(NamedTuple):
     """A truth that was given without a release.
 
     Args:
@@ -111,7 +111,7 @@ class Answer(ABC):
     def targets(self, dataset: Dataset, table: pl.DataFrame, layout: Layout, labels: Labels) -> Targets:
         """The same in the shape that methods learn from."""
 
-    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> Given:
+    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> LooseTruth:
         """The truth from files, frames or mappings of columns.
 
         Args:

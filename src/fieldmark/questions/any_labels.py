@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.labels import UNKNOWN, Labels
-from fieldmark.questions.answer import Answer, Evaluation, Given, read_classes
+from fieldmark.questions.answer import Answer, Evaluation, LooseTruth, read_classes
 from fieldmark.questions.items import Items, Layout
 from fieldmark.questions.one_label import random_scores
 from fieldmark.questions.targets import PairTargets, Shape
@@ -53,11 +53,11 @@ class AnyLabels(Answer):
             len(labels),
         )
 
-    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> Given:
+    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> LooseTruth:
         rows = items.read_truth(truth, media, by)
         named = rows.rows.drop_nulls("label").select("item_id", "label").unique(maintain_order=True)
         labels, table = read_classes(classes, named["label"], rows.where)
-        return Given(Truth(named, rows.items, rows.units, rows.groups), labels, table)
+        return LooseTruth(Truth(named, rows.items, rows.units, rows.groups), labels, table)
 
     def evaluate(
         self, predictions: LabelScores, truth: Truth, labels: Labels, classes: pl.DataFrame, depth: int

@@ -17,7 +17,7 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.progress import progress
 from fieldmark.labels import Labels
 from fieldmark.metrics.segmentation import mask_counts, part_counts
-from fieldmark.questions.answer import Answer, Evaluation, Given
+from fieldmark.questions.answer import Answer, Evaluation, LooseTruth
 from fieldmark.questions.items import Items, Layout
 from fieldmark.questions.targets import MaskTargets, Shape
 from fieldmark.questions.truth import Truth
@@ -50,7 +50,7 @@ class PartMasks(Answer):
     def targets(self, dataset: Dataset, table: pl.DataFrame, layout: Layout, labels: Labels) -> MaskTargets:
         return MaskTargets(_masks_of(dataset, table))
 
-    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> Given:
+    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> LooseTruth:
         """Masks in a folder or a file.
 
         Photos in which the truth shows nothing but spores are left out. The independent unit is the observation, which
@@ -67,7 +67,7 @@ class PartMasks(Answer):
         units = tuple(photo.rpartition("-")[2] for photo in photos)
         labels = Labels(tuple(name for name in kept.parts if name not in NEVER_PARTS))
         classes = pl.DataFrame({"label": labels.names}, schema={"label": pl.String})
-        return Given(Truth(TRUTH.empty(), kept.items, units, masks=kept), labels, classes, part="truth")
+        return LooseTruth(Truth(TRUTH.empty(), kept.items, units, masks=kept), labels, classes, part="truth")
 
     def write_truth(
         self, items: Items, folder: Path, truth: Truth, table: pl.DataFrame, taxa: pl.DataFrame, by: Sequence[str]

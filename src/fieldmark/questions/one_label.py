@@ -16,7 +16,7 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.metrics.geo import AdaptiveSets, adaptive_sets, adaptive_sets_of_lists
 from fieldmark.metrics.ranking import rank_of_truth
-from fieldmark.questions.answer import Answer, Evaluation, Given, flags_of, read_classes
+from fieldmark.questions.answer import Answer, Evaluation, LooseTruth, flags_of, read_classes
 from fieldmark.questions.items import Items, Layout, TruthRows
 from fieldmark.questions.targets import LabelTargets, Shape
 from fieldmark.questions.truth import Truth
@@ -60,7 +60,7 @@ class OneLabel(Answer):
     def targets(self, dataset: Dataset, table: pl.DataFrame, layout: Layout, labels: Labels) -> LabelTargets:
         return LabelTargets(labels.encode(table[self.column]))
 
-    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> Given:
+    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> LooseTruth:
         rows = items.read_truth(truth, media, by)
         rows.table.filled("label").once(["item_id"], "the id {item_id} again", "each id once")
         if not self.unknown:
@@ -68,7 +68,7 @@ class OneLabel(Answer):
         named = rows.rows.filter(pl.col("label") != UNKNOWN_NAME)["label"] if self.unknown else rows.rows["label"]
         labels, table = read_classes(classes, named, rows.where)
         true = Truth(rows.rows.select("item_id", "label"), rows.items, rows.units, rows.groups)
-        return Given(true, labels, table)
+        return LooseTruth(true, labels, table)
 
     def _refuse_unknown(self, given: TruthRows) -> None:
         unknown = (given.rows["label"] == UNKNOWN_NAME).arg_true()

@@ -10,7 +10,7 @@ import polars as pl
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.labels import Labels
-from fieldmark.questions.answer import Given, read_classes
+from fieldmark.questions.answer import LooseTruth, read_classes
 from fieldmark.questions.any_labels import AnyLabels
 from fieldmark.questions.items import Items, Layout
 from fieldmark.questions.targets import PairTargets
@@ -47,7 +47,7 @@ class Presence(AnyLabels):
             matrix[row, own[own >= 0]] = True
         return replace(pairs, asked=matrix)
 
-    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> Given:
+    def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> LooseTruth:
         rows = items.read_truth(truth, media, by)
         if PRESENT not in rows.rows.columns:
             raise missing_column(rows.where, PRESENT, rows.rows.columns)
@@ -56,7 +56,7 @@ class Presence(AnyLabels):
         labels, known = read_classes(classes, table["label"].unique(maintain_order=True), rows.where)
         asked = table.select("item_id", "label")
         true = table.filter(pl.col(PRESENT)).select("item_id", "label")
-        return Given(Truth(true, rows.items, rows.units, rows.groups, asked), labels, known)
+        return LooseTruth(Truth(true, rows.items, rows.units, rows.groups, asked), labels, known)
 
 
 def _asked(table: pl.DataFrame) -> pl.DataFrame | None:

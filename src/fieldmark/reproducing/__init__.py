@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fieldmark.foundation.registry import Registry
 from fieldmark.reproducing.declarations import Cell, Table
-from fieldmark.reproducing.running import Outcome, Reproduced, reproduce
+from fieldmark.reproducing.running import CellOutcome, Reproduced, reproduce
 
 TABLES: Registry[Table] = Registry(
     "table",
@@ -20,4 +20,4 @@ TABLES: Registry[Table] = Registry(
     },
 )
 
-__all__ = ["TABLES", "Cell", "Outcome", "Reproduced", "Table", "reproduce"]
+__all__ = ["TABLES", "Cell", "CellOutcome", "Reproduced", "Table", "reproduce"]

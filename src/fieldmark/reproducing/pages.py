@@ -10,7 +10,7 @@ from typing import Any
 from fieldmark.errors import MissingExtraError
 from fieldmark.foundation.files import appearing_file, write_json
 from fieldmark.foundation.registry import require
-from fieldmark.reproducing.running import Outcome, Reproduced
+from fieldmark.reproducing.running import CellOutcome, Reproduced
 from fieldmark.scoring import Score
 from fieldmark.version import __version__
 
@@ -41,9 +41,9 @@ def write_pages(reproduced: Reproduced, out: str | Path) -> list[Path]:
     return [*written, folder / HTML]
 
 
-def groups_of(reproduced: Reproduced) -> dict[str, list[Outcome]]:
+def groups_of(reproduced: Reproduced) -> dict[str, list[CellOutcome]]:
     """The outcomes by the part of the table they stand in."""
-    groups: dict[str, list[Outcome]] = {}
+    groups: dict[str, list[CellOutcome]] = {}
     for outcome in reproduced.outcomes:
         groups.setdefault(outcome.cell.group, []).append(outcome)
     return groups
@@ -62,7 +62,7 @@ def notes_of(reproduced: Reproduced) -> list[str]:
     return [*notes, *(f"{', '.join(names)}: {sentence}" for sentence, names in said.items())]
 
 
-def rows_of(reproduced: Reproduced, outcomes: Sequence[Outcome]) -> list[list[str]]:
+def rows_of(reproduced: Reproduced, outcomes: Sequence[CellOutcome]) -> list[list[str]]:
     """One row per cell: its name in the table, then one text per metric."""
     papers, metrics = not reproduced.simulated, reproduced.table.metrics
     rows = []
@@ -141,7 +141,7 @@ def to_html(reproduced: Reproduced) -> str:
     return page
 
 
-def _html_row(reproduced: Reproduced, outcome: Outcome) -> dict[str, Any]:
+def _html_row(reproduced: Reproduced, outcome: CellOutcome) -> dict[str, Any]:
     scores = []
     for metric in reproduced.table.metrics:
         paper = [] if reproduced.simulated else _papers(outcome, metric)
@@ -159,7 +159,7 @@ def _html_row(reproduced: Reproduced, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _text(outcome: Outcome, metric: str, *, state: str, papers: bool) -> str:
+def _text(outcome: CellOutcome, metric: str, *, state: str, papers: bool) -> str:
     """Ours with its interval (or the state of the cell), the paper's number, and the difference."""
     score = _score(outcome, metric)
     ours = state if score is None else _figures(score)
@@ -172,16 +172,16 @@ def _text(outcome: Outcome, metric: str, *, state: str, papers: bool) -> str:
     return f"{ours}; paper {listed}" + (f" ({_difference(score, theirs[0][1])})" if score is not None else "")
 
 
-def _title(outcome: Outcome) -> str:
+def _title(outcome: CellOutcome) -> str:
     """The line of the table, with a star where the run is not the declared one."""
     return f"{outcome.cell.row} *" if outcome.changed else outcome.cell.row
 
 
-def _score(outcome: Outcome, metric: str) -> Score | None:
+def _score(outcome: CellOutcome, metric: str) -> Score | None:
     return None if outcome.scorecard is None else outcome.scorecard.metrics.get(metric)
 
 
-def _papers(outcome: Outcome, metric: str) -> list[tuple[str, float]]:
+def _papers(outcome: CellOutcome, metric: str) -> list[tuple[str, float]]:
     """The paper's values with their sources, each value once."""
     found: dict[float, str] = {}
     for reported in outcome.cell.reported:

@@ -33,7 +33,7 @@ State = Literal["run", "stored", "failed", "not run"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CellOutcome:
     """What became of a cell.
 
     Args:
@@ -56,11 +56,11 @@ class Reproduced:
     """A table with the outcomes of its cells."""
 
     table: Table
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CellOutcome, ...]
     simulated: bool
 
     @property
-    def failed(self) -> tuple[Outcome, ...]:
+    def failed(self) -> tuple[CellOutcome, ...]:
         return tuple(outcome for outcome in self.outcomes if outcome.state == "failed")
 
 
@@ -151,7 +151,7 @@ def _run(
     settings: Mapping[str, Any],
     seed: int,
     store: Path | None,
-) -> Outcome:
+) -> CellOutcome:
     changed = {key: value for key, value in settings.items() if key in _settings_of(cell)}
     changed = {key: value for key, value in changed.items() if str(cell.settings.get(key)) != str(value)}
     try:
@@ -180,17 +180,17 @@ def _run(
         )
         write_json(folder / CELL_FILE, made_from)
     except FieldmarkError as error:
-        return Outcome(cell, "failed", problem=str(error), changed=changed)
-    return Outcome(cell, "run", result.scorecard, changed=changed)
+        return CellOutcome(cell, "failed", problem=str(error), changed=changed)
+    return CellOutcome(cell, "run", result.scorecard, changed=changed)
 
 
-def _as_stored(cell: Cell, folder: Path) -> Outcome:
+def _as_stored(cell: Cell, folder: Path) -> CellOutcome:
     made_from = _made_from(folder)
     if made_from is None:
-        return Outcome(cell, "not run")
+        return CellOutcome(cell, "not run")
     given = made_from["settings"]
     changed = {key: value for key, value in given.items() if str(cell.settings.get(key)) != str(value)}
-    return Outcome(cell, "stored", Scorecard.read(folder / SCORECARD_FILE), changed=changed)
+    return CellOutcome(cell, "stored", Scorecard.read(folder / SCORECARD_FILE), changed=changed)
 
 
 def _made_from(folder: Path) -> dict[str, Any] | None:
@@ -218,5 +218,5 @@ def _check_settings(settings: Mapping[str, Any], cells: Sequence[Cell]) -> None:
             raise MisuseError(f"No cell has a setting called {key!r}. {did_you_mean(key, known)}")
 
 
-def _is_simulated(outcome: Outcome) -> bool:
+def _is_simulated(outcome: CellOutcome) -> bool:
     return outcome.scorecard is not None and bool(outcome.scorecard.provenance.get("simulated"))

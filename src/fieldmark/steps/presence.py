@@ -16,7 +16,7 @@ from fieldmark.steps.multilabel import chances_of, logits_of
 
 
 @dataclass(frozen=True)
-class Presence(Step):
+class PresenceCurve(Step):
     """One logistic curve for all labels: sigmoid(slope * logit(score) + offset), of lowest log loss on val.
 
     Fitted as Platt did (`stats.logistic.platt`). The order of items for a label stays as it is; what changes is that

@@ -25,7 +25,7 @@ from fieldmark.training.logs import Log
 from fieldmark.training.objectives import Objective, Prepared
 from fieldmark.training.optimizing import AveragedWeights, Schedule, make_optimizer
 from fieldmark.training.recipe import Training
-from fieldmark.training.sources import Share, Source, Transform, evaluation_batches, prepared, training_batches
+from fieldmark.training.sources import ProcessShare, Source, Transform, evaluation_batches, prepared, training_batches
 from fieldmark.training.validation import better
 
 Tensor = Any
@@ -126,7 +126,7 @@ class _Trainer:
         self.fabric, self.network, self.how, self.scratch = fabric, network, how, scratch
         self.train, self.val, self.transform, self.per_group = train, val, transform, per_group
         self.objective = objective
-        self.share = Share(fabric.global_rank, fabric.world_size)
+        self.share = ProcessShare(fabric.global_rank, fabric.world_size)
         self.on_gpu = fabric.device.type == "cuda"
         network.to(memory_format=torch.channels_last)
         optimizer = make_optimizer(network, how)

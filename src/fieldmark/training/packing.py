@@ -60,7 +60,7 @@ def decode_squashed(data: bytes, side_px: int) -> tuple[Pixels, float]:
     return np.asarray(photo.resize((side_px, side_px), Image.Resampling.BICUBIC, reducing_gap=2.0)), aspect
 
 
-class Photos:
+class UnpackedPhotos:
     """Squares of photos by number, decoded anew each time. What a pack holds, without the pack."""
 
     def __init__(self, media_ids: Sequence[str], read_medium: Reader, side_px: int) -> None:

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from fieldmark.training.devices import constant
 from fieldmark.training.draws import Draws
-from fieldmark.training.packing import Pack, Photos
+from fieldmark.training.packing import Pack, UnpackedPhotos
 from fieldmark.training.randaugment import rand_augment
 
 Tensor = Any
@@ -71,7 +71,7 @@ class PhotoSource:
         crops: Which part of each is shown.
     """
 
-    photos: Pack | Photos
+    photos: Pack | UnpackedPhotos
     rows: NDArray[np.int64]
     labels: NDArray[np.int32]
     groups: NDArray[np.int64] | None

@@ -17,7 +17,7 @@ from fieldmark.training.objectives import Objective, Prepared, StrongView
 Tensor = Any
 
 
-class Share(NamedTuple):
+class ProcessShare(NamedTuple):
     """Which process this is, of how many."""
 
     rank: int = 0
@@ -137,7 +137,7 @@ def training_batches(
     seed: int,
     batch: int,
     accumulate: int,
-    share: Share,
+    share: ProcessShare,
     first_step: int,
     workers: int,
     pin: bool,

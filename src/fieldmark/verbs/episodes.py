@@ -53,7 +53,7 @@ ABOUT_INTERVALS = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class MethodEntry:
     """One line of the comparison: a method with settings and steps."""
 
     name: str
@@ -62,7 +62,7 @@ class Entry:
     steps: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, text: str, settings: Mapping[str, Any], steps: Sequence[str] = ()) -> Entry:
+    def parse(cls, text: str, settings: Mapping[str, Any], steps: Sequence[str] = ()) -> MethodEntry:
         """An entry as it is written on the command line.
 
         >>> Entry.parse("knn:k=1,vote=majority", {"size": "160"}).settings
@@ -74,7 +74,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Spread:
+class DrawSpread:
     """The mean of a score over draws, with what is uncertain about it.
 
     Args:
@@ -95,13 +95,13 @@ class Episodes:
     """What the episodes gave: for each entry, number of shots and metric, the spread."""
 
     benchmark: str
-    entries: tuple[Entry, ...]
+    entries: tuple[MethodEntry, ...]
     sees: dict[str, str]
     shots: tuple[int, ...]
     photos: dict[int, int]
     draws: int
     metrics: tuple[str, ...]
-    spreads: dict[tuple[str, int, str], Spread]
+    spreads: dict[tuple[str, int, str], DrawSpread]
     facts: dict[str, Any]
 
     def title(self, name: str) -> str:
@@ -148,7 +148,7 @@ class Episodes:
 def run_episodes(
     benchmark: str,
     data: str | Path,
-    entries: Sequence[Entry],
+    entries: Sequence[MethodEntry],
     out: str | Path,
     *,
     shots: Sequence[int] = (1, 2, 4, 8),
@@ -249,7 +249,7 @@ class _Scored:
             return cls(values, {name: stored[f"pseudo_{name}"] for name in values if f"pseudo_{name}" in stored})
 
 
-def _check(entries: Sequence[Entry], shots: Sequence[int], draws: int) -> None:
+def _check(entries: Sequence[MethodEntry], shots: Sequence[int], draws: int) -> None:
     names = [entry.name for entry in entries]
     if not entries or len(set(names)) != len(names):
         raise MisuseError("Episodes need at least one method, each named once.")
@@ -295,7 +295,7 @@ def _score_episode(
 
 
 def _fingerprint(
-    entry: Entry,
+    entry: MethodEntry,
     method: Method,
     features: _Features,
     opened: Opened,
@@ -320,7 +320,7 @@ def _fingerprint(
 def _summary(
     declared: Benchmark,
     opened: Opened,
-    entries: Sequence[Entry],
+    entries: Sequence[MethodEntry],
     prepared: Mapping[str, Configured],
     chosen: Mapping[tuple[int, int], NDArray[np.int64]],
     found: Mapping[tuple[str, int], Sequence[_Scored]],
@@ -357,7 +357,7 @@ def _summary(
     )
 
 
-def _spread(metric: Metric, scored: Sequence[_Scored], name: str) -> Spread:
+def _spread(metric: Metric, scored: Sequence[_Scored], name: str) -> DrawSpread:
     values = np.array([one.values[name] for one in scored])
     mean = float(values.mean())
     # As numbers without bounds: draws are not successes and failures, so that only the t interval applies.
@@ -366,7 +366,7 @@ def _spread(metric: Metric, scored: Sequence[_Scored], name: str) -> Spread:
     if all(name in one.pseudo for one in scored):
         units = np.mean([one.pseudo[name] for one in scored], axis=0)
         over_units = interval(mean, units, bounds=metric.bounds)
-    return Spread(
+    return DrawSpread(
         mean=round(mean, 6),
         draws=_ends(over_draws.low, over_draws.high),
         test_set=None if over_units is None else _ends(over_units.low, over_units.high),
@@ -378,7 +378,7 @@ def _ends(low: float | None, high: float | None) -> tuple[float, float] | None:
     return None if low is None or high is None else (round(low, 6), round(high, 6))
 
 
-def _percent(spread: Spread) -> str:
+def _percent(spread: DrawSpread) -> str:
     value = f"{100 * spread.mean:.1f}"
     if spread.draws is None:
         return f"{value} [no interval]"
@@ -393,4 +393,4 @@ def plot_shots(episodes: Mapping[str, Any], path: Path, *, metric: str | None = 
     module.plot_shots(episodes, path, metric=metric, title=title)
 
 
-__all__ = ["Entry", "Episodes", "Spread", "plot_shots", "run_episodes"]
+__all__ = ["DrawSpread", "Episodes", "MethodEntry", "plot_shots", "run_episodes"]

@@ -5,7 +5,7 @@ import pytest
 
 from fieldmark.challenge.boards.leaderboard import board_metric
 from fieldmark.challenge.boards.planner import (
-    Spread,
+    UnitSpread,
     assumed_spread,
     chance_of_swap,
     measured_spread,
@@ -44,7 +44,7 @@ def share_found(units, score, difference, correlation, repeats=1500):
 def test_a_difference_of_the_planned_size_is_found_as_often_as_planned(units, score, together):
     """Simulated challenges: the planned power is the share of them in which the paired test finds the difference."""
     sample = paired_hits(np.random.default_rng(1), 200_000, score, 0.0, together)
-    spread = Spread(float(sample[0].std()), float(np.corrcoef(sample)[0, 1]), "simulated", largest=1.0)
+    spread = UnitSpread(float(sample[0].std()), float(np.corrcoef(sample)[0, 1]), "simulated", largest=1.0)
     planned = plan(units, spread, entries=2, power=0.8)
     # Three standard errors of 1500 repeats, and that the better run's own spread differs a little.
     assert share_found(units, score, planned.pair, together) == pytest.approx(0.8, abs=0.04)

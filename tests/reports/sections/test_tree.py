@@ -19,7 +19,7 @@ from fieldmark.reports.sections import SECTIONS, tree
 from tests.reports.by_hand import FUNGI, FUNGI_TAXA, MakeRelease, MakeRun, noisy
 
 
-def leaves(taxa: list[tree.Taxon]) -> list[tree.Leaf]:
+def leaves(taxa: list[tree.TaxonGroup]) -> list[tree.Leaf]:
     return [leaf for taxon in taxa for leaf in [*taxon.leaves, *leaves(taxon.taxa)]]
 
 

@@ -14,7 +14,7 @@ from matplotlib.dates import date2num
 
 from fieldmark.reports.charts import heat
 from fieldmark.reports.charts.calendars import choose_every, focus, over_one_year, over_the_years
-from fieldmark.reports.charts.maps import FLATTEST, TALLEST, Extent, Places, most_in_hexagon, uses_dots
+from fieldmark.reports.charts.maps import FLATTEST, TALLEST, MapExtent, MapPoints, most_in_hexagon, uses_dots
 from fieldmark.reports.pages.loading import load_context
 from fieldmark.reports.sections import SECTIONS, where_when
 from tests.reports.by_hand import FUNGI, MakeRelease, MakeRun, noisy
@@ -90,14 +90,14 @@ def test_a_map_has_a_fair_shape_and_holds_all_places() -> None:
         ([55.0], [12.0]),
         ([-90, 90], [-180, 180]),
     ):
-        extent = Extent.around({"train": Places(np.array(lat, dtype=float), np.array(lon, dtype=float))})
+        extent = MapExtent.around({"train": MapPoints(np.array(lat, dtype=float), np.array(lon, dtype=float))})
         assert FLATTEST - 1e-9 <= extent.shape <= TALLEST + 1e-9
         assert extent.west < min(lon) <= max(lon) < extent.east
         assert extent.south < min(lat) <= max(lat) < extent.north
 
 
 def test_a_degree_of_longitude_is_drawn_shorter_in_the_north() -> None:
-    extent = Extent.around({"train": Places(np.array([59.5, 60.5]), np.array([10.0, 12.0]))})
+    extent = MapExtent.around({"train": MapPoints(np.array([59.5, 60.5]), np.array([10.0, 12.0]))})
     assert extent.shrink == pytest.approx(0.5)
     assert extent.shape == pytest.approx(1.0)
     assert extent.scale_km == 20
@@ -106,7 +106,7 @@ def test_a_degree_of_longitude_is_drawn_shorter_in_the_north() -> None:
 def test_many_observations_are_counted_in_hexagons() -> None:
     rng = np.random.default_rng(0)
     places = {
-        "train": Places(
+        "train": MapPoints(
             np.append(rng.uniform(50, 58, 2000), [54.0] * 300), np.append(rng.uniform(4, 18, 2000), [9.0] * 300)
         )
     }

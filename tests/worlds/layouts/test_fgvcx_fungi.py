@@ -21,7 +21,7 @@ from fieldmark.release import Release
 from fieldmark.scoring import Scorecard
 from fieldmark.worlds.fungi.fungi_kingdom import FUNGI
 from fieldmark.worlds.layouts import fgvcx_fungi
-from fieldmark.worlds.layouts.fgvcx_fungi import EXTENTS, Extent
+from fieldmark.worlds.layouts.fgvcx_fungi import EXTENTS, FgvcxExtent
 from fieldmark.worlds.layouts.releasing import finding_rng
 from fieldmark.worlds.nature.nature import NatureSettings, grow_nature
 
@@ -29,7 +29,7 @@ NAME = "fgvcx-fungi-2018"
 PAGE = Path(__file__).parents[3] / "docs" / "fgvcx.md"
 COMMANDS = [line for line in re.findall(r"^fieldmark (.*)$", PAGE.read_text(), re.MULTILINE) if "data/" not in line]
 # A world of the same make with a quarter of the photos: most of the time goes into painting.
-LITTLE = Extent(
+LITTLE = FgvcxExtent(
     NatureSettings(species=5, genera=2, kingdom=FUNGI, zipf=0.0, year_walk=0.0, newcomers=0.0, observers=5),
     finds=400,
     train_photos=30,

@@ -7,12 +7,12 @@ import pytest
 
 from fieldmark.worlds.fungi.fungi_kingdom import FUNGI
 from fieldmark.worlds.nature.nature import Nature, NatureSettings, grow_nature
-from fieldmark.worlds.nature.observing import Observations, observe
+from fieldmark.worlds.nature.observing import Sightings, observe
 from fieldmark.worlds.nature.posterior import log_context, log_likelihood, log_posterior
 
 
 @pytest.fixture(scope="module")
-def seen(nature: Nature) -> Observations:
+def seen(nature: Nature) -> Sightings:
     return observe(nature, [2022], 4000, np.random.default_rng(4))
 
 
@@ -39,7 +39,7 @@ def test_the_context_of_one_observer_sums_to_one_over_all_that_could_be_noted() 
     cells = np.arange(len(small.country))
     everywhere = template.take(np.zeros(len(cells), dtype=np.int64))
     table = everywhere.table.with_columns(cell=cells)
-    place = np.exp(log_context(small, Observations(table, everywhere.observer_codes, everywhere.traits))).sum(axis=0)
+    place = np.exp(log_context(small, Sightings(table, everywhere.observer_codes, everywhere.traits))).sum(axis=0)
     row = template.table.row(0, named=True)
     habitat = small.settings.kingdom.habitats.index(row["habitat"])
     substrate = small.settings.kingdom.substrates.index(row["substrate"])
@@ -48,7 +48,7 @@ def test_the_context_of_one_observer_sums_to_one_over_all_that_could_be_noted() 
     assert np.allclose(place, rest, rtol=1e-9)
 
 
-def test_the_posterior_sums_to_one_and_rules_out_what_cannot_occur(nature: Nature, seen: Observations) -> None:
+def test_the_posterior_sums_to_one_and_rules_out_what_cannot_occur(nature: Nature, seen: Sightings) -> None:
     prior = nature.prior([2018])
     absent = prior == 0
     assert absent.any()
@@ -57,7 +57,7 @@ def test_the_posterior_sums_to_one_and_rules_out_what_cannot_occur(nature: Natur
     assert np.all(posterior[:, absent] == 0)
 
 
-def test_the_posterior_is_right_as_often_as_it_says(nature: Nature, seen: Observations) -> None:
+def test_the_posterior_is_right_as_often_as_it_says(nature: Nature, seen: Sightings) -> None:
     for context in (None, seen):
         posterior = np.exp(log_posterior(nature, seen.traits, prior=nature.prior([2022]), context=context))
         confidence = posterior.max(axis=1)
@@ -68,7 +68,7 @@ def test_the_posterior_is_right_as_often_as_it_says(nature: Nature, seen: Observ
         assert abs(confidence[doubtful].mean() - right[doubtful].mean()) < 4 * 0.5 / np.sqrt(doubtful.sum())
 
 
-def test_no_nearest_mean_rule_beats_the_posterior_and_context_helps_it(nature: Nature, seen: Observations) -> None:
+def test_no_nearest_mean_rule_beats_the_posterior_and_context_helps_it(nature: Nature, seen: Sightings) -> None:
     truth, prior = seen.species, nature.prior([2022])
     exact = (log_posterior(nature, seen.traits, prior=prior).argmax(axis=1) == truth).mean()
     informed = (log_posterior(nature, seen.traits, prior=prior, context=seen).argmax(axis=1) == truth).mean()
@@ -81,7 +81,7 @@ def test_no_nearest_mean_rule_beats_the_posterior_and_context_helps_it(nature: N
     assert 0.75 < exact < 0.98  # hard enough to be interesting, not hopeless
 
 
-def test_the_wrong_prior_costs_accuracy(nature: Nature, seen: Observations) -> None:
+def test_the_wrong_prior_costs_accuracy(nature: Nature, seen: Sightings) -> None:
     right = log_posterior(nature, seen.traits, prior=nature.prior([2022])).argmax(axis=1) == seen.species
     flat = log_posterior(nature, seen.traits, prior=np.ones(len(nature))).argmax(axis=1) == seen.species
     assert flat.mean() < right.mean()

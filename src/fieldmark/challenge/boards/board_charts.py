@@ -12,7 +12,7 @@ from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.titles import metric_title
 from fieldmark.challenge.boards import planner, svg_charts
 from fieldmark.challenge.boards.axes import span_of
-from fieldmark.challenge.boards.leaderboard import BASELINE, Board, Duel, Entrant, Row, upward
+from fieldmark.challenge.boards.leaderboard import BASELINE, Board, BoardRow, Duel, Entrant, upward
 from fieldmark.challenge.boards.visibility import Sight
 from fieldmark.scoring import Score
 from fieldmark.stats.comparison import Difference
@@ -27,13 +27,13 @@ class Planned:
     """What the planner's page shows."""
 
     plans: dict[str, planner.Plan]
-    spread: planner.Spread
+    spread: planner.UnitSpread
     swap: float | None
     needed: int
     curve: Markup
 
 
-def kind_of(row: Row) -> str:
+def kind_of(row: BoardRow) -> str:
     """The class of a row's mark."""
     if row.entrant.unranked == BASELINE:
         return "baseline"
@@ -118,7 +118,7 @@ def differences(found: Duel) -> Markup:
 
 
 def planned(
-    spread: planner.Spread, parts: Mapping[str, int], metric: Metric, *, entries: int, difference: float
+    spread: planner.UnitSpread, parts: Mapping[str, int], metric: Metric, *, entries: int, difference: float
 ) -> Planned:
     """The plans for all parts that have units, and what follows for a difference of interest."""
     plans = {name: planner.plan(units, spread, entries=entries) for name, units in parts.items() if units}

@@ -64,7 +64,7 @@ class Entrant:
 
 
 @dataclass(frozen=True)
-class Row:
+class BoardRow:
     """One entry on the board; without a place it is shown but not ranked.
 
     Args:
@@ -93,11 +93,11 @@ class Board:
     part: str
     metric: Metric
     units: int
-    rows: tuple[Row, ...]
+    rows: tuple[BoardRow, ...]
     reason: str = ""
 
     @property
-    def ranked(self) -> tuple[Row, ...]:
+    def ranked(self) -> tuple[BoardRow, ...]:
         """The rows that have a place."""
         return tuple(row for row in self.rows if row.place is not None)
 
@@ -207,13 +207,13 @@ def make_board(benchmark: str, part: str, entrants: Sequence[Entrant], *, metric
     order = sorted(entrants, key=lambda one: (-upward(one, chosen), one.accepted))
     competing = [one for one in order if not one.unranked and not math.isnan(one.score(chosen.name).value)]
     reason = _incomparable(competing, chosen.name)
-    rows = {one.id: Row(one, one.score(chosen.name)) for one in order}
+    rows = {one.id: BoardRow(one, one.score(chosen.name)) for one in order}
     if competing and not reason:
         rows |= {row.entrant.id: row for row in _standings(competing, chosen)}
     else:
         values = [one.score(chosen.name).value for one in competing]
         for one, value in zip(competing, values, strict=True):
-            rows[one.id] = Row(one, one.score(chosen.name), place=1 + values.index(value))
+            rows[one.id] = BoardRow(one, one.score(chosen.name), place=1 + values.index(value))
     units = order[0].card.units if order else 0
     return Board(benchmark, part, chosen, units, tuple(rows[one.id] for one in order), reason)
 
@@ -257,16 +257,16 @@ def _incomparable(entrants: Sequence[Entrant], metric: str) -> str:
     return ""
 
 
-def _standings(competing: Sequence[Entrant], metric: Metric) -> list[Row]:
+def _standings(competing: Sequence[Entrant], metric: Metric) -> list[BoardRow]:
     scores = [one.score(metric.name) for one in competing]
     if len(competing) == 1:
-        return [Row(competing[0], scores[0], 1, 1, 1, among_best=True)]
+        return [BoardRow(competing[0], scores[0], 1, 1, 1, among_best=True)]
     values = np.array([score.value for score in scores])
     pseudo = np.stack([one.card.pseudo[metric.name] for one in competing])
     outcome = comparison.compare(values, pseudo, higher_is_better=metric.higher_is_better)
     behind = {pair.second: pair for pair in outcome.differences if pair.first == 0}
     return [
-        Row(one, score, now.place, now.rank_low, now.rank_high, now.run in outcome.best_group, behind.get(now.run))
+        BoardRow(one, score, now.place, now.rank_low, now.rank_high, now.run in outcome.best_group, behind.get(now.run))
         for one, score, now in zip(competing, scores, outcome.standings, strict=True)
     ]
 
@@ -277,7 +277,7 @@ def _pair(first: Entrant, second: Entrant, metric: Metric) -> Difference:
     return comparison.compare(values, pseudo, higher_is_better=metric.higher_is_better).differences[0]
 
 
-def _row_json(row: Row) -> dict[str, Any]:
+def _row_json(row: BoardRow) -> dict[str, Any]:
     one = row.entrant
     return {
         "id": one.id,

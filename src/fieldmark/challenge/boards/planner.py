@@ -37,7 +37,7 @@ WEAK_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Spread:
+class UnitSpread:
     """How much the units differ for one run, how alike two runs are, and where both are known from.
 
     Args:
@@ -87,7 +87,7 @@ class Plan:
     half_width: float
     pair: float | None
     among_all: float | None
-    spread: Spread
+    spread: UnitSpread
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain data; null for a limit that is not there."""
@@ -97,7 +97,7 @@ class Plan:
         return data
 
 
-def assumed_spread(score: float, *, correlation: float = USUAL_CORRELATION) -> Spread:
+def assumed_spread(score: float, *, correlation: float = USUAL_CORRELATION) -> UnitSpread:
     """The spread from an expected score between 0 and 1, one value per unit.
 
     >>> round(assumed_spread(0.18).deviation, 3)
@@ -108,10 +108,10 @@ def assumed_spread(score: float, *, correlation: float = USUAL_CORRELATION) -> S
     if not -1 < correlation < 1:
         raise MisuseError(f"A correlation lies between -1 and 1, not at {correlation:g}.")
     source = f"an assumed score of {score:g} with one value per unit and a correlation of {correlation:g} between runs"
-    return Spread(math.sqrt(score * (1 - score)), correlation, source, largest=1.0, widest=1.0)
+    return UnitSpread(math.sqrt(score * (1 - score)), correlation, source, largest=1.0, widest=1.0)
 
 
-def measured_spread(card: Scorecard, metric: Metric, other: Scorecard | None = None) -> Spread:
+def measured_spread(card: Scorecard, metric: Metric, other: Scorecard | None = None) -> UnitSpread:
     """The spread of a baseline; with a second baseline on the same units, how alike two runs are is measured too.
 
     A second one that hardly varies tells nothing of how alike good runs are, and is left out.
@@ -124,7 +124,7 @@ def measured_spread(card: Scorecard, metric: Metric, other: Scorecard | None = N
     widest = metric.bounds[1] - metric.bounds[0] if metric.largest_cost is None else metric.largest_cost
     told = None if other is None or other.unit_ids != card.unit_ids else other.pseudo[metric.name]
     if told is None or told.std() < TOO_STEADY * own.std():
-        return Spread(
+        return UnitSpread(
             float(own.std(ddof=1)),
             USUAL_CORRELATION,
             f"a baseline on {len(own)} units, and an assumed correlation of {USUAL_CORRELATION:g} between runs",
@@ -133,7 +133,7 @@ def measured_spread(card: Scorecard, metric: Metric, other: Scorecard | None = N
         )
     deviation = math.sqrt((float(own.var(ddof=1)) + float(told.var(ddof=1))) / 2)
     apart = float((own - told).std(ddof=1))
-    return Spread(deviation, 1 - apart**2 / (2 * deviation**2), f"two baselines on {len(own)} units", widest=widest)
+    return UnitSpread(deviation, 1 - apart**2 / (2 * deviation**2), f"two baselines on {len(own)} units", widest=widest)
 
 
 def tells(card: Scorecard, metric: Metric) -> bool:
@@ -144,7 +144,7 @@ def tells(card: Scorecard, metric: Metric) -> bool:
     return not metric.is_share or card.metrics[metric.name].value >= WEAK_SHARE
 
 
-def plan(units: int, spread: Spread, *, entries: int = 10, level: float = 0.95, power: float = 0.8) -> Plan:
+def plan(units: int, spread: UnitSpread, *, entries: int = 10, level: float = 0.95, power: float = 0.8) -> Plan:
     """What can be told apart with so many units.
 
     >>> found = plan(638, assumed_spread(0.18), entries=2)
@@ -171,7 +171,9 @@ def plan(units: int, spread: Spread, *, entries: int = 10, level: float = 0.95, 
     )
 
 
-def units_for(difference: float, spread: Spread, *, entries: int = 2, level: float = 0.95, power: float = 0.8) -> int:
+def units_for(
+    difference: float, spread: UnitSpread, *, entries: int = 2, level: float = 0.95, power: float = 0.8
+) -> int:
     """How many units it takes to separate a difference; the smallest number that does.
 
     >>> units_for(0.046, assumed_spread(0.18))
@@ -198,7 +200,7 @@ def units_for(difference: float, spread: Spread, *, entries: int = 2, level: flo
     return low
 
 
-def chance_of_swap(difference: float, spread: Spread, *, public: int, private: int) -> float:
+def chance_of_swap(difference: float, spread: UnitSpread, *, public: int, private: int) -> float:
     """The probability that two entries change places between the public and the private board.
 
     Args:
@@ -215,7 +217,7 @@ def chance_of_swap(difference: float, spread: Spread, *, public: int, private: i
     return right[0] * (1 - right[1]) + right[1] * (1 - right[0])
 
 
-def _separable(units: int, spread: Spread, quantiles: float) -> float | None:
+def _separable(units: int, spread: UnitSpread, quantiles: float) -> float | None:
     """The difference D with D = quantiles * d(D) / sqrt(units), where d(D)^2 grows with D; None beyond the widest."""
     share = quantiles**2 / units
     found = (

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.challenge.boards.axes import Scale, number, shortened, span_of
-from fieldmark.challenge.boards.planner import Spread, plan
+from fieldmark.challenge.boards.planner import UnitSpread, plan
 from fieldmark.scoring import Score
 
 WIDTH = 760
@@ -236,7 +236,7 @@ def _bar(up: Scale, x: float, width: float, score: Score, cls: str, label: str, 
     return drawn
 
 
-def curve(name: str, title: str, spread: Spread, metric: Metric, *, units: int, entries: int) -> Markup:
+def curve(name: str, title: str, spread: UnitSpread, metric: Metric, *, units: int, entries: int) -> Markup:
     """The smallest difference that can be separated against the number of units, with a mark at this test set."""
     left, bottom, height = 58, 262, 306
     most = max(units * 3, 60)

@@ -24,7 +24,7 @@ router = APIRouter()
 
 
 @dataclass(frozen=True)
-class Card:
+class ListedChallenge:
     """A challenge in the list."""
 
     challenge: Challenge
@@ -42,7 +42,7 @@ def home(request: Request, database: DatabaseOf, viewer: ViewerOf) -> Response:
             teams = select(func.count()).where(Team.challenge_id == challenge.id, Team.kind == "participants")
             runs = select(func.count()).where(Submission.challenge_id == challenge.id, Submission.state == "scored")
             cards.append(
-                Card(
+                ListedChallenge(
                     challenge=challenge,
                     phase=phase_at(challenge.phases, utc_now()),
                     teams=session.execute(teams).scalar_one(),

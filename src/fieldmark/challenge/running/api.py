@@ -57,7 +57,7 @@ def in_utc(moment: dt.datetime) -> dt.datetime:
 Moment = Annotated[dt.datetime, AfterValidator(in_utc)]
 
 
-class Given(BaseModel):
+class RequestBody(BaseModel):
     """What somebody sent; names that mean nothing are refused rather than passed over."""
 
     model_config = ConfigDict(extra="forbid")
@@ -67,7 +67,7 @@ class Given(BaseModel):
         return self.model_dump(exclude_none=True)
 
 
-class SettingsIn(Given):
+class SettingsIn(RequestBody):
     """What to change about a challenge; what is left out stays."""
 
     title: str | None = None
@@ -81,7 +81,7 @@ class SettingsIn(Given):
     ladder: bool | None = Field(None, description="chosen before the first run")
 
 
-class NewPhaseIn(Given):
+class NewPhaseIn(RequestBody):
     """A phase to add; times without a zone are in UTC."""
 
     name: str
@@ -91,7 +91,7 @@ class NewPhaseIn(Given):
     total_limit: int = 100
 
 
-class PhaseIn(Given):
+class PhaseIn(RequestBody):
     """What to change about a phase; what is left out stays."""
 
     name: str | None = None

@@ -35,7 +35,7 @@ from fieldmark.worlds.layouts.folder import SPLIT_YEARS, nature_of
 from fieldmark.worlds.layouts.releasing import finding_rng, prior_over
 from fieldmark.worlds.nature.kingdom import Traits
 from fieldmark.worlds.nature.nature import Nature
-from fieldmark.worlds.nature.observing import Observations, observe
+from fieldmark.worlds.nature.observing import Sightings, observe
 from fieldmark.worlds.nature.posterior import log_posterior
 
 SLUG, BENCHMARK = "demo", "folder"
@@ -102,9 +102,9 @@ def make_demo_once(database: Database, storage: Storage, owner: User) -> None:
         make_demo(database, storage, owner)
 
 
-def _observe(nature: Nature, seed: int) -> dict[str, Observations]:
+def _observe(nature: Nature, seed: int) -> dict[str, Sightings]:
     rng = finding_rng(seed)
-    seen: dict[str, Observations] = {}
+    seen: dict[str, Sightings] = {}
     first_id = 1
     for split, count in FINDS.items():
         seen[split] = observe(nature, SPLIT_YEARS[split], count, rng, first_id=first_id)
@@ -112,7 +112,7 @@ def _observe(nature: Nature, seed: int) -> dict[str, Observations]:
     return seen
 
 
-def _material(folder: Path, nature: Nature, train: Observations, test: Observations, labels: Labels) -> Material:
+def _material(folder: Path, nature: Nature, train: Sightings, test: Sightings, labels: Labels) -> Material:
     truth = folder / "truth"
     truth.mkdir()
     table = test.table.select(
@@ -149,7 +149,7 @@ def _take_part(
     challenge: Challenge,
     team: SimulatedTeam,
     nature: Nature,
-    test: Observations,
+    test: Sightings,
     labels: Labels,
     folder: Path,
     *,
@@ -188,6 +188,6 @@ def _measured(traits: Traits, nature: Nature, noise: float, rng: np.random.Gener
     return replace(traits, latents=traits.latents + noise * spread * rng.normal(size=traits.latents.shape))
 
 
-def _write(path: Path, test: Observations, labels: Labels, scores: np.ndarray) -> None:
+def _write(path: Path, test: Sightings, labels: Labels, scores: np.ndarray) -> None:
     items = tuple(test.table["observation_id"].cast(pl.String))
     BENCHMARKS[BENCHMARK].task.run.write(path, LabelScores(items, labels, scores, "log_probability"))

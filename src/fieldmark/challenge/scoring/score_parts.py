@@ -26,7 +26,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.scoring.scorer_digest import scorer_digest
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import sha256_of
-from fieldmark.questions.answer import Given
+from fieldmark.questions.answer import LooseTruth
 from fieldmark.questions.truth import Truth
 from fieldmark.scoring import Scorecard, score_predictions
 from fieldmark.scoring.reading import read_run
@@ -81,7 +81,7 @@ def refuse_unhosted(name: str) -> None:
         raise MisuseError(f"{name} is about {run.holds}, which come in folders; a challenge takes runs in one file.")
 
 
-def read_truth(name: str, files: Mapping[str, Path]) -> Given:
+def read_truth(name: str, files: Mapping[str, Path]) -> LooseTruth:
     """The truth of a challenge, the labels there are, and what is known about them."""
     task = BENCHMARKS[name].task
     return task.answer.given(task.items, files["truth"], files.get("classes"), files.get("media"), task.by)

@@ -38,7 +38,7 @@ EXAMPLE_LINES = 4
 
 
 @dataclass(frozen=True)
-class Row:
+class SubmissionRow:
     """A submission in a list."""
 
     submission: Submission
@@ -149,11 +149,11 @@ def select_final(slug: str, submission_id: RowId, user: UserOf, database: Databa
     return go(f"/c/{slug}/submissions", "selected")
 
 
-def rows_of(session: Session, challenge: Challenge, runs: list[Submission], *, manages: bool) -> list[Row]:
+def rows_of(session: Session, challenge: Challenge, runs: list[Submission], *, manages: bool) -> list[SubmissionRow]:
     """Submissions with the scores that may be shown."""
     scores = own_metrics(session, challenge, runs, manages=manages)
     return [
-        Row(run, scores[run.id].get("public"), scores[run.id].get("private"), queue.position(session, run))
+        SubmissionRow(run, scores[run.id].get("public"), scores[run.id].get("private"), queue.position(session, run))
         for run in runs
     ]
 

@@ -27,7 +27,7 @@ OLD_SHARE, OLD_ROOM = 0.05, 0.6
 
 
 @dataclass(frozen=True)
-class Strip:
+class CalendarStrip:
     """Stretches of time that hold observations, in order.
 
     Args:
@@ -57,25 +57,27 @@ def choose_every(dates: pl.Series) -> Every:
     return "week" if years <= YEARS_IN_WEEKS else "month" if years <= YEARS_IN_MONTHS else "year"
 
 
-def over_the_years(dates: pl.Series, every: Every) -> Strip:
+def over_the_years(dates: pl.Series, every: Every) -> CalendarStrip:
     """The dates by week, month or year."""
     truncated = dates.dt.truncate(POLARS_NAMES[every])
     counted = truncated.value_counts(name="count").sort(truncated.name)
     starts: list[date] = counted[truncated.name].to_list()
     ends = [_after(start, every) for start in starts]
-    return Strip(np.array(date2num(starts)), np.array(date2num(ends)), counted["count"].to_numpy().astype(np.int64))
+    return CalendarStrip(
+        np.array(date2num(starts)), np.array(date2num(ends)), counted["count"].to_numpy().astype(np.int64)
+    )
 
 
-def over_one_year(dates: pl.Series) -> Strip:
+def over_one_year(dates: pl.Series) -> CalendarStrip:
     """The dates of all years by week of the year, counted in days from January 1; the last week is longer."""
     week = np.minimum((dates.dt.ordinal_day().to_numpy() - 1) // DAYS_IN_WEEK, WEEKS_IN_YEAR - 1)
     weeks, counts = np.unique(week, return_counts=True)
     starts = weeks * float(DAYS_IN_WEEK)
     ends = np.where(weeks == WEEKS_IN_YEAR - 1, 366.0, starts + DAYS_IN_WEEK)
-    return Strip(starts, ends, counts.astype(np.int64))
+    return CalendarStrip(starts, ends, counts.astype(np.int64))
 
 
-def paint_strips(axes: Axes, strips: Mapping[str, Strip], steps: Mapping[str, NDArray[np.int64]]) -> None:
+def paint_strips(axes: Axes, strips: Mapping[str, CalendarStrip], steps: Mapping[str, NDArray[np.int64]]) -> None:
     """Strips from top to bottom; the x axis is left to the caller.
 
     Args:

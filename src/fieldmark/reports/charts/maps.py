@@ -33,7 +33,7 @@ MOST_DEGREES_FOR_SCALE = 30
 
 
 @dataclass(frozen=True)
-class Places:
+class MapPoints:
     """Where the observations of a part were made, in degrees."""
 
     lat: NDArray[np.float64]
@@ -44,7 +44,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Extent:
+class MapExtent:
     """The stretch of land that a map shows, in degrees."""
 
     west: float
@@ -53,7 +53,7 @@ class Extent:
     north: float
 
     @classmethod
-    def around(cls, places: Mapping[str, Places]) -> Extent:
+    def around(cls, places: Mapping[str, MapPoints]) -> MapExtent:
         """The smallest stretch of a fair shape that holds all places, with a margin."""
         lat = np.concatenate([one.lat for one in places.values()])
         lon = np.concatenate([one.lon for one in places.values()])
@@ -86,12 +86,12 @@ class Extent:
         return float(power * max(digit for digit in (1, 2, 5) if digit * power <= quarter))
 
 
-def uses_dots(places: Mapping[str, Places]) -> bool:
+def uses_dots(places: Mapping[str, MapPoints]) -> bool:
     """Whether there are few enough observations to draw each."""
     return sum(len(one) for one in places.values()) <= MOST_DOTS
 
 
-def paint_map(figure: Figure, *, places: Mapping[str, Places], starts: tuple[int, ...] | None) -> None:
+def paint_map(figure: Figure, *, places: Mapping[str, MapPoints], starts: tuple[int, ...] | None) -> None:
     """One panel per part.
 
     Args:
@@ -99,7 +99,7 @@ def paint_map(figure: Figure, *, places: Mapping[str, Places], starts: tuple[int
         places: The observations of each part.
         starts: The steps of counts for hexagons (`most_in_hexagon` tells the largest); None for dots.
     """
-    extent = Extent.around(places)
+    extent = MapExtent.around(places)
     panels = figure.subplots(1, len(places), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (part, one) in zip(panels, places.items(), strict=True):
         _frame(axes, extent)
@@ -116,9 +116,9 @@ def paint_map(figure: Figure, *, places: Mapping[str, Places], starts: tuple[int
         _scale_bar(panels[0], extent, extent.scale_km)
 
 
-def most_in_hexagon(places: Mapping[str, Places]) -> int:
+def most_in_hexagon(places: Mapping[str, MapPoints]) -> int:
     """The largest count that a hexagon of the map holds."""
-    extent = Extent.around(places)
+    extent = MapExtent.around(places)
     axes = Figure().subplots()
     return max(int(np.max(np.asarray(_hexagons(axes, one, extent).get_array()))) for one in places.values())
 
@@ -127,7 +127,7 @@ def _shrink(lat: float) -> float:
     return max(cos(radians(lat)), 0.1)
 
 
-def _hexagons(axes: Axes, one: Places, extent: Extent) -> PolyCollection:
+def _hexagons(axes: Axes, one: MapPoints, extent: MapExtent) -> PolyCollection:
     high = max(round(HEXAGONS_ACROSS * extent.shape / sqrt(3)), 1)
     return axes.hexbin(
         one.lon,
@@ -140,7 +140,7 @@ def _hexagons(axes: Axes, one: Places, extent: Extent) -> PolyCollection:
     )
 
 
-def _frame(axes: Axes, extent: Extent) -> None:
+def _frame(axes: Axes, extent: MapExtent) -> None:
     axes.set(xlim=(extent.west, extent.east), ylim=(extent.south, extent.north), aspect=1 / extent.shrink)
     axes.set_facecolor(WASH)
     axes.grid(True, axis="both")
@@ -162,7 +162,7 @@ def degrees(value: float, positive: str, negative: str) -> str:
     return f"{abs(round(value, 6)):g}°{side}"
 
 
-def _scale_bar(axes: Axes, extent: Extent, length_km: float) -> None:
+def _scale_bar(axes: Axes, extent: MapExtent, length_km: float) -> None:
     length = length_km / KM_PER_DEGREE / extent.shrink
     left = extent.west + 0.05 * (extent.east - extent.west)
     low = extent.south + 0.05 * (extent.north - extent.south)

@@ -55,7 +55,7 @@ class Photo:
 
 
 @dataclass(frozen=True)
-class Answer:
+class LikelyClass:
     """A class among the first answers, with its mean probability over the items of the observation."""
 
     title: str
@@ -64,7 +64,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Card:
+class ObservationCard:
     """One observation.
 
     Args:
@@ -91,7 +91,7 @@ class Card:
     satellite: tuple[tuple[str, Picture | None], ...]
     climate: Markup | None
     facts: tuple[tuple[str, str], ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[LikelyClass, ...]
 
 
 def draw_observations(context: Context) -> list[str]:
@@ -127,14 +127,14 @@ def richness(context: Context, observation: str) -> tuple[int, int, int]:
     return layers, columns, min(len(rows), MOST_PHOTOS)
 
 
-def make_card(context: Context, observation: str, colors: Mapping[str, str]) -> Card:
+def make_card(context: Context, observation: str, colors: Mapping[str, str]) -> ObservationCard:
     """Gathers what is known about one observation."""
     rows = _rows(context, observation)
     first = context.items.row(rows[0], named=True)
     media = [(row, one) for row in rows for one in context.items[row, "media_ids"].to_list()]
     code = int(context.truth[rows[0]])
     climate = _ask(context, "climate", observation)
-    return Card(
+    return ObservationCard(
         observation=observation,
         title=_named(context, code),
         lineage=_lineage(context, code),
@@ -160,7 +160,7 @@ def outline_colors(context: Context, observations: Sequence[str]) -> dict[str, s
     return {part: OUTLINES[number % len(OUTLINES)] for number, part in enumerate(sorted(parts))}
 
 
-def best_answers(context: Context, rows: Sequence[int]) -> list[Answer]:
+def best_answers(context: Context, rows: Sequence[int]) -> list[LikelyClass]:
     """The classes with the highest mean probability over the items; where scores only rank, their first answers."""
     truth = int(context.truth[rows[0]])
     if context.all_probabilities is not None:
@@ -168,15 +168,15 @@ def best_answers(context: Context, rows: Sequence[int]) -> list[Answer]:
         best = np.argsort(-mean, kind="stable")[:ANSWERS]
         # Unknown stands in a last column where the run states a probability for it.
         pairs = [(int(code) if code < len(context.labels) else UNKNOWN, float(mean[code])) for code in best]
-        answers = [Answer(_named(context, code), code == truth, share) for code, share in pairs]
+        answers = [LikelyClass(_named(context, code), code == truth, share) for code, share in pairs]
         decided = (context.predicted[list(rows)] == UNKNOWN).mean() > 0.5 and context.task.unknown
         if decided and len(mean) == len(context.labels):  # a rule calls it unknown, and states no probability
-            answers = [Answer(_named(context, UNKNOWN), truth == UNKNOWN, None), *answers][:ANSWERS]
+            answers = [LikelyClass(_named(context, UNKNOWN), truth == UNKNOWN, None), *answers][:ANSWERS]
         return answers
     ranked = context.predictions.select([context.predictions.items[row] for row in rows]).top(ANSWERS)
     lowest = UNKNOWN if context.task.unknown else 0
     codes = dict.fromkeys(int(code) for code in ranked.T.ravel() if lowest <= code < len(context.labels))
-    return [Answer(_named(context, code), code == truth, None) for code in list(codes)[:ANSWERS]]
+    return [LikelyClass(_named(context, code), code == truth, None) for code in list(codes)[:ANSWERS]]
 
 
 def _named(context: Context, code: int) -> str:

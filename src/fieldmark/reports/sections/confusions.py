@@ -19,7 +19,7 @@ PHOTOS = 3
 
 
 @dataclass(frozen=True)
-class Picture:
+class CaptionedPhoto:
     """A photo with what stands below it."""
 
     item: str
@@ -136,7 +136,7 @@ def poisonous_items(context: Context) -> int:
     return sum(poisonous.get(int(code)) is True for code in context.truth)
 
 
-def photos_of(context: Context, pair: Pair) -> dict[str, list[Picture]]:
+def photos_of(context: Context, pair: Pair) -> dict[str, list[CaptionedPhoto]]:
     """Photos of the confusion, and training photos of both classes."""
     return {
         "confused": [_confused(context, row) for row in one_per_unit(context, pair.rows)],
@@ -145,10 +145,10 @@ def photos_of(context: Context, pair: Pair) -> dict[str, list[Picture]]:
     }
 
 
-def _confused(context: Context, row: int) -> Picture:
+def _confused(context: Context, row: int) -> CaptionedPhoto:
     item = context.predictions.items[row]
     caption = "" if context.confidence is None else f"{sureness(context.confidence[row])} sure"
-    return Picture(item, context.thumbnail(item), caption)
+    return CaptionedPhoto(item, context.thumbnail(item), caption)
 
 
 def one_per_unit(context: Context, rows: tuple[int, ...]) -> list[int]:
@@ -163,11 +163,11 @@ def one_per_unit(context: Context, rows: tuple[int, ...]) -> list[int]:
     return (fresh + again)[:PHOTOS]
 
 
-def training_photos(context: Context, name: str) -> list[Picture]:
+def training_photos(context: Context, name: str) -> list[CaptionedPhoto]:
     """A few training photos of a class, from as many units as there are."""
     items = context.training_items.filter(pl.col("label") == name)
     items = items.unique(context.task.unit, keep="first", maintain_order=True).head(PHOTOS)
-    return [Picture(item, context.thumbnail(item)) for item in items["item_id"]]
+    return [CaptionedPhoto(item, context.thumbnail(item)) for item in items["item_id"]]
 
 
 SECTION = Confusions()

@@ -14,7 +14,7 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Answer:
+class ShownItem:
     """One item with the truth and the first answer."""
 
     item: str
@@ -25,7 +25,7 @@ class Answer:
     confidence: float | None
 
 
-class Look(Section):
+class LookSection(Section):
     """Photos that nobody chose."""
 
     name = "look"
@@ -45,7 +45,7 @@ def draw_rows(context: Context) -> list[int]:
     return [int(row) for row in order[np.sort(first_of_unit)][:SHOWN]]
 
 
-def answers(context: Context) -> list[Answer]:
+def answers(context: Context) -> list[ShownItem]:
     """The drawn items that have a photo."""
     shown = []
     for row in draw_rows(context):
@@ -54,7 +54,7 @@ def answers(context: Context) -> list[Answer]:
         if picture is None:
             continue
         shown.append(
-            Answer(
+            ShownItem(
                 item=item,
                 picture=picture,
                 truth=context.labels.decode([context.truth[row]], unknown="unknown species")[0],
@@ -66,4 +66,4 @@ def answers(context: Context) -> list[Answer]:
     return shown
 
 
-SECTION = Look()
+SECTION = LookSection()

@@ -8,7 +8,7 @@ from fieldmark.reports.pages.facts import context_columns
 from fieldmark.reports.section import Context, Section
 
 
-class Observations(Section):
+class ObservationsSection(Section):
     """What an answer could have been based on."""
 
     name = "observations"
@@ -28,4 +28,4 @@ class Observations(Section):
         )
 
 
-SECTION = Observations()
+SECTION = ObservationsSection()

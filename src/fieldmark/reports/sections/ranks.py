@@ -19,7 +19,7 @@ Kind = Literal["taxon", "rest", "unknown", "total"]
 
 
 @dataclass(frozen=True)
-class Row:
+class TaxonRow:
     """One taxon, or several summed.
 
     Args:
@@ -87,7 +87,7 @@ def grouping_rank(context: Context) -> str | None:
     return None
 
 
-def rows_by_taxon(context: Context, rank: str) -> tuple[list[Row], Row]:
+def rows_by_taxon(context: Context, rank: str) -> tuple[list[TaxonRow], TaxonRow]:
     """One row per taxon, most items first, the smaller ones summed; and the total."""
     taxa, taxon_of = context.taxonomy.ranks[rank]
     true_taxon = np.where(context.truth == UNKNOWN, UNKNOWN, taxon_of[context.truth])
@@ -96,10 +96,10 @@ def rows_by_taxon(context: Context, rank: str) -> tuple[list[Row], Row]:
     taxon_right = known & (first_taxon(context, rank) == true_taxon)
     inside = known & ~context.correct & (answered == true_taxon)
 
-    def row(title: str, items: NDArray[np.bool_], classes: int, kind: Kind, summed: int = 1) -> Row:
+    def row(title: str, items: NDArray[np.bool_], classes: int, kind: Kind, summed: int = 1) -> TaxonRow:
         wanted = (context.correct, taxon_right, inside, known, known & context.correct)
         hits, taxon_hits, near, placed, placed_hits = (int((items & one).sum()) for one in wanted)
-        return Row(title, int(items.sum()), classes, hits, taxon_hits, near, placed, placed_hits, summed, kind)
+        return TaxonRow(title, int(items.sum()), classes, hits, taxon_hits, near, placed, placed_hits, summed, kind)
 
     sizes = np.bincount(true_taxon[known], minlength=len(taxa))
     classes = np.bincount(taxon_of[taxon_of != UNKNOWN], minlength=len(taxa))

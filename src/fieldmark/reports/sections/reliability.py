@@ -29,7 +29,7 @@ class Band:
     right: Share
 
 
-class Reliability(Section):
+class ReliabilitySection(Section):
     """Confidence against how often the answer was right."""
 
     name = "reliability"
@@ -96,4 +96,4 @@ def _paint(figure: Figure, *, found: list[Band], noun: str) -> None:
     below.set_xlabel("stated confidence in the first answer")
 
 
-SECTION = Reliability()
+SECTION = ReliabilitySection()

@@ -16,7 +16,7 @@ from fieldmark.scoring import Score
 
 
 @dataclass(frozen=True)
-class Row:
+class SiteRow:
     """One site: how much was recorded and sung there, and what the run scored."""
 
     site: str
@@ -45,7 +45,7 @@ class Sites(Section):
         return render("sections/sites.html.j2", context=context, rows=rows, names=names, axes=axes)
 
 
-def rows_of(context: Context) -> list[Row]:
+def rows_of(context: Context) -> list[SiteRow]:
     """The sites in alphabetical order."""
     truth = listen(context).truth
     items = context.items
@@ -56,7 +56,7 @@ def rows_of(context: Context) -> list[Row]:
         heard = truth[here.to_numpy()]
         at_once = heard.sum(axis=1)
         rows.append(
-            Row(
+            SiteRow(
                 site=site,
                 where=", ".join(str(value) for value in places.row(0) if value) if places.width else "",
                 recordings=items.filter(here)["recording"].n_unique(),

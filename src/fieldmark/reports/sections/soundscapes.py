@@ -44,7 +44,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Strip:
+class RecordingStrip:
     """One stretch of a recording."""
 
     name: str
@@ -87,7 +87,7 @@ class Soundscapes(Section):
         )
 
 
-def strips(context: Context, heard: Heard) -> list[Strip]:
+def strips(context: Context, heard: Heard) -> list[RecordingStrip]:
     """A stretch of a recording of each site while there are sites, then of others; drawn, not chosen."""
     rng = np.random.default_rng(SEED)
     items = context.items.with_row_index("row").with_columns(sounding=pl.Series(heard.truth.any(axis=1)))
@@ -97,7 +97,7 @@ def strips(context: Context, heard: Heard) -> list[Strip]:
     drawn = by_recording[rng.permutation(len(by_recording))].sort("sounding", descending=True, maintain_order=True)
     drawn = drawn.with_columns(turn=pl.int_range(pl.len()).over(pl.col("site").fill_null("")))
     order = drawn.sort("turn", maintain_order=True)["recording"]
-    made: list[Strip] = []
+    made: list[RecordingStrip] = []
     for recording in order:
         if len(made) == SHOWN:
             break
@@ -108,7 +108,7 @@ def strips(context: Context, heard: Heard) -> list[Strip]:
 
 def _strip(
     context: Context, heard: Heard, segments: pl.DataFrame, rng: np.random.Generator, *, number: int
-) -> Strip | None:
+) -> RecordingStrip | None:
     """One strip, from a segment in which there is something to be heard; None where the recording cannot be read."""
     rows = segments["row"].to_numpy()
     sounding = np.flatnonzero(heard.truth[rows].any(axis=1))
@@ -126,7 +126,7 @@ def _strip(
     scale = WIDTH / stretch.seconds
     lanes, left_out = _lanes(context, heard, media_id, rows[inside], starts[inside], start, stretch.seconds)
     about = [segments[name][0] for name in ("site", "locality", "date", "time") if name in segments.columns]
-    return Strip(
+    return RecordingStrip(
         name=f"strip-{number}",
         title=media_id,
         about=", ".join(str(value) for value in about if value is not None),

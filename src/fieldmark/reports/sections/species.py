@@ -18,7 +18,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Row:
+class SpeciesRow:
     """One species: how often it is to be heard, and how well it was."""
 
     title: str
@@ -56,7 +56,7 @@ class Species(Section):
         )
 
 
-def rows_of(context: Context, heard: Heard) -> list[Row]:
+def rows_of(context: Context, heard: Heard) -> list[SpeciesRow]:
     """The species that are to be heard, the most frequent first."""
     found = []
     for code in np.argsort(-heard.truth.sum(axis=0), kind="stable"):
@@ -67,7 +67,7 @@ def rows_of(context: Context, heard: Heard) -> list[Row]:
         relevant = np.flatnonzero(true).astype(np.int32)
         one = np.zeros(len(listed), dtype=np.int32)
         found.append(
-            Row(
+            SpeciesRow(
                 title=context.title(context.labels.names[code]),
                 label=context.labels.names[code],
                 trained=int(context.train_counts[code]),

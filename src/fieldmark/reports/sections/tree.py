@@ -39,11 +39,11 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Taxon:
+class TaxonGroup:
     """A group of classes, or of groups."""
 
     title: str
-    taxa: list[Taxon] = field(default_factory=list)
+    taxa: list[TaxonGroup] = field(default_factory=list)
     leaves: list[Leaf] = field(default_factory=list)
 
     @property
@@ -70,7 +70,7 @@ class Box:
     tip: str = ""
 
 
-class Tree(Section):
+class TreeSection(Section):
     """The taxonomy of the classes."""
 
     name = "tree"
@@ -115,7 +115,7 @@ def levels(context: Context) -> list[str]:
     return found[::-1]
 
 
-def grow(context: Context, ranks: list[str]) -> list[Taxon]:
+def grow(context: Context, ranks: list[str]) -> list[TaxonGroup]:
     """The classes with training items, grouped by rank; classes without a taxon stand together."""
     known = context.truth != UNKNOWN
     right = np.bincount(context.truth[context.correct & known], minlength=len(context.labels))
@@ -128,7 +128,7 @@ def grow(context: Context, ranks: list[str]) -> list[Taxon]:
     return _group(context, leaves, ranks)
 
 
-def lay_out(taxa: list[Taxon], room: Rectangle, context: Context, depth: int = 0) -> list[Box]:
+def lay_out(taxa: list[TaxonGroup], room: Rectangle, context: Context, depth: int = 0) -> list[Box]:
     """The boxes from the outside in, so that later ones are drawn over earlier ones."""
     boxes: list[Box] = []
     for taxon, place in zip(taxa, squarify([taxon.training for taxon in taxa], room), strict=True):
@@ -156,7 +156,7 @@ def shortened(text: str, width: float, letter: float) -> str:
     return f"{text[: letters - 1]}…" if letters > LEAST_LETTERS else ""
 
 
-def _group(context: Context, leaves: list[Leaf], ranks: list[str]) -> list[Taxon]:
+def _group(context: Context, leaves: list[Leaf], ranks: list[str]) -> list[TaxonGroup]:
     rank, *below = ranks
     members: dict[str | None, list[Leaf]] = {}
     for leaf in leaves:
@@ -164,11 +164,13 @@ def _group(context: Context, leaves: list[Leaf], ranks: list[str]) -> list[Taxon
     taxa = []
     for name, inside in sorted(members.items(), key=lambda entry: (entry[0] is None, entry[0] or "")):
         title = name or f"{rank} not known"
-        taxa.append(Taxon(title, taxa=_group(context, inside, below)) if below else Taxon(title, leaves=inside))
+        taxa.append(
+            TaxonGroup(title, taxa=_group(context, inside, below)) if below else TaxonGroup(title, leaves=inside)
+        )
     return taxa
 
 
-def _leaf_boxes(taxon: Taxon, room: Rectangle, context: Context) -> list[Box]:
+def _leaf_boxes(taxon: TaxonGroup, room: Rectangle, context: Context) -> list[Box]:
     boxes = []
     places = squarify([leaf.training for leaf in taxon.leaves], room)
     for leaf, place in zip(taxon.leaves, places, strict=True):
@@ -193,4 +195,4 @@ def _tip(leaf: Leaf, context: Context) -> str:
     return f"{leaf.title}: {learned}, {leaf.right} of {leaf.scored} in {context.part} right ({share})"
 
 
-SECTION = Tree()
+SECTION = TreeSection()

@@ -19,7 +19,7 @@ from fieldmark.reports.charts.estimates import Share, share
 from fieldmark.reports.charts.plots import BLUE, MUTED, ORANGE, TINT, draw, stacked
 from fieldmark.reports.markup import render
 from fieldmark.reports.section import Context, Section
-from fieldmark.reports.sections.confusions import Picture, one_per_unit, training_photos
+from fieldmark.reports.sections.confusions import CaptionedPhoto, one_per_unit, training_photos
 
 BINS = 24
 SHOWN = 6
@@ -33,8 +33,8 @@ class TakenFor:
     label: str
     items: int
     units: int
-    photos: tuple[Picture, ...]
-    known: tuple[Picture, ...]
+    photos: tuple[CaptionedPhoto, ...]
+    known: tuple[CaptionedPhoto, ...]
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def taken_for(context: Context) -> list[TakenFor]:
                 label=label,
                 items=len(rows),
                 units=len({int(context.unit[row]) for row in rows}),
-                photos=tuple(Picture(item, context.thumbnail(item)) for item in items[:PHOTOS]),
+                photos=tuple(CaptionedPhoto(item, context.thumbnail(item)) for item in items[:PHOTOS]),
                 known=tuple(training_photos(context, label)),
             )
         )

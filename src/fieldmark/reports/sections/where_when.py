@@ -23,7 +23,7 @@ from fieldmark.reports.charts.calendars import (
     over_the_years,
     paint_strips,
 )
-from fieldmark.reports.charts.maps import Extent, Places, most_in_hexagon, paint_map, uses_dots
+from fieldmark.reports.charts.maps import MapExtent, MapPoints, most_in_hexagon, paint_map, uses_dots
 from fieldmark.reports.charts.plots import draw
 from fieldmark.reports.markup import render
 from fieldmark.reports.section import Context, Section
@@ -108,10 +108,12 @@ def has_calendar(found: list[PartFacts]) -> bool:
     return _enough(sum(one.dated for one in found), found)
 
 
-def places(context: Context) -> dict[str, Places]:
+def places(context: Context) -> dict[str, MapPoints]:
     """The places of each part that has any."""
     placed = {part: context.observations(part).filter(_placed()) for part in _parts(context)}
-    return {part: Places(rows["lat"].to_numpy(), rows["lon"].to_numpy()) for part, rows in placed.items() if len(rows)}
+    return {
+        part: MapPoints(rows["lat"].to_numpy(), rows["lon"].to_numpy()) for part, rows in placed.items() if len(rows)
+    }
 
 
 def dates(context: Context) -> dict[str, pl.Series]:
@@ -133,14 +135,14 @@ def _enough(number: int, found: list[PartFacts]) -> bool:
     return number > 0 and number >= ENOUGH * sum(one.observations for one in found)
 
 
-def _draw_map(found: Mapping[str, Places]) -> tuple[Markup, list[str] | None]:
+def _draw_map(found: Mapping[str, MapPoints]) -> tuple[Markup, list[str] | None]:
     starts = None if uses_dots(found) else heat.count_starts(most_in_hexagon(found))
     panel = min((WIDTH - 60) // len(found), MOST_PANEL_PIXELS)
     figure = draw(
         "where-when-map",
         partial(paint_map, places=found, starts=starts),
         width=panel * len(found) + 60,
-        height=round(panel * Extent.around(found).shape) + 60,
+        height=round(panel * MapExtent.around(found).shape) + 60,
         description=f"A map of the observations of {', '.join(found)}, one panel each, of the same stretch of land.",
     )
     return figure, None if starts is None else heat.titles(starts)

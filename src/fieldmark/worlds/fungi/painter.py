@@ -15,7 +15,7 @@ from fieldmark.worlds.fungi.looks import Look, look_of
 from fieldmark.worlds.fungi.portrait import Light, Pose, extent, portray
 from fieldmark.worlds.fungi.shape import CAP, RING, STEM, UNDERSIDE, Array, Shape, shape_of
 from fieldmark.worlds.nature.kingdom import Specimen
-from fieldmark.worlds.scenery.backdrop import Setting, backdrop, draw_setting, foreground
+from fieldmark.worlds.scenery.backdrop import SceneGeometry, backdrop, draw_setting, foreground
 
 PARTS = ("cap", "gills", "pores", "stem", "ring")
 
@@ -185,7 +185,7 @@ def _shaded_spots(shape: Shape, pose: Pose, light: Light, *, picked: bool) -> li
 
 
 def _plant(
-    canvas: Array, setting: Setting, group: list[tuple[Shape, Pose]], light: Light, rng: np.random.Generator
+    canvas: Array, setting: SceneGeometry, group: list[tuple[Shape, Pose]], light: Light, rng: np.random.Generator
 ) -> None:
     """Lets the ground grow over the feet, so that mushrooms stand in it and not on it."""
     side = len(canvas)

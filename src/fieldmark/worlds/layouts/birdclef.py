@@ -34,7 +34,7 @@ from fieldmark.worlds.birds.outdoors import Surroundings
 from fieldmark.worlds.birds.recording import RecordingJob, Rendition, Singer, make_recordings
 from fieldmark.worlds.layouts.releasing import Size, extent_of, finding_rng, world_mark
 from fieldmark.worlds.nature.kingdom import Floats, Specimen, Traits
-from fieldmark.worlds.nature.taxa import Tree, grow_tree
+from fieldmark.worlds.nature.taxa import GrownTaxonomy, grow_tree
 
 # Counts up whenever the same size and seed would give other files than before.
 GENERATOR_VERSION = 1
@@ -78,7 +78,7 @@ VAL_SITES = ("PER", "SSW")
 
 
 @dataclass(frozen=True)
-class Extent:
+class BirdClefExtent:
     """How much of a world is written: species, focal recordings for each, and soundscapes for each site."""
 
     species: int
@@ -90,10 +90,10 @@ class Extent:
     test_per_site: int
 
 
-EXTENTS: dict[Size, Extent] = {
-    "tiny": Extent(10, 5, (4, 6), (4.0, 7.0), 40.0, 2, 2),
-    "small": Extent(24, 9, (8, 18), (6.0, 14.0), 300.0, 2, 4),
-    "medium": Extent(60, 20, (10, 40), (8.0, 30.0), 600.0, 6, 12),
+EXTENTS: dict[Size, BirdClefExtent] = {
+    "tiny": BirdClefExtent(10, 5, (4, 6), (4.0, 7.0), 40.0, 2, 2),
+    "small": BirdClefExtent(24, 9, (8, 18), (6.0, 14.0), 300.0, 2, 4),
+    "medium": BirdClefExtent(60, 20, (10, 40), (8.0, 30.0), 600.0, 6, 12),
 }
 
 
@@ -101,7 +101,7 @@ EXTENTS: dict[Size, Extent] = {
 class Birds:
     """The species of a world: their tree and names, where each lives, how common and when it is."""
 
-    tree: Tree
+    tree: GrownTaxonomy
     names: pl.DataFrame
     at_site: Mapping[str, Floats]
     peak_day: Floats
@@ -183,7 +183,7 @@ def write(
     return {**mark, "note": NOTE}
 
 
-def _grow(extent: Extent, rng: np.random.Generator) -> Birds:
+def _grow(extent: BirdClefExtent, rng: np.random.Generator) -> Birds:
     tree = grow_tree(rng, BIRDS, species=extent.species, genera=extent.genera)
     names = name_birds(tree.taxa, rng)
     sites = list(SITES)
@@ -202,7 +202,7 @@ def _grow(extent: Extent, rng: np.random.Generator) -> Birds:
     return Birds(tree, names, dict(zip(sites, weights, strict=True)), peak % 365)
 
 
-def _focal(birds: Birds, extent: Extent, seed: int, rng: np.random.Generator) -> list[Focal]:
+def _focal(birds: Birds, extent: BirdClefExtent, seed: int, rng: np.random.Generator) -> list[Focal]:
     """Recordings that people made of one bird, some with others behind it."""
     made: list[Focal] = []
     for species, row in enumerate(birds.names.iter_rows(named=True)):
@@ -269,7 +269,13 @@ def _xeno_canto(
 
 
 def _soundscapes(
-    part: str, sites: Sequence[str], per_site: int, birds: Birds, extent: Extent, seed: int, rng: np.random.Generator
+    part: str,
+    sites: Sequence[str],
+    per_site: int,
+    birds: Birds,
+    extent: BirdClefExtent,
+    seed: int,
+    rng: np.random.Generator,
 ) -> list[Soundscape]:
     """Recorders that were left at a site, whoever came by."""
     made: list[Soundscape] = []

@@ -45,7 +45,7 @@ from fieldmark.worlds.layouts.releasing import (
 )
 from fieldmark.worlds.nature.kingdom import Codes
 from fieldmark.worlds.nature.nature import Nature, NatureSettings, grow_nature
-from fieldmark.worlds.nature.observing import Observations, observe
+from fieldmark.worlds.nature.observing import Sightings, observe
 
 # Counts up whenever the same size and seed would give other files than before.
 GENERATOR_VERSION = 1
@@ -60,7 +60,7 @@ SUPERCATEGORY = "Fungi"
 
 
 @dataclass(frozen=True)
-class Extent:
+class FgvcxExtent:
     """How much of a world is written.
 
     Attributes:
@@ -74,18 +74,18 @@ class Extent:
     train_photos: int
 
 
-EXTENTS: dict[Size, Extent] = {
-    "tiny": Extent(
+EXTENTS: dict[Size, FgvcxExtent] = {
+    "tiny": FgvcxExtent(
         NatureSettings(species=16, genera=5, kingdom=FUNGI, zipf=0.4, year_walk=0.1, newcomers=0.0, observers=25),
         finds=1_200,
         train_photos=130,
     ),
-    "small": Extent(
+    "small": FgvcxExtent(
         NatureSettings(species=120, genera=28, kingdom=FUNGI, newcomers=0.0, observers=80),
         finds=12_000,
         train_photos=1_900,
     ),
-    "medium": Extent(
+    "medium": FgvcxExtent(
         NatureSettings(species=500, genera=110, kingdom=FUNGI, newcomers=0.0, observers=300),
         finds=60_000,
         train_photos=15_000,
@@ -129,7 +129,7 @@ def write(
     return mark
 
 
-def _find(nature: Nature, extent: Extent, rng: np.random.Generator) -> tuple[Observations, Codes]:
+def _find(nature: Nature, extent: FgvcxExtent, rng: np.random.Generator) -> tuple[Sightings, Codes]:
     """Observations of one photo each, and the part that each goes to.
 
     The first finds are train; of the later ones, the first of each species are val and test. A species of which there
@@ -175,7 +175,7 @@ def _spoil(names: list[str], siblings: Codes) -> None:
         names[place] = f"{names[place]} {rank} {names[place].split()[1]}{end}"
 
 
-def _photo_table(seen: Observations, parts: Codes, categories: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
+def _photo_table(seen: Sightings, parts: Codes, categories: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
     """One row per photo: what `photo_jobs` needs, `part`, `category`, `image_id` and `rights_holder`."""
     one_each = seen.table.with_columns(pl.lit(1).alias("photos"), pl.Series("part", parts))
     photos = one_row_per_photo(one_each).join(categories, on="species", how="left", maintain_order="left")
@@ -232,9 +232,9 @@ def _counts(photos: pl.DataFrame) -> dict[str, int]:
     return {"photos": photos.height, "classes": photos["category"].n_unique()}
 
 
-def _best_possible(nature: Nature, test: Observations) -> dict[str, float]:
+def _best_possible(nature: Nature, test: Sightings) -> dict[str, float]:
     """What the exact posterior given the traits gets right on test, where all species are equally common."""
-    one_each = Observations(test.table.with_columns(pl.lit(1).alias("photos")), test.observer_codes, test.traits)
+    one_each = Sightings(test.table.with_columns(pl.lit(1).alias("photos")), test.observer_codes, test.traits)
     prior = np.isin(np.arange(len(nature)), test.species).astype(np.float64)
     reached, expected = best_top_1(nature, one_each, prior / prior.sum())
     return {"test_top_1": reached, "expected_top_1": expected}

@@ -40,7 +40,7 @@ from fieldmark.worlds.layouts.releasing import (
 )
 from fieldmark.worlds.nature.kingdom import RANKS
 from fieldmark.worlds.nature.nature import Nature, NatureSettings, grow_nature
-from fieldmark.worlds.nature.observing import Observations, observe
+from fieldmark.worlds.nature.observing import Sightings, observe
 
 # Counts up whenever the same size and seed would give other files than before.
 GENERATOR_VERSION = 1
@@ -50,7 +50,7 @@ SPLIT_YEARS = {"train": (2018, 2019, 2020), "val": (2021,), "test": (2022,)}
 
 
 @dataclass(frozen=True)
-class Extent:
+class FolderExtent:
     """How much of a world is written.
 
     Attributes:
@@ -64,18 +64,18 @@ class Extent:
     least_train_photos: int
 
 
-EXTENTS: dict[Size, Extent] = {
-    "tiny": Extent(
+EXTENTS: dict[Size, FolderExtent] = {
+    "tiny": FolderExtent(
         NatureSettings(species=27, genera=7, kingdom=FUNGI, zipf=0.2, year_walk=0.1, observers=25),
         {"train": 165, "val": 50, "test": 84},
         least_train_photos=3,
     ),
-    "small": Extent(
+    "small": FolderExtent(
         NatureSettings(species=150, genera=32, kingdom=FUNGI, zipf=1.0, observers=80),
         {"train": 1900, "val": 450, "test": 650},
         least_train_photos=3,
     ),
-    "medium": Extent(
+    "medium": FolderExtent(
         NatureSettings(species=520, genera=110, kingdom=FUNGI, zipf=1.0, observers=300),
         {"train": 13_000, "val": 3_000, "test": 4_000},
         least_train_photos=3,
@@ -120,10 +120,10 @@ def nature_of(size: Size, seed: int) -> Nature:
     return grow_nature(extent_of(EXTENTS, size).nature, seed)
 
 
-def _observe_splits(nature: Nature, extent: Extent, seed: int) -> tuple[dict[str, Observations], dict[str, int]]:
+def _observe_splits(nature: Nature, extent: FolderExtent, seed: int) -> tuple[dict[str, Sightings], dict[str, int]]:
     """Draws the observations of each split and leaves out species that train does not teach."""
     rng = finding_rng(seed)
-    splits: dict[str, Observations] = {}
+    splits: dict[str, Sightings] = {}
     first_id, taught = 1, np.zeros(len(nature), dtype=np.bool_)
     dropped = {"species_too_rare": 0, "species_new_after_train": 0}
     for split, years in SPLIT_YEARS.items():
@@ -146,7 +146,7 @@ def _observe_splits(nature: Nature, extent: Extent, seed: int) -> tuple[dict[str
     return splits, dropped
 
 
-def _photo_table(split: str, seen: Observations) -> pl.DataFrame:
+def _photo_table(split: str, seen: Sightings) -> pl.DataFrame:
     """Returns one row per photo: `file`, `row` (of the observation), `photo`, and the columns of the observation."""
     photos = one_row_per_photo(seen.table).with_columns(
         pl.col("observation_id").cast(pl.String).str.zfill(6).alias("observation")
@@ -156,7 +156,7 @@ def _photo_table(split: str, seen: Observations) -> pl.DataFrame:
 
 
 def _write_tables(
-    root: Path, nature: Nature, splits: Mapping[str, Observations], photos: Mapping[str, pl.DataFrame]
+    root: Path, nature: Nature, splits: Mapping[str, Sightings], photos: Mapping[str, pl.DataFrame]
 ) -> None:
     columns = ("file", "observation", "date", "latitude", "longitude", "habitat", "substrate", "observer")
     pl.concat([table.select(columns) for table in photos.values()]).write_csv(root / "observations.csv")
@@ -167,7 +167,7 @@ def _write_tables(
     pl.concat(truth).write_parquet(root / "traits.parquet")
 
 
-def _truth(seen: Observations, photos: pl.DataFrame) -> pl.DataFrame:
+def _truth(seen: Sightings, photos: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([photos.select("file", "label"), trait_table(seen, photos)], how="horizontal")
 
 
@@ -179,7 +179,7 @@ def _counts(photos: pl.DataFrame) -> dict[str, int]:
     }
 
 
-def _best_possible(nature: Nature, splits: Mapping[str, Observations]) -> dict[str, float]:
+def _best_possible(nature: Nature, splits: Mapping[str, Sightings]) -> dict[str, float]:
     """Returns what the exact posterior, which knows the traits and the abundances of the test year, gets right."""
     taught = np.isin(np.arange(len(nature)), splits["train"].species)
     reached, expected = best_top_1(nature, splits["test"], prior_over(nature, SPLIT_YEARS["test"], taught))

@@ -36,7 +36,7 @@ from fieldmark.foundation.files import appearing_folder, write_json
 from fieldmark.foundation.map_blocks import Executor, all_cores, blocks_of, map_blocks
 from fieldmark.foundation.progress import progress
 from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS, TEST_YEAR, Finds, find
-from fieldmark.worlds.layouts.fungitastic_photos import MaskRow, ReleasePhoto, paint_release
+from fieldmark.worlds.layouts.fungitastic_photos import PublishedMask, ReleasePhoto, paint_release
 from fieldmark.worlds.layouts.fungitastic_tables import (
     FEW_SHOT,
     FULL,
@@ -177,7 +177,7 @@ def _write_metadata(root: Path, photos: pl.DataFrame, release: ReleaseName) -> d
     return counts
 
 
-def _write_masks(root: Path, photos: pl.DataFrame, masks: Sequence[MaskRow]) -> None:
+def _write_masks(root: Path, photos: pl.DataFrame, masks: Sequence[PublishedMask]) -> None:
     table = pl.DataFrame([asdict(row) for row in masks], schema=_MASK_SCHEMA)
     (root / "masks").mkdir()
     for split, name in MASK_NAMES.items():

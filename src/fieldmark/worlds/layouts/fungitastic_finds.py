@@ -17,7 +17,7 @@ from fieldmark.worlds.fungi.fungi_kingdom import FUNGI
 from fieldmark.worlds.layouts.releasing import Size, finding_rng, within_budget
 from fieldmark.worlds.nature.kingdom import Codes
 from fieldmark.worlds.nature.nature import Nature, NatureSettings
-from fieldmark.worlds.nature.observing import Observations, observe
+from fieldmark.worlds.nature.observing import Sightings, observe
 
 Split = Literal["train", "val", "test"]
 Flags = NDArray[np.bool_]
@@ -39,7 +39,7 @@ _DRAWN_PER_PHOTO = 12
 
 
 @dataclass(frozen=True)
-class Extent:
+class FungiTasticExtent:
     """How much of a world is written.
 
     Attributes:
@@ -57,8 +57,8 @@ class Extent:
     mini_genera: int
 
 
-EXTENTS: dict[Size, Extent] = {
-    "tiny": Extent(
+EXTENTS: dict[Size, FungiTasticExtent] = {
+    "tiny": FungiTasticExtent(
         NatureSettings(
             32, 8, FUNGI, years=YEARS, zipf=0.6, year_walk=0.1, newcomers=0.19, newcomers_from=VAL_YEAR, observers=25
         ),
@@ -67,14 +67,14 @@ EXTENTS: dict[Size, Extent] = {
         few=3,
         mini_genera=2,
     ),
-    "small": Extent(
+    "small": FungiTasticExtent(
         NatureSettings(160, 34, FUNGI, years=YEARS, zipf=0.8, year_walk=0.15, newcomers_from=VAL_YEAR, observers=80),
         train_photos=1750,
         later_photos={"val": (420, 40, 50), "test": (600, 50, 80)},
         few=5,
         mini_genera=6,
     ),
-    "medium": Extent(
+    "medium": FungiTasticExtent(
         NatureSettings(640, 120, FUNGI, years=YEARS, zipf=0.8, year_walk=0.15, newcomers_from=VAL_YEAR, observers=300),
         train_photos=12_000,
         later_photos={"val": (3_000, 250, 350), "test": (3_800, 250, 350)},
@@ -98,7 +98,7 @@ class Finds:
         mini: (S,) species of the genera of Mini.
     """
 
-    seen: Observations
+    seen: Sightings
     split: NDArray[np.str_]
     dna: Flags
     microscopic: Flags
@@ -116,14 +116,14 @@ class Finds:
         return np.flatnonzero((self.split == split) & species[self.seen.species]).astype(np.int64)
 
 
-def find(nature: Nature, extent: Extent, seed: int) -> Finds:
+def find(nature: Nature, extent: FungiTasticExtent, seed: int) -> Finds:
     """Draws the observations of all splits."""
     rng = finding_rng(seed)
     train = observe(nature, _SPLIT_YEARS["train"], extent.train_photos, rng)
     train = train.take(within_budget(train, np.ones(len(train), dtype=np.bool_), extent.train_photos))
     times = np.bincount(train.species, minlength=len(nature))
     kinds = (times >= extent.few, (times > 0) & (times < extent.few), times == 0)
-    parts: dict[Split, Observations] = {"train": train}
+    parts: dict[Split, Sightings] = {"train": train}
     # Drawn observations that did not fit keep their numbers; the others are told apart by them.
     first_id = extent.train_photos + 1
     for split, budgets in extent.later_photos.items():
@@ -131,7 +131,7 @@ def find(nature: Nature, extent: Extent, seed: int) -> Finds:
         first_id += len(drawn)
         rows = [within_budget(drawn, kind[drawn.species], most) for kind, most in zip(kinds, budgets, strict=True)]
         parts[split] = drawn.take(np.sort(np.concatenate(rows)))
-    seen = Observations.together(list(parts.values()))
+    seen = Sightings.together(list(parts.values()))
     split_of = np.concatenate([np.full(len(part), split) for split, part in parts.items()])
     later = [parts[split].species for split in extent.later_photos]
     mini = _mini_species(nature, extent.mini_genera, [species[kinds[2][species]] for species in later])

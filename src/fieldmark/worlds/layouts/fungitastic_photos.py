@@ -65,7 +65,7 @@ class ReleasePhoto:
 
 
 @dataclass(frozen=True)
-class MaskRow:
+class PublishedMask:
     """One part on one photo, as it is published."""
 
     file_name: str
@@ -75,11 +75,11 @@ class MaskRow:
     rle: list[int]
 
 
-def paint_release(root: Path, photos: Sequence[ReleasePhoto], executor: Executor | None = None) -> list[MaskRow]:
+def paint_release(root: Path, photos: Sequence[ReleasePhoto], executor: Executor | None = None) -> list[PublishedMask]:
     """Paints photos into files below `root` and returns the masks of those that have any, in the same order."""
     for folder in sorted({(root / file).parent for photo in photos for file in photo.files}):
         folder.mkdir(parents=True, exist_ok=True)
-    rows: list[MaskRow] = []
+    rows: list[PublishedMask] = []
     with progress("painting photos", len(photos)) as tick:
         blocks = blocks_of(photos, _PHOTOS_PER_BLOCK)
         for done, masks in map_blocks(partial(_paint_block, root), blocks, executor or all_cores()):
@@ -88,8 +88,8 @@ def paint_release(root: Path, photos: Sequence[ReleasePhoto], executor: Executor
     return rows
 
 
-def _paint_block(root: Path, photos: Sequence[ReleasePhoto]) -> tuple[int, list[MaskRow]]:
-    rows: list[MaskRow] = []
+def _paint_block(root: Path, photos: Sequence[ReleasePhoto]) -> tuple[int, list[PublishedMask]]:
+    rows: list[PublishedMask] = []
     for photo in photos:
         picture, parts = paint_parts(photo.job, microscopic=photo.microscopic)
         small = _jpeg(picture.resize((SMALL_PX, SMALL_PX), Image.Resampling.LANCZOS))
@@ -118,12 +118,12 @@ def _label(part: str, specimen: Specimen) -> str:
     return str(specimen["underside"]) if part in ("gills", "pores") else part
 
 
-def mask_rows(file_name: str, parts: dict[str, Mask]) -> list[MaskRow]:
+def mask_rows(file_name: str, parts: dict[str, Mask]) -> list[PublishedMask]:
     """Returns one row per part, and all of them merged as the last one; spores have no fruiting body."""
     layers = list(parts.items())
     if "microscopic" not in parts and layers:
         layers.append(("fruiting_body", np.logical_or.reduce(list(parts.values()))))
-    return [MaskRow(file_name, label, mask.shape[1], mask.shape[0], run_lengths(mask)) for label, mask in layers]
+    return [PublishedMask(file_name, label, mask.shape[1], mask.shape[0], run_lengths(mask)) for label, mask in layers]
 
 
 def run_lengths(mask: Mask) -> list[int]:

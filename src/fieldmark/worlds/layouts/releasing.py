@@ -14,7 +14,7 @@ from fieldmark.worlds.fungi.painter import Camera
 from fieldmark.worlds.fungi.photos import PhotoJob
 from fieldmark.worlds.nature.kingdom import Codes, Floats
 from fieldmark.worlds.nature.nature import Nature
-from fieldmark.worlds.nature.observing import Observations
+from fieldmark.worlds.nature.observing import Sightings
 from fieldmark.worlds.nature.posterior import log_posterior
 
 Size = Literal["tiny", "small", "medium"]
@@ -40,7 +40,7 @@ def finding_rng(seed: int, *, of: int = 0) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1000 + of,)))
 
 
-def within_budget(seen: Observations, wanted: NDArray[np.bool_], most: int) -> Codes:
+def within_budget(seen: Sightings, wanted: NDArray[np.bool_], most: int) -> Codes:
     """Returns the rows of the first wanted observations that have at most so many photos together."""
     rows = np.flatnonzero(wanted)
     return rows[np.cumsum(seen.table["photos"].to_numpy()[rows]) <= most].astype(np.int64)
@@ -52,7 +52,7 @@ def one_row_per_photo(observations: pl.DataFrame) -> pl.DataFrame:
     return numbered.with_columns(pl.int_ranges(1, pl.col("photos") + 1).alias("photo")).explode("photo")
 
 
-def photo_jobs(nature: Nature, seen: Observations, photos: pl.DataFrame, seed: int) -> list[PhotoJob]:
+def photo_jobs(nature: Nature, seen: Sightings, photos: pl.DataFrame, seed: int) -> list[PhotoJob]:
     """Returns what there is to paint, in the order of the photos.
 
     Args:
@@ -73,13 +73,13 @@ def photo_jobs(nature: Nature, seen: Observations, photos: pl.DataFrame, seed: i
     ]
 
 
-def trait_table(seen: Observations, photos: pl.DataFrame) -> pl.DataFrame:
+def trait_table(seen: Sightings, photos: pl.DataFrame) -> pl.DataFrame:
     """Returns every trait of the specimen on each photo, in the order of the photos."""
     return pl.DataFrame([seen.traits.specimen(int(row)) for row in photos["row"]])
 
 
 def best_top_1(
-    nature: Nature, seen: Observations, prior: Floats, *, unknown: NDArray[np.bool_] | None = None
+    nature: Nature, seen: Sightings, prior: Floats, *, unknown: NDArray[np.bool_] | None = None
 ) -> tuple[float, float]:
     """Returns the share of photos that the exact posterior gets right, and the share that it expects to.
 

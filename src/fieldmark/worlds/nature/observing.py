@@ -23,7 +23,7 @@ _ROWS_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True)
-class Observations:
+class Sightings:
     """What was seen.
 
     Attributes:
@@ -46,12 +46,12 @@ class Observations:
         """(n,) the species of each observation."""
         return self.table["species"].to_numpy().astype(np.int64)
 
-    def take(self, rows: Codes) -> Observations:
+    def take(self, rows: Codes) -> Sightings:
         """Returns the observations with these row numbers, in this order."""
-        return Observations(self.table[rows], self.observer_codes[rows], self.traits.take(rows))
+        return Sightings(self.table[rows], self.observer_codes[rows], self.traits.take(rows))
 
     @classmethod
-    def together(cls, parts: Sequence[Observations]) -> Observations:
+    def together(cls, parts: Sequence[Sightings]) -> Sightings:
         """Returns several observations of one nature as one, in this order."""
         return cls(
             pl.concat([part.table for part in parts]),
@@ -66,7 +66,7 @@ class Observations:
 
 def observe(
     nature: Nature, years: Sequence[int], count: int, rng: np.random.Generator, *, first_id: int = 1
-) -> Observations:
+) -> Sightings:
     """Draws observations in random order, spread evenly over some years.
 
     Args:
@@ -110,7 +110,7 @@ def observe(
             "photos": rng.choice(len(PHOTO_SHARES), size=count, p=PHOTO_SHARES) + 1,
         }
     )
-    return Observations(table, observer.astype(np.int64), draw_traits(nature, species, rng))
+    return Sightings(table, observer.astype(np.int64), draw_traits(nature, species, rng))
 
 
 def draw_traits(nature: Nature, species: Codes, rng: np.random.Generator) -> Traits:

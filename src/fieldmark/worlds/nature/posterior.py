@@ -13,7 +13,7 @@ import polars as pl
 
 from fieldmark.worlds.nature.kingdom import Codes, Floats, Traits
 from fieldmark.worlds.nature.nature import Nature
-from fieldmark.worlds.nature.observing import Observations
+from fieldmark.worlds.nature.observing import Sightings
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def log_likelihood(nature: Nature, traits: Traits) -> Floats:
     return result
 
 
-def log_context(nature: Nature, observations: Observations) -> Floats:
+def log_context(nature: Nature, observations: Sightings) -> Floats:
     """Returns (n, S): log P(day, habitat, substrate, place | species, observer)."""
     table, kingdom = observations.table, nature.settings.kingdom
     day = table["day"].to_numpy()
@@ -62,7 +62,7 @@ def log_context(nature: Nature, observations: Observations) -> Floats:
     return result
 
 
-def log_posterior(nature: Nature, traits: Traits, *, prior: Floats, context: Observations | None = None) -> Floats:
+def log_posterior(nature: Nature, traits: Traits, *, prior: Floats, context: Sightings | None = None) -> Floats:
     """Returns (n, S): log P(species | traits), or log P(species | traits, context) where a context is given.
 
     Args:

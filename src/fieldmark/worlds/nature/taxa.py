@@ -28,7 +28,7 @@ LEAST_OPTION_PROBABILITY = 0.005
 
 
 @dataclass(frozen=True)
-class Tree:
+class GrownTaxonomy:
     """A grown taxonomy.
 
     Attributes:
@@ -46,12 +46,12 @@ class Tree:
     option_probabilities: tuple[Floats, ...]
 
 
-def grow_tree(rng: np.random.Generator, kingdom: Kingdom, *, species: int, genera: int) -> Tree:
+def grow_tree(rng: np.random.Generator, kingdom: Kingdom, *, species: int, genera: int) -> GrownTaxonomy:
     """Grows a tree with so many species in so many genera; the ranks above follow from the number of genera."""
     parents = _parents_by_rank(rng, species, genera)
     means, logits = _drift(rng, kingdom, parents)
     sds = WITHIN_SPECIES * rng.lognormal(0, 0.2, size=means.shape) * [trait.within for trait in kingdom.continuous]
-    return Tree(
+    return GrownTaxonomy(
         taxa=_named(rng, kingdom, parents),
         genus_of=parents["species"],
         means=means,

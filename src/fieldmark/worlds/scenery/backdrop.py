@@ -38,7 +38,7 @@ _GROUND_KINDS = ("soil", "moss", "litter", "grass", "wood", "needles")
 
 
 @dataclass(frozen=True)
-class Setting:
+class SceneGeometry:
     """How ground and distance lie in the picture.
 
     Attributes:
@@ -54,14 +54,14 @@ class Setting:
     steepness: float
 
 
-def draw_setting(rng: np.random.Generator, *, foot_row: float, steepness: float) -> Setting:
+def draw_setting(rng: np.random.Generator, *, foot_row: float, steepness: float) -> SceneGeometry:
     """Draws the ground; the flatter the view, the closer the horizon comes to the foot."""
     kind = str(rng.choice(_GROUND_KINDS, p=(0.15, 0.22, 0.27, 0.14, 0.1, 0.12)))
     horizon = foot_row - 0.06 - 1.5 * max(steepness, 0.0) - rng.uniform(0, 0.12)
-    return Setting(kind, horizon, foot_row, steepness)
+    return SceneGeometry(kind, horizon, foot_row, steepness)
 
 
-def backdrop(setting: Setting, side: int, rng: np.random.Generator) -> Array:
+def backdrop(setting: SceneGeometry, side: int, rng: np.random.Generator) -> Array:
     """Returns ground and distance as a (side, side, 3) picture in linear light."""
     ground = _ground(setting, side, rng)
     rows = (np.arange(side, dtype=np.float32) / side)[:, None]
@@ -79,7 +79,7 @@ def backdrop(setting: Setting, side: int, rng: np.random.Generator) -> Array:
 
 
 def foreground(
-    setting: Setting, foot: tuple[float, float], width: float, side: int, rng: np.random.Generator
+    setting: SceneGeometry, foot: tuple[float, float], width: float, side: int, rng: np.random.Generator
 ) -> Image.Image:
     """Returns what stands before the foot, as a picture with transparency.
 
@@ -135,7 +135,7 @@ def _small_blur(picture: Image.Image, side: int, share: float) -> Array:
     return np.asarray(small.resize((side, side), Image.Resampling.BICUBIC), dtype=np.float32)
 
 
-def _ground(setting: Setting, side: int, rng: np.random.Generator) -> Image.Image:
+def _ground(setting: SceneGeometry, side: int, rng: np.random.Generator) -> Image.Image:
     base, grain = _GROUND_TONES[setting.kind]
     rough = cloud(rng, side, 6) * np.float32(0.12) + cloud(rng, side, 28) * np.float32(0.10)
     if setting.kind == "wood":
@@ -159,25 +159,25 @@ def _bark(rng: np.random.Generator, side: int) -> Array:
     return np.where(furrows < -0.5, np.float32(-0.35), np.float32(0.12) * furrows).astype(np.float32)
 
 
-def _depths(setting: Setting, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _depths(setting: SceneGeometry, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Returns rows (as shares of the height) from far to near, at which things lie on the ground."""
     return np.sort(rng.uniform(max(setting.horizon - 0.02, -0.05), 1.08, count))
 
 
-def _scale_at(setting: Setting, row: float) -> float:
+def _scale_at(setting: SceneGeometry, row: float) -> float:
     """Returns how large things look at a row: the flatter the view, the faster they shrink with distance."""
     slant = 1.1 * (1 - min(max(setting.steepness, 0.0), 1.0))
     return float(np.clip(1 + slant * (row - setting.foot_row), 0.35, 1.6))
 
 
-def _draw_litter(draw: ImageDraw.ImageDraw, setting: Setting, side: int, rng: np.random.Generator) -> None:
+def _draw_litter(draw: ImageDraw.ImageDraw, setting: SceneGeometry, side: int, rng: np.random.Generator) -> None:
     squeeze = 0.4 + 0.6 * max(setting.steepness, 0.0)
     for row in _depths(setting, 80, rng):
         size = side * 0.13 * _scale_at(setting, row) * rng.uniform(0.7, 1.25)
         _leaf(draw, (rng.uniform(-0.05, 1.05) * side, row * side), size, rng.uniform(0, 6.3), rng, squeeze=squeeze)
 
 
-def _draw_moss(draw: ImageDraw.ImageDraw, setting: Setting, side: int, rng: np.random.Generator) -> None:
+def _draw_moss(draw: ImageDraw.ImageDraw, setting: SceneGeometry, side: int, rng: np.random.Generator) -> None:
     green = (rng.uniform(84, 128), rng.uniform(96, 128), rng.uniform(42, 64))
     for row in _depths(setting, 26, rng):
         size = side / 192 * _scale_at(setting, row)
@@ -185,7 +185,7 @@ def _draw_moss(draw: ImageDraw.ImageDraw, setting: Setting, side: int, rng: np.r
         _strokes(draw, rng, 34, spot, (22 * size, 6 * size), 4.5 * size, green, upright=0.7)
 
 
-def _draw_grass(draw: ImageDraw.ImageDraw, setting: Setting, side: int, rng: np.random.Generator) -> None:
+def _draw_grass(draw: ImageDraw.ImageDraw, setting: SceneGeometry, side: int, rng: np.random.Generator) -> None:
     green = (rng.uniform(88, 138), rng.uniform(106, 138), rng.uniform(52, 76))
     upright = 0.9 - 0.6 * max(setting.steepness, 0.0)
     for row in _depths(setting, 30, rng):
@@ -194,14 +194,14 @@ def _draw_grass(draw: ImageDraw.ImageDraw, setting: Setting, side: int, rng: np.
         _strokes(draw, rng, 14, spot, (30 * size, 5 * size), 24 * size, green, upright=upright)
 
 
-def _draw_needles(draw: ImageDraw.ImageDraw, setting: Setting, side: int, rng: np.random.Generator) -> None:
+def _draw_needles(draw: ImageDraw.ImageDraw, setting: SceneGeometry, side: int, rng: np.random.Generator) -> None:
     for row in _depths(setting, 32, rng):
         size = side / 192 * _scale_at(setting, row)
         spot = (rng.uniform(0, 1) * side, row * side)
         _strokes(draw, rng, 15, spot, (30 * size, 8 * size), 11 * size, (128, 88, 54), upright=0.0)
 
 
-def _draw_soil(draw: ImageDraw.ImageDraw, setting: Setting, side: int, rng: np.random.Generator) -> None:
+def _draw_soil(draw: ImageDraw.ImageDraw, setting: SceneGeometry, side: int, rng: np.random.Generator) -> None:
     for row in _depths(setting, 90, rng):
         size = side * 0.012 * _scale_at(setting, row) * rng.lognormal(0, 0.45)
         x, y = rng.uniform(0, 1) * side, row * side
@@ -213,7 +213,7 @@ def _draw_soil(draw: ImageDraw.ImageDraw, setting: Setting, side: int, rng: np.r
         _leaf(draw, (rng.uniform(0, 1) * side, row * side), size, rng.uniform(0, 6.3), rng, squeeze=0.5)
 
 
-def _draw_wood(draw: ImageDraw.ImageDraw, setting: Setting, side: int, rng: np.random.Generator) -> None:
+def _draw_wood(draw: ImageDraw.ImageDraw, setting: SceneGeometry, side: int, rng: np.random.Generator) -> None:
     for row in _depths(setting, 7, rng):
         size = side / 192 * _scale_at(setting, row)
         spot = (rng.uniform(0, 1) * side, row * side)
@@ -228,7 +228,7 @@ _GROUND_TONES: dict[str, tuple[Rgb, float]] = {
     "wood": ((104, 86, 68), 0.09),
     "needles": ((84, 60, 40), 0.12),
 }
-_GROUND_DRAWERS: dict[str, Callable[[ImageDraw.ImageDraw, Setting, int, np.random.Generator], None]] = {
+_GROUND_DRAWERS: dict[str, Callable[[ImageDraw.ImageDraw, SceneGeometry, int, np.random.Generator], None]] = {
     "soil": _draw_soil,
     "moss": _draw_moss,
     "litter": _draw_litter,
