@@ -57,14 +57,14 @@ class Release:
     def sizes(self, paths: Iterable[str]) -> dict[str, int]:
         """How many bytes each of many files has; each folder is listed once. Files that are not there are left out."""
         wanted = set(paths)
-        found: dict[str, int] = {}
+        size_of: dict[str, int] = {}
         for folder in sorted({path.rpartition("/")[0] for path in wanted}):
             for name, entry in self._entries(folder):
                 path = f"{folder}/{name}" if folder else name
                 if path in wanted and not self._is_folder(entry):
                     linked = bool(entry.get("islink")) or entry.get("size") is None
-                    found[path] = self.size(path) if linked else int(entry["size"])
-        return found
+                    size_of[path] = self.size(path) if linked else int(entry["size"])
+        return size_of
 
     def folders(self, path: str = "") -> list[str]:
         """Names of the folders directly below `path`, sorted, hidden ones left out."""

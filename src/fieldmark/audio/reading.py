@@ -119,9 +119,9 @@ class Recording:
         promised = float(self._file.frames)
         for line in self._file.extra_info.splitlines():
             name, _, rest = line.partition(":")
-            said, _, found = rest.partition("(should be")
-            if name.strip() == "data" and found:
-                promised *= int(said) / max(1, int(found.strip(" )")))
+            said, _, present = rest.partition("(should be")
+            if name.strip() == "data" and present:
+                promised *= int(said) / max(1, int(present.strip(" )")))
         return promised
 
 

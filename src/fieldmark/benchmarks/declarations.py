@@ -70,9 +70,9 @@ class Metric:
     first_answer: bool = False
     otherwise: Mapping[str, Callable[[], Metric]] = field(default_factory=dict)
 
-    def arguments(self, found: Any) -> dict[str, Any]:
+    def arguments(self, evaluation: Any) -> dict[str, Any]:
         """What the functions take for a comparison of answers with the truth: what it reads, and the conventions."""
-        return {**self.reads(found), **self.options}
+        return {**self.reads(evaluation), **self.options}
 
     @property
     def is_share(self) -> bool:

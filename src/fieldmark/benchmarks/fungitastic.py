@@ -142,14 +142,14 @@ BEiT-Base/p16 75.3 86.7 44.5
 
 def _table(rows: str, size_px: int, table: int) -> tuple[Reported, ...]:
     """Results of one column group of a table of the paper."""
-    found = []
+    results = []
     for row in rows.split("\n"):
         if row:
             name, *percent = row.split(" ")
             top_1, top_3, f1 = (round(float(value) / 100, 3) for value in percent)
             source = f"FungiTastic, table {table}"
-            found.append(Reported(f"{name}, {size_px} px", source=source, macro_f1_all=f1, top_1=top_1, top_3=top_3))
-    return tuple(found)
+            results.append(Reported(f"{name}, {size_px} px", source=source, macro_f1_all=f1, top_1=top_1, top_3=top_3))
+    return tuple(results)
 
 
 # Table 5. The organizers' code took macro-F1 over the union of truth and answers for 1-NN, over all classes otherwise.

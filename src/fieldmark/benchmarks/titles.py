@@ -14,8 +14,8 @@ def metric_title(name: str) -> str:
     >>> metric_title("macro_f1_all"), metric_title("mrr"), metric_title("tnr_at_95_tpr")
     ('Macro-F1, all classes', 'MRR', 'TNR at 95% TPR')
     """
-    found = _metrics(tuple(BENCHMARKS)).get(name)
-    return name if found is None else found.title
+    metric = _metrics(tuple(BENCHMARKS)).get(name)
+    return name if metric is None else metric.title
 
 
 @cache

@@ -25,14 +25,14 @@ def backbones(as_json: Annotated[bool, typer.Option("--json", help="Print JSON."
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.features.available import available_backbones
 
-    found = available_backbones()
+    available = available_backbones()
     if as_json:
-        print_json([{**asdict(one), "weights": None if one.weights is None else str(one.weights)} for one in found])
+        print_json([{**asdict(one), "weights": None if one.weights is None else str(one.weights)} for one in available])
         return
-    rows = [[one.name, "ready" if one.ready else "not here", one.about, one.repository or ""] for one in found]
+    rows = [[one.name, "ready" if one.ready else "not here", one.about, one.repository or ""] for one in available]
     print_table(["--set backbone=", "", "", "repository of the hub"], rows, numbers=False)
     to_do: dict[str, list[str]] = {}
-    for one in found:
+    for one in available:
         if one.to_do:
             to_do.setdefault(one.to_do, []).append(one.name)
     for advice, names in to_do.items():

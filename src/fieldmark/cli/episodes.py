@@ -50,19 +50,19 @@ def episodes(
     folder = out or Path("runs", f"{benchmark.replace('/', '-')}-episodes")
     common = parse_pairs(settings or [])
     entries = [MethodEntry.parse(text, common, steps or ()) for text in method]
-    found = run_episodes(benchmark, data, entries, folder, shots=numbers, draws=draws, seed=seed)
-    if metric is not None and metric not in found.metrics:
-        raise MisuseError(f"There is no score called {metric!r} here. {did_you_mean(metric, found.metrics)}")
-    plot_shots(found.to_json(), folder / PLOT_FILE, metric=metric)
+    outcome = run_episodes(benchmark, data, entries, folder, shots=numbers, draws=draws, seed=seed)
+    if metric is not None and metric not in outcome.metrics:
+        raise MisuseError(f"There is no score called {metric!r} here. {did_you_mean(metric, outcome.metrics)}")
+    plot_shots(outcome.to_json(), folder / PLOT_FILE, metric=metric)
     if as_json:
-        print_json(found.to_json())
+        print_json(outcome.to_json())
         return
-    for remark in found.facts["remarks"]:
+    for remark in outcome.facts["remarks"]:
         print(f"note: {remark}")
-    print_table(["", *(f"{n} per class" for n in numbers)], found.table(metric))
-    simulated = ", simulated data" if found.facts["simulated"] else ""
+    print_table(["", *(f"{n} per class" for n in numbers)], outcome.table(metric))
+    simulated = ", simulated data" if outcome.facts["simulated"] else ""
     print(
-        f"{metric or found.metrics[0]} in percent, mean of {draws} draws [95 % interval over draws of the training "
-        f"photos], on test: {found.facts['test_items']} items{simulated}"
+        f"{metric or outcome.metrics[0]} in percent, mean of {draws} draws [95 % interval over draws of the training "
+        f"photos], on test: {outcome.facts['test_items']} items{simulated}"
     )
     print(f"all scores, and intervals over the test set, in {folder / 'episodes.json'}; plot in {folder / PLOT_FILE}")

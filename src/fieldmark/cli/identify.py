@@ -97,11 +97,11 @@ def _print_timeline(answer: Timeline, form: Form, out: Path | None, each_window:
     from fieldmark.foundation.timecodes import clock
     from fieldmark.identification.timeline_formats import as_audacity, as_csv
 
-    found = answer.windows if each_window else answer.detections
+    detections = answer.windows if each_window else answer.detections
     if out is not None:
         print(f"{_write(answer, form, out, each_window)} detections in {out}")
     elif form is not Form.TABLE:
-        print(as_csv(found) if form is Form.CSV else as_audacity(found), end="")
+        print(as_csv(detections) if form is Form.CSV else as_audacity(detections), end="")
         _print_notes(answer.remarks, answer.simulated, sys.stderr)  # a program reads standard output
         return
     else:
@@ -113,7 +113,7 @@ def _print_timeline(answer: Timeline, form: Form, out: Path | None, each_window:
                 clock(int(voice.start_s)),
                 clock(round(voice.end_s)),
             ]
-            for voice in found
+            for voice in detections
         ]
         if rows:
             print_table(["name", "species", "score", "from", "to"], rows)
@@ -127,9 +127,9 @@ def _write(answer: Timeline, form: Form, out: Path, each_window: bool) -> int:
     """Writes the timeline and returns how many detections it has."""
     from fieldmark.identification.timeline_formats import write_timeline
 
-    found = answer.windows if each_window else answer.detections
-    write_timeline(out, answer.file, found, form.value)
-    return len(found)
+    detections = answer.windows if each_window else answer.detections
+    write_timeline(out, answer.file, detections, form.value)
+    return len(detections)
 
 
 def _print_notes(remarks: tuple[str, ...], simulated: bool, file: TextIO | None = None) -> None:

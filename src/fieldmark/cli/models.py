@@ -71,8 +71,8 @@ def pull(
     from fieldmark.foundation.files import appearing_folder
     from fieldmark.models import load_model, sharing
 
-    found = sharing.pull(address)
-    load_model(found)  # refuses what is no model of ours
+    copy = sharing.pull(address)
+    load_model(copy)  # refuses what is no model of ours
     with appearing_folder(out) as folder:
-        shutil.copytree(found, folder, dirs_exist_ok=True)
+        shutil.copytree(copy, folder, dirs_exist_ok=True)
     print(f"model in {out}; answer photos with it: fieldmark predict {out} photo.jpg")

@@ -41,7 +41,7 @@ def reproduce(
     from fieldmark.reproducing.pages import groups_of, notes_of, rows_of, to_json, write_pages
 
     folder = out or Path("reproduced", table)
-    found = run(
+    table_made = run(
         TABLES[table],
         data,
         folder,
@@ -49,15 +49,15 @@ def reproduce(
         settings=parse_pairs(settings or []),
         announce=lambda line: print(line, file=sys.stderr, flush=True),
     )
-    pages = write_pages(found, folder)
+    pages = write_pages(table_made, folder)
     if as_json:
-        print_json(to_json(found))
+        print_json(to_json(table_made))
     else:
-        for group, outcomes in groups_of(found).items():
-            print_table([group or table, *found.table.metrics], rows_of(found, outcomes))
+        for group, outcomes in groups_of(table_made).items():
+            print_table([group or table, *table_made.table.metrics], rows_of(table_made, outcomes))
             print()
-        for note in notes_of(found):
+        for note in notes_of(table_made):
             print(f"note: {note}")
         print("written to " + ", ".join(str(page) for page in pages))
-    if found.failed:
+    if table_made.failed:
         raise typer.Exit(1)

@@ -76,13 +76,13 @@ def _verify(
     from fieldmark.challenge.scoring.score_receipts import verify
     from fieldmark.cli.printing import print_json, print_scorecards
 
-    found = verify(receipt, run=run, files=files, signer=signer, salt=salt)
+    verified = verify(receipt, run=run, files=files, signer=signer, salt=salt)
     if as_json:
-        answer = {"verified": True, "signed_by": found.signed_by, "remark": found.remark}
-        print_json({**answer, "scorecard": found.card.to_json()})
+        answer = {"verified": True, "signed_by": verified.signed_by, "remark": verified.remark}
+        print_json({**answer, "scorecard": verified.card.to_json()})
         return
-    print_scorecards({receipt.name: found.card})
-    signed = f", signed by {found.signed_by}" if found.signed_by else ""
+    print_scorecards({receipt.name: verified.card})
+    signed = f", signed by {verified.signed_by}" if verified.signed_by else ""
     print(f"verified: every score and interval of the receipt was computed again{signed}")
-    if found.remark:
-        print(f"note: {found.remark}")
+    if verified.remark:
+        print(f"note: {verified.remark}")

@@ -116,13 +116,13 @@ def event_interval(text: str | None, where: object, line: int) -> tuple[float, f
 
 def _published(data: bytes, where: object) -> pl.DataFrame:
     rows = read_csv(io.BytesIO(data), where)
-    found = {ours: next((name for name in names if name in rows.columns), None) for ours, names in ALIASES.items()}
+    column_of = {ours: next((name for name in names if name in rows.columns), None) for ours, names in ALIASES.items()}
     for ours in ("name", "start_s", "end_s", "label"):
-        if found[ours] is None:
+        if column_of[ours] is None:
             columns = ", ".join(rows.columns)
             expected = " or ".join(repr(name) for name in ALIASES[ours])
             raise InputError(where, line=1, found=f"the columns {columns}", expected=f"a column {expected}")
-    rows = rows.rename({theirs: ours for ours, theirs in found.items() if theirs is not None})
+    rows = rows.rename({theirs: ours for ours, theirs in column_of.items() if theirs is not None})
     for name in ("start_s", "end_s", "low_hz", "high_hz"):
         rows = parse_column(rows, name, float, where)
     wrong = (rows["start_s"].is_null() | rows["end_s"].is_null() | (rows["end_s"] < rows["start_s"])).arg_true()

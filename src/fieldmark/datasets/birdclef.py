@@ -64,7 +64,7 @@ CONTEXT = ("time", "site", "country", "locality", "elevation_m", "recordist", "q
 
 
 @dataclass(frozen=True)
-class Found:
+class RecordingFile:
     """One sound file of the release: where it lies, and what its JSON says."""
 
     path: str
@@ -105,7 +105,7 @@ def open_birdclef(release: Release, subset: str = "all") -> Dataset:
         raise InputError(release.root, found="no focal recordings", expected=expected)
     scapes = soundscapes(release)
     _refuse_trained_soundscapes(release, focal, scapes)
-    ids = [*_unique_ids([found.stem for found in focal], focal), *(scape_id(found) for found in scapes)]
+    ids = [*_unique_ids([recording.stem for recording in focal], focal), *(scape_id(recording) for recording in scapes)]
     everything = [*focal, *scapes]
     events, annotated, stray = _events(release, scapes)
     taxa, name_of = _taxa(focal, names, events)
@@ -113,12 +113,12 @@ def open_birdclef(release: Release, subset: str = "all") -> Dataset:
         {
             "media_id": ids,
             "observation_id": ids,
-            "path": [found.path for found in everything],
-            "parts": [[found.part] for found in everything],
+            "path": [recording.path for recording in everything],
+            "parts": [[recording.part] for recording in everything],
             "seconds": pl.Series(
-                [found.header.seconds if found.header else None for found in everything], dtype=pl.Float64
+                [recording.header.seconds if recording.header else None for recording in everything], dtype=pl.Float64
             ),
-            "annotated": [found.folder is not None or found.path in annotated for found in everything],
+            "annotated": [recording.folder is not None or recording.path in annotated for recording in everything],
         }
     )
     return Dataset(
@@ -138,9 +138,9 @@ def part_folders(release: Release, part: str) -> list[str]:
     return [name for name in release.folders() if part in name.lower()]
 
 
-def focal_recordings(release: Release) -> list[Found]:
+def focal_recordings(release: Release) -> list[RecordingFile]:
     """Every recording of every species folder, with what its JSON says."""
-    found: list[Found] = []
+    recordings: list[RecordingFile] = []
     for top in part_folders(release, "train"):
         inside = release.folders(top)
         base = f"{top}/{AUDIO}" if AUDIO in inside else top
@@ -148,29 +148,29 @@ def focal_recordings(release: Release) -> list[Found]:
         shared = json_files(release, f"{top}/{METADATA}") if METADATA in inside else {}
         with progress("reading metadata", len(species) if len(species) >= WORTH_WATCHING else 0) as tick:
             for name in species:
-                found += _species_folder(release, base, name, shared)
+                recordings += _species_folder(release, base, name, shared)
                 tick(1)
-    return found
+    return recordings
 
 
-def _species_folder(release: Release, base: str, name: str, shared: Mapping[str, str]) -> Iterator[Found]:
+def _species_folder(release: Release, base: str, name: str, shared: Mapping[str, str]) -> Iterator[RecordingFile]:
     files = release.files(f"{base}/{name}")
     beside = {PurePosixPath(file).stem: f"{base}/{name}/{file}" for file in files if file.endswith(".json")}
     for file in files:
         if is_recording(file):
             stem = PurePosixPath(file).stem
             json_path = beside.get(stem) or shared.get(f"{name}/{stem}") or shared.get(stem)
-            yield Found(f"{base}/{name}/{file}", "train", name, _about(release, json_path))
+            yield RecordingFile(f"{base}/{name}/{file}", "train", name, _about(release, json_path))
 
 
-def soundscapes(release: Release, broken: list[InputError] | None = None) -> list[Found]:
+def soundscapes(release: Release, broken: list[InputError] | None = None) -> list[RecordingFile]:
     """The soundscapes of val and test, with their headers.
 
     Args:
         release: The root.
         broken: Where given, what cannot be read is noted here and passed over.
     """
-    found: list[Found] = []
+    recordings: list[RecordingFile] = []
     for part in ("val", "test"):
         for top in part_folders(release, part):
             shared = json_files(release, top)
@@ -179,12 +179,14 @@ def soundscapes(release: Release, broken: list[InputError] | None = None) -> lis
                     try:
                         about = _about(release, shared.get(PurePosixPath(path).stem))
                         with release.open(path) as file:
-                            found.append(Found(path, part, None, about, read_header(file, release.where(path))))
+                            recordings.append(
+                                RecordingFile(path, part, None, about, read_header(file, release.where(path)))
+                            )
                     except InputError as error:
                         if broken is None:
                             raise
                         broken.append(error)
-    return found
+    return recordings
 
 
 def files_below(release: Release, top: str) -> list[str]:
@@ -195,12 +197,12 @@ def files_below(release: Release, top: str) -> list[str]:
 
 def json_files(release: Release, top: str) -> dict[str, str]:
     """JSON files in a folder and one folder down, by stem and by `folder/stem`."""
-    found: dict[str, str] = {}
+    path_of: dict[str, str] = {}
     for path in files_below(release, top):
         if path.endswith(".json"):
             place = PurePosixPath(path)
-            found[place.stem] = found[f"{place.parent.name}/{place.stem}"] = path
-    return found
+            path_of[place.stem] = path_of[f"{place.parent.name}/{place.stem}"] = path
+    return path_of
 
 
 def _about(release: Release, json_path: str | None) -> Mapping[str, Any]:
@@ -209,30 +211,32 @@ def _about(release: Release, json_path: str | None) -> Mapping[str, Any]:
     return read_metadata(release.read(json_path), release.where(json_path))
 
 
-def scape_id(found: Found) -> str:
+def scape_id(recording: RecordingFile) -> str:
     """The MediaId of a soundscape: from its JSON, or from its file name, without the date.
 
     >>> scape_id(Found("val/PER54_20190116.wav", "val", None, {"media_id": None}))
     'PER54'
     """
-    dated = DATED.match(found.stem)
-    return found.about["media_id"] or (dated.group(1) if dated else found.stem)
+    dated = DATED.match(recording.stem)
+    return recording.about["media_id"] or (dated.group(1) if dated else recording.stem)
 
 
-def _unique_ids(stems: Sequence[str], found: Sequence[Found]) -> list[str]:
+def _unique_ids(stems: Sequence[str], recordings: Sequence[RecordingFile]) -> list[str]:
     """File names without their endings; where two are the same, digits that stand for the folder are put in front."""
     twice = {
         stem for stem, shared in zip(stems, pl.Series(stems, dtype=pl.String).is_duplicated(), strict=True) if shared
     }
     return [
         f"{hashlib.blake2b(one.path.encode(), digest_size=4).hexdigest()}-{stem}" if stem in twice else stem
-        for stem, one in zip(stems, found, strict=True)
+        for stem, one in zip(stems, recordings, strict=True)
     ]
 
 
-def _refuse_trained_soundscapes(release: Release, focal: Sequence[Found], scapes: Sequence[Found]) -> None:
+def _refuse_trained_soundscapes(
+    release: Release, focal: Sequence[RecordingFile], scapes: Sequence[RecordingFile]
+) -> None:
     """Soundscapes may not be trained on, val no more than test."""
-    reserved = {name: found for found in scapes for name in (found.stem, scape_id(found))}
+    reserved = {name: recording for recording in scapes for name in (recording.stem, scape_id(recording))}
     for one in focal:
         if one.stem in reserved:
             other = reserved[one.stem]
@@ -277,40 +281,40 @@ def annotation_files(release: Release, part: str) -> list[str]:
     return [path for path in tables if path not in perfect] or perfect
 
 
-def _events(release: Release, scapes: Sequence[Found]) -> tuple[pl.DataFrame, set[str], int]:
+def _events(release: Release, scapes: Sequence[RecordingFile]) -> tuple[pl.DataFrame, set[str], int]:
     """The events of all soundscapes, the soundscapes that were annotated, and how many events have no recording."""
     tables, annotated, stray = [pl.DataFrame(schema=EVENT_COLUMNS)], set(), 0
     for part in ("val", "test"):
-        here = [found for found in scapes if found.part == part]
+        here = [recording for recording in scapes if recording.part == part]
         id_of = {
-            name: scape_id(found)
-            for found in here
-            for name in (PurePosixPath(found.path).name, found.stem, scape_id(found))
+            name: scape_id(recording)
+            for recording in here
+            for name in (PurePosixPath(recording.path).name, recording.stem, scape_id(recording))
         }
         for path in annotation_files(release, part):
             events = read_events(release.read(path), release.where(path))
             media_id = events["name"].replace_strict(id_of, default=None, return_dtype=pl.String)
             stray += media_id.null_count()
             tables.append(events.with_columns(name=media_id).drop_nulls("name"))
-            annotated |= {found.path for found in here}
+            annotated |= {recording.path for recording in here}
     events = pl.concat(tables).rename({"name": "media_id"})
     return _within(release, events, scapes), annotated, stray
 
 
-def _within(release: Release, events: pl.DataFrame, scapes: Sequence[Found]) -> pl.DataFrame:
+def _within(release: Release, events: pl.DataFrame, scapes: Sequence[RecordingFile]) -> pl.DataFrame:
     """Events cut off at the end of their recording, to which people round up."""
-    seconds = {scape_id(found): found.header.seconds for found in scapes if found.header}
+    seconds = {scape_id(recording): recording.header.seconds for recording in scapes if recording.header}
     length = pl.col("media_id").replace_strict(seconds, default=None, return_dtype=pl.Float64)
     late = events.filter(pl.col("start_s") >= length)
     if len(late):
         name, start = late["media_id"][0], late["start_s"][0]
-        found = f"an event at {start:g} s of {name!r}, which lasts {seconds[name]:g} s"
+        recording = f"an event at {start:g} s of {name!r}, which lasts {seconds[name]:g} s"
         hint = f"{len(late) - 1} more such events." if len(late) > 1 else None
-        raise InputError(release.root, found=found, expected="events within their recordings", hint=hint)
+        raise InputError(release.root, found=recording, expected="events within their recordings", hint=hint)
     return events.with_columns(end_s=pl.min_horizontal("end_s", length))
 
 
-def _taxa(focal: Sequence[Found], names: Names, events: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
+def _taxa(focal: Sequence[RecordingFile], names: Names, events: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
     """One row per class, and the class behind each scientific name."""
     rows: dict[str, dict[str, str | None]] = {}
     for one in focal:
@@ -327,34 +331,36 @@ def _taxa(focal: Sequence[Found], names: Names, events: pl.DataFrame) -> tuple[p
     return taxa, {_plain(name): label for name, label in name_of.items()}
 
 
-def _observations(ids: Sequence[str], found: Sequence[Found], names: Names, name_of: Mapping[str, str]) -> pl.DataFrame:
+def _observations(
+    ids: Sequence[str], recordings: Sequence[RecordingFile], names: Names, name_of: Mapping[str, str]
+) -> pl.DataFrame:
     """One row per recording, which is an observation of its own."""
 
-    def behind(one: Found) -> list[str]:
+    def behind(one: RecordingFile) -> list[str]:
         listed = [name_of.get(_plain(name)) or names.code_of.get(_plain(name)) for name in one.about["background"]]
         return [code for code in listed if code is not None]
 
     columns: dict[str, Any] = {
         "observation_id": ids,
-        "label": [names.code(one.folder) if one.folder else None for one in found],
-        "date": pl.Series([_date(one) for one in found], dtype=pl.Date),
-        **{name: pl.Series([one.about[name] for one in found], dtype=pl.Float64) for name in ("lat", "lon")},
+        "label": [names.code(one.folder) if one.folder else None for one in recordings],
+        "date": pl.Series([_date(one) for one in recordings], dtype=pl.Date),
+        **{name: pl.Series([one.about[name] for one in recordings], dtype=pl.Float64) for name in ("lat", "lon")},
     }
     for name in CONTEXT:
-        values = [scape_site(one) if name == "site" else one.about[name] for one in found]
+        values = [scape_site(one) if name == "site" else one.about[name] for one in recordings]
         columns[name] = pl.Series(values, dtype=pl.Float64 if name in NUMBERS else pl.String)
-    columns["background"] = pl.Series([behind(one) for one in found], dtype=pl.List(pl.String))
+    columns["background"] = pl.Series([behind(one) for one in recordings], dtype=pl.List(pl.String))
     return pl.DataFrame(columns)
 
 
-def _date(one: Found) -> Any:
+def _date(one: RecordingFile) -> Any:
     dated = re.search(r"_(\d{4})(\d{2})(\d{2})", one.stem)
     if one.about["date"] is not None or dated is None:
         return one.about["date"]
     return read_metadata(f'{{"date": "{"-".join(dated.groups())}"}}'.encode(), one.path)["date"]
 
 
-def scape_site(one: Found) -> str | None:
+def scape_site(one: RecordingFile) -> str | None:
     """The site of a soundscape; focal recordings come from everywhere."""
     if one.folder is not None:
         return None
@@ -362,7 +368,7 @@ def scape_site(one: Found) -> str | None:
     return match.group() if match else one.about["site"] or one.about["locality"] or one.about["country"]
 
 
-def _remarks(focal: Sequence[Found], events: pl.DataFrame, stray: int) -> tuple[str, ...]:
+def _remarks(focal: Sequence[RecordingFile], events: pl.DataFrame, stray: int) -> tuple[str, ...]:
     remarks = []
     unnamed = events["label"].null_count()
     if unnamed:

@@ -10,8 +10,8 @@ import polars as pl
 from fieldmark.datasets.annotations import read_events
 from fieldmark.datasets.birdclef import (
     METADATA,
-    Found,
     Names,
+    RecordingFile,
     annotation_files,
     focal_recordings,
     json_files,
@@ -60,7 +60,7 @@ def check_birdclef(release: Release, *, media: bool = False, near_duplicates: bo
         problems.add("error", "a soundscape cannot be read", [f"{error.where}: {error.found}" for error in broken])
     counts = [PartCount("train", _count_focal(focal, names), PUBLISHED["train"])]
     for part in ("val", "test"):
-        here = [found for found in scapes if found.part == part]
+        here = [recording for recording in scapes if recording.part == part]
         heard = _check_events(release, part, here, focal, names, problems)
         counts.append(PartCount(part, _count_scapes(here, heard), PUBLISHED[part]))
     _check_metadata(release, focal, problems)
@@ -69,17 +69,17 @@ def check_birdclef(release: Release, *, media: bool = False, near_duplicates: bo
         _check_make(scapes, problems)
     _check_leaks(release, focal, scapes, problems, all_of_train=near_duplicates)
     if media:
-        check_recordings(release, [found.path for found in (*focal, *scapes)], problems)
+        check_recordings(release, [recording.path for recording in (*focal, *scapes)], problems)
     return CheckReport("birdclef-2020", release.root, release.world is not None, tuple(counts), problems.listed())
 
 
-def _count_focal(focal: Sequence[Found], names: Names) -> Count:
-    return Count(recordings=len(focal), classes=len({names.code(found.folder or "") for found in focal}))
+def _count_focal(focal: Sequence[RecordingFile], names: Names) -> Count:
+    return Count(recordings=len(focal), classes=len({names.code(recording.folder or "") for recording in focal}))
 
 
-def _count_scapes(scapes: Sequence[Found], heard: set[str] | None) -> Count:
-    seconds = sum(found.header.seconds for found in scapes if found.header)
-    sites = {scape_site(found) for found in scapes} - {None}
+def _count_scapes(scapes: Sequence[RecordingFile], heard: set[str] | None) -> Count:
+    seconds = sum(recording.header.seconds for recording in scapes if recording.header)
+    sites = {scape_site(recording) for recording in scapes} - {None}
     return Count(
         recordings=len(scapes),
         classes=None if heard is None else len(heard),
@@ -91,8 +91,8 @@ def _count_scapes(scapes: Sequence[Found], heard: set[str] | None) -> Count:
 def _check_events(
     release: Release,
     part: str,
-    scapes: Sequence[Found],
-    focal: Sequence[Found],
+    scapes: Sequence[RecordingFile],
+    focal: Sequence[RecordingFile],
     names: Names,
     problems: ReleaseProblems,
 ) -> set[str] | None:
@@ -105,12 +105,12 @@ def _check_events(
             problems.add("note", "the labels of a part are hidden", [part])
         return None
     seconds = {
-        name: found.header.seconds
-        for found in scapes
-        for name in (PurePosixPath(found.path).name, found.stem, scape_id(found))
-        if found.header
+        name: recording.header.seconds
+        for recording in scapes
+        for name in (PurePosixPath(recording.path).name, recording.stem, scape_id(recording))
+        if recording.header
     }
-    taught = {names.code(found.folder or "") for found in focal}
+    taught = {names.code(recording.folder or "") for recording in focal}
     heard: set[str] = set()
     for path in files:
         try:
@@ -148,12 +148,14 @@ def _note(problems: ReleaseProblems, severity: Severity, what: str, path: str, e
         problems.add(severity, what, places)
 
 
-def _check_metadata(release: Release, focal: Sequence[Found], problems: ReleaseProblems) -> None:
+def _check_metadata(release: Release, focal: Sequence[RecordingFile], problems: ReleaseProblems) -> None:
     """Focal recordings without metadata, and metadata without a recording."""
-    bare = [found.path for found in focal if found.about["species"] is None and found.about["date"] is None]
+    bare = [
+        recording.path for recording in focal if recording.about["species"] is None and recording.about["date"] is None
+    ]
     if bare:
         problems.add("note", "a recording has no metadata", bare)
-    stems = {found.stem for found in focal}
+    stems = {recording.stem for recording in focal}
     for top in part_folders(release, "train"):
         if METADATA in release.folders(top):
             listed = json_files(release, f"{top}/{METADATA}")
@@ -162,40 +164,45 @@ def _check_metadata(release: Release, focal: Sequence[Found], problems: ReleaseP
                 problems.add("warning", "metadata without a recording", lost)
 
 
-def _check_species(focal: Sequence[Found], problems: ReleaseProblems) -> None:
+def _check_species(focal: Sequence[RecordingFile], problems: ReleaseProblems) -> None:
     """A species folder holds one species; subspecies and synonyms make it two now and then."""
     species: dict[str, dict[str, str]] = {}
-    for found in focal:
-        if found.about["species"]:
-            species.setdefault(found.folder or "", {}).setdefault(found.about["species"], found.path)
+    for recording in focal:
+        if recording.about["species"]:
+            species.setdefault(recording.folder or "", {}).setdefault(recording.about["species"], recording.path)
     mixed = [f"{folder}: {', '.join(sorted(seen))}" for folder, seen in sorted(species.items()) if len(seen) > 1]
     if mixed:
         problems.add("warning", "a species folder holds recordings of several species", mixed)
 
 
-def _check_make(scapes: Sequence[Found], problems: ReleaseProblems) -> None:
+def _check_make(scapes: Sequence[RecordingFile], problems: ReleaseProblems) -> None:
     """Soundscapes are ten minutes long, at 32 kHz, in one channel."""
-    for found in scapes:
-        header = found.header
+    for recording in scapes:
+        header = recording.header
         if header is None:
             continue
         if abs(header.seconds - SOUNDSCAPE_S) > 1:
-            place = f"{found.path}: {header.seconds:.1f} s"
+            place = f"{recording.path}: {header.seconds:.1f} s"
             problems.add("warning", "a soundscape is not ten minutes long", [place])
         if header.sample_rate_hz != SOUNDSCAPE_HZ or header.channels != 1:
-            place = f"{found.path}: {header.sample_rate_hz:,} Hz, {header.channels} channel(s)"
+            place = f"{recording.path}: {header.sample_rate_hz:,} Hz, {header.channels} channel(s)"
             problems.add("note", "a soundscape is not sampled at 32 kHz in mono", [place])
 
 
 def _check_leaks(
-    release: Release, focal: Sequence[Found], scapes: Sequence[Found], problems: ReleaseProblems, *, all_of_train: bool
+    release: Release,
+    focal: Sequence[RecordingFile],
+    scapes: Sequence[RecordingFile],
+    problems: ReleaseProblems,
+    *,
+    all_of_train: bool,
 ) -> None:
     """Recordings with the same bytes in two places."""
-    recording = {found.path: found for found in (*scapes, *focal)}
+    recording = {one.path: one for one in (*scapes, *focal)}
     for group in identical_files(release, recording):
         same = [recording[path] for path in group]
         places = [" and ".join(group)]
-        if len({found.part for found in same}) > 1:
+        if len({one.part for one in same}) > 1:
             problems.add("error", "the same recording is in two parts", places)
-        elif all_of_train and len({found.folder for found in same}) > 1:
+        elif all_of_train and len({one.folder for one in same}) > 1:
             problems.add("warning", "the same recording is in two species folders", places)

@@ -49,15 +49,15 @@ def read_metadata(data: bytes, where: object) -> dict[str, Any]:
         InputError: When the file is no JSON object.
     """
     try:
-        found = json.loads(data)
+        content = json.loads(data)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(where, found=f"broken JSON ({error})", expected="the metadata of a recording") from error
-    if isinstance(found, dict) and isinstance(found.get("recordings"), list) and found["recordings"]:
-        found = found["recordings"][0]
-    if not isinstance(found, dict):
-        what = f"a JSON {type(found).__name__}"
+    if isinstance(content, dict) and isinstance(content.get("recordings"), list) and content["recordings"]:
+        content = content["recordings"][0]
+    if not isinstance(content, dict):
+        what = f"a JSON {type(content).__name__}"
         raise InputError(where, found=what, expected="a JSON object with the metadata of a recording")
-    by_key = {str(key).lower(): value for key, value in found.items()}
+    by_key = {str(key).lower(): value for key, value in content.items()}
     values = {name: _first(by_key, keys) for name, keys in KEYS.items()}
     for name in NUMBERS:
         values[name] = _number(values[name])

@@ -114,11 +114,11 @@ def solution_file(release: Release) -> str | None:
     Raises:
         InputError: When there are several, none of them called `solution.csv`.
     """
-    found = [name for name in release.files() if name.lower().endswith(".csv") and _is_solution(release, name)]
-    if len(found) > 1 and "solution.csv" not in found:
+    candidates = [name for name in release.files() if name.lower().endswith(".csv") and _is_solution(release, name)]
+    if len(candidates) > 1 and "solution.csv" not in candidates:
         hint = "Keep one of them, or call it solution.csv."
-        raise InputError(release.root, found=f"{' and '.join(found)}", expected="one solution", hint=hint)
-    return "solution.csv" if "solution.csv" in found else found[0] if found else None
+        raise InputError(release.root, found=f"{' and '.join(candidates)}", expected="one solution", hint=hint)
+    return "solution.csv" if "solution.csv" in candidates else candidates[0] if candidates else None
 
 
 def _is_solution(release: Release, path: str) -> bool:

@@ -78,8 +78,8 @@ def _check_edition(
     counts: tuple[PartCount, ...], categories: pl.DataFrame, files: Mapping[str, CocoFile], problems: ReleaseProblems
 ) -> None:
     """Says which of the published descriptions the release agrees with, as far as it is there."""
-    found = {"species": categories["id"].n_unique()} if len(categories) else {}
-    found |= {f"photos of {part.part}": part.found.photos or 0 for part in counts}
+    actual = {"species": categories["id"].n_unique()} if len(categories) else {}
+    actual |= {f"photos of {part.part}": part.found.photos or 0 for part in counts}
     agreeing = []
     for edition, species in SPECIES.items():
         wanted = {"species": species} | {
@@ -87,10 +87,10 @@ def _check_edition(
             for part, published in PUBLISHED.items()
             if edition in published and (count := published[edition]).photos is not None
         }
-        common = found.keys() & wanted.keys()
-        if common and all(found[name] == wanted[name] for name in common):
+        common = actual.keys() & wanted.keys()
+        if common and all(actual[name] == wanted[name] for name in common):
             agreeing.append(edition)
-    told = ", ".join(f"{number:,} {name}" for name, number in found.items()) or "nothing was counted"
+    told = ", ".join(f"{number:,} {name}" for name, number in actual.items()) or "nothing was counted"
     if agreeing:
         problems.add("note", f"the counts are those of {' and of '.join(agreeing)}: {told}")
     else:

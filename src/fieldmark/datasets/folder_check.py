@@ -74,7 +74,7 @@ def _check_looks(dataset: Dataset, files: pl.DataFrame, photos: pl.DataFrame, pr
     members = cut(SPLIT, files, together=partial(observations_together, dataset)).members
     drawn = {path: part for part, member in members.items() for path in files["path"].filter(member)}
     about = {row["path"]: row for row in files.iter_rows(named=True)}
-    found: dict[tuple[Severity, str], list[str]] = {}
+    photos_by_problem: dict[tuple[Severity, str], list[str]] = {}
     for one, other in alike_pairs(photos, [about[path]["observation_id"] for path in photos["path"]]):
         first, second = about[one], about[other]
         whats: list[tuple[Severity, str]] = []
@@ -87,8 +87,8 @@ def _check_looks(dataset: Dataset, files: pl.DataFrame, photos: pl.DataFrame, pr
         elif first["part"] == WHOLE and not whats:
             whats.append(("note", "photos of two observations look the same; with another seed fit may part them"))
         for kind in whats:
-            found.setdefault(kind, []).append(f"{one} and {other}")
-    for (severity, what), places in found.items():
+            photos_by_problem.setdefault(kind, []).append(f"{one} and {other}")
+    for (severity, what), places in photos_by_problem.items():
         problems.add(severity, what, places)
 
 

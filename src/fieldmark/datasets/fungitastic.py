@@ -167,13 +167,13 @@ def metadata_files(release: Release, subset: str) -> dict[str, str]:
     """The parts of a subset that are there, each with the path of its file."""
     name = SUBSETS[subset]
     there = set(release.files(f"metadata/{name}"))
-    found = {}
+    file_of = {}
     for part, (namings, _) in PARTS.items():
         for naming in namings:
             if f"{name}-{naming}.csv" in there:
-                found[part] = f"metadata/{name}/{name}-{naming}.csv"
+                file_of[part] = f"metadata/{name}/{name}-{naming}.csv"
                 break
-    return found
+    return file_of
 
 
 def read_part(release: Release, path: str) -> pl.DataFrame:

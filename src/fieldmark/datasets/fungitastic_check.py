@@ -136,7 +136,7 @@ def _check_ids(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], prob
     names = known.drop_nulls("scientific_name").group_by("label").agg(pl.col("scientific_name").unique())
     several = names.filter(pl.col("scientific_name").list.len() > 1).sort("label")
     if len(several):
-        places = [f"id {label}: {', '.join(sorted(found))}" for label, found in several.iter_rows()]
+        places = [f"id {label}: {', '.join(sorted(species))}" for label, species in several.iter_rows()]
         problems.add("error", "a class id has several names", places)
     for part, rows in parts.items():
         if not part.startswith("OpenSet"):

@@ -85,18 +85,18 @@ def layers(release: Release, subset: str, captions: Mapping[str, str]) -> dict[s
         subset: Which subset.
         captions: Captions that stand in the metadata, by photo.
     """
-    found: dict[str, Layer] = {}
+    layer_of: dict[str, Layer] = {}
     if subset == "Mini" and mask_files(release):
-        found["masks"] = PhotoMasks(release)
-        found["microscopic"] = Microscopic(release)
+        layer_of["masks"] = PhotoMasks(release)
+        layer_of["microscopic"] = Microscopic(release)
     if captions or release.exists("captions"):
-        found["caption"] = Captions(release, captions)
+        layer_of["caption"] = Captions(release, captions)
     if release.exists(CLIMATE_FILE):
-        found["climate"] = Climate(release)
+        layer_of["climate"] = Climate(release)
     for band in ("RGB", "NIR"):
         if release.exists(f"satellite_{band}"):
-            found[f"satellite_{band.lower()}"] = Satellite(release, band)
-    return found
+            layer_of[f"satellite_{band.lower()}"] = Satellite(release, band)
+    return layer_of
 
 
 def decode_rle(runs: Sequence[int], height: int, width: int) -> Mask:

@@ -37,8 +37,8 @@ def identical_files(release: Release, paths: Iterable[str]) -> list[list[str]]:
         def of_block(block: Sequence[str], fingerprint: Fingerprint = fingerprint) -> list[bytes]:
             return [fingerprint(release, path, sizes[path]) for path in block]
 
-        found = map_blocks(of_block, blocks_of(alike, BLOCK_FILES), all_cores("thread"))
-        prints = dict(zip(alike, (one for block in found for one in block), strict=True))
+        in_blocks = map_blocks(of_block, blocks_of(alike, BLOCK_FILES), all_cores("thread"))
+        prints = dict(zip(alike, (one for block in in_blocks for one in block), strict=True))
         groups = _split(groups, prints.__getitem__)
     return groups
 

@@ -154,18 +154,18 @@ def _sizes(dataset: Dataset, media: pl.DataFrame) -> dict[str, tuple[int, int] |
     def size_block(paths: Sequence[str]) -> list[tuple[int, int] | None]:
         return [_header_size(dataset, path) for path in paths]
 
-    found: list[tuple[int, int] | None] = []
+    sizes: list[tuple[int, int] | None] = []
     with progress("reading headers", len(media)) as tick:
         for block in map_blocks(size_block, blocks_of(media["path"].to_list(), BLOCK_PHOTOS), all_cores("thread")):
-            found += block
+            sizes += block
             tick(len(block))
     if "width_px" in media.columns:
         listed = media.select("width_px", "height_px").rows()
-        found = [
+        sizes = [
             size or ((width, height) if width and height else None)
-            for size, (width, height) in zip(found, listed, strict=True)
+            for size, (width, height) in zip(sizes, listed, strict=True)
         ]
-    return dict(zip(media["media_id"], found, strict=True))
+    return dict(zip(media["media_id"], sizes, strict=True))
 
 
 def _header_size(dataset: Dataset, path: str) -> tuple[int, int] | None:

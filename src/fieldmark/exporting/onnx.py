@@ -117,7 +117,7 @@ def _difference(torch: Any, runtime: Any, wrapped: Any, data: bytes, size_px: in
     """The largest difference between both on three photos, a batch of another length than the one exported with."""
     photos = np.random.default_rng(0).random((3, 3, size_px, size_px), dtype=np.float32)
     session = runtime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    found = session.run(["logits"], {"photos": photos})[0]
+    logits = session.run(["logits"], {"photos": photos})[0]
     with torch.inference_mode():
         expected = wrapped(torch.from_numpy(photos)).numpy()
-    return float(np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-12))
+    return float(np.abs(logits - expected).max() / max(np.abs(expected).max(), 1e-12))

@@ -86,17 +86,17 @@ class Available:
 
 def available_backbones() -> list[Available]:
     """Packaged backbones, those of the tables of papers, and whatever else lies in the cache of the hub."""
-    found = [_packaged(name) for name in PACKAGED]
-    found += [_on_hub(known) for known in KNOWN]
+    backbones = [_packaged(name) for name in PACKAGED]
+    backbones += [_on_hub(known) for known in KNOWN]
     named = {known.repository for known in KNOWN}
     for repository in cached_repositories():
         files = cached_files(repository)
         if repository not in named and cached_weights(repository) and {CLIP_CONFIG, "config.json"} & set(files):
             module = "open_clip" if CLIP_CONFIG in files else "timm"
-            found.append(
+            backbones.append(
                 _on_hub(KnownBackbone(f"{HUB}{repository}", repository, module, f"in the hub's cache, for {module}"))
             )
-    return found
+    return backbones
 
 
 def _packaged(name: str) -> Available:

@@ -33,12 +33,12 @@ def cached_files(repository: str) -> dict[str, Path]:
     """The files of a repository that lie in the cache, by name; those of the newest snapshot first."""
     snapshots = hub_cache() / f"models--{repository.replace('/', '--')}" / "snapshots"
     folders = sorted(snapshots.glob("*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
-    found: dict[str, Path] = {}
+    path_of: dict[str, Path] = {}
     for folder in folders:
         for file in sorted(folder.iterdir()):
             if file.is_file():
-                found.setdefault(file.name, file)
-    return found
+                path_of.setdefault(file.name, file)
+    return path_of
 
 
 def cached_weights(repository: str) -> Path | None:

@@ -49,13 +49,13 @@ def views_of(how: Preprocessing, views: str) -> list[Preprocessing]:
     >>> [view.mirrored for view in views_of(Preprocessing(8, 1.0, (0.5,) * 3, (0.5,) * 3), "flips")]
     [False, True]
     """
-    found = [how]
+    crops = [how]
     if "crops" in views:
         narrow = replace(how, crop=min(how.crop, CROPS_COVER))
-        found = [narrow, *(replace(narrow, place=corner) for corner in CORNERS)]
+        crops = [narrow, *(replace(narrow, place=corner) for corner in CORNERS)]
     if "flips" in views:
-        found += [replace(view, mirrored=True) for view in found]
-    return found
+        crops += [replace(view, mirrored=True) for view in crops]
+    return crops
 
 
 def decode_photo(data: bytes, *, at_least_px: int | None = None) -> Image.Image:

@@ -139,12 +139,12 @@ def windows_of(
             owners += [name] * len(starts)
     file.seek(0)
     with Recording(file) as recording:
-        found: list[Samples] = []
+        windows: list[Samples] = []
         for number, samples in enumerate(cut(recording.blocks(rate), spans)):
-            found.append(fill(samples, length, how.padding))
+            windows.append(fill(samples, length, how.padding))
             if number + 1 == len(owners) or owners[number + 1] != owners[number]:
-                yield owners[number], found
-                found = []
+                yield owners[number], windows
+                windows = []
         for name in clips.keys() - set(owners):
             yield name, salient_windows(recording, how, at_most)
 

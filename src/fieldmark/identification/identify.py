@@ -107,14 +107,14 @@ def _ask_about_recording(model: Model, path: Path, at_least: float, context: Cir
     predictions = model.predict(part)
     chances = predictions.chances()
     taxa = _taxa(model)
-    found = []
+    scores = []
     for row, (start, end) in enumerate(part.items.select("start_s", "end_s").iter_rows()):
         heard = np.flatnonzero((chances[row] >= at_least) & (chances[row] > 0))
         for code in heard[np.argsort(-chances[row][heard], kind="stable")]:
             score, taxon = round(float(chances[row][code]), 6), taxa[code]
-            found.append(Detection(taxon.label, taxon.species, taxon.common_name, score, start, min(end, seconds)))
+            scores.append(Detection(taxon.label, taxon.species, taxon.common_name, score, start, min(end, seconds)))
     remarks = (*_remarks(model), *([remark] if remark else []))
-    return Timeline(path, seconds, SEGMENT_S, tuple(found), at_least, model.simulated, remarks)
+    return Timeline(path, seconds, SEGMENT_S, tuple(scores), at_least, model.simulated, remarks)
 
 
 def _ask_birdnet(path: Path, at_least: float, context: Circumstances) -> Timeline:
@@ -126,7 +126,7 @@ def _ask_birdnet(path: Path, at_least: float, context: Circumstances) -> Timelin
         expected = network.occurrence(context.lat, context.lon, context.date) >= EXPECTED
     seconds, remark = _measure(path)
     length = round(network.rate_hz * network.window_s)
-    found = []
+    scores = []
     with _opened(path) as recording, progress("listening", math.ceil(seconds / network.window_s)) as tick:
         number = 0
         for batch in _batches(all_windows(recording.blocks(network.rate_hz), length, length)):
@@ -137,11 +137,11 @@ def _ask_birdnet(path: Path, at_least: float, context: Circumstances) -> Timelin
                 for place in np.argsort(-chances, kind="stable")[:heard]:
                     species, common = network.species[place]
                     end = min(start + network.window_s, seconds)
-                    found.append(Detection(species, species, common, round(float(chances[place]), 6), start, end))
+                    scores.append(Detection(species, species, common, round(float(chances[place]), 6), start, end))
                 number += 1
             tick(len(batch))
     remarks = (LICENSE, *([remark] if remark else []))
-    return Timeline(path, seconds, network.window_s, tuple(found), at_least, simulated=False, remarks=remarks)
+    return Timeline(path, seconds, network.window_s, tuple(scores), at_least, simulated=False, remarks=remarks)
 
 
 def _batches(windows: Iterator[Samples]) -> Iterator[list[Samples]]:

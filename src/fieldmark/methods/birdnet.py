@@ -62,11 +62,11 @@ class BirdNetClassifier(OnFeatures):
         if not self.occurrence or not {"lat", "lon"} <= set(part.items.columns):
             return met
         dates = part.items["date"] if "date" in part.items.columns else [None] * len(part)
-        found: dict[Any, NDArray[np.bool_]] = {}
+        expected_at: dict[Any, NDArray[np.bool_]] = {}
         for row, where in enumerate(zip(part.items["lat"], part.items["lon"], dates, strict=True)):
             if where[0] is None or where[1] is None:
                 continue
-            if where not in found:
-                found[where] = network.occurrence(*where) >= self.occurrence
-            met[row] = found[where]
+            if where not in expected_at:
+                expected_at[where] = network.occurrence(*where) >= self.occurrence
+            met[row] = expected_at[where]
         return met

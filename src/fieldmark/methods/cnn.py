@@ -121,9 +121,9 @@ class SpectrogramNetwork(Training, TrainsNetwork):
         with progress("listening", len(part)) as tick:
             for rows, windows in self._batches(part):
                 logits = network(transform([torch.from_numpy(windows).to(device)], None)).float()
-                found = (logits.sigmoid() if self.loss == "binary" else logits.log_softmax(dim=1)).cpu().numpy()
-                sums = np.zeros((len(part), found.shape[1])) if sums is None else sums
-                np.add.at(sums, rows, found)
+                of_windows = (logits.sigmoid() if self.loss == "binary" else logits.log_softmax(dim=1)).cpu().numpy()
+                sums = np.zeros((len(part), of_windows.shape[1])) if sums is None else sums
+                np.add.at(sums, rows, of_windows)
                 tick(len(np.unique(rows[counts[rows] == 0])))
                 np.add.at(counts, rows, 1)
         assert sums is not None  # a part has items, and each has a window

@@ -86,16 +86,16 @@ class RankTree:
             np.add.at(sums, parent, told[:, None] * means)
             upward.append((total, sums / total[:, None]))
         precision, means = upward[-1]
-        found = [Posterior(means, 1 / precision, np.zeros(1))]
+        posteriors = [Posterior(means, 1 / precision, np.zeros(1))]
         for (precision, means), parent, tau2 in zip(
             upward[-2::-1], self.parents[::-1], variances.levels[::-1], strict=True
         ):
-            above = found[-1]
+            above = posteriors[-1]
             borrowed = 1 / (1 + precision * tau2)
             mixed = (1 - borrowed)[:, None] * means + borrowed[:, None] * above.means[parent]
             variance = borrowed * tau2 + borrowed**2 * above.variance[parent]
-            found.append(Posterior(mixed, variance, borrowed))
-        return found[::-1]
+            posteriors.append(Posterior(mixed, variance, borrowed))
+        return posteriors[::-1]
 
     def estimate(self) -> Variances:
         """The variances of highest likelihood, by EM.
@@ -106,14 +106,14 @@ class RankTree:
         start = max(float(self.means.var(axis=0).mean()), SMALLEST)
         variances = Variances(start, (start,) * len(self.parents))
         for _ in range(ITERATIONS):
-            found = self.posterior(variances)
-            species = found[0]
+            posteriors = self.posterior(variances)
+            species = posteriors[0]
             off = ((self.means - species.means) ** 2).sum(axis=1) / size + species.variance
             photos = (self.scatter / size + float(self.counts @ off)) / float(self.counts.sum())
             levels = [
                 _spread(below, above, parent, tau2)
                 for below, above, parent, tau2 in zip(
-                    found[:-1], found[1:], self.parents, variances.levels, strict=True
+                    posteriors[:-1], posteriors[1:], self.parents, variances.levels, strict=True
                 )
             ]
             variances = Variances(max(photos, SMALLEST), tuple(max(level, SMALLEST) for level in levels))

@@ -65,8 +65,8 @@ class NearestNeighbors(OnFeatures):
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         count = self._weighted if self.vote == "weighted" else self._majority
         k, n_labels = min(self.k, len(arrays["labels"])), arrays["n_labels"].item()
-        found = [count(near, arrays["labels"], k, n_labels) for near in self._similarity(arrays, part)]
-        return np.concatenate(found) if found else np.zeros((0, n_labels), dtype=np.float32)
+        in_blocks = [count(near, arrays["labels"], k, n_labels) for near in self._similarity(arrays, part)]
+        return np.concatenate(in_blocks) if in_blocks else np.zeros((0, n_labels), dtype=np.float32)
 
     def _similarity(self, arrays: Arrays, part: Part) -> Iterator[NDArray[np.float32]]:
         known = arrays["features"].astype(np.float32, copy=False)

@@ -113,11 +113,11 @@ def _minimize(
             gradient[-1] += residual.sum(axis=0)
         return loss, gradient.astype(np.float64).ravel()
 
-    found = minimize(
+    optimum = minimize(
         loss_and_gradient,
         start.ravel().astype(np.float64),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": iterations, "ftol": 1e-7, "gtol": 1e-5},
     )
-    return np.asarray(found.x.reshape(start.shape), dtype=np.float32)
+    return np.asarray(optimum.x.reshape(start.shape), dtype=np.float32)

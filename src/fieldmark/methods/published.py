@@ -117,18 +117,18 @@ def output_order(config: dict[str, Any], labels: Labels, names: dict[str, str], 
     outputs = list(config.get("label_names") or ())
     if outputs:
         number = {name: place for place, name in enumerate(outputs)}
-        found = [number.get(label, number.get(names.get(label, ""), -1)) for label in labels.names]
-        if -1 in found:
-            missing = labels.names[found.index(-1)]
+        output_of = [number.get(label, number.get(names.get(label, ""), -1)) for label in labels.names]
+        if -1 in output_of:
+            missing = labels.names[output_of.index(-1)]
             raise InputError(checkpoint, found=f"no output for {missing}", expected="one for every label")
-        if len(set(found)) < len(found):
+        if len(set(output_of)) < len(output_of):
             raise InputError(
                 checkpoint,
                 found="two labels of the benchmark with one name",
                 expected="an output for each",
                 hint="Names do not tell them apart: list the labels themselves as label_names in config.json.",
             )
-        return np.array(found, dtype=np.int64)
+        return np.array(output_of, dtype=np.int64)
     if config["num_classes"] != len(labels):
         raise InputError(
             checkpoint,

@@ -127,8 +127,8 @@ def cmap_dense(score: Scores, true_segment: Codes, true_cls: Codes, *, ties: Tie
     0.7083
     """
     harmonic = _harmonic_numbers(len(score))
-    found = [_of_column(column, ties, harmonic) for column in _dense_columns(score, true_segment, true_cls)]
-    return float(np.mean(found)) if found else float("nan")
+    precisions = [_of_column(column, ties, harmonic) for column in _dense_columns(score, true_segment, true_cls)]
+    return float(np.mean(precisions)) if precisions else float("nan")
 
 
 def cmap_dense_without_each_unit(

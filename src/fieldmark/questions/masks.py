@@ -44,8 +44,8 @@ class PartMasks(Answer):
     ) -> Truth:
         masks = _masks_of(dataset, table)
         shown = np.array([not _only_spores(rows) for rows in masks.rows], dtype=np.bool_)
-        found = Truth(TRUTH.empty(), masks.items, tuple(units), groups, masks=masks)
-        return found.take(shown)
+        with_masks = Truth(TRUTH.empty(), masks.items, tuple(units), groups, masks=masks)
+        return with_masks.take(shown)
 
     def targets(self, dataset: Dataset, table: pl.DataFrame, layout: Layout, labels: Labels) -> MaskTargets:
         return MaskTargets(_masks_of(dataset, table))
@@ -91,8 +91,8 @@ def _masks_of(dataset: Dataset, table: pl.DataFrame) -> Masks:
         hint = "Masks come in files of their own: `fieldmark get` lists them."
         raise InputError(dataset.release.root, found="no masks", expected="a release with masks", hint=hint)
     photos = table["item_id"].to_list()
-    found = dataset.layers["masks"].read(photos)
-    rows = tuple(tuple(MaskRow.of(label, mask) for label, mask in (one or {}).items()) for one in found)
+    masks = dataset.layers["masks"].read(photos)
+    rows = tuple(tuple(MaskRow.of(label, mask) for label, mask in (one or {}).items()) for one in masks)
     return Masks(tuple(stem(photo) for photo in photos), rows)
 
 

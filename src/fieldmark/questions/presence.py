@@ -31,17 +31,17 @@ class Presence(AnyLabels):
     def truth(
         self, dataset: Dataset, table: pl.DataFrame, layout: Layout, units: Sequence[str], groups: pl.DataFrame
     ) -> Truth:
-        found = super().truth(dataset, table, layout, units, groups)
-        return replace(found, asked=_asked(table))
+        named = super().truth(dataset, table, layout, units, groups)
+        return replace(named, asked=_asked(table))
 
     def targets(self, dataset: Dataset, table: pl.DataFrame, layout: Layout, labels: Labels) -> PairTargets:
-        found = super().targets(dataset, table, layout, labels)
+        named = super().targets(dataset, table, layout, labels)
         asked = _asked(table)
         if asked is None:
-            return found
+            return named
         listed = table["asked"].to_list()
         codes = [labels.encode(names) for names in listed]
-        pairs = PairTargets.concat([found])  # the same pairs, to which what was asked is added
+        pairs = PairTargets.concat([named])  # the same pairs, to which what was asked is added
         matrix = pairs.holds(len(labels))
         for row, own in enumerate(codes):
             matrix[row, own[own >= 0]] = True

@@ -41,15 +41,15 @@ def part_frequencies(context: Context) -> list[PartFrequencies]:
         every = context.labels.encode(items["label"])
         codes[part] = every[every != UNKNOWN]
         units[part] = items[context.task.unit].to_numpy()[every != UNKNOWN]
-    found = []
+    frequencies = []
     for part, labels in codes.items():
         shifts: tuple[float | None, float | None] = (None, None)
         if part != "train":
             numbered = np.unique(np.concatenate([units["train"], units[part]]), return_inverse=True)[1]
             shifts = shift_and_chance(codes["train"], labels, numbered, len(context.labels))
         classes = len(np.unique(labels))
-        found.append(PartFrequencies(part, len(labels), len(np.unique(units[part])), classes, *shifts))
-    return found
+        frequencies.append(PartFrequencies(part, len(labels), len(np.unique(units[part])), classes, *shifts))
+    return frequencies
 
 
 def total_variation(one: NDArray[np.integer], other: NDArray[np.integer]) -> float:

@@ -38,10 +38,10 @@ SIZES_PX = (224, 384)
 
 
 def _reported(benchmark: Benchmark, what: str) -> tuple[Reported, ...]:
-    found = tuple(reported for reported in benchmark.reported if reported.what == what)
-    if not found:
+    results = tuple(reported for reported in benchmark.reported if reported.what == what)
+    if not results:
         raise ValueError(f"{benchmark.name} has nothing reported as {what!r}")
-    return found
+    return results
 
 
 TABLE_5 = Table(

@@ -183,11 +183,11 @@ def _score(outcome: CellOutcome, metric: str) -> Score | None:
 
 def _papers(outcome: CellOutcome, metric: str) -> list[tuple[str, float]]:
     """The paper's values with their sources, each value once."""
-    found: dict[float, str] = {}
+    papers: dict[float, str] = {}
     for reported in outcome.cell.reported:
         if metric in reported.values:
-            found.setdefault(reported.values[metric], reported.source)
-    return [(source, value) for value, source in found.items()]
+            papers.setdefault(reported.values[metric], reported.source)
+    return [(source, value) for value, source in papers.items()]
 
 
 def _difference(score: Score, paper: float) -> str:

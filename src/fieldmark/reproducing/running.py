@@ -136,10 +136,10 @@ def _wanted(table: Table, only: Sequence[str]) -> set[str]:
         return set(names)
     wanted: set[str] = set()
     for pattern in only:
-        found = {name for name in names if fnmatchcase(name, pattern)}
-        if not found:
+        matching = {name for name in names if fnmatchcase(name, pattern)}
+        if not matching:
             raise MisuseError(f"{table.name} has no cell called {pattern!r}. {did_you_mean(pattern, names)}")
-        wanted |= found
+        wanted |= matching
     return wanted
 
 
@@ -196,8 +196,8 @@ def _as_stored(cell: Cell, folder: Path) -> CellOutcome:
 def _made_from(folder: Path) -> dict[str, Any] | None:
     """What a finished cell was made from; written last, so that a cell without it does not count."""
     try:
-        found: dict[str, Any] = json.loads((folder / CELL_FILE).read_text(encoding="utf-8"))
-        return found
+        cell: dict[str, Any] = json.loads((folder / CELL_FILE).read_text(encoding="utf-8"))
+        return cell
     except FileNotFoundError:
         return None
 

@@ -184,8 +184,8 @@ class LabelScores:
     def scores_by_code(self, row: int) -> dict[int, float]:
         """The scores of one item by label code, for writing them out."""
         if self.offsets is None or self.codes is None:
-            found = dict(enumerate(self.scores[row].tolist()))
-            return found if self.unknown_label is None else {**found, UNKNOWN: float(self.unknown_label[row])}
+            score_of = dict(enumerate(self.scores[row].tolist()))
+            return score_of if self.unknown_label is None else {**score_of, UNKNOWN: float(self.unknown_label[row])}
         own = slice(self.offsets[row], self.offsets[row + 1])
         return dict(zip(self.codes[own].tolist(), self.scores[own].tolist(), strict=True))
 

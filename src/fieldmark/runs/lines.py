@@ -79,9 +79,9 @@ def read_lines(
     rows = _rows(source, separator, header=header)
     width, places = len(names), list(range(len(names)))
     if header:
-        number, found = next(rows, (1, []))
-        places = _places(source, number, found, names, separator, more_columns)
-        width = len(found) if more_columns else width
+        number, header_fields = next(rows, (1, []))
+        places = _places(source, number, header_fields, names, separator, more_columns)
+        width = len(header_fields) if more_columns else width
     for number, fields in rows:
         if len(fields) == width:
             yield number, [fields[place] for place in places]
@@ -129,25 +129,25 @@ def open_text(path: Path) -> io.TextIOWrapper:
 def _places(
     source: RunSource,
     line: int,
-    found: Sequence[str],
+    header: Sequence[str],
     names: Sequence[Sequence[str]],
     separator: str,
     more_columns: bool,
 ) -> list[int]:
     """Where each column stands in the header."""
-    places = [next((place for place, field in enumerate(found) if field in known), -1) for known in names]
-    if -1 in places or (not more_columns and places != list(range(len(found)))):
+    places = [next((place for place, field in enumerate(header) if field in known), -1) for known in names]
+    if -1 in places or (not more_columns and places != list(range(len(header)))):
         expected = separator.join(name[0] for name in names)
-        shown = f"the header {separator.join(found)!r}" if any(found) else "an empty file"
-        hint = _other_separator(found, names, separator)
+        shown = f"the header {separator.join(header)!r}" if any(header) else "an empty file"
+        hint = _other_separator(header, names, separator)
         raise InputError(source, line=line, found=shown, expected=f"the header {expected!r}", hint=hint)
     return places
 
 
-def _other_separator(found: Sequence[str], names: Sequence[Sequence[str]], separator: str) -> str | None:
+def _other_separator(header: Sequence[str], names: Sequence[Sequence[str]], separator: str) -> str | None:
     """Says that the names of the columns are there, but something else stands between them."""
     for other, called in SEPARATORS.items():
-        fields = [field.strip() for text in found for field in text.split(other)]
+        fields = [field.strip() for text in header for field in text.split(other)]
         if other != separator and all(any(name in fields for name in known) for known in names):
             return f"The fields are separated by {called}: write {SEPARATORS.get(separator, separator)} between them."
     return None

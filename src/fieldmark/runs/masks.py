@@ -112,8 +112,8 @@ class Masks:
     def read(cls, file: pq.ParquetFile, header: dict[str, Any]) -> Self:
         """The masks of a Parquet file that `write` made; photos without any are named in its header."""
         items = tuple(header["items"])
-        found = _by_photo(pl.from_arrow(file.read()), "masks", set(items))  # type: ignore[arg-type]
-        return cls(items, tuple(found.get(item, ()) for item in items))
+        rows_of = _by_photo(pl.from_arrow(file.read()), "masks", set(items))  # type: ignore[arg-type]
+        return cls(items, tuple(rows_of.get(item, ()) for item in items))
 
 
 def _to_arrow(block: Masks, items: tuple[str, ...]) -> pa.Table:
@@ -172,15 +172,15 @@ def read_masks(path: Path, photos: Sequence[str] | None = None) -> Masks:
     rows = _table(path)
     names = dict.fromkeys(stem(name) for name in rows["file_name"])
     wanted = _there(photos, names, path)
-    found = _by_photo(rows, path, set(wanted))
-    return Masks(wanted, tuple(found[photo] for photo in wanted))
+    rows_of = _by_photo(rows, path, set(wanted))
+    return Masks(wanted, tuple(rows_of[photo] for photo in wanted))
 
 
-def _there(photos: Sequence[str] | None, found: Mapping[str, object], path: Path) -> tuple[str, ...]:
+def _there(photos: Sequence[str] | None, masks_of: Mapping[str, object], path: Path) -> tuple[str, ...]:
     """The photos that were asked for, or all that were found."""
     if photos is None:
-        return tuple(found)
-    missing = [photo for photo in photos if photo not in found]
+        return tuple(masks_of)
+    missing = [photo for photo in photos if photo not in masks_of]
     if missing:
         listed = f"no mask for {len(missing)} of {len(photos)} photos ({', '.join(missing[:3])}, ...)"
         raise InputError(path, found=listed, expected="a mask for each")
@@ -277,17 +277,17 @@ def _table(path: Path) -> pl.DataFrame:
 
 
 def _by_photo(rows: pl.DataFrame, where: object, photos: Container[str]) -> dict[str, tuple[MaskRow, ...]]:
-    found: dict[str, dict[str, list[MaskRow]]] = {}
+    rows_of: dict[str, dict[str, list[MaskRow]]] = {}
     for number, (name, label, width, height, runs) in enumerate(rows.select(COLUMNS).iter_rows()):
         if (photo := stem(name)) not in photos:
             continue
         lengths = _runs(runs, _pixels(width, height, where, number), where, number)
-        pieces = found.setdefault(photo, {}).setdefault(label, [])
+        pieces = rows_of.setdefault(photo, {}).setdefault(label, [])
         if pieces and (pieces[0].height, pieces[0].width) != (height, width):
             others = f"{pieces[0].width} x {pieces[0].height}, as another row says of the {label} of {name}"
             _refuse(where, number, f"a picture of {width} x {height}", others)
         pieces.append(MaskRow(label, height, width, lengths))
-    return {photo: tuple(row for pieces in parts.values() for row in pieces) for photo, parts in found.items()}
+    return {photo: tuple(row for pieces in parts.values() for row in pieces) for photo, parts in rows_of.items()}
 
 
 def _pixels(width: Any, height: Any, where: object, row: int) -> int:

@@ -23,8 +23,8 @@ class OneOf(RunFormat):
         next(iter(self.formats.values())).write(path, predictions)
 
     def read(self, path: RunSource, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
-        found: LabelScores = self._format(path).read(path, items, labels, unknown=unknown)
-        return found
+        scores: LabelScores = self._format(path).read(path, items, labels, unknown=unknown)
+        return scores
 
     def labels_in(self, path: RunSource) -> set[str]:
         """The labels that a run names."""

@@ -72,9 +72,9 @@ def read_predictions(path: Path) -> Any:
     try:
         file = pq.ParquetFile(path)
         header = json.loads(file.schema_arrow.metadata[HEADER])
-        found = PREDICTIONS[header.get("kind", "labels")].read(file, header)
-        refuse_repeated(found.items, path)
-        return found
+        predictions = PREDICTIONS[header.get("kind", "labels")].read(file, header)
+        refuse_repeated(predictions.items, path)
+        return predictions
     except FileNotFoundError as error:
         raise InputError(path, found="no such file", expected="predictions in Parquet") from error
     except (pa.ArrowException, OSError, KeyError, IndexError, TypeError, AttributeError) as error:

@@ -60,18 +60,18 @@ def score_predictions(
     task = benchmark.task
     # Whatever is kept beyond what a run file can hold does not count.
     held, table = task.run.held(predictions), pl.DataFrame() if classes is None else classes
-    found = task.answer.evaluate(held, truth, labels, table, _depth(benchmark))
-    unit_ids, scores, pseudo = measure(task.metrics, found)
+    evaluation = task.answer.evaluate(held, truth, labels, table, _depth(benchmark))
+    unit_ids, scores, pseudo = measure(task.metrics, evaluation)
     return Scorecard(
         benchmark=benchmark.name,
         version=benchmark.version,
         split=split,
         items=len(truth.items),
         units=len(unit_ids),
-        classes=found.n_classes,
+        classes=evaluation.n_classes,
         metrics=scores,
-        groups=_by_group(task.metrics, found),
-        confusion=found.confusion(),
+        groups=_by_group(task.metrics, evaluation),
+        confusion=evaluation.confusion(),
         conventions=_conventions(benchmark),
         provenance=_provenance(run),
         pseudo=pseudo,
@@ -84,15 +84,15 @@ def _depth(benchmark: Benchmark) -> int:
 
 
 def measure(
-    metrics: Sequence[Metric], found: Evaluation
+    metrics: Sequence[Metric], evaluation: Evaluation
 ) -> tuple[tuple[str, ...], dict[str, Score], dict[str, Values]]:
     """Every metric with its interval, and the pseudo-values per unit of those that have them."""
-    unit_ids, unit = numbered(found.truth.units)
+    unit_ids, unit = numbered(evaluation.truth.units)
     scores: dict[str, Score] = {}
     pseudo: dict[str, Values] = {}
     for metric in metrics:
         try:
-            arguments = metric.arguments(found)
+            arguments = metric.arguments(evaluation)
         except InputError:
             if metric.optional:
                 continue
@@ -141,10 +141,10 @@ def _of_two_groups(
     metric: Metric, value: float, pseudo: Values | None, arguments: dict[str, Any], unit: Units
 ) -> Interval:
     there = units_of_groups(arguments[metric.groups], unit)
-    for found, least, name in zip(there, metric.least_units, ("", "not "), strict=True):
-        if 0 < found < least:
+    for units, least, name in zip(there, metric.least_units, ("", "not "), strict=True):
+        if 0 < units < least:
             group = f"{name}{metric.groups.removeprefix('is_')}"
-            return Interval(None, None, "none", f"units that are {group}: {found}; an interval needs {least}")
+            return Interval(None, None, "none", f"units that are {group}: {units}; an interval needs {least}")
     n_units = int(unit.max()) + 1
     if pseudo is not None:
         variance = float(pseudo.var(ddof=1)) / n_units if n_units > 1 else math.nan
@@ -168,15 +168,15 @@ def _caution(metric: Metric, arguments: dict[str, Any], unit: Units) -> str | No
     return FEW_UNITS_CAUTION if int(unit.max()) + 1 < FEW_UNITS and not metric.proportion else None
 
 
-def _by_group(metrics: Sequence[Metric], found: Evaluation) -> dict[str, dict[str, dict[str, Score]]]:
+def _by_group(metrics: Sequence[Metric], evaluation: Evaluation) -> dict[str, dict[str, dict[str, Score]]]:
     """The metrics for each value of each column the task shows them by."""
     groups: dict[str, dict[str, dict[str, Score]]] = {}
-    for column in found.truth.groups.columns:
-        values = found.truth.groups[column]
+    for column in evaluation.truth.groups.columns:
+        values = evaluation.truth.groups[column]
         in_several = isinstance(values.dtype, pl.List)
         for value in sorted((values.explode() if in_several else values).drop_nulls().unique()):
             inside = values.list.contains(value) if in_several else values == value
-            part = found.take(inside.fill_null(False).to_numpy())
+            part = evaluation.take(inside.fill_null(False).to_numpy())
             groups.setdefault(column, {})[str(value)] = measure(metrics, part)[1]
     return groups
 

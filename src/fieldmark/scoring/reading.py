@@ -44,18 +44,18 @@ def read_run(
 
 def _read_stored(path: Path, items: Sequence[str], labels: Labels, *, unknown: bool) -> LabelScores:
     """Predictions from Parquet, checked to answer every item with the labels of the benchmark."""
-    found = read_predictions(path)
-    if not isinstance(found, LabelScores):
+    predictions = read_predictions(path)
+    if not isinstance(predictions, LabelScores):
         raise InputError(path, found="predictions of another kind", expected="scores of labels")
-    missing = set(items) - set(found.items)
+    missing = set(items) - set(predictions.items)
     if missing:
         listed = f"no answer for {len(missing)} of {len(items)} ids ({min(missing)}, ...)"
         raise InputError(path, found=listed, expected="one for each")
-    strange = [name for name in found.labels.names if name not in labels.code_of]
-    if found.names_unknown and not unknown:
+    strange = [name for name in predictions.labels.names if name not in labels.code_of]
+    if predictions.names_unknown and not unknown:
         strange.append(UNKNOWN_NAME)
-    lacking = [name for name in labels.names if name not in found.labels.code_of]
+    lacking = [name for name in labels.names if name not in predictions.labels.code_of]
     if strange or lacking:
         what = f"the label {strange[0]!r}" if strange else f"no label {lacking[0]!r}"
         raise InputError(path, found=what, expected=f"the {len(labels)} labels of the benchmark")
-    return found
+    return predictions

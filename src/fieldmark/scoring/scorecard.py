@@ -117,12 +117,12 @@ def cautions(cards: Iterable[Mapping[str, Score]]) -> dict[str, list[str]]:
     >>> cautions([{"top_1": Score(0.5, 0.4, 0.6, "t"), "mrr": Score(0.5, 0.4, 0.6, "t", few)}])
     {'fewer than 20 units': ['mrr']}
     """
-    found: dict[str, list[str]] = {}
+    metrics_of: dict[str, list[str]] = {}
     for scores in cards:
         for name, score in scores.items():
-            if score.reason and name not in found.setdefault(score.reason, []):
-                found[score.reason].append(name)
-    return found
+            if score.reason and name not in metrics_of.setdefault(score.reason, []):
+                metrics_of[score.reason].append(name)
+    return metrics_of
 
 
 def scores_of(data: Mapping[str, Any]) -> dict[str, Score]:

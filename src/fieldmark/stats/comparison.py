@@ -169,11 +169,11 @@ def _compared(
         raise ValueError(f"{n_runs} run(s) given, expected at least two to compare")
     pairs = list(combinations(range(n_runs), 2))
     apart = np.array([float(values[a] - values[b]) for a, b in pairs])
-    found = [uncertainty(a, b) for a, b in pairs]
-    p_values = np.array([_p_value(value, sure) for value, sure in zip(apart, found, strict=True)])
+    uncertainties = [uncertainty(a, b) for a, b in pairs]
+    p_values = np.array([_p_value(value, sure) for value, sure in zip(apart, uncertainties, strict=True)])
     adjusted = holm(p_values)
     differences = []
-    for (a, b), value, sure, p_value, p_adjusted in zip(pairs, apart, found, p_values, adjusted, strict=True):
+    for (a, b), value, sure, p_value, p_adjusted in zip(pairs, apart, uncertainties, p_values, adjusted, strict=True):
         upward = value if higher_is_better else -value
         better = 1 - p_value / 2 if upward > 0 else p_value / 2 if upward < 0 else 0.5
         interval = _interval(value, sure, level)

@@ -51,10 +51,10 @@ class BiasTemperature(Step):
             by_bias = apart.sum(axis=0) + biases / BIAS_SPREAD**2
             return float(loss), np.append(sharpness * (apart * logits).sum(), by_bias)
 
-        found = minimize(
+        optimum = minimize(
             loss_and_gradient, np.zeros(1 + n_labels), jac=True, method="L-BFGS-B", options={"maxiter": 500}
         ).x
-        return replace(self, temperature=float(np.exp(-found[0])), biases=tuple(float(bias) for bias in found[1:]))
+        return replace(self, temperature=float(np.exp(-optimum[0])), biases=tuple(float(bias) for bias in optimum[1:]))
 
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         if predictions.scale == "score":

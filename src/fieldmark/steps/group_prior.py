@@ -51,8 +51,8 @@ class _GroupPrior(Step):
                 held_out[row] = shifts.get(groups[row], 0.0)
         values = [mean_average_precision(expit(logits + weight * held_out), holds) for weight in WEIGHTS]
         weight = WEIGHTS[int(np.argmax(np.nan_to_num(values)))]
-        found = {group: [round(value, 4) for value in row] for group, row in _shifts(holds, groups).items()}
-        return replace(self, weight=weight, shifts=found)
+        rounded = {group: [round(value, 4) for value in row] for group, row in _shifts(holds, groups).items()}
+        return replace(self, weight=weight, shifts=rounded)
 
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         chances = chances_of(predictions)
@@ -102,9 +102,9 @@ def _aligned(predictions: LabelScores, items: pl.DataFrame, column: str) -> NDAr
 def _shifts(holds: Holds, groups: NDArray[Any]) -> dict[str, Chances]:
     """For each named group the shift of each label's logit."""
     everywhere = (holds.sum(axis=0) + 0.5) / (len(holds) + 1.0)
-    found = {}
+    shift_of = {}
     for group in sorted({name for name in groups.tolist() if name}):
         rows = groups == group
         rate = (holds[rows].sum(axis=0) + SEGMENTS_OF_ALL * everywhere) / (rows.sum() + SEGMENTS_OF_ALL)
-        found[group] = np.asarray(np.log(rate / everywhere))
-    return found
+        shift_of[group] = np.asarray(np.log(rate / everywhere))
+    return shift_of

@@ -46,11 +46,11 @@ class GroupTemperature(Step):
         groups, truth = self._groups(val, lesson.items), lesson.truth
         loss = LogLoss(val.columns, truth)
         common = loss.best_temperature(np.ones(len(truth)))
-        found = {}
+        temperature_of = {}
         for group in sorted({name for name in groups if name is not None}):
             own = np.array([name == group for name in groups], dtype=np.float64)
-            found[group] = loss.best_temperature(own + self.borrowed / len(truth), start=common)
-        return replace(self, temperature=common, temperatures=found)
+            temperature_of[group] = loss.best_temperature(own + self.borrowed / len(truth), start=common)
+        return replace(self, temperature=common, temperatures=temperature_of)
 
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         if predictions.scale == "score":

@@ -54,15 +54,15 @@ class PlacePrior(Step):
     def fit(self, val: LabelScores, lesson: Lesson) -> Self:
         taxonomy = Taxonomy.of(lesson.labels, lesson.taxa)
         place_of = dict(zip(lesson.labels.names, places_of(taxonomy, BirdNet().species), strict=True))
-        found = replace(self, places=tuple(int(place_of.get(name, UNKNOWN)) for name in val.labels.names))
-        if set(found.places) == {UNKNOWN}:
+        placed = replace(self, places=tuple(int(place_of.get(name, UNKNOWN)) for name in val.labels.names))
+        if set(placed.places) == {UNKNOWN}:
             raise MisuseError(
                 f"BirdNET knows none of the {len(lesson.labels)} labels here, so that the step place-prior has nothing "
                 "to say: they must be called, or have as `species`, the scientific name of a bird."
             )
-        logits, shift, holds = logits_of(chances_of(val)), found.shifts(val, lesson.items), lesson.holds
+        logits, shift, holds = logits_of(chances_of(val)), placed.shifts(val, lesson.items), lesson.holds
         values = [mean_average_precision(expit(logits + weight * shift), holds) for weight in WEIGHTS]
-        return replace(found, weight=WEIGHTS[int(np.argmax(np.nan_to_num(values)))])
+        return replace(placed, weight=WEIGHTS[int(np.argmax(np.nan_to_num(values)))])
 
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         chances = chances_of(predictions)
@@ -80,16 +80,16 @@ class PlacePrior(Step):
         where_of = dict(zip(items["item_id"], zip(items["lat"], items["lon"], dates, strict=True), strict=True))
         columns = np.flatnonzero(np.array(self.places) != UNKNOWN)
         places = np.array(self.places)[columns]
-        network, found = BirdNet(), dict[Any, Chances]()
+        network, shift_at = BirdNet(), dict[Any, Chances]()
         for row, item in enumerate(predictions.items):
             lat, lon, date = where_of[item]
             if lat is None or lon is None:
                 continue
             key = (lat, lon, week_of(date))
-            if key not in found:
+            if key not in shift_at:
                 likely = network.occurrence(lat, lon, date)[places].astype(np.float64)
-                found[key] = np.log(np.clip(likely, self.floor, 1))
-            made[row, columns] = found[key]
+                shift_at[key] = np.log(np.clip(likely, self.floor, 1))
+            made[row, columns] = shift_at[key]
         return made
 
 
@@ -99,9 +99,9 @@ def places_of(taxonomy: Taxonomy, species: tuple[tuple[str, str], ...]) -> NDArr
     A label is found by the scientific name of its species, or by its own name, scientific or common.
     """
     by_name = {name.lower(): place for place, names in enumerate(species) for name in names if name}
-    found = []
+    places = []
     for code, label in enumerate(taxonomy.labels.names):
         names = (taxonomy.taxon(code, "species"), label.replace("_", " "))
         known = [by_name[name.lower()] for name in names if name and name.lower() in by_name]
-        found.append(known[0] if known else UNKNOWN)
-    return np.array(found, dtype=np.int32)
+        places.append(known[0] if known else UNKNOWN)
+    return np.array(places, dtype=np.int32)

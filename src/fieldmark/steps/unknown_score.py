@@ -51,7 +51,7 @@ class UnknownScore(Step):
         if predictions.scale == "score" or not predictions.dense:
             raise MisuseError(f"The step {self.name} reads logits or probabilities, and these scores only rank.")
         centered = predictions.scale == "log_probability" and self.score in OF_LOGITS
-        found = [np.zeros(0)]
+        scores = [np.zeros(0)]
         for block in predictions.blocks():
-            found.append(SCORES[self.score](around_zero(block.scores) if centered else block.scores))
-        return replace(predictions, unknown=np.concatenate(found).astype(np.float32))
+            scores.append(SCORES[self.score](around_zero(block.scores) if centered else block.scores))
+        return replace(predictions, unknown=np.concatenate(scores).astype(np.float32))

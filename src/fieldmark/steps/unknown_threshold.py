@@ -61,13 +61,13 @@ class UnknownThreshold(Step):
         best, truth = best_known(val), lesson.truth
         rows = pl.DataFrame({"item_id": val.items, "label": lesson.labels.decode(truth)})
         shown = Truth(rows, val.items, val.items)
-        found = lesson.task.answer.evaluate(val, shown, lesson.labels, lesson.taxa, 1)
+        evaluation = lesson.task.answer.evaluate(val, shown, lesson.labels, lesson.taxa, 1)
 
         def value(line: float) -> float:
             answers = np.where(score > line, np.int32(UNKNOWN), best)
             if metric is None:
                 return f1_of_class(truth, answers, cls=UNKNOWN)
-            reached = metric.value(**metric.arguments(found.with_answers(answers)))
+            reached = metric.value(**metric.arguments(evaluation.with_answers(answers)))
             return reached if metric.higher_is_better else -reached
 
         lines = sorted(_lines(score), reverse=True)

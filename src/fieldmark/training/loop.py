@@ -245,14 +245,14 @@ class _Trainer:
     def _validate(self, val: Source) -> dict[str, float]:
         """The metrics on val, shared out among the processes and brought together again."""
         rows = np.arange(self.share.rank, len(val), self.share.processes)
-        found = self._outcomes(val, rows)
+        outcomes = self._outcomes(val, rows)
         if self.share.processes > 1:
             most = -(-len(val) // self.share.processes)
             padded = torch.zeros((most, self.objective.columns), device=self.fabric.device)
-            padded[: len(found)] = found
+            padded[: len(outcomes)] = outcomes
             gathered = self.fabric.all_gather(padded)  # processes x rows x columns
-            found = gathered.transpose(0, 1).flatten(0, 1)[: len(val)]
-        return self.objective.metrics(found.cpu().numpy(), val.labels)
+            outcomes = gathered.transpose(0, 1).flatten(0, 1)[: len(val)]
+        return self.objective.metrics(outcomes.cpu().numpy(), val.labels)
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def _outcomes(self, val: Source, rows: NDArray[np.int64]) -> Tensor:
@@ -261,12 +261,12 @@ class _Trainer:
         batches = evaluation_batches(
             val, rows, batch=how.batch, workers=how.workers, pin=self.on_gpu, objective=self.objective
         )
-        found = []
+        outcomes = []
         for batch in prepared(batches, self.transform, self.fabric.device):
             with self.fabric.autocast():  # the network itself: compiling it a second time for val would not pay
                 logits = self.network(batch.inputs)
-            found.append(self.objective.outcomes(logits, batch.targets, self.loss))
-        return torch.cat(found) if found else torch.zeros((0, self.objective.columns), device=self.fabric.device)
+            outcomes.append(self.objective.outcomes(logits, batch.targets, self.loss))
+        return torch.cat(outcomes) if outcomes else torch.zeros((0, self.objective.columns), device=self.fabric.device)
 
     @contextmanager
     def _evaluated_weights(self) -> Iterator[None]:

@@ -128,7 +128,7 @@ class Objective(ABC):
         """What each example of a val batch came to: one row of `columns` numbers, the loss first."""
 
     @abstractmethod
-    def metrics(self, found: NDArray[np.float32], labels: Labels) -> dict[str, float]:
+    def metrics(self, measured: NDArray[np.float32], labels: Labels) -> dict[str, float]:
         """The metrics from the outcomes of all of val, in its order; "loss" is among them."""
 
     def check(self, how: Training, part: int) -> None:
@@ -174,8 +174,8 @@ class SingleLabel(Objective):
         logits = logits.float()
         return label_outcomes(loss(logits, targets), logits, targets)
 
-    def metrics(self, found: NDArray[np.float32], labels: Labels) -> dict[str, float]:
-        outcomes = Outcomes.of(found)
+    def metrics(self, measured: NDArray[np.float32], labels: Labels) -> dict[str, float]:
+        outcomes = Outcomes.of(measured)
         return place_metrics(outcomes) | macro_f1_metrics(outcomes, labels, self.classes)
 
     def check(self, how: Training, part: int) -> None:
@@ -205,8 +205,8 @@ class SeveralLabels(Objective):
         best_true = torch.where(targets > 0, logits, -torch.inf).argmax(dim=1)
         return label_outcomes(loss(logits, targets), logits, best_true)
 
-    def metrics(self, found: NDArray[np.float32], labels: Labels) -> dict[str, float]:
-        return place_metrics(Outcomes.of(found))
+    def metrics(self, measured: NDArray[np.float32], labels: Labels) -> dict[str, float]:
+        return place_metrics(Outcomes.of(measured))
 
 
 @dataclass(frozen=True)
@@ -250,8 +250,8 @@ class MaskObjective(Objective):
         logits = logits.float()
         return mask_outcomes(loss(logits, targets), logits, targets, targets != UNKNOWN_PIXEL)
 
-    def metrics(self, found: NDArray[np.float32], labels: Labels) -> dict[str, float]:
-        return mask_metrics(found, self.classes)
+    def metrics(self, measured: NDArray[np.float32], labels: Labels) -> dict[str, float]:
+        return mask_metrics(measured, self.classes)
 
     def check(self, how: Training, part: int) -> None:
         super().check(how, part)
@@ -317,8 +317,8 @@ class Consistency(SingleLabel):
         weak, strong = logits[:number], logits[number:]
         labeled = batch.targets != UNLABELED
         losses = loss(weak, batch.targets.clamp(min=0)) * labeled
-        found = losses.sum() / max(1, number - others)
-        return found + self.weight * self.unlabeled_losses(weak[batch.strong.places], strong).mean()
+        labeled_loss = losses.sum() / max(1, number - others)
+        return labeled_loss + self.weight * self.unlabeled_losses(weak[batch.strong.places], strong).mean()
 
     def unlabeled_losses(self, weak: Tensor, strong: Tensor) -> Tensor:
         """The loss of each unlabeled example, from the logits of its two views."""

@@ -83,14 +83,14 @@ class UnpackedPhotos:
         return problems
 
     def _look(self, block: Sequence[str]) -> dict[str, str]:
-        found = {}
+        problem_of = {}
         for media_id in block:
             try:
                 decode_squashed(self._read_medium(media_id), self.side_px)
-                found[media_id] = ""
+                problem_of[media_id] = ""
             except PhotoError as error:
-                found[media_id] = str(error)
-        return found
+                problem_of[media_id] = str(error)
+        return problem_of
 
 
 @dataclass(frozen=True)

@@ -170,11 +170,11 @@ def _digest(clips: Sequence[Clip], settings: MelSettings, at_most: int) -> str:
 def _sample(clips: Sequence[Clip], open_medium: Opener) -> list[str]:
     """The beginnings of a few dozen recordings, spread over the list."""
     names = list(dict.fromkeys(clip.media_id for clip in clips))
-    found = []
+    digests = []
     for row in np.unique(np.linspace(0, len(names) - 1, SAMPLED_RECORDINGS).astype(int)):
         with closing(open_medium(names[row])) as file:
-            found.append(hashlib.blake2b(file.read(SAMPLED_BYTES), digest_size=16).hexdigest())
-    return found
+            digests.append(hashlib.blake2b(file.read(SAMPLED_BYTES), digest_size=16).hexdigest())
+    return digests
 
 
 @dataclass(frozen=True)

@@ -38,16 +38,16 @@ def label_outcomes(losses: Tensor, logits: Tensor, true: Tensor) -> Tensor:
     return torch.stack([losses, logits.argmax(dim=1).float(), places.float()], dim=1)
 
 
-def place_metrics(found: Outcomes) -> dict[str, float]:
+def place_metrics(outcomes: Outcomes) -> dict[str, float]:
     """The mean loss, and how often the true class is among the first 1, 3 and 5."""
-    values = {"loss": float(found.losses.mean(dtype=np.float64))}
-    return values | {f"top_{k}": float((found.places < k).mean()) for k in (1, 3, 5)}
+    values = {"loss": float(outcomes.losses.mean(dtype=np.float64))}
+    return values | {f"top_{k}": float((outcomes.places < k).mean()) for k in (1, 3, 5)}
 
 
-def macro_f1_metrics(found: Outcomes, labels: NDArray[np.int32], classes: int) -> dict[str, float]:
+def macro_f1_metrics(outcomes: Outcomes, labels: NDArray[np.int32], classes: int) -> dict[str, float]:
     """Macro-F1 of the classes answered, over all classes and over those that occur."""
     overs: tuple[Over, ...] = ("all", "present")
-    scores = {over: macro_f1(labels, found.answers, n_classes=classes, over=over) for over in overs}
+    scores = {over: macro_f1(labels, outcomes.answers, n_classes=classes, over=over) for over in overs}
     return {f"macro_f1_{over}": float(score) for over, score in scores.items()}
 
 

@@ -67,6 +67,6 @@ def reproduce(
     from fieldmark.reproducing import reproduce as run
     from fieldmark.reproducing.pages import write_pages
 
-    found = run(TABLES[table], data, out, only=only, settings=settings)
-    write_pages(found, out)
-    return found
+    reproduced = run(TABLES[table], data, out, only=only, settings=settings)
+    write_pages(reproduced, out)
+    return reproduced

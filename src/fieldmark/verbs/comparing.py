@@ -44,8 +44,8 @@ class Compared:
 
     def behind_best(self, run: int) -> Difference | None:
         """The best run minus this one, None for the best itself."""
-        found = (pair for pair in self.outcome.differences if (pair.first, pair.second) == (0, run))
-        return next(found, None)
+        differences = (pair for pair in self.outcome.differences if (pair.first, pair.second) == (0, run))
+        return next(differences, None)
 
     def rows(self) -> list[dict[str, str]]:
         """The table: one row per run, best first."""

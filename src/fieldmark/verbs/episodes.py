@@ -183,7 +183,7 @@ def run_episodes(
         raise InputError(data, found="no labels for test", expected="a release that holds them")
     chosen = {(n, draw): _draw(opened.view.train, n, [seed, draw]) for n in shots for draw in range(draws)}
     supplies = {name: _features(configured, opened, store) for name, configured in prepared.items()}
-    found: dict[tuple[str, int], list[_Scored]] = {}
+    scored: dict[tuple[str, int], list[_Scored]] = {}
     views: dict[_Features, View] = {}
     with progress("episodes", len(entries) * len(chosen)) as tick:
         for entry in entries:
@@ -195,9 +195,9 @@ def run_episodes(
                     if features not in views:
                         views[features] = with_features(opened, configured, store)
                     _score_episode(path, declared, opened, views[features], configured.method, entry.steps, rows)
-                found.setdefault((entry.name, n), []).append(_Scored.read(path))
+                scored.setdefault((entry.name, n), []).append(_Scored.read(path))
                 tick(1)
-    episodes = _summary(declared, opened, entries, prepared, chosen, found, tuple(shots), draws, seed)
+    episodes = _summary(declared, opened, entries, prepared, chosen, scored, tuple(shots), draws, seed)
     models = [model for one in dict.fromkeys(supplies.values()) for model in one.fine_tuned]
     remarks = [remark for model in models for remark in lineage_of(model, opened, data).remarks]
     episodes.facts["remarks"] = sorted(set(remarks), key=remarks.index)
@@ -323,13 +323,13 @@ def _summary(
     entries: Sequence[MethodEntry],
     prepared: Mapping[str, Configured],
     chosen: Mapping[tuple[int, int], NDArray[np.int64]],
-    found: Mapping[tuple[str, int], Sequence[_Scored]],
+    scored_of: Mapping[tuple[str, int], Sequence[_Scored]],
     shots: tuple[int, ...],
     draws: int,
     seed: int,
 ) -> Episodes:
     by_name = {metric.name: metric for metric in declared.task.metrics}
-    metrics = tuple(next(iter(found.values()))[0].values)
+    metrics = tuple(next(iter(scored_of.values()))[0].values)
     view, truth = opened.view, opened.truth["test"]
     facts = {
         "data_digest": opened.dataset.digest,
@@ -350,7 +350,7 @@ def _summary(
         metrics=metrics,
         spreads={
             (name, n, metric): _spread(by_name[metric], scored, metric)
-            for (name, n), scored in found.items()
+            for (name, n), scored in scored_of.items()
             for metric in metrics
         },
         facts=facts,

@@ -125,20 +125,20 @@ def board(
     """The board: scores with intervals, rank intervals, and who cannot be told apart from the best."""
     with database.read() as session:
         try:
-            found = visibility.board_of(session, _sight(session, user, slug, part), metric)
+            shown = visibility.board_of(session, _sight(session, user, slug, part), metric)
         except MisuseError as error:
             raise NotThereError from error
-    return BoardOut.model_validate(found.to_json())
+    return BoardOut.model_validate(shown.to_json())
 
 
 @router.get("/challenges/{slug}/entries/{entry}")
 def entry(slug: str, entry: RowId, user: Reader, database: DatabaseOf, part: PartWanted = None) -> EntryOut:
     """One entry with its scores."""
     with database.read() as session:
-        found = visibility.entry_of(session, _sight(session, user, slug, part), str(entry))
-    about = {name: getattr(found, name) for name in ("id", "team", "title", "accepted", "external_data")}
-    card = found.card.to_json()
-    return EntryOut.model_validate({**card, **about, "part": found.card.split})
+        entrant = visibility.entry_of(session, _sight(session, user, slug, part), str(entry))
+    about = {name: getattr(entrant, name) for name in ("id", "team", "title", "accepted", "external_data")}
+    card = entrant.card.to_json()
+    return EntryOut.model_validate({**card, **about, "part": entrant.card.split})
 
 
 @router.get("/challenges/{slug}/compare")
@@ -151,7 +151,7 @@ def compare(
         sight = _sight(session, user, slug, part)
         pair = [visibility.entry_of(session, sight, str(one)) for one in (first, second)]
         try:
-            found = duel(sight.challenge.benchmark, *pair, metric=None if sight.by_ladder else metric)
+            outcome = duel(sight.challenge.benchmark, *pair, metric=None if sight.by_ladder else metric)
         except MisuseError as error:
             raise NotThereError from error
-    return DuelOut.model_validate(found.to_json())
+    return DuelOut.model_validate(outcome.to_json())

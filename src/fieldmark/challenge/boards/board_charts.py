@@ -86,7 +86,7 @@ def figure_metrics(declared: Sequence[Metric], metric: Metric) -> list[Metric]:
 
 def breakdowns(entries: Sequence[Entrant], metric: Metric) -> list[tuple[str, Markup]]:
     """The score by each value of each column the benchmark names: site, month."""
-    found = []
+    charts = []
     for column, by_value in entries[0].card.groups.items():
         values = [value for value, scores in by_value.items() if metric.name in scores][:MOST_GROUPS]
         rows = []
@@ -98,23 +98,23 @@ def breakdowns(entries: Sequence[Entrant], metric: Metric) -> list[tuple[str, Ma
             title = f"{metric.title} by {column}"
             names = [one.name for one in entries]
             chart = svg_charts.intervals(f"by-{column}", title, rows, metric, series=names)
-            found.append((column, chart))
-    return found
+            charts.append((column, chart))
+    return charts
 
 
-def differences(found: Duel) -> Markup:
+def differences(duel: Duel) -> Markup:
     """The difference of two entries by each metric, with its interval around no difference."""
-    declared = {metric.name: metric for metric in BENCHMARKS[found.first.card.benchmark].task.metrics}
-    pairs: dict[str, Difference] = {} if found.difference is None else {found.metric.name: found.difference}
-    pairs |= {name: pair for name, pair in found.others.items() if declared[name].is_share == found.metric.is_share}
+    declared = {metric.name: metric for metric in BENCHMARKS[duel.first.card.benchmark].task.metrics}
+    pairs: dict[str, Difference] = {} if duel.difference is None else {duel.metric.name: duel.difference}
+    pairs |= {name: pair for name, pair in duel.others.items() if declared[name].is_share == duel.metric.is_share}
     if not pairs:
         return Markup("")
     rows = []
     for name, pair in pairs.items():
         score = Score(pair.value, pair.interval.low, pair.interval.high, pair.interval.method)
         rows.append((metric_title(name), [score], "best" if pair.p_value < 0.05 else "rest"))
-    title = f"{found.first.name} minus {found.second.name}"
-    return svg_charts.intervals("difference", title, rows, found.metric, zero=True)
+    title = f"{duel.first.name} minus {duel.second.name}"
+    return svg_charts.intervals("difference", title, rows, duel.metric, zero=True)
 
 
 def planned(

@@ -161,7 +161,7 @@ class Duel:
             "difference": _difference_json(self.difference),
             "separable": self.separable,
             "units": dict(zip(("first_better", "second_better", "equal"), self.ahead, strict=True)),
-            "others": {name: _difference_json(found) for name, found in self.others.items()},
+            "others": {name: _difference_json(difference) for name, difference in self.others.items()},
             **({"reason": self.reason} if self.reason else {}),
         }
 

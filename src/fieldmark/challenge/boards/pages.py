@@ -54,7 +54,7 @@ def board(
     """The leaderboard, with what cannot be told apart."""
     with database.read() as session:
         sight = sight_of(session, viewer, slug, part)
-        found = _board(session, sight, metric)
+        shown = _board(session, sight, metric)
         entries = visibility.entries_of(session, sight)
         public = {}
         if sight.part == PRIVATE:
@@ -64,12 +64,12 @@ def board(
             request,
             "board.html",
             **_shared(sight),
-            board=found,
-            metrics=[found.metric] if sight.by_ladder else list(BENCHMARKS[sight.challenge.benchmark].task.metrics),
-            whiskers=board_charts.whiskers(found),
+            board=shown,
+            metrics=[shown.metric] if sight.by_ladder else list(BENCHMARKS[sight.challenge.benchmark].task.metrics),
+            whiskers=board_charts.whiskers(shown),
             public=public,
-            progress=board_charts.progress(sight, entries, found.metric),
-            runs=board_charts.runs(sight, entries, found.metric),
+            progress=board_charts.progress(sight, entries, shown.metric),
+            runs=board_charts.runs(sight, entries, shown.metric),
             total=len(entries),
         )
 
@@ -81,20 +81,20 @@ def entry(
     """One entry: its scores, and how they differ by site or month."""
     with database.read() as session:
         sight = sight_of(session, viewer, slug, part)
-        found = visibility.entry_of(session, sight, str(entry))
+        entrant = visibility.entry_of(session, sight, str(entry))
         declared = BENCHMARKS[sight.challenge.benchmark].task.metrics
-        row = next((row for row in visibility.board_of(session, sight).rows if row.entrant.id == found.id), None)
+        row = next((row for row in visibility.board_of(session, sight).rows if row.entrant.id == entrant.id), None)
         return render(
             request,
             "entry.html",
             **_shared(sight),
-            one=found,
+            one=entrant,
             row=row,
-            s=visibility.submission_of(session, found),
-            metrics=[metric for metric in declared if metric.name in found.card.metrics],
-            breakdowns=board_charts.breakdowns([found], board_metric(sight.challenge.benchmark)),
-            others=[other for other in visibility.entries_of(session, sight) if other.id != found.id],
-            mine=sight.team is not None and sight.team.name == found.team,
+            s=visibility.submission_of(session, entrant),
+            metrics=[metric for metric in declared if metric.name in entrant.card.metrics],
+            breakdowns=board_charts.breakdowns([entrant], board_metric(sight.challenge.benchmark)),
+            others=[other for other in visibility.entries_of(session, sight) if other.id != entrant.id],
+            mine=sight.team is not None and sight.team.name == entrant.team,
         )
 
 
@@ -107,21 +107,23 @@ def compare(
     with database.read() as session:
         sight = sight_of(session, viewer, slug, part)
         entries = visibility.entries_of(session, sight)
-        found = None
+        outcome = None
         if first is not None and second is not None:
             pair = [visibility.entry_of(session, sight, str(one)) for one in (first, second)]
             wanted = board_metric(sight.challenge.benchmark).name if sight.by_ladder else metric
-            found = _asked(lambda: duel(sight.challenge.benchmark, *pair, metric=wanted))
+            outcome = _asked(lambda: duel(sight.challenge.benchmark, *pair, metric=wanted))
         return render(
             request,
             "compare.html",
             **_shared(sight),
             entries=entries,
-            duel=found,
+            duel=outcome,
             chosen=(first, second),
             metrics={one.name: one for one in BENCHMARKS[sight.challenge.benchmark].task.metrics},
-            picture=board_charts.differences(found) if found is not None else "",
-            breakdowns=board_charts.breakdowns([found.first, found.second], found.metric) if found is not None else [],
+            picture=board_charts.differences(outcome) if outcome is not None else "",
+            breakdowns=board_charts.breakdowns([outcome.first, outcome.second], outcome.metric)
+            if outcome is not None
+            else [],
         )
 
 

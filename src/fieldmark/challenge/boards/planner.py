@@ -185,8 +185,8 @@ def units_for(
         raise MisuseError(f"No two scores differ by more than {spread.widest:g}; {difference:g} was asked about.")
 
     def too_few(units: int) -> bool:
-        found = plan(units, spread, entries=entries, level=level, power=power).among_all
-        return found is None or found > difference
+        separable = plan(units, spread, entries=entries, level=level, power=power).among_all
+        return separable is None or separable > difference
 
     low, high = FEWEST_UNITS, FEWEST_UNITS + 1
     while too_few(high):
@@ -220,10 +220,10 @@ def chance_of_swap(difference: float, spread: UnitSpread, *, public: int, privat
 def _separable(units: int, spread: UnitSpread, quantiles: float) -> float | None:
     """The difference D with D = quantiles * d(D) / sqrt(units), where d(D)^2 grows with D; None beyond the widest."""
     share = quantiles**2 / units
-    found = (
+    difference = (
         share * spread.growth + math.sqrt((share * spread.growth) ** 2 + 4 * share * spread.of_difference() ** 2)
     ) / 2
-    return found if found <= spread.widest else None
+    return difference if difference <= spread.widest else None
 
 
 def _quantile(units: int, tail: float) -> float:

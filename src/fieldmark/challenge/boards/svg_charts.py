@@ -241,10 +241,10 @@ def curve(name: str, title: str, spread: UnitSpread, metric: Metric, *, units: i
     left, bottom, height = 58, 262, 306
     most = max(units * 3, 60)
     counts = sorted({max(3, round(most ** (step / 60) * 8 ** (1 - step / 60))) for step in range(61)} | {units})
-    found = {count: plan(count, spread, entries=entries) for count in counts if count <= most}
-    across = Scale((float(min(found)), float(most)), (left + 10, WIDTH - 24), log=True)
-    values = [value for one in found.values() for value in (one.pair, one.among_all) if value is not None]
-    top_value = min(max(values, default=1.0), 4 * (found[units].among_all or max(values, default=1.0)))
+    plans = {count: plan(count, spread, entries=entries) for count in counts if count <= most}
+    across = Scale((float(min(plans)), float(most)), (left + 10, WIDTH - 24), log=True)
+    values = [value for one in plans.values() for value in (one.pair, one.among_all) if value is not None]
+    top_value = min(max(values, default=1.0), 4 * (plans[units].among_all or max(values, default=1.0)))
     up = Scale((0.0, top_value), (bottom, 16))
     body = []
     for tick in up.ticks():
@@ -254,7 +254,7 @@ def curve(name: str, title: str, spread: UnitSpread, metric: Metric, *, units: i
         body.append(_text(across(tick), bottom + 20, f"{tick:,.0f}", "tick", anchor="middle"))
     body.append(_text((left + WIDTH) / 2, bottom + 40, "independent units", "tick", anchor="middle"))
     for cls, pick in (("series-2", "among_all"), ("series-1", "pair")):
-        differences: dict[int, float | None] = {count: getattr(one, pick) for count, one in found.items()}
+        differences: dict[int, float | None] = {count: getattr(one, pick) for count, one in plans.items()}
         inside = [(across(count), up(value)) for count, value in differences.items() if value and value <= top_value]
         if inside:
             body.append(f'<path d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in inside)}" class="curve {cls}"/>')
@@ -263,7 +263,7 @@ def curve(name: str, title: str, spread: UnitSpread, metric: Metric, *, units: i
             body.append(_dot(across(units), up(here), f"dot {cls}", f"{units} units: {number(here, metric)}"))
     body += [_dot(WIDTH - 300, 16, "dot series-1"), _text(WIDTH - 288, 20, "two entries, compared once")]
     body += [_dot(WIDTH - 300, 38, "dot series-2"), _text(WIDTH - 288, 42, f"{entries} entries, every pair")]
-    separable = found[units].pair
+    separable = plans[units].pair
     said = "nothing is separable" if separable is None else f"{number(separable, metric)} for two entries"
     described = f"With {units} units: {said}"
     return _svg(name, WIDTH, height, title, described, body)

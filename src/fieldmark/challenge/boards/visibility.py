@@ -132,8 +132,8 @@ def entries_of(session: Session, sight: Sight) -> list[Entrant]:
     shown = {one.id for one in board}
     own = sight.team.name if sight.team is not None else None
     entered = _entered(session, sight, _state(session, sight))
-    found = [one for one in entered if sight.whole or one.id in shown or one.team == own]
-    return sorted(found, key=lambda one: (-upward(one, metric), one.accepted))
+    visible = [one for one in entered if sight.whole or one.id in shown or one.team == own]
+    return sorted(visible, key=lambda one: (-upward(one, metric), one.accepted))
 
 
 def entry_of(session: Session, sight: Sight, entry_id: str) -> Entrant:
@@ -142,10 +142,10 @@ def entry_of(session: Session, sight: Sight, entry_id: str) -> Entrant:
     Raises:
         NotThereError: When there is none that they may see.
     """
-    found = next((one for one in entries_of(session, sight) if one.id == entry_id), None)
-    if found is None:
+    entrant = next((one for one in entries_of(session, sight) if one.id == entry_id), None)
+    if entrant is None:
         raise NotThereError
-    return found if sight.by_ladder else _with_units(session, sight, [found])[0]
+    return entrant if sight.by_ladder else _with_units(session, sight, [entrant])[0]
 
 
 def submission_of(session: Session, entrant: Entrant) -> Submission:
@@ -229,15 +229,16 @@ def _with_units(
         PartScore.part == sight.part, PartScore.submission_id.in_([int(one.id) for one in entrants])
     )
     shared: dict[tuple[str, ...], tuple[str, ...]] = {}
-    found: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {}
+    values_of: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {}
     for number, values in session.execute(query):
         table = pl.read_parquet(io.BytesIO(values))
         units = tuple(table["unit"])
         kept = [name for name in table.columns if name != "unit" and metric in (None, name)]
         pseudo = {name: table[name].to_numpy() for name in kept}
-        found[str(number)] = (pseudo, shared.setdefault(units, units))
+        values_of[str(number)] = (pseudo, shared.setdefault(units, units))
     return [
-        replace(one, card=replace(one.card, pseudo=found[one.id][0], unit_ids=found[one.id][1])) for one in entrants
+        replace(one, card=replace(one.card, pseudo=values_of[one.id][0], unit_ids=values_of[one.id][1]))
+        for one in entrants
     ]
 
 
@@ -253,8 +254,8 @@ class _Kept:
         with self._lock:
             if key in self._made:
                 self._made.move_to_end(key)
-                found: T = self._made[key]
-                return found
+                kept: T = self._made[key]
+                return kept
         made = make()
         with self._lock:
             self._made[key] = made

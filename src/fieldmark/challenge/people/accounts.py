@@ -115,11 +115,11 @@ def session_user(database: Database, secret: str) -> User | None:
     """The account behind a session, None for one that has ended."""
     now = utc_now()
     with database.read() as session:
-        found = session.get(WebSession, hashed(secret), options=[joinedload(WebSession.user)])
-        if found is None or found.expires_at < now or found.seen_at < now - SESSION_IDLE or found.user.disabled_at:
+        login = session.get(WebSession, hashed(secret), options=[joinedload(WebSession.user)])
+        if login is None or login.expires_at < now or login.seen_at < now - SESSION_IDLE or login.user.disabled_at:
             return None
-        stale = found.seen_at < now - SEEN_EVERY
-        user = found.user
+        stale = login.seen_at < now - SEEN_EVERY
+        user = login.user
     if stale:
         with database.write() as session:
             session.execute(update(WebSession).where(WebSession.token_hash == hashed(secret)).values(seen_at=now))
@@ -166,8 +166,8 @@ def make_reset(database: Database, who: str, *, actor: User | None = None) -> st
 def reset_is_valid(database: Database, secret: str) -> bool:
     """Whether a link would still work."""
     with database.read() as session:
-        found = session.get(ResetToken, hashed(secret))
-        return found is not None and found.used_at is None and found.expires_at > utc_now()
+        token = session.get(ResetToken, hashed(secret))
+        return token is not None and token.used_at is None and token.expires_at > utc_now()
 
 
 def use_reset(database: Database, secret: str, password: str) -> User:

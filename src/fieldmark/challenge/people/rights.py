@@ -59,15 +59,15 @@ def team_of(session: Session, user: User | None, challenge: Challenge) -> Team |
 
 def open_submission(session: Session, user: User | None, challenge: Challenge, submission_id: int) -> Submission:
     """A submission for a member of its team, or for somebody who runs the challenge."""
-    found = session.get(Submission, submission_id)
-    if found is None or found.challenge_id != challenge.id:
+    submission = session.get(Submission, submission_id)
+    if submission is None or submission.challenge_id != challenge.id:
         raise NotThereError
     if manages(session, user, challenge):
-        return found
+        return submission
     team = team_of(session, user, challenge)
-    if team is None or team.id != found.team_id:
+    if team is None or team.id != submission.team_id:
         raise NotThereError
-    return found
+    return submission
 
 
 def has_accepted(session: Session, user: User | None, challenge: Challenge) -> bool:

@@ -88,10 +88,10 @@ def revoke_invitation(database: Database, user: User, team: Team, invitation_id:
     """Makes an invitation of one's own team useless."""
     with database.write() as session:
         _captain(session, user, team)
-        found = session.get(Invitation, invitation_id)
-        if found is None or found.team_id != team.id:
+        invitation = session.get(Invitation, invitation_id)
+        if invitation is None or invitation.team_id != team.id:
             raise NotThereError
-        found.revoked_at = found.revoked_at or utc_now()
+        invitation.revoked_at = invitation.revoked_at or utc_now()
         audit.note(session, user, "team.revoke-invitation", challenge=team.challenge_id, subject=team.name)
 
 
@@ -110,11 +110,11 @@ def join(database: Database, user: User, secret: str) -> Team:
     """
     now = utc_now()
     with database.write() as session:
-        found = find_invitation(session, secret)
-        if found is None:
+        invitation = find_invitation(session, secret)
+        if invitation is None:
             raise NotThereError
-        team = database.lock(session, Team, found.team_id)  # nobody else joins meanwhile
-        challenge = found.team.challenge
+        team = database.lock(session, Team, invitation.team_id)  # nobody else joins meanwhile
+        challenge = invitation.team.challenge
         _need_distance(session, user, challenge)
         need_acceptance(session, user, challenge)
         if team_of(session, user, challenge) is not None:
@@ -123,7 +123,7 @@ def join(database: Database, user: User, secret: str) -> Team:
         if size >= challenge.max_team_size:
             raise ConflictError(f"The team is full: it has {size} of at most {challenge.max_team_size} members.")
         used = session.execute(
-            update(Invitation).where(Invitation.id == found.id, *_usable()).values(used_at=now, used_by=user.id)
+            update(Invitation).where(Invitation.id == invitation.id, *_usable()).values(used_at=now, used_by=user.id)
         )
         if used.rowcount != 1:  # type: ignore[attr-defined]
             raise NotThereError
@@ -133,7 +133,7 @@ def join(database: Database, user: User, secret: str) -> Team:
         except IntegrityError as error:
             raise ConflictError("You are in a team of this challenge already.") from error
         audit.note(session, user, "team.join", challenge=challenge, subject=team.name)
-        return found.team
+        return invitation.team
 
 
 def leave(database: Database, user: User, challenge: Challenge) -> None:

@@ -103,8 +103,8 @@ class Storage:
         if not self._fs.exists(self._base):
             return []
         prefix = f"{self._base}/"
-        found = [name.removeprefix(prefix) for name in self._fs.find(self._base)]
-        return sorted(name for name in found if not name.rpartition("/")[2].startswith("."))
+        paths = [name.removeprefix(prefix) for name in self._fs.find(self._base)]
+        return sorted(name for name in paths if not name.rpartition("/")[2].startswith("."))
 
     def delete(self, path: str) -> None:
         """Removes a file; one that is not there is gone already."""

@@ -157,10 +157,10 @@ def change_phase(
     challenge: Managed, phase_id: RowId, user: ApiOrganizer, database: DatabaseOf, given: Annotated[PhaseIn, Form()]
 ) -> PhaseOut:
     """Moves a phase, or changes its limits."""
-    found = next((phase for phase in challenge.phases if phase.id == phase_id), None)
-    if found is None:
+    wanted = next((phase for phase in challenge.phases if phase.id == phase_id), None)
+    if wanted is None:
         raise NotThereError
-    return PhaseOut.of(phases.change_phase(database, user, challenge, found, **given.changes()))
+    return PhaseOut.of(phases.change_phase(database, user, challenge, wanted, **given.changes()))
 
 
 @router.delete("/challenges/{slug}/phases/{phase_id}")

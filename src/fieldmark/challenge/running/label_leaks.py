@@ -118,10 +118,10 @@ def leaks_of(truth: Truth, files: Iterable[Path] = ()) -> list[str]:
 
     def tells(order: Iterable[str], what: str, advice: str) -> list[str]:
         first = dict.fromkeys(unit_of[item] for item in order)
-        found = runs_test([label_of[unit] for unit in first])
-        if not found.leaks:
+        test = runs_test([label_of[unit] for unit in first])
+        if not test.leaks:
             return []
-        figures = f"{found.agreeing:.0%} of neighbors have the same label, {found.by_chance:.0%} by chance"
+        figures = f"{test.agreeing:.0%} of neighbors have the same label, {test.by_chance:.0%} by chance"
         return [f"{what} tells labels ({figures}; runs test of Wald and Wolfowitz, p < {LEAST_P:g}). {advice}"]
 
     sentences = tells(sorted(truth.items, key=natural), "The order of the ids", "Give the items ids drawn at random.")
@@ -150,10 +150,10 @@ def _labels(truth: Truth) -> dict[str, str]:
     by_item: dict[str, list[str]] = {}
     for item, label in truth.rows.select("item_id", "label").iter_rows():
         by_item.setdefault(item, []).append(str(label))
-    found: dict[str, str] = {}
+    label_of: dict[str, str] = {}
     for item, unit in zip(truth.items, truth.units, strict=True):
-        found.setdefault(unit, "|".join(sorted(by_item.get(item, []))))
-    return found
+        label_of.setdefault(unit, "|".join(sorted(by_item.get(item, []))))
+    return label_of
 
 
 def _neutral(item: str) -> bytes:
@@ -181,10 +181,10 @@ def _orders(path: Path, items: Mapping[str, str]) -> list[tuple[str, str, Entrie
         ("the size of its files", "Write all files anew in the same way."),
         ("the time of its files", "Give all files one time."),
     )
-    found: list[tuple[str, str, Entries]] = [
+    orders: list[tuple[str, str, Entries]] = [
         (what, advice, [(item, about[column]) for item, about in inside]) for column, (what, advice) in enumerate(picks)
     ]
-    return [one for one in found if len({place for _, place in one[2]}) > 1]
+    return [one for one in orders if len({place for _, place in one[2]}) > 1]
 
 
 def _rows(path: Path, items: Mapping[str, str]) -> Entries:

@@ -88,10 +88,10 @@ def add_organizer(database: Database, actor: User, challenge: Challenge, who: st
 def remove_organizer(database: Database, actor: User, challenge: Challenge, user_id: int) -> None:
     """Takes the right to run the challenge back; its owner keeps it."""
     with database.write() as session:
-        found = session.get(Organizer, (challenge.id, user_id))
-        if found is None:
+        organizer = session.get(Organizer, (challenge.id, user_id))
+        if organizer is None:
             raise NotThereError
-        session.delete(found)
+        session.delete(organizer)
         name = session.get_one(User, user_id).name
         audit.note(session, actor, "organizer.remove", challenge=challenge, subject=name)
 
@@ -112,19 +112,19 @@ def baselines_of(session: Session, challenge: Challenge) -> list[Submission]:
 def delete_data_file(database: Database, storage: Storage, actor: User, challenge: Challenge, file_id: int) -> None:
     """Removes something to download."""
     with database.write() as session:
-        found = session.get(DataFile, file_id)
-        if found is None or found.challenge_id != challenge.id:
+        data_file = session.get(DataFile, file_id)
+        if data_file is None or data_file.challenge_id != challenge.id:
             raise NotThereError
-        path = found.path
-        session.delete(found)
-        audit.note(session, actor, "data.delete", challenge=challenge, subject=found.name, sha256=found.sha256)
+        path = data_file.path
+        session.delete(data_file)
+        audit.note(session, actor, "data.delete", challenge=challenge, subject=data_file.name, sha256=data_file.sha256)
     storage.delete(path)
 
 
 def count_states(session: Session, challenge: Challenge) -> dict[str, int]:
     """How many submissions are in each state."""
     query = select(Submission.state, func.count()).where(Submission.challenge_id == challenge.id)
-    found: dict[str, int] = dict.fromkeys(STATES, 0)
+    counts: dict[str, int] = dict.fromkeys(STATES, 0)
     for state, count in session.execute(query.group_by(Submission.state)):
-        found[state] = count
-    return found
+        counts[state] = count
+    return counts

@@ -51,10 +51,10 @@ def set_phase(
             phase = Phase(challenge_id=challenge.id, name=shown, starts_at=starts_at, ends_at=ends_at)
             session.add(phase)
         else:
-            found = session.get(Phase, phase_id)
-            if found is None or found.challenge_id != challenge.id:
+            stored = session.get(Phase, phase_id)
+            if stored is None or stored.challenge_id != challenge.id:
                 raise NotThereError
-            phase = found
+            phase = stored
         phase.name, phase.starts_at, phase.ends_at = shown, starts_at, ends_at
         phase.daily_limit, phase.total_limit = daily_limit, total_limit
         try:
@@ -109,14 +109,14 @@ def remove_phase(database: Database, actor: User, challenge: Challenge, phase_id
     """
     with database.write() as session:
         database.lock(session, Challenge, challenge.id)
-        found = session.get(Phase, phase_id)
-        if found is None or found.challenge_id != challenge.id:
+        phase = session.get(Phase, phase_id)
+        if phase is None or phase.challenge_id != challenge.id:
             raise NotThereError
-        taken = ConflictError(f"Runs were handed in during the phase {found.name!r}: end it instead of removing it.")
-        if session.scalars(select(Submission.id).where(Submission.phase_id == found.id).limit(1)).first() is not None:
+        taken = ConflictError(f"Runs were handed in during the phase {phase.name!r}: end it instead of removing it.")
+        if session.scalars(select(Submission.id).where(Submission.phase_id == phase.id).limit(1)).first() is not None:
             raise taken
-        audit.note(session, actor, "phase.remove", challenge=challenge, subject=found.name)
-        session.delete(found)
+        audit.note(session, actor, "phase.remove", challenge=challenge, subject=phase.name)
+        session.delete(phase)
         try:
             session.flush()
         except IntegrityError as error:  # one that came in just now

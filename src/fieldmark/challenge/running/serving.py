@@ -38,23 +38,23 @@ class Platform:
             MisuseError: When there is none.
         """
         with self.database.read() as session:
-            found = session.scalars(select(Challenge).where(Challenge.slug == slug)).one_or_none()
+            hosted = session.scalars(select(Challenge).where(Challenge.slug == slug)).one_or_none()
             known = ", ".join(session.scalars(select(Challenge.slug).order_by(Challenge.slug))) or "none yet"
-        if found is None:
+        if hosted is None:
             raise MisuseError(f"There is no challenge called {slug!r}. Known: {known}.")
-        return found
+        return hosted
 
     def account(self, who: str | None) -> User:
         """An account by its name or address; the first admin where none is named."""
         with self.database.read() as session:
             if who is None:
                 query = select(User).where(User.role == "admin", User.disabled_at.is_(None)).order_by(User.id)
-                found = session.scalars(query).first()
+                user = session.scalars(query).first()
             else:
-                found = accounts.find_user(session, who)
-        if found is None:
+                user = accounts.find_user(session, who)
+        if user is None:
             raise MisuseError(f"There is no account called {who!r}." if who else "There is no admin yet.")
-        return found
+        return user
 
     def organizer(self, who: str | None, challenge: Challenge) -> User:
         """An account that may run a challenge."""

@@ -253,11 +253,11 @@ def rescore_in(session: Session, actor: User | None, mine: Challenge, *, only: i
 
 
 def _check_again(session: Session, challenge: Challenge, submission_id: int, again: tuple[str, ...]) -> None:
-    found = session.get(Submission, submission_id)
-    if found is None or found.challenge_id != challenge.id:
+    submission = session.get(Submission, submission_id)
+    if submission is None or submission.challenge_id != challenge.id:
         raise NotThereError
-    if found.state not in again:
-        raise ConflictError(f"A run that is {found.state} cannot be scored anew.")
+    if submission.state not in again:
+        raise ConflictError(f"A run that is {submission.state} cannot be scored anew.")
 
 
 def _ready(now: dt.datetime) -> ColumnElement[bool]:

@@ -168,11 +168,11 @@ def _wall(program: str, folder: Path | None) -> list[str]:
 
 def _python_places() -> list[Path]:
     """The folders that this Python and this package are imported from, but for those of the system."""
-    found = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).parent, _source()]
-    found += [Path(entry) for entry in sys.path if entry]
-    found += [path.resolve() for path in found]
+    roots = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).parent, _source()]
+    roots += [Path(entry) for entry in sys.path if entry]
+    roots += [path.resolve() for path in roots]
     places: list[Path] = []
-    for path in sorted({path for path in found if path.is_dir()}, key=lambda path: len(path.parts)):
+    for path in sorted({path for path in roots if path.is_dir()}, key=lambda path: len(path.parts)):
         if path != Path("/") and not any(path.is_relative_to(above) for above in (*map(Path, SYSTEM), *places)):
             places.append(path)
     return places

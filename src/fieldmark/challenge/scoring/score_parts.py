@@ -96,18 +96,18 @@ def read_parts(path: Path, units: Iterable[str]) -> dict[str, str]:
     with path.open("rb") as file:
         table = read_csv(file, path, required=("unit", "part"))
     wanted = set(units)
-    found: dict[str, str] = {}
+    part_of: dict[str, str] = {}
     for line, (unit, part) in enumerate(table.select("unit", "part").iter_rows(), 2):
-        if unit not in wanted or unit in found:
-            what = f"the unit {unit!r} again" if unit in found else f"the unit {unit!r}"
+        if unit not in wanted or unit in part_of:
+            what = f"the unit {unit!r} again" if unit in part_of else f"the unit {unit!r}"
             raise InputError(path, line=line, found=what, expected="each unit of the truth once")
         if part not in (PUBLIC, PRIVATE):
             raise InputError(path, line=line, found=f"the part {part!r}", expected=f"{PUBLIC} or {PRIVATE}")
-        found[unit] = part
-    if missing := wanted - set(found):
+        part_of[unit] = part
+    if missing := wanted - set(part_of):
         listed = f"no line for {len(missing)} of {len(wanted)} units ({min(missing)}, ...)"
         raise InputError(path, found=listed, expected="each unit of the truth once")
-    return found
+    return part_of
 
 
 def draw_parts(units: Sequence[str], *, public: float, seed: int) -> pl.DataFrame:

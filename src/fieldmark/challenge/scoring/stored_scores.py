@@ -100,17 +100,17 @@ def own_metrics(
 
     Pseudo-values stay in the database.
     """
-    found: dict[int, dict[str, dict[str, Score]]] = {run.id: {} for run in runs}
+    scores_by_run: dict[int, dict[str, dict[str, Score]]] = {run.id: {} for run in runs}
     parts = parts_visible(challenge, manages)
     query = select(PartScore).join(Submission).where(Submission.challenge_id == challenge.id, PartScore.part.in_(parts))
     for row in session.scalars(query):
-        if row.submission_id in found:
-            found[row.submission_id][row.part] = scores_of(row.card["metrics"])
+        if row.submission_id in scores_by_run:
+            scores_by_run[row.submission_id][row.part] = scores_of(row.card["metrics"])
     if challenge.ladder and not manages and not challenge.revealed_at:
         for run in runs:
-            if PUBLIC in found[run.id]:
-                found[run.id][PUBLIC] = own_cards(session, challenge, run, manages=manages)[PUBLIC].metrics
-    return found
+            if PUBLIC in scores_by_run[run.id]:
+                scores_by_run[run.id][PUBLIC] = own_cards(session, challenge, run, manages=manages)[PUBLIC].metrics
+    return scores_by_run
 
 
 def released(session: Session, challenge: Challenge, submission: Submission) -> Released:

@@ -77,11 +77,11 @@ def files(slug: str, user: Reader, database: DatabaseOf) -> list[FileOut]:
 def file(slug: str, file_id: RowId, user: Reader, database: DatabaseOf, storage: StorageOf) -> Response:
     """A download, for those who accepted the rules."""
     with database.read() as session:
-        found = open_challenge(session, user, slug)
+        challenge = open_challenge(session, user, slug)
         wanted = session.get(DataFile, file_id)
-        if wanted is None or wanted.challenge_id != found.id:
+        if wanted is None or wanted.challenge_id != challenge.id:
             raise NotThereError
-        rights.need_acceptance(session, user, found)
+        rights.need_acceptance(session, user, challenge)
     return sent(storage, wanted.path, wanted.name, wanted.size)
 
 
@@ -89,8 +89,8 @@ def file(slug: str, file_id: RowId, user: Reader, database: DatabaseOf, storage:
 def quota(slug: str, user: Reader, database: DatabaseOf) -> QuotaOut:
     """What your team may still hand in."""
     with database.read() as session:
-        found = open_challenge(session, user, slug)
-        team, phase = rights.team_of(session, user, found), phase_at(found.phases, utc_now())
+        challenge = open_challenge(session, user, slug)
+        team, phase = rights.team_of(session, user, challenge), phase_at(challenge.phases, utc_now())
         if team is None or phase is None:
             raise NotThereError
         return QuotaOut.of(phase, submissions.quota(session, team, phase, utc_now()))
@@ -100,10 +100,10 @@ def quota(slug: str, user: Reader, database: DatabaseOf) -> QuotaOut:
 def own_submissions(slug: str, user: Reader, database: DatabaseOf) -> list[SubmissionOut]:
     """The submissions of your team, newest first."""
     with database.read() as session:
-        found = open_challenge(session, user, slug)
-        team = rights.team_of(session, user, found)
+        challenge = open_challenge(session, user, slug)
+        team = rights.team_of(session, user, challenge)
         runs = submissions.team_submissions(session, team) if team else []
-        return submissions_out(session, user, found, runs)
+        return submissions_out(session, user, challenge, runs)
 
 
 @router.post(
@@ -118,13 +118,13 @@ async def hand_in(
     request: Request, slug: str, user: Submitter, database: DatabaseOf, storage: StorageOf
 ) -> SubmissionOut | JSONResponse:
     """Hands in a run. Mistakes are listed with their lines (422) and cost nothing."""
-    found = await run_in_threadpool(admit_upload, request, user, slug)
+    challenge = await run_in_threadpool(admit_upload, request, user, slug)
     async with request.form(max_files=1, max_fields=20) as form:
-        return await run_in_threadpool(_hand_in, request, found, user, database, storage, form)
+        return await run_in_threadpool(_hand_in, request, challenge, user, database, storage, form)
 
 
 def _hand_in(
-    request: Request, found: Challenge, user: User, database: DatabaseOf, storage: StorageOf, form: FormData
+    request: Request, challenge: Challenge, user: User, database: DatabaseOf, storage: StorageOf, form: FormData
 ) -> SubmissionOut | JSONResponse:
     run: UploadFile | None = file_of(form, "run")
     if run is None:
@@ -137,21 +137,21 @@ def _hand_in(
         idempotency_key=text_of(form, "once") or None,
     )
     try:
-        with received(run.file, run.filename or "run.csv", limit_mb=found.max_upload_mb) as upload:
+        with received(run.file, run.filename or "run.csv", limit_mb=challenge.max_upload_mb) as upload:
             arrived = request.state.arrived
-            accepted = submissions.hand_in(database, storage, user, found, upload, entry, arrived=arrived)
+            accepted = submissions.hand_in(database, storage, user, challenge, upload, entry, arrived=arrived)
     except RunRefusedError as error:
         return JSONResponse({"error": str(error), "problems": error.problems}, status_code=error.status)
     with database.read() as session:
-        return submission_out(session, user, found, session.get_one(Submission, accepted.id))
+        return submission_out(session, user, challenge, session.get_one(Submission, accepted.id))
 
 
 @router.get("/challenges/{slug}/submissions/{submission_id}", tags=["submissions"])
 def submission(slug: str, submission_id: RowId, user: Reader, database: DatabaseOf) -> SubmissionOut:
     """One submission: where it stands, and what it scored."""
     with database.read() as session:
-        found = open_challenge(session, user, slug)
-        return submission_out(session, user, found, rights.open_submission(session, user, found, submission_id))
+        challenge = open_challenge(session, user, slug)
+        return submission_out(session, user, challenge, rights.open_submission(session, user, challenge, submission_id))
 
 
 @router.post("/challenges/{slug}/submissions/{submission_id}/select", tags=["submissions"])
@@ -160,17 +160,17 @@ def select(
 ) -> Done:
     """Chooses a run for the final ranking, or takes the choice back."""
     with database.read() as session:
-        found = open_challenge(session, user, slug)
-    submissions.select_final(database, user, found, submission_id, selected)
+        challenge = open_challenge(session, user, slug)
+    submissions.select_final(database, user, challenge, submission_id, selected)
     return Done(done="selected" if selected else "unselected")
 
 
-def submissions_out(session: Session, user: User, found: Challenge, runs: list[Submission]) -> list[SubmissionOut]:
+def submissions_out(session: Session, user: User, challenge: Challenge, runs: list[Submission]) -> list[SubmissionOut]:
     """Submissions as the API shows them to somebody."""
-    scores = own_metrics(session, found, runs, manages=rights.manages(session, user, found))
+    scores = own_metrics(session, challenge, runs, manages=rights.manages(session, user, challenge))
     return [SubmissionOut.of(run, scores[run.id], queue.position(session, run)) for run in runs]
 
 
-def submission_out(session: Session, user: User, found: Challenge, run: Submission) -> SubmissionOut:
+def submission_out(session: Session, user: User, challenge: Challenge, run: Submission) -> SubmissionOut:
     """One of them."""
-    return submissions_out(session, user, found, [run])[0]
+    return submissions_out(session, user, challenge, [run])[0]

@@ -81,10 +81,10 @@ class Client:
     def wait(self, submission_id: int) -> dict[str, Any]:
         """Waits until a submission is no longer on its way."""
         with progress("scoring", 1) as tick:
-            while (found := self.submission(submission_id))["state"] in ("queued", "running"):
+            while (submission := self.submission(submission_id))["state"] in ("queued", "running"):
                 time.sleep(POLL_S)
             tick(1)
-        return found
+        return submission
 
     def _call(
         self, verb: str, path: str, *, last: bool, data: dict[str, str] | None = None, run: Any = None

@@ -100,24 +100,24 @@ def submission_list(request: Request, slug: str, user: UserOf, database: Databas
 def submission(request: Request, slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf) -> Response:
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
-        found = rights.open_submission(session, user, challenge, submission_id)
+        run = rights.open_submission(session, user, challenge, submission_id)
         manages = rights.manages(session, user, challenge)
-        cards = own_cards(session, challenge, found, manages=manages)
+        cards = own_cards(session, challenge, run, manages=manages)
         team = rights.team_of(session, user, challenge)
-        own = team is not None and team.id == found.team_id
+        own = team is not None and team.id == run.team_id
         return render(
             request,
             "submission.html",
             c=challenge,
-            s=found,
+            s=run,
             team=team,
-            position=queue.position(session, found),
+            position=queue.position(session, run),
             public=cards.get("public"),
             private=cards.get("private"),
             metrics=list(metrics_by_name(challenge).values()),
-            released=released(session, challenge, found) if challenge.ladder and "public" in cards else None,
-            can_select=own and found.state == "scored" and challenge.revealed_at is None,
-            live=found.state in ("queued", "running"),
+            released=released(session, challenge, run) if challenge.ladder and "public" in cards else None,
+            can_select=own and run.state == "scored" and challenge.revealed_at is None,
+            live=run.state in ("queued", "running"),
             manages=manages,
         )
 
@@ -125,9 +125,9 @@ def submission(request: Request, slug: str, submission_id: RowId, user: UserOf, 
 @router.get("/c/{slug}/submissions/{submission_id}/status")
 def submission_status(slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf) -> Response:
     with database.read() as session:
-        found = rights.open_submission(session, user, open_challenge(session, user, slug), submission_id)
-        place = queue.position(session, found)
-    return JSONResponse({"state": found.state, "reason": found.reason, "position": place})
+        run = rights.open_submission(session, user, open_challenge(session, user, slug), submission_id)
+        place = queue.position(session, run)
+    return JSONResponse({"state": run.state, "reason": run.reason, "position": place})
 
 
 @router.get("/c/{slug}/submissions/{submission_id}/file")
@@ -135,10 +135,10 @@ def submission_file(
     slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf, storage: StorageOf
 ) -> Response:
     with database.read() as session:
-        found = rights.open_submission(session, user, open_challenge(session, user, slug), submission_id)
-    if not found.path:
+        run = rights.open_submission(session, user, open_challenge(session, user, slug), submission_id)
+    if not run.path:
         raise NotThereError
-    return sent(storage, found.path, found.filename, found.size)
+    return sent(storage, run.path, run.filename, run.size)
 
 
 @router.post("/c/{slug}/submissions/{submission_id}/select")

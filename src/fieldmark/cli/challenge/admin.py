@@ -35,15 +35,15 @@ def people(
     from fieldmark.cli.printing import print_json, print_table
 
     with serving.open_platform(folder, database, files) as platform, platform.database.read() as session:
-        found = [
+        listed = [
             {"name": user.name, "email": user.email, "role": user.role, "open": user.disabled_at is None}
             for user in session.scalars(select(User).order_by(User.id))
         ]
     if as_json:
-        print_json(found)
+        print_json(listed)
     else:
         rows = [
-            [str(one["name"]), str(one["email"]), str(one["role"]), "" if one["open"] else "closed"] for one in found
+            [str(one["name"]), str(one["email"]), str(one["role"]), "" if one["open"] else "closed"] for one in listed
         ]
         print_table(["name", "e-mail", "role", ""], rows, numbers=False)
 

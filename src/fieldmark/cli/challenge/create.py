@@ -75,9 +75,9 @@ def create(
         if data is not None
         else creating.material_of_files(benchmark, _given(truth), classes, media, simulated=simulated)
     )
-    with serving.open_platform(folder, database, files, new=True) as platform, material as found:
+    with serving.open_platform(folder, database, files, new=True) as platform, material as sources:
         link = serving.first_admin(platform.database)
-        made = creating.create_challenge(platform.database, platform.storage, platform.account(actor), new, found)
+        made = creating.create_challenge(platform.database, platform.storage, platform.account(actor), new, sources)
         warnings = creating.warnings_about(platform.database, platform.storage, made)
     for sentence in warnings:
         typer.echo(f"warning: {sentence}", err=True)
@@ -130,9 +130,9 @@ def plan(
     spread = planner.assumed_spread(0.5 if score is None else score)
     if challenge is not None:
         with serving.open_platform(folder, database, files) as platform, platform.database.read() as session:
-            found = platform.challenge(challenge)
-            cards, metric = visibility.baseline_cards(session, found), board_metric(found.benchmark)
-        parts = {"all": found.units, "public": found.units_public, "private": found.units - found.units_public}
+            hosted = platform.challenge(challenge)
+            cards, metric = visibility.baseline_cards(session, hosted), board_metric(hosted.benchmark)
+        parts = {"all": hosted.units, "public": hosted.units_public, "private": hosted.units - hosted.units_public}
         if score is None and cards and planner.tells(cards[0], metric):
             spread = planner.measured_spread(cards[0], metric, *cards[1:])
     else:

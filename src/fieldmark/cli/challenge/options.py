@@ -32,10 +32,10 @@ def moment(text: str) -> dt.datetime:
     if text.strip().lower() == "now":
         return dt.datetime.now(dt.UTC)
     try:
-        found = dt.datetime.fromisoformat(text.strip())
+        time = dt.datetime.fromisoformat(text.strip())
     except ValueError as error:
         raise MisuseError(f"{text!r}: expected {MOMENTS}.") from error
-    return found.replace(tzinfo=dt.UTC) if found.tzinfo is None else found.astimezone(dt.UTC)
+    return time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time.astimezone(dt.UTC)
 
 
 Name = Annotated[str, typer.Argument(help="The short name of the challenge.")]

@@ -177,8 +177,8 @@ def organizers(
             except NotThereError as error:
                 raise MisuseError(f"{leaving.name} does not run {name}.") from error
         with platform.database.read() as session:
-            found = organizers_out(session, challenge)
+            listed = organizers_out(session, challenge)
     if as_json:
-        print_json([one.model_dump(mode="json") for one in found])
+        print_json([one.model_dump(mode="json") for one in listed])
     else:
-        print("\n".join(f"{one.name} (made it)" if one.owner else one.name for one in found))
+        print("\n".join(f"{one.name} (made it)" if one.owner else one.name for one in listed))

@@ -43,11 +43,11 @@ def show(
     from fieldmark.cli.printing import print_json
 
     with serving.open_platform(folder, database, files) as platform, platform.database.read() as session:
-        found = ManagedOut.seen(session, session.get_one(Challenge, platform.challenge(name).id))
+        state = ManagedOut.seen(session, session.get_one(Challenge, platform.challenge(name).id))
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(state.model_dump(mode="json"))
     else:
-        print("\n".join(_described(found)))
+        print("\n".join(_described(state)))
 
 
 def queue(
@@ -67,10 +67,10 @@ def queue(
     with serving.open_platform(folder, database, files) as platform, platform.database.read() as session:
         of = platform.challenge(name) if name is not None else None
         runs = queues.listed(session, of, finished=everything)
-        found = [QueuedOut.of(run, queues.position(session, run)) for run in runs]
+        waiting = [QueuedOut.of(run, queues.position(session, run)) for run in runs]
     if as_json:
-        print_json([one.model_dump(mode="json") for one in found])
-    elif found:
+        print_json([one.model_dump(mode="json") for one in waiting])
+    elif waiting:
         columns = ["submission", "challenge", "team", "state", "place", "attempts", "accepted (UTC)", "why"]
         rows = [
             [
@@ -80,7 +80,7 @@ def queue(
                     one.detail.strip().rpartition("\n")[2] or one.reason.removeprefix("scored"),
                 ),
             ]
-            for one in found
+            for one in waiting
         ]
         print_table(columns, rows, numbers=False)
     else:
@@ -112,11 +112,11 @@ def board(
         except NotThereError as error:
             parts = "public" if challenge.units_public == challenge.units else "public and private"
             raise MisuseError(f"{name} has no part {part!r}; expected {parts}.") from error
-        found = visibility.board_of(session, sight, metric)
+        shown = visibility.board_of(session, sight, metric)
     if as_json:
-        print_json(found.to_json())
+        print_json(shown.to_json())
     else:
-        _print_board(found)
+        _print_board(shown)
 
 
 def audit(
@@ -136,11 +136,11 @@ def audit(
     with serving.open_platform(folder, database, files) as platform, platform.database.read() as session:
         of = platform.challenge(name) if name is not None else None
         lines = log.events(session, of, limit=last)
-        found = [EventOut.model_validate(event, from_attributes=True) for event in lines]
+        events = [EventOut.model_validate(event, from_attributes=True) for event in lines]
     if as_json:
-        print_json([one.model_dump(mode="json") for one in found])
-    elif found:
-        rows = [[as_shown(one.at), one.actor, one.action, one.subject, _in_words(one.details)] for one in found]
+        print_json([one.model_dump(mode="json") for one in events])
+    elif events:
+        rows = [[as_shown(one.at), one.actor, one.action, one.subject, _in_words(one.details)] for one in events]
         print_table(["when (UTC)", "who", "what", "of", "details"], rows, numbers=False)
     else:
         print("nothing happened yet")
@@ -193,49 +193,49 @@ def _in_words(details: Mapping[str, object]) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in details.items())
 
 
-def _described(found: ManagedOut) -> list[str]:
+def _described(challenge: ManagedOut) -> list[str]:
     """The challenge in lines."""
-    marks = ["published" if found.published_at else "a draft, visible to its organizers only"]
-    marks += ["simulated data"] if found.simulated else []
-    marks += ["board frozen"] if found.frozen_at and not found.revealed_at else []
-    marks += ["private scores revealed" if found.revealed_at else "private scores hidden"]
-    counts = ", ".join(f"{count} {state}" for state, count in found.submissions.items())
+    marks = ["published" if challenge.published_at else "a draft, visible to its organizers only"]
+    marks += ["simulated data"] if challenge.simulated else []
+    marks += ["board frozen"] if challenge.frozen_at and not challenge.revealed_at else []
+    marks += ["private scores revealed" if challenge.revealed_at else "private scores hidden"]
+    counts = ", ".join(f"{count} {state}" for state, count in challenge.submissions.items())
     lines = [
-        f"{found.slug}: {found.title}",
-        f"benchmark    {found.benchmark}, version {found.benchmark_version}",
+        f"{challenge.slug}: {challenge.title}",
+        f"benchmark    {challenge.benchmark}, version {challenge.benchmark_version}",
         f"state        {', '.join(marks)}",
-        f"test set     {found.items} items, {found.units} independent units ({found.units_public} public), "
-        f"{found.classes} classes; revision {found.revision}",
-        f"limits       run files up to {found.max_upload_mb} MiB, teams of up to {found.max_team_size}, "
-        f"{found.max_final} final runs",
+        f"test set     {challenge.items} items, {challenge.units} independent units ({challenge.units_public} public), "
+        f"{challenge.classes} classes; revision {challenge.revision}",
+        f"limits       run files up to {challenge.max_upload_mb} MiB, teams of up to {challenge.max_team_size}, "
+        f"{challenge.max_final} final runs",
         f"submissions  {counts}",
     ]
-    for one in found.phases:
+    for one in challenge.phases:
         span = f"{as_shown(one.starts_at)} to {as_shown(one.ends_at)} UTC"
         limits = f"{many(one.daily_limit, 'run')} a day and {one.total_limit} in all per team"
         lines.append(f"phase        {one.name}: {span}, {limits}")
-    lines += [f"baseline     {one.name}: submission {one.submission}, {one.state}" for one in found.baselines]
-    lines += [f"file         {one.name}: {one.about or 'no description'}" for one in found.files]
-    return [*lines, f"run by       {', '.join(one.name for one in found.organizers)}"]
+    lines += [f"baseline     {one.name}: submission {one.submission}, {one.state}" for one in challenge.baselines]
+    lines += [f"file         {one.name}: {one.about or 'no description'}" for one in challenge.files]
+    return [*lines, f"run by       {', '.join(one.name for one in challenge.organizers)}"]
 
 
-def _print_board(found: Board) -> None:
+def _print_board(board: Board) -> None:
     from fieldmark.cli.printing import print_cautions, print_table, score_text
 
-    if not found.rows:
-        print(f"no run is scored on the {found.part} part yet")
+    if not board.rows:
+        print(f"no run is scored on the {board.part} part yet")
         return
     rows = []
-    for row in found.rows:
+    for row in board.rows:
         known = row.rank_low is not None and row.rank_low != row.rank_high
         ranks = f"{row.rank_low} to {row.rank_high}" if known else str(row.place or "")
-        score = score_text(row.score, percent=found.metric.is_share)
+        score = score_text(row.score, percent=board.metric.is_share)
         mark = row.entrant.unranked or ("*" if row.among_best else "")
         title = "" if row.entrant.by == row.entrant.title else row.entrant.title
         rows.append([str(row.place or ""), ranks, row.entrant.by, title, score, mark])
-    print_table(["place", "rank", "team", "run", found.metric.name, ""], rows, numbers=False)
-    unit = "percent [95 % interval]" if found.metric.is_share else "[95 % interval]"
-    reason = f"; {found.reason}" if found.reason else ""
-    tied = "; * not separable from the best" if found.tied else ""
-    print(f"{unit} on the {found.part} part: {many(found.units, 'independent unit')}{tied}{reason}")
-    print_cautions([{found.metric.name: row.score} for row in found.rows])
+    print_table(["place", "rank", "team", "run", board.metric.name, ""], rows, numbers=False)
+    unit = "percent [95 % interval]" if board.metric.is_share else "[95 % interval]"
+    reason = f"; {board.reason}" if board.reason else ""
+    tied = "; * not separable from the best" if board.tied else ""
+    print(f"{unit} on the {board.part} part: {many(board.units, 'independent unit')}{tied}{reason}")
+    print_cautions([{board.metric.name: row.score} for row in board.rows])

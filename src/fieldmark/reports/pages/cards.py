@@ -199,15 +199,15 @@ def _ask(context: Context, layer: str, key: str) -> Any:
 def _lineage(context: Context, code: int) -> tuple[str, ...]:
     if code == UNKNOWN:
         return ()
-    found = (context.taxonomy.taxon(code, rank) for rank in RANKS[: RANKS.index("species")])
-    return tuple(name for name in found if name)
+    taxa = (context.taxonomy.taxon(code, rank) for rank in RANKS[: RANKS.index("species")])
+    return tuple(name for name in taxa if name)
 
 
 def _drawn(masks: Masks | None) -> dict[str, Any]:
     """The masks to draw: parts where there are any, otherwise the whole; a photo of spores has no outline."""
-    found = {part: mask for part, mask in (masks or {}).items() if part != MICROSCOPIC and mask.any()}
-    parts = {part: mask for part, mask in found.items() if part != WHOLE}
-    return parts or found
+    drawn = {part: mask for part, mask in (masks or {}).items() if part != MICROSCOPIC and mask.any()}
+    parts = {part: mask for part, mask in drawn.items() if part != WHOLE}
+    return parts or drawn
 
 
 def _photo(context: Context, row: int, media_id: str, colors: Mapping[str, str], *, alone: bool) -> Photo:
@@ -244,13 +244,13 @@ def excerpt(text: str, length: int = CAPTION_LENGTH) -> str:
 
 
 def _satellite(context: Context, observation: str) -> tuple[tuple[str, Picture | None], ...]:
-    found: list[tuple[str, Picture | None]] = []
+    pictures: list[tuple[str, Picture | None]] = []
     for name, title in SATELLITE.items():
         layer = context.opened.dataset.layers.get(name)
         try:
             pixels = None if layer is None else layer(observation)
             if pixels is not None:
-                found.append((title, picture_from_above(np.asarray(pixels))))
+                pictures.append((title, picture_from_above(np.asarray(pixels))))
         except UNREADABLE:
-            found.append((title, None))
-    return tuple(found)
+            pictures.append((title, None))
+    return tuple(pictures)

@@ -40,13 +40,13 @@ def context_columns(items: pl.DataFrame) -> list[str]:
 
 def facts(row: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What is known about one observation, in the order a reader would ask: when, where, on what, and the rest."""
-    found = [("Date", str(row["date"]) if row.get("date") is not None else ""), ("Place", place(row))]
-    found.append(("Region", ", ".join(str(row[name]) for name in ("district", "region", "country") if row.get(name))))
+    rows = [("Date", str(row["date"]) if row.get("date") is not None else ""), ("Place", place(row))]
+    rows.append(("Region", ", ".join(str(row[name]) for name in ("district", "region", "country") if row.get(name))))
     declared = set(ITEMS.types)
     for name, value in row.items():
         if name not in NOT_CONTEXT and name not in TOLD_WITH and name not in declared and value is not None:
-            found.append((TITLES.get(name, _title(name)), _in_words(name, value)))
-    return [(name, value) for name, value in found if value]
+            rows.append((TITLES.get(name, _title(name)), _in_words(name, value)))
+    return [(name, value) for name, value in rows if value]
 
 
 def place(row: Mapping[str, Any]) -> str:

@@ -67,14 +67,14 @@ class LongTail(Section):
         return True
 
     def render(self, context: Context) -> str:
-        columns, found = frequency_columns(context), bins(context)
+        columns, size_bins = frequency_columns(context), bins(context)
         scored = context.counts(context.part)
         return render(
             "sections/long_tail.html.j2",
             context=context,
             tail=_draw_tail(context, columns),
-            by_frequency=_draw_bins(context, found) if len(found) > 1 else None,
-            bins=found,
+            by_frequency=_draw_bins(context, size_bins) if len(size_bins) > 1 else None,
+            bins=size_bins,
             grouped=len(columns) < len(context.labels),
             without_items=int((scored == 0).sum()),
             trained=" + ".join(context.trained_parts),
@@ -114,12 +114,12 @@ def bins(context: Context) -> list[Bin]:
     """Recall by how often a class occurs in training; empty bins are left out."""
     place_of_class = np.searchsorted(BIN_STARTS, context.train_counts, side="right") - 1
     place = np.where(context.truth == UNKNOWN, UNKNOWN, place_of_class[context.truth])
-    found = []
+    made = []
     for number in np.unique(place_of_class):
         inside = place == number
         recall = share(context.correct[inside], context.unit[inside]) if inside.any() else None
-        found.append(Bin(_bin_title(int(number)), int((place_of_class == number).sum()), recall))
-    return found
+        made.append(Bin(_bin_title(int(number)), int((place_of_class == number).sum()), recall))
+    return made
 
 
 def _bin_title(number: int) -> str:
@@ -200,17 +200,17 @@ def _draw_bins(context: Context, found: list[Bin]) -> Markup:
     )
 
 
-def _paint_bins(figure: Figure, *, context: Context, found: list[Bin]) -> None:
+def _paint_bins(figure: Figure, *, context: Context, size_bins: list[Bin]) -> None:
     axes = figure.subplots()
-    for place, group in enumerate(found):
+    for place, group in enumerate(size_bins):
         recall = group.recall
         if recall is not None and recall.low is not None and recall.high is not None:
             axes.vlines(place, recall.low, recall.high, color=GREEN, linewidth=2)
-    filled = [(place, group.recall.value) for place, group in enumerate(found) if group.recall]
+    filled = [(place, group.recall.value) for place, group in enumerate(size_bins) if group.recall]
     axes.plot(*np.array(filled).T, "o-", color=GREEN, markersize=7)
     percent_axis(axes, f"Share of {context.part} {context.item_noun}s answered right")
-    axes.set_xlim(-0.5, len(found) - 0.5)
-    axes.set_xticks(range(len(found)), [group.title for group in found])
+    axes.set_xlim(-0.5, len(size_bins) - 0.5)
+    axes.set_xticks(range(len(size_bins)), [group.title for group in size_bins])
     axes.set_xlabel(f"training {context.item_noun}s of the class")
 
 

@@ -43,10 +43,10 @@ class ReliabilitySection(Section):
         assert confidence is not None  # applies() said so
         stated = confidence > 0  # a rule may answer "unknown" without saying how sure it is
         confidence, correct = confidence[stated], context.correct[stated]
-        found = bands(confidence, correct, context.unit[stated])
+        in_bands = bands(confidence, correct, context.unit[stated])
         figure = draw(
             "reliability-diagram",
-            partial(_paint, found=found, noun=context.item_noun),
+            partial(_paint, found=in_bands, noun=context.item_noun),
             width=460,
             height=480,
             description="Share of right answers against stated confidence in ten bins, with the number of items below.",
@@ -55,7 +55,7 @@ class ReliabilitySection(Section):
             "sections/reliability.html.j2",
             context=context,
             figure=figure,
-            bands=found,
+            bands=in_bands,
             items=len(confidence),
             error=expected_calibration_error(confidence, correct, bins=BINS),
             mean_confidence=float(confidence.mean()),
@@ -73,20 +73,20 @@ def bands(confidence: NDArray[np.float64], correct: NDArray[np.bool_], unit: NDA
     ]
 
 
-def _paint(figure: Figure, *, found: list[Band], noun: str) -> None:
+def _paint(figure: Figure, *, in_bands: list[Band], noun: str) -> None:
     above, below = stacked(figure, heights=(3.2, 1))
     above.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 4)))
-    for band in found:
+    for band in in_bands:
         if band.right.low is not None and band.right.high is not None:
             above.vlines(band.confidence, band.right.low, band.right.high, color=BLUE, linewidth=2)
-    above.plot([band.confidence for band in found], [band.right.value for band in found], "o-", color=BLUE)
+    above.plot([band.confidence for band in in_bands], [band.right.value for band in in_bands], "o-", color=BLUE)
     above.set_title("Share of right answers")
     for axis in (above.yaxis, below.xaxis):
         axis.set_major_formatter(PercentFormatter(1, decimals=0))
     above.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.04), xticks=np.linspace(0, 1, 6), yticks=np.linspace(0, 1, 6))
     below.bar(
-        [(band.low + band.high) / 2 for band in found],
-        [band.right.items for band in found],
+        [(band.low + band.high) / 2 for band in in_bands],
+        [band.right.items for band in in_bands],
         width=0.92 / BINS,
         color=TINT,
         linewidth=0,

@@ -41,14 +41,14 @@ class ReportedResults(Section):
         return bool(context.opened.benchmark.reported)
 
     def render(self, context: Context) -> str:
-        found = results(context.opened.benchmark.reported)
+        reported = results(context.opened.benchmark.reported)
         measured = {metric.name for metric in context.task.metrics}
-        named = dict.fromkeys(name for result in found for name in result.values)
+        named = dict.fromkeys(name for result in reported for name in result.values)
         order = [metric.name for metric in context.task.metrics if metric.name in named]
         return render(
             "sections/reported.html.j2",
             context=context,
-            results=found,
+            results=reported,
             metrics=[*order, *(name for name in named if name not in measured)],
         )
 
@@ -59,12 +59,12 @@ def results(reported: Iterable[Reported]) -> list[Result]:
     for one in reported:
         sources.setdefault((one.what, tuple(one.values.items())), []).append(one.source)
     times = Counter(what for what, _ in sources)
-    found = [
+    rows = [
         Result(what, tuple(dict.fromkeys(places)), dict(values), times[what] > 1)
         for (what, values), places in sources.items()
     ]
     order = list(times)
-    return sorted(found, key=lambda result: order.index(result.what))
+    return sorted(rows, key=lambda result: order.index(result.what))
 
 
 SECTION = ReportedResults()

@@ -41,16 +41,16 @@ class Season(Section):
         return _dated_share(context) > ENOUGH_DATES
 
     def render(self, context: Context) -> str:
-        found = months(context)
+        by_month = months(context)
         figure = draw(
             "season-months",
-            partial(_paint, found=found, context=context),
+            partial(_paint, found=by_month, context=context),
             width=1036,
             height=400,
             description=f"{context.unit_noun.capitalize()}s and error rate on {context.part} for each month.",
         )
         undated = int(context.items["date"].is_null().sum())
-        return render("sections/season.html.j2", context=context, figure=figure, months=found, undated=undated)
+        return render("sections/season.html.j2", context=context, figure=figure, months=by_month, undated=undated)
 
 
 def months(context: Context) -> list[Month]:
@@ -66,21 +66,21 @@ def _dated_share(context: Context) -> float:
     return float((~context.items["date"].is_null()).to_numpy().mean())
 
 
-def _paint(figure: Figure, *, found: list[Month], context: Context) -> None:
+def _paint(figure: Figure, *, by_month: list[Month], context: Context) -> None:
     above, below = stacked(figure, heights=(1, 1.3))
     above.bar(
-        [month.number for month in found],
-        [month.wrong.units for month in found],
+        [month.number for month in by_month],
+        [month.wrong.units for month in by_month],
         width=0.7,
         color=TINT,
         linewidth=0,
     )
     above.set_title(f"{context.part.capitalize()} {plural(context.unit_noun)}")
     above.locator_params(axis="y", nbins=4, integer=True)
-    for month in found:
+    for month in by_month:
         if month.wrong.low is not None and month.wrong.high is not None:
             below.vlines(month.number, month.wrong.low, month.wrong.high, color=ORANGE, linewidth=2)
-    below.plot([month.number for month in found], [month.wrong.value for month in found], "o", color=ORANGE)
+    below.plot([month.number for month in by_month], [month.wrong.value for month in by_month], "o", color=ORANGE)
     below.set_title(f"Error rate by {context.item_noun}")
     below.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     below.set(ylim=(-0.02, 1.04), yticks=[0, 0.25, 0.5, 0.75, 1], xlim=(0.4, 12.6))

@@ -58,7 +58,7 @@ class Species(Section):
 
 def rows_of(context: Context, heard: Heard) -> list[SpeciesRow]:
     """The species that are to be heard, the most frequent first."""
-    found = []
+    rows = []
     for code in np.argsort(-heard.truth.sum(axis=0), kind="stable"):
         true, detected = heard.truth[:, code], heard.detected[:, code]
         if not true.any():
@@ -66,7 +66,7 @@ def rows_of(context: Context, heard: Heard) -> list[SpeciesRow]:
         listed = np.flatnonzero(heard.score[:, code] > 0).astype(np.int32)
         relevant = np.flatnonzero(true).astype(np.int32)
         one = np.zeros(len(listed), dtype=np.int32)
-        found.append(
+        rows.append(
             SpeciesRow(
                 title=context.title(context.labels.names[code]),
                 label=context.labels.names[code],
@@ -80,7 +80,7 @@ def rows_of(context: Context, heard: Heard) -> list[SpeciesRow]:
                 ),
             )
         )
-    return found
+    return rows
 
 
 SECTION = Species()

@@ -102,17 +102,17 @@ class TreeSection(Section):
 
 def levels(context: Context) -> list[str]:
     """The lowest ranks above species that group what is below them, at most two, the higher first."""
-    found: list[str] = []
+    ranks: list[str] = []
     below = len(context.labels)
     for rank in reversed(RANKS[: RANKS.index("species")]):
-        if rank not in context.taxonomy.ranks or len(found) == MOST_LEVELS:
+        if rank not in context.taxonomy.ranks or len(ranks) == MOST_LEVELS:
             continue
         taxa = len(context.taxonomy.ranks[rank][0])
         # A single genus is shown around its classes; a single family around that would say nothing new.
-        if taxa < below and (not found or taxa > 1):
-            found.append(rank)
+        if taxa < below and (not ranks or taxa > 1):
+            ranks.append(rank)
             below = taxa
-    return found[::-1]
+    return ranks[::-1]
 
 
 def grow(context: Context, ranks: list[str]) -> list[TaxonGroup]:

@@ -118,8 +118,8 @@ def operating_point(context: Context) -> Operating:
 
 def threshold(context: Context) -> float | None:
     """The threshold from val that the run answers by, where it has one."""
-    found = [step.get("threshold") for step in context.first.run.steps if step.get("step") == "unknown-threshold"]
-    return found[-1] if found else None
+    thresholds = [step.get("threshold") for step in context.first.run.steps if step.get("step") == "unknown-threshold"]
+    return thresholds[-1] if thresholds else None
 
 
 def taken_for(context: Context) -> list[TakenFor]:
@@ -128,12 +128,12 @@ def taken_for(context: Context) -> list[TakenFor]:
     for row in np.flatnonzero((context.truth == UNKNOWN) & (context.predicted != UNKNOWN)):
         rows_of.setdefault(int(context.predicted[row]), []).append(int(row))
     score = strangeness(context)
-    found = []
+    counts = []
     for code, rows in sorted(rows_of.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:SHOWN]:
         label = context.labels.names[code]
         rows = sorted(rows, key=lambda row: score[row])
         items = [context.predictions.items[row] for row in one_per_unit(context, tuple(rows))]
-        found.append(
+        counts.append(
             TakenFor(
                 label=label,
                 items=len(rows),
@@ -142,7 +142,7 @@ def taken_for(context: Context) -> list[TakenFor]:
                 known=tuple(training_photos(context, label)),
             )
         )
-    return found
+    return counts
 
 
 def _columns(table: UnknownTable | None, part: str) -> list[tuple[str, str, str, str]]:

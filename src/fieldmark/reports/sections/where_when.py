@@ -55,14 +55,14 @@ class WhereWhen(Section):
     title = "Where and when"
 
     def applies(self, context: Context) -> bool:
-        found = facts(context)
-        return has_map(found) or has_calendar(found)
+        part_facts = facts(context)
+        return has_map(part_facts) or has_calendar(part_facts)
 
     def render(self, context: Context) -> str:
-        found = facts(context)
-        map_, map_steps = _draw_map(places(context)) if has_map(found) else (None, None)
+        part_facts = facts(context)
+        map_, map_steps = _draw_map(places(context)) if has_map(part_facts) else (None, None)
         calendar, season, every, old, start = None, None, None, 0, None
-        if has_calendar(found):
+        if has_calendar(part_facts):
             by_date = dates(context)
             start = focus(by_date)
             shown = {part: day.filter(day >= start) for part, day in by_date.items()}
@@ -73,7 +73,7 @@ class WhereWhen(Section):
         return render(
             "sections/where_when.html.j2",
             context=context,
-            facts=found,
+            facts=part_facts,
             map=map_,
             map_steps=map_steps,
             every=every,
@@ -87,25 +87,27 @@ class WhereWhen(Section):
 
 def facts(context: Context) -> list[PartFacts]:
     """What is known of each part that has items."""
-    found = []
+    part_facts = []
     for part in _parts(context):
         rows = context.observations(part)
         day = rows["date"].drop_nulls()
         first, last = (day.min(), day.max()) if len(day) else (None, None)
         assert first is None or isinstance(first, date)
         assert last is None or isinstance(last, date)
-        found.append(PartFacts(part, len(rows), int(rows.select(_placed()).to_series().sum()), len(day), first, last))
-    return found
+        part_facts.append(
+            PartFacts(part, len(rows), int(rows.select(_placed()).to_series().sum()), len(day), first, last)
+        )
+    return part_facts
 
 
-def has_map(found: list[PartFacts]) -> bool:
+def has_map(part_facts: list[PartFacts]) -> bool:
     """Whether enough observations have a place."""
-    return _enough(sum(one.placed for one in found), found)
+    return _enough(sum(one.placed for one in part_facts), part_facts)
 
 
-def has_calendar(found: list[PartFacts]) -> bool:
+def has_calendar(part_facts: list[PartFacts]) -> bool:
     """Whether enough observations have a date."""
-    return _enough(sum(one.dated for one in found), found)
+    return _enough(sum(one.dated for one in part_facts), part_facts)
 
 
 def places(context: Context) -> dict[str, MapPoints]:
@@ -131,25 +133,26 @@ def _placed() -> pl.Expr:
     return pl.col("lat").is_between(-90, 90).fill_null(False) & pl.col("lon").is_between(-180, 180).fill_null(False)
 
 
-def _enough(number: int, found: list[PartFacts]) -> bool:
-    return number > 0 and number >= ENOUGH * sum(one.observations for one in found)
+def _enough(number: int, part_facts: list[PartFacts]) -> bool:
+    return number > 0 and number >= ENOUGH * sum(one.observations for one in part_facts)
 
 
-def _draw_map(found: Mapping[str, MapPoints]) -> tuple[Markup, list[str] | None]:
-    starts = None if uses_dots(found) else heat.count_starts(most_in_hexagon(found))
-    panel = min((WIDTH - 60) // len(found), MOST_PANEL_PIXELS)
+def _draw_map(points_of: Mapping[str, MapPoints]) -> tuple[Markup, list[str] | None]:
+    starts = None if uses_dots(points_of) else heat.count_starts(most_in_hexagon(points_of))
+    panel = min((WIDTH - 60) // len(points_of), MOST_PANEL_PIXELS)
     figure = draw(
         "where-when-map",
-        partial(paint_map, places=found, starts=starts),
-        width=panel * len(found) + 60,
-        height=round(panel * MapExtent.around(found).shape) + 60,
-        description=f"A map of the observations of {', '.join(found)}, one panel each, of the same stretch of land.",
+        partial(paint_map, places=points_of, starts=starts),
+        width=panel * len(points_of) + 60,
+        height=round(panel * MapExtent.around(points_of).shape) + 60,
+        description=f"A map of the observations of {', '.join(points_of)}, one panel each, of the same stretch "
+        "of land.",
     )
     return figure, None if starts is None else heat.titles(starts)
 
 
-def _draw_calendar(found: Mapping[str, pl.Series], every: Every) -> tuple[Markup, list[str]]:
-    strips = {part: over_the_years(day, every) for part, day in found.items()}
+def _draw_calendar(dates_of: Mapping[str, pl.Series], every: Every) -> tuple[Markup, list[str]]:
+    strips = {part: over_the_years(day, every) for part, day in dates_of.items()}
     starts = heat.count_starts(max(int(strip.counts.max()) for strip in strips.values()))
     steps = {part: heat.steps(strip.counts, starts) for part, strip in strips.items()}
 
@@ -159,15 +162,15 @@ def _draw_calendar(found: Mapping[str, pl.Series], every: Every) -> tuple[Markup
         date_axis(axes)
         axes.set_title(f"Observations per {every}")
 
-    about = f"Observations per {every} in {', '.join(found)}, one strip each."
+    about = f"Observations per {every} in {', '.join(dates_of)}, one strip each."
     return _strips_figure("where-when-calendar", paint, len(strips), about), heat.titles(starts)
 
 
-def _draw_season(found: Mapping[str, pl.Series]) -> Markup:
-    strips = {part: over_one_year(day) for part, day in found.items()}
+def _draw_season(dates_of: Mapping[str, pl.Series]) -> Markup:
+    strips = {part: over_one_year(day) for part, day in dates_of.items()}
     # Each part by itself: what differs between seasons is their shape, not how much was seen.
     shares = {part: strip.counts / strip.counts.max() for part, strip in strips.items()}
-    steps = {part: np.array([heat.share_step(share) for share in found]) for part, found in shares.items()}
+    steps = {part: np.array([heat.share_step(share) for share in dates_of]) for part, dates_of in shares.items()}
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
@@ -177,7 +180,7 @@ def _draw_season(found: Mapping[str, pl.Series]) -> Markup:
         axes.set_xticks(days, [month_abbr[month] for month in range(1, 13)], ha="left")
         axes.set_title("Season: weeks of the year, all years together")
 
-    about = f"Observations per week of the year in {', '.join(found)}, one strip each."
+    about = f"Observations per week of the year in {', '.join(dates_of)}, one strip each."
     return _strips_figure("where-when-season", paint, len(strips), about)
 
 
