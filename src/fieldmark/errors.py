@@ -77,13 +77,13 @@ class MissingExtraError(MisuseError):
         super().__init__(f"{purpose} needs {module}, which is not installed: pip install 'fieldmark[{extra}]'.")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """Returns the sentence that points from a misspelt name to the nearest known ones.
 
     >>> did_you_mean("linaer", ["linear", "knn"])
     'Did you mean linear? Known: knn, linear.'
     """
-    names = sorted(known)
+    names = sorted(choices)
     near = get_close_matches(name, names, n=3, cutoff=0.6)
     question = f"Did you mean {' or '.join(near)}? " if near else ""
     return f"{question}Known: {', '.join(names)}."

@@ -51,8 +51,8 @@ class Labels:
 
     def encode(self, names: Iterable[str | None]) -> NDArray[np.int32]:
         """Turns names into codes; whatever is not in the set becomes -1."""
-        known = self.code_of
-        return np.array([known.get(name, UNKNOWN) if name is not None else UNKNOWN for name in names], dtype=np.int32)
+        code_of = self.code_of
+        return np.array([code_of.get(name, UNKNOWN) if name is not None else UNKNOWN for name in names], dtype=np.int32)
 
     def decode(self, codes: Sequence[int] | NDArray[np.int32], unknown: str = UNKNOWN_NAME) -> list[str]:
         """Turns codes into names."""

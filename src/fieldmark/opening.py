@@ -24,7 +24,7 @@ from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part, View
 
 SEEN_IN_VAL, NEW_IN_TEST = "also in val", "not in val"
-PARTS = ("train", "val", "test")
+ANSWERABLE_PARTS = ("train", "val", "test")
 # The parts in the order in which a method meets them; a copy in a later one of what stood in an earlier one leaks.
 SHOWN_FIRST = ("train", "unlabeled", "val", "test")
 # Columns of an item that describe the question itself and never the answer.
@@ -49,8 +49,8 @@ class Opened:
             MisuseError: When there is no such part.
             InputError: When the release does not hold its labels.
         """
-        if split not in PARTS:
-            raise MisuseError(f"There is no part called {split!r}. {did_you_mean(split, PARTS)}")
+        if split not in ANSWERABLE_PARTS:
+            raise MisuseError(f"There is no part called {split!r}. {did_you_mean(split, ANSWERABLE_PARTS)}")
         if split not in self.truth:
             hint = f"It has those of {' and '.join(self.truth)}."
             found, root = f"no labels for {split}", self.dataset.release.root
@@ -191,16 +191,16 @@ def _coarse_targets(table: pl.DataFrame, task: Task) -> Targets | None:
 
 
 def _truths(dataset: Dataset, tables: Mapping[str, pl.DataFrame], layout: Layout, task: Task) -> dict[str, Truth]:
-    truths = {}
+    truth_of_part = {}
     for part in ("val", "test"):
         table = tables[part]
         if task.items.is_labeled(table, task.answer.column):
             groups = table.select([_group(name) for name in task.by])
-            truths[part] = task.answer.truth(dataset, table, layout, table[task.unit].to_list(), groups)
-    if task.unknown and "test" in truths:
-        columns = [*truths["test"].groups.get_columns(), *unknown_species(tables["val"], tables["test"])]
-        truths["test"] = replace(truths["test"], groups=pl.DataFrame(columns))
-    return truths
+            truth_of_part[part] = task.answer.truth(dataset, table, layout, table[task.unit].to_list(), groups)
+    if task.unknown and "test" in truth_of_part:
+        columns = [*truth_of_part["test"].groups.get_columns(), *unknown_species(tables["val"], tables["test"])]
+        truth_of_part["test"] = replace(truth_of_part["test"], groups=pl.DataFrame(columns))
+    return truth_of_part
 
 
 def _group(name: str) -> pl.Expr:

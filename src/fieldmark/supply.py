@@ -84,8 +84,8 @@ class FeatureSource:
         media = media_of(part)
         if self.medium != media.kind:
             heard = f"one of {', '.join(EMBEDDERS)}, or a run of cnn"
-            known = heard if media.kind == "recording" else "a network for photos"
-            raise MisuseError(f"backbone={self.settings.backbone} does not read {media.kind}s: take {known}.")
+            suitable = heard if media.kind == "recording" else "a network for photos"
+            raise MisuseError(f"backbone={self.settings.backbone} does not read {media.kind}s: take {suitable}.")
         of_media = self._of_recordings if media.kind == "recording" else self._of_items
         return _with_features(part, media.kind, of_media(part, media, what or f"{media.kind}s"))
 
@@ -201,7 +201,7 @@ def refuse_unfit(name: str, method: Method, declared: Mapping[str, Input], mediu
     wanted = {"pixels": "photo", "audio": "recording"}
     for need in method.needs:
         if need.input and need.input not in declared:
-            known = ", ".join(declared)
-            raise MisuseError(f"The method {name!r} needs the input {need.input!r}; {root} has {known}.")
+            inputs = ", ".join(declared)
+            raise MisuseError(f"The method {name!r} needs the input {need.input!r}; {root} has {inputs}.")
         if not need.input and need.form in wanted and wanted[need.form] != medium:
             raise MisuseError(f"The method {name!r} reads {wanted[need.form]}s; {root} holds {medium}s.")

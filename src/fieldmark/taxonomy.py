@@ -32,8 +32,8 @@ class Taxonomy:
         ranks = {}
         for rank in RANKS:
             if rank in rows.columns and rows[rank].is_not_null().any():
-                known = Labels.of(rows[rank].drop_nulls())
-                ranks[rank] = (known, known.encode(rows[rank]))
+                taxon_labels = Labels.of(rows[rank].drop_nulls())
+                ranks[rank] = (taxon_labels, taxon_labels.encode(rows[rank]))
         return cls(labels, ranks)
 
     def roll_up(

@@ -31,16 +31,16 @@ def with_metrics(benchmark: Benchmark, metrics: Sequence[str | Metric]) -> Bench
 
 def named(benchmark: Benchmark, name: str) -> Metric:
     """One metric of a benchmark, by its name or in another convention."""
-    known = conventions(benchmark)
-    if name not in known:
-        raise MisuseError(f"{benchmark.name} has no metric {name!r}. {did_you_mean(name, known)}")
-    return known[name]
+    choices = conventions(benchmark)
+    if name not in choices:
+        raise MisuseError(f"{benchmark.name} has no metric {name!r}. {did_you_mean(name, choices)}")
+    return choices[name]
 
 
 def conventions(benchmark: Benchmark) -> dict[str, Metric]:
     """The metrics that a benchmark declares, each followed by its other conventions."""
-    known: dict[str, Metric] = {}
+    metric_of: dict[str, Metric] = {}
     for metric in benchmark.task.metrics:
-        known[metric.name] = metric
-        known |= {f"{metric.name}:{convention}": make() for convention, make in metric.otherwise.items()}
-    return known
+        metric_of[metric.name] = metric
+        metric_of |= {f"{metric.name}:{convention}": make() for convention, make in metric.otherwise.items()}
+    return metric_of

@@ -44,9 +44,9 @@ def episodes(
         numbers = [int(number) for number in shots.split(",")]
     except ValueError as error:
         raise MisuseError(f"--shots {shots}: expected numbers separated by commas, like 1,2,4,8.") from error
-    known = [each.name for each in BENCHMARKS[benchmark].task.metrics]
-    if metric is not None and metric not in known:  # before hours are spent
-        raise MisuseError(f"There is no score called {metric!r} here. {did_you_mean(metric, known)}")
+    metrics = [each.name for each in BENCHMARKS[benchmark].task.metrics]
+    if metric is not None and metric not in metrics:  # before hours are spent
+        raise MisuseError(f"There is no score called {metric!r} here. {did_you_mean(metric, metrics)}")
     folder = out or Path("runs", f"{benchmark.replace('/', '-')}-episodes")
     common = parse_pairs(settings or [])
     entries = [MethodEntry.parse(text, common, steps or ()) for text in method]

@@ -132,10 +132,10 @@ def _check_events(
             path,
             events.filter(pl.col("label").is_null()),
         )
-        known = events.drop_nulls("label")
-        untaught = known.filter(~pl.col("label").is_in(list(taught)))
+        labeled = events.drop_nulls("label")
+        untaught = labeled.filter(~pl.col("label").is_in(list(taught)))
         _note(problems, "warning", "a class is heard that train does not have", path, untaught.unique("label"))
-        heard |= set(known["label"])
+        heard |= set(labeled["label"])
     return heard
 
 

@@ -45,7 +45,7 @@ from fieldmark.release import Release
 from fieldmark.tables import read_csv
 
 NAME = "fgvcx-fungi-2018"
-PARTS = ("train", "val", "test")
+RELEASED_PARTS = ("train", "val", "test")
 PHOTO_FOLDERS = {"train": "images", "val": "images", "test": "test"}
 CATEGORY_LIST = "fungi_dataset_spec.json"
 LISTED_CLASS = re.compile(r"(\d+)\.(.*)", re.DOTALL)
@@ -92,7 +92,7 @@ def open_fgvcx_fungi(release: Release, subset: str = "all") -> Dataset:
 
 def annotation_files(release: Release) -> dict[str, CocoFile]:
     """The annotations that are there, by part."""
-    return {part: read_coco(release, f"{part}.json") for part in PARTS if release.exists(f"{part}.json")}
+    return {part: read_coco(release, f"{part}.json") for part in RELEASED_PARTS if release.exists(f"{part}.json")}
 
 
 def listed_categories(release: Release) -> pl.DataFrame:
@@ -179,11 +179,11 @@ def _taxa(release: Release, files: Mapping[str, CocoFile]) -> pl.DataFrame:
     )
 
 
-def _photos(release: Release, files: Mapping[str, CocoFile], known: set[str]) -> pl.DataFrame:
+def _photos(release: Release, files: Mapping[str, CocoFile], category_ids: set[str]) -> pl.DataFrame:
     """One row per photo of all parts: ids, place, label, license."""
-    tables = [_photos_of(release, part, file, known) for part, file in files.items()]
+    tables = [_photos_of(release, part, file, category_ids) for part, file in files.items()]
     if not tables:
-        tables = [_photos_of(release, "test", _no_file(), known)]
+        tables = [_photos_of(release, "test", _no_file(), category_ids)]
     photos = pl.concat(tables)
     # Test comes last, and its ids must stay as they are.
     again = pl.col("media_id").is_duplicated() & (pl.col("part") != "test")
@@ -196,7 +196,7 @@ def _photos(release: Release, files: Mapping[str, CocoFile], known: set[str]) ->
     return photos.with_columns(pl.when(lost).then(moved).otherwise("path").alias("path"))
 
 
-def _photos_of(release: Release, part: str, file: CocoFile, known: set[str]) -> pl.DataFrame:
+def _photos_of(release: Release, part: str, file: CocoFile, category_ids: set[str]) -> pl.DataFrame:
     where = release.where(file.path)
     twice = file.images.filter(pl.col("id").is_duplicated())
     if len(twice):
@@ -206,7 +206,7 @@ def _photos_of(release: Release, part: str, file: CocoFile, known: set[str]) -> 
     if len(torn):
         both = " and ".join(sorted(torn.filter(pl.col("image_id") == torn["image_id"][0])["label"]))
         raise InputError(where, found=f"the image {torn['image_id'][0]} in {both}", expected="one category per image")
-    strange = labels.filter(~pl.col("label").is_in(list(known))).sort("image_id")
+    strange = labels.filter(~pl.col("label").is_in(list(category_ids))).sort("image_id")
     if len(strange):
         raise InputError(
             where,
@@ -239,14 +239,14 @@ def _no_file() -> CocoFile:
     return CocoFile("", pl.DataFrame(schema=images), pl.DataFrame(), annotations, licenses, False, False)
 
 
-def _with_solution(release: Release, photos: pl.DataFrame, known: set[str]) -> tuple[pl.DataFrame, bool]:
+def _with_solution(release: Release, photos: pl.DataFrame, category_ids: set[str]) -> tuple[pl.DataFrame, bool]:
     """The photos with the labels of test and `usage`, and whether there was a solution."""
     path = solution_file(release)
     if path is None:
         return photos.with_columns(usage=pl.lit(None, pl.String)), False
     solution = read_solution(release, path)
-    strange = (~solution["expected"].is_in(list(known))).arg_true()
-    if known and len(strange):
+    strange = (~solution["expected"].is_in(list(category_ids))).arg_true()
+    if category_ids and len(strange):
         row = int(strange[0])
         found = f"the category {solution['expected'][row]!r}"
         raise InputError(release.where(path), line=row + 2, found=found, expected="an id of the categories")
@@ -262,7 +262,7 @@ def _remarks(
 ) -> tuple[str, ...]:
     """What is missing, one sentence each."""
     remarks = []
-    absent = [f"{part}.json" for part in PARTS if part not in files]
+    absent = [f"{part}.json" for part in RELEASED_PARTS if part not in files]
     if absent:
         remarks.append(f"Not there: {', '.join(absent)}.")
     if taxa.is_empty():

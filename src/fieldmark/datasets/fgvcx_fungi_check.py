@@ -11,8 +11,8 @@ from fieldmark.datasets.coco import CocoFile
 from fieldmark.datasets.fgvcx_fungi import (
     CATEGORY_LIST,
     NAME,
-    PARTS,
     PHOTO_FOLDERS,
+    RELEASED_PARTS,
     annotation_files,
     cut_folders,
     listed_categories,
@@ -45,7 +45,7 @@ def check_fgvcx_fungi(release: Release, *, media: bool = False, near_duplicates:
     """
     problems = ReleaseProblems()
     files = annotation_files(release)
-    absent = [f"{part}.json" for part in PARTS if part not in files]
+    absent = [f"{part}.json" for part in RELEASED_PARTS if part not in files]
     if absent:
         problems.add("warning", "a file of annotations is missing", absent)
     counts = tuple(PartCount(part, _count(file), dict(PUBLISHED[part])) for part, file in files.items())
@@ -54,7 +54,7 @@ def check_fgvcx_fungi(release: Release, *, media: bool = False, near_duplicates:
         _check_edition(counts, categories, files, problems)
     _check_categories(files, categories, problems)
     for part, file in files.items():
-        _check_entries(file, problems, labeled=part != "test", known=set(categories["id"]))
+        _check_entries(file, problems, labeled=part != "test", category_ids=set(categories["id"]))
     _check_across(files, problems)
     _check_solution(release, files, set(categories["id"]), problems)
     _check_files(release, files, problems, media=media, near_duplicates=near_duplicates)
@@ -123,7 +123,7 @@ def _check_categories(files: Mapping[str, CocoFile], categories: pl.DataFrame, p
                 problems.add("warning", f"a category has no photo in {part}", places)
 
 
-def _check_entries(file: CocoFile, problems: ReleaseProblems, *, labeled: bool, known: set[int]) -> None:
+def _check_entries(file: CocoFile, problems: ReleaseProblems, *, labeled: bool, category_ids: set[int]) -> None:
     images, annotations = file.images, file.annotations
     for column, what in (("id", "an image id is listed more than once"), ("file_name", "a photo has several entries")):
         twice = images.filter(pl.col(column).is_duplicated())[column].unique(maintain_order=True)
@@ -138,7 +138,7 @@ def _check_entries(file: CocoFile, problems: ReleaseProblems, *, labeled: bool, 
         problems.add("error", "an image is in several categories", [f"{file.path}: image {number}" for number in torn])
     for column, listed, what in (
         ("image_id", set(images["id"]), "an annotation of an image that is not listed"),
-        ("category_id", known, "an annotation with a category that is not listed"),
+        ("category_id", category_ids, "an annotation with a category that is not listed"),
     ):
         strange = annotations.filter(~pl.col(column).is_in(list(listed)))[column].unique(maintain_order=True)
         if len(strange):
@@ -162,7 +162,7 @@ def _check_across(files: Mapping[str, CocoFile], problems: ReleaseProblems) -> N
 
 
 def _check_solution(
-    release: Release, files: Mapping[str, CocoFile], known: set[int], problems: ReleaseProblems
+    release: Release, files: Mapping[str, CocoFile], category_ids: set[int], problems: ReleaseProblems
 ) -> None:
     try:
         path = solution_file(release)
@@ -177,9 +177,9 @@ def _check_solution(
     if len(unsolved):
         problems.add("warning", "a photo of test is not in the solution", [f"image {name}" for name in unsolved])
     strange = solution.with_row_index("line", offset=2).filter(
-        ~pl.col("expected").is_in([str(number) for number in known])
+        ~pl.col("expected").is_in([str(number) for number in category_ids])
     )
-    if known and len(strange):
+    if category_ids and len(strange):
         places = [f"{path}, line {line}: {name}" for line, name in strange.select("line", "expected").iter_rows()]
         problems.add("error", "the solution has a category that is not listed", places)
 

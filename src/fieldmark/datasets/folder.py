@@ -40,7 +40,7 @@ from fieldmark.release import Release
 from fieldmark.splits import Official, Seeded
 from fieldmark.tables import RANKS, missing_column, parse_column, read_csv
 
-PARTS = ("train", "val", "test")
+PART_FOLDERS = ("train", "val", "test")
 # How a folder is cut: into its own parts, or by a draw over observations.
 SPLIT = Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.25))
 OBSERVATIONS_FILE, TAXA_FILE = "observations.csv", "taxa.csv"
@@ -73,7 +73,7 @@ def _kind(release: Release, photos: pl.DataFrame) -> MediaKind:
 
 def _list_photos(release: Release) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """One row per photo with `path`, `part`, `label` and `media_id`."""
-    parts = [part for part in PARTS if part in release.folders()]
+    parts = [part for part in PART_FOLDERS if part in release.folders()]
     if parts and "train" not in parts:
         raise InputError(release.root, found=f"{' and '.join(parts)} but no train", expected="a folder train/<class>/")
     rows: list[tuple[str, str | None, str]] = []
@@ -189,9 +189,9 @@ def _taxa(release: Release, photos: pl.DataFrame) -> pl.DataFrame:
         if "label" not in rows.columns:
             raise missing_column(where, "label", rows.columns)
         rows = parse_column(rows, "poisonous", bool, where)
-        known = [rank for rank in RANKS if rank in rows.columns]
-        known += [name for name in ("common_name",) if name in rows.columns]
-        return labels.join(rows.select("label", *known, "poisonous"), on="label", how="left", maintain_order="left")
+        columns = [rank for rank in RANKS if rank in rows.columns]
+        columns += [name for name in ("common_name",) if name in rows.columns]
+        return labels.join(rows.select("label", *columns, "poisonous"), on="label", how="left", maintain_order="left")
     matches = [BINOMIAL.match(label) for label in labels["label"]]
     genus = [match.group(1) if match else None for match in matches]
     return labels.with_columns(genus=pl.Series(genus, dtype=pl.String), poisonous=pl.lit(None, dtype=pl.Boolean))

@@ -11,7 +11,7 @@ import polars as pl
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, ReleaseProblems, Severity
-from fieldmark.datasets.folder import PARTS, SPLIT, open_folder
+from fieldmark.datasets.folder import PART_FOLDERS, SPLIT, open_folder
 from fieldmark.datasets.identical import across, observations_together
 from fieldmark.datasets.photo_checks import alike_pairs, check_copies, check_photos
 from fieldmark.datasets.recording_checks import check_recordings
@@ -37,7 +37,7 @@ def check_folder(release: Release, *, media: bool = False, near_duplicates: bool
     problems, dataset = ReleaseProblems(), open_folder(release)
     files = dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
     files = files.with_columns(pl.col("parts").list.first().fill_null(WHOLE).alias("part"))
-    present = [part for part in (*PARTS, WHOLE) if part in set(files["part"])]
+    present = [part for part in (*PART_FOLDERS, WHOLE) if part in set(files["part"])]
     counts = [PartCount(part, _count(dataset, files.filter(pl.col("part") == part))) for part in present]
     _check_classes(files, problems)
     _check_passed_over(release, problems)
@@ -115,7 +115,7 @@ def _check_classes(media: pl.DataFrame, problems: ReleaseProblems) -> None:
 
 def _check_passed_over(release: Release, problems: ReleaseProblems) -> None:
     """Files beside the photos that have another ending, such as the HEIC of a telephone, and folders without any."""
-    parts = [part for part in PARTS if part in release.folders()]
+    parts = [part for part in PART_FOLDERS if part in release.folders()]
     folders = [f"{part}/{name}" for part in parts for name in release.folders(part)] or release.folders()
     other, empty = [], []
     for folder in folders:

@@ -41,7 +41,7 @@ SUBSETS = {"all": "FungiTastic", "Mini": "FungiTastic-Mini", "FewShot": "FungiTa
 SIZES = ("300p", "500p", "720p", "fullsize")
 
 # Each part with the names its file may have, and the folder of its photos.
-PARTS = {
+FILES_OF_PART = {
     "Train": (("Train",), "train"),
     "ClosedSet-Val": (("ClosedSet-Val", "Val"), "val"),
     "OpenSet-Val": (("OpenSet-Val",), "val"),
@@ -168,7 +168,7 @@ def metadata_files(release: Release, subset: str) -> dict[str, str]:
     name = SUBSETS[subset]
     there = set(release.files(f"metadata/{name}"))
     file_of = {}
-    for part, (namings, _) in PARTS.items():
+    for part, (namings, _) in FILES_OF_PART.items():
         for naming in namings:
             if f"{name}-{naming}.csv" in there:
                 file_of[part] = f"metadata/{name}/{name}-{naming}.csv"
@@ -233,7 +233,8 @@ def _with_private_labels(release: Release, subset: str, rows: pl.DataFrame) -> p
 def _media(release: Release, subset: str, rows: pl.DataFrame, photos: str | None) -> pl.DataFrame:
     name = SUBSETS[subset]
     folders = {
-        part: f"{name}/{folder}/{_size(release, f'{name}/{folder}', photos)}" for part, (_, folder) in PARTS.items()
+        part: f"{name}/{folder}/{_size(release, f'{name}/{folder}', photos)}"
+        for part, (_, folder) in FILES_OF_PART.items()
     }
     folder = pl.col("parts").list.first().replace_strict(folders, return_dtype=pl.String)
     return rows.select(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, ReleaseProblems
-from fieldmark.datasets.fungitastic import PARTS, SUBSETS, metadata_files, open_fungitastic, read_part
+from fieldmark.datasets.fungitastic import FILES_OF_PART, SUBSETS, metadata_files, open_fungitastic, read_part
 from fieldmark.datasets.fungitastic_layers import BOX_NUMBERS, mask_files, read_masks
 from fieldmark.datasets.photo_checks import check_split_photos
 from fieldmark.errors import InputError
@@ -46,7 +46,7 @@ PUBLISHED: Mapping[tuple[str, str], Mapping[str, Count]] = {
     ("FewShot", "ClosedSet-Test"): {TABLE_2: Count(998, 1_909, 566), TABLE_9: Count(999, 1_911, 567)},
 }
 EXPECTED_PARTS = {
-    "all": tuple(PARTS),
+    "all": tuple(FILES_OF_PART),
     "Mini": ("Train", "ClosedSet-Val", "ClosedSet-Test", "DNA-Test"),
     "FewShot": ("Train", "ClosedSet-Val", "ClosedSet-Test"),
 }
@@ -91,12 +91,12 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
 def _count(rows: pl.DataFrame) -> Count:
     labeled = rows["label"].is_not_null().all()
     unknown = rows.filter(pl.col("label") == UNKNOWN_NAME)
-    known = rows.filter(pl.col("label") != UNKNOWN_NAME)["label"].n_unique()
+    classes = rows.filter(pl.col("label") != UNKNOWN_NAME)["label"].n_unique()
     unknown_classes = unknown["scientific_name"].drop_nulls().n_unique()
     return Count(
         observations=rows["observation_id"].n_unique(),
         photos=rows["media_id"].n_unique(),
-        classes=known + unknown_classes if labeled else None,
+        classes=classes + unknown_classes if labeled else None,
         unknown_classes=unknown_classes if labeled else None,
     )
 
@@ -129,11 +129,11 @@ def _check_ids(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], prob
             for part, rows in parts.items()
         ]
     ).drop_nulls("label")
-    known = labeled.filter(pl.col("label") != UNKNOWN_NAME)
-    ids = known["label"].cast(pl.Int64).unique().sort()
+    of_classes = labeled.filter(pl.col("label") != UNKNOWN_NAME)
+    ids = of_classes["label"].cast(pl.Int64).unique().sort()
     if len(ids) and ids.to_list() != list(range(len(ids))):
         problems.add("error", "class ids do not count from 0 without gaps", [files.get("Train", "")])
-    names = known.drop_nulls("scientific_name").group_by("label").agg(pl.col("scientific_name").unique())
+    names = of_classes.drop_nulls("scientific_name").group_by("label").agg(pl.col("scientific_name").unique())
     several = names.filter(pl.col("scientific_name").list.len() > 1).sort("label")
     if len(several):
         places = [f"id {label}: {', '.join(sorted(species))}" for label, species in several.iter_rows()]
@@ -153,7 +153,7 @@ def _check_ids(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], prob
 
 def _check_leaks(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], problems: ReleaseProblems) -> None:
     """An observation may be in one split only; closed sets are parts of open sets; DNA rows repeat test rows."""
-    split_of = {part: folder.removeprefix("dna-") for part, (_, folder) in PARTS.items()}
+    split_of = {part: folder.removeprefix("dna-") for part, (_, folder) in FILES_OF_PART.items()}
     rows = pl.concat(
         [
             table.select("line", "observation_id", "media_id").with_columns(part=pl.lit(part))
@@ -198,7 +198,7 @@ def _check_photos(
         problems.add("error", "a photo is listed but absent", absent["path"].to_list())
     if (media or near_duplicates) and any(present):
         there_are = listed.filter(pl.Series(present))
-        folder_of = {part: folder for part, (_, folder) in PARTS.items()}
+        folder_of = {part: folder for part, (_, folder) in FILES_OF_PART.items()}
         splits = there_are["parts"].list.first().replace_strict(folder_of)
         split_of = dict(zip(there_are["path"], splits, strict=True))
         check_split_photos(release, split_of, problems, near_duplicates=near_duplicates)

@@ -126,8 +126,8 @@ def _media_of(dataset: Dataset, part: str | None) -> pl.DataFrame:
         return media
     names = media["parts"].explode().drop_nulls().unique(maintain_order=True).to_list()
     if part not in names:
-        known = did_you_mean(part, names) if names else "It has no parts: leave --part out."
-        raise MisuseError(f"{dataset.name} at {dataset.release.root} has no part called {part!r}. {known}")
+        advice = did_you_mean(part, names) if names else "It has no parts: leave --part out."
+        raise MisuseError(f"{dataset.name} at {dataset.release.root} has no part called {part!r}. {advice}")
     return media.filter(pl.col("parts").list.contains(part))
 
 
@@ -182,7 +182,7 @@ def _image(
     size: tuple[int, int] | None,
     licenses: Mapping[tuple[str, str | None], int],
 ) -> dict[str, Any]:
-    known = {
+    facts = {
         "width": size[0] if size else None,
         "height": size[1] if size else None,
         "license": licenses.get((row.get("license", ""), row.get("license_url"))),
@@ -194,7 +194,7 @@ def _image(
         "unknown": True if row["label"] == str(UNKNOWN) else None,
     }
     bare = {"id": image_ids[row["media_id"]], "file_name": row["path"]}
-    return bare | {name: value for name, value in known.items() if value is not None}
+    return bare | {name: value for name, value in facts.items() if value is not None}
 
 
 def _category(row: Mapping[str, Any], category_ids: Mapping[str, int]) -> dict[str, Any]:

@@ -87,8 +87,8 @@ class Available:
 def available_backbones() -> list[Available]:
     """Packaged backbones, those of the tables of papers, and whatever else lies in the cache of the hub."""
     backbones = [_packaged(name) for name in PACKAGED]
-    backbones += [_on_hub(known) for known in KNOWN]
-    named = {known.repository for known in KNOWN}
+    backbones += [_on_hub(one) for one in KNOWN]
+    named = {one.repository for one in KNOWN}
     for repository in cached_repositories():
         files = cached_files(repository)
         if repository not in named and cached_weights(repository) and {CLIP_CONFIG, "config.json"} & set(files):
@@ -109,12 +109,12 @@ def _packaged(name: str) -> Available:
     return Available(name, "ImageNet weights in a package", None, missing is None, weights, missing)
 
 
-def _on_hub(known: KnownBackbone) -> Available:
-    weights = cached_weights(known.repository)
-    missing = _missing(known.module)
+def _on_hub(backbone: KnownBackbone) -> Available:
+    weights = cached_weights(backbone.repository)
+    missing = _missing(backbone.module)
     if missing is None and weights is None:
-        missing = FETCH_FOLDER if known.name.startswith(HUB) else FETCH_FILE
-    return Available(known.name, known.about, known.repository, missing is None, weights, missing)
+        missing = FETCH_FOLDER if backbone.name.startswith(HUB) else FETCH_FILE
+    return Available(backbone.name, backbone.about, backbone.repository, missing is None, weights, missing)
 
 
 def _missing(module: str) -> str | None:

@@ -106,5 +106,5 @@ def _check_folder(folder: Path) -> None:
         raise InputError(folder, found="no weights", expected=f"a file ending in {', '.join(FOLDER_WEIGHTS)}")
 
 
-def _near(name: str, known: list[str]) -> str:
-    return did_you_mean(name, known).partition("Known:")[0].strip() or "`fieldmark backbones` lists some."
+def _near(name: str, names: list[str]) -> str:
+    return did_you_mean(name, names).partition("Known:")[0].strip() or "`fieldmark backbones` lists some."

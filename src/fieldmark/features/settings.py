@@ -72,8 +72,8 @@ class FeatureSettings:
         for name, choices in CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
-                known = did_you_mean(value, [choice for choice in choices if choice])
-                raise MisuseError(f"There is no {name}={value}. {known}")
+                advice = did_you_mean(value, [choice for choice in choices if choice])
+                raise MisuseError(f"There is no {name}={value}. {advice}")
         if self.size != 0 and self.size < SMALLEST_PX:
             raise MisuseError(f"size={self.size}: expected at least {SMALLEST_PX} pixels, or 0 for the backbone's own.")
 

@@ -34,8 +34,8 @@ def refuse_disallowed(name: str, method: Method, steps: Sequence[Step], task: Ta
             )
     for source in method.learns_from:
         if source not in task.learns_from:
-            known = " and ".join(task.learns_from)
-            raise MisuseError(f"The method {name!r} learns from {source}; the task allows {known}.")
+            sources = " and ".join(task.learns_from)
+            raise MisuseError(f"The method {name!r} learns from {source}; the task allows {sources}.")
 
 
 def seen_by(method: Method, steps: Sequence[Step]) -> str:

@@ -72,8 +72,8 @@ def configured_method(name: str, settings: Mapping[str, Any], seed: int = 0) -> 
     for key, value in dotted.items():
         of, _, setting = key.partition(".")
         if of not in features:
-            known = ", ".join(one for one in inputs if one) or "none"
-            raise MisuseError(f"There is no input called {of!r} to set {setting} of; this method names: {known}.")
+            names = ", ".join(one for one in inputs if one) or "none"
+            raise MisuseError(f"There is no input called {of!r} to set {setting} of; this method names: {names}.")
         features[of][setting] = value
     for given in features.values():
         configure({**method.feature_defaults, **given}, FeatureSettings)

@@ -39,7 +39,7 @@ from fieldmark.methods import Fitted, Method
 from fieldmark.methods.base import NOT_STATED
 from fieldmark.models import MODEL_FOLDER, Model, load_model
 from fieldmark.models.streaming import answer_stream
-from fieldmark.opening import PARTS, Opened, open_benchmark, open_release, remarks_on_copies
+from fieldmark.opening import ANSWERABLE_PARTS, Opened, open_benchmark, open_release, remarks_on_copies
 from fieldmark.runs.provenance import RUN_CSV, Run
 from fieldmark.scoring import SCORECARD_FILE, Scorecard, score_predictions
 from fieldmark.steps import Step, make_step, step_to_data
@@ -174,7 +174,7 @@ def predict(
     opened = open_benchmark(declared, open_release(declared, data), seed=loaded.trained["seed"])
     part = {"train": opened.view.train, "val": opened.view.val, "test": opened.view.test}.get(split)
     if part is None:
-        raise MisuseError(f"{data} has no part called {split!r} to predict. {did_you_mean(split, PARTS)}")
+        raise MisuseError(f"{data} has no part called {split!r} to predict. {did_you_mean(split, ANSWERABLE_PARTS)}")
     predictions = loaded.predict(part.unlabeled(), in_time_order=declared.task.delivery == "stream")
     if out is not None:
         declared.task.run.write(out, predictions)

@@ -80,7 +80,7 @@ def lineage_of(backbone: Model, opened: Opened, data: str | Path) -> Lineage:
         chosen_by = parts["val"] if _chose(backbone) else set[str]()
         seen = {name: _overlap(opened.items[name], learned, chosen_by) for name in ASKED if len(opened.items[name])}
         within = learned <= set(opened.items["train"]["observation_id"])
-    known = _known_unknown(backbone, opened)
+    known_unknown = _known_unknown(backbone, opened)
     network = backbone.fitted.method.network_name or backbone.name
     trained = {name: made[name] for name in ("benchmark", "version", "parts", "seed", "data_digest")}
     trained["simulated"] = backbone.simulated
@@ -89,9 +89,9 @@ def lineage_of(backbone: Model, opened: Opened, data: str | Path) -> Lineage:
         trained=trained,
         seen=seen,
         within_train=within,
-        known_unknown=known,
+        known_unknown=known_unknown,
         external_data=_external(backbone, network, seen, within),
-        remarks=list(_remarks(network, trained, seen, known, chose=_chose(backbone))),
+        remarks=list(_remarks(network, trained, seen, known_unknown, chose=_chose(backbone))),
     )
 
 
@@ -148,7 +148,12 @@ def _external(
 
 
 def _remarks(
-    network: str, trained: Mapping[str, Any], seen: Mapping[str, Overlap] | None, known: list[str], *, chose: bool
+    network: str,
+    trained: Mapping[str, Any],
+    seen: Mapping[str, Overlap] | None,
+    known_unknown: list[str],
+    *,
+    chose: bool,
 ) -> Iterator[str]:
     simulated = ", on simulated data" if trained["simulated"] else ""
     chosen = "; its epoch was chosen on val there" if chose else ""
@@ -161,8 +166,8 @@ def _remarks(
         yield f"It has learned from no observation of {' or '.join(seen)}."
     if seen and "test" in seen and seen["test"].chosen_by:
         yield f"{LEAKAGE}the epoch of the backbone was chosen on {_shares({'test': seen['test']}, 'chosen_by')}."
-    if known:
-        some = ", ".join(known[:3]) + (f" and {len(known) - 3} more" if len(known) > 3 else "")
+    if known_unknown:
+        some = ", ".join(known_unknown[:3]) + (f" and {len(known_unknown) - 3} more" if len(known_unknown) > 3 else "")
         yield f"{LEAKAGE}the backbone was taught species that count as unknown here ({some}): they are not to it."
 
 

@@ -37,10 +37,10 @@ def configure(values: Mapping[str, Any], *classes: type) -> list[Any]:
     fields: list[dict[str, Any]] = [
         {field.name: get_type_hints(cls)[field.name] for field in dataclasses.fields(cls)} for cls in classes
     ]
-    known = sorted({name for owner in fields for name in owner})
+    keys = sorted({name for owner in fields for name in owner})
     for key in values:
-        if key not in known:
-            hint = did_you_mean(key, known) if known else "There is nothing to set."
+        if key not in keys:
+            hint = did_you_mean(key, keys) if keys else "There is nothing to set."
             raise MisuseError(f"There is no setting called {key!r} here. {hint}")
     for cls in classes:
         for field in dataclasses.fields(cls):

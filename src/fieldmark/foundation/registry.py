@@ -82,8 +82,8 @@ class Registry(Generic[T]):
             return self._own[name]
         added = self._added()
         if name not in added:
-            known = [*self._own, *added]
-            raise MisuseError(f"There is no {self.kind} called {name!r}. {did_you_mean(name, known)}")
+            names = [*self._own, *added]
+            raise MisuseError(f"There is no {self.kind} called {name!r}. {did_you_mean(name, names)}")
         return added[name]
 
     def _added(self) -> dict[str, tuple[str, str]]:

@@ -188,12 +188,12 @@ class _Errand:
         """Returns where a verified copy lies (nothing if it is in place for good), and the report so far."""
         for path in hits:
             receipt = read_receipt(self.root, file.name)
-            known = receipt if trusted(receipt, path, file) else None
-            verdict = verify(path, file, known.digest if known else None)
+            trusted_receipt = receipt if trusted(receipt, path, file) else None
+            verdict = verify(path, file, trusted_receipt.digest if trusted_receipt else None)
             if verdict.fault is not None:
                 remarks.append(self._reject(path, place_of(file, self.root), verdict.fault, verdict.expected))
                 continue
-            if known is None:
+            if trusted_receipt is None:
                 write_receipt(self.root, Receipt.of(file.name, path, str(path), verdict.digest))
             if path == place_of(file, self.root) and not file.unpack:
                 return None, FileReport(file.name, "in place", str(path), verdict.basis, remarks=tuple(remarks))

@@ -112,8 +112,8 @@ class Manifest:
         return tuple(file for file in self.files if any(_meets(file, choice) for choice in choices))
 
     def _check(self, choice: frozenset[str]) -> None:
-        known = {EVERYTHING, *self.tags, *(file.name for file in self.files)}
-        for word in sorted(choice - known):
+        choices = {EVERYTHING, *self.tags, *(file.name for file in self.files)}
+        for word in sorted(choice - choices):
             hint = did_you_mean(word, {EVERYTHING, *self.tags})
             raise MisuseError(f"The release {self.name!r} has no part and no file called {word!r}. {hint}")
         if not any(_meets(file, choice) for file in self.files):

@@ -160,9 +160,9 @@ def _agreed_start(response: HTTPResponse, version: Version, partial: Partial, st
     if response.status != 206 or not start or partial.version is None:
         raise RefusedError(f"answered {response.status} {response.reason}")
     begins, total = _content_range(response)
-    known = partial.version
-    joins_mirrors = known.url != version.url
-    unchanged = total is not None and total == known.total if joins_mirrors else known.same_as(version)
+    first_version = partial.version
+    joins_mirrors = first_version.url != version.url
+    unchanged = total is not None and total == first_version.total if joins_mirrors else first_version.same_as(version)
     if begins != start or not unchanged:
         partial.discard()
         raise BrokenOffError("has changed the file since; starting again")

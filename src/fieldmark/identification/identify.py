@@ -178,14 +178,14 @@ def _unreadable(path: Path, error: SoundError) -> InputError:
 
 def _segments(path: Path, seconds: float, context: Circumstances) -> Part:
     """The segments of a recording as the items that a model was fitted to."""
-    known = {
+    columns = {
         "seconds": {str(path): seconds},
         "lat": pl.lit(context.lat, pl.Float64),
         "lon": pl.lit(context.lon, pl.Float64),
         "date": pl.lit(context.date, pl.Date),
         "site": pl.lit(context.site, pl.String),
     }
-    return Part(Segments(SEGMENT_S).loose([path], known), media=loose_media("recording", [path]))
+    return Part(Segments(SEGMENT_S).loose([path], columns), media=loose_media("recording", [path]))
 
 
 class _Taxon(NamedTuple):
@@ -197,8 +197,8 @@ class _Taxon(NamedTuple):
 
 def _taxa(model: Model) -> list[_Taxon]:
     """What is known about each label of a model, in the order of their codes."""
-    known = {row["label"]: row for row in model.taxa.iter_rows(named=True)}
-    rows = [known.get(label, {}) for label in model.labels.names]
+    row_of = {row["label"]: row for row in model.taxa.iter_rows(named=True)}
+    rows = [row_of.get(label, {}) for label in model.labels.names]
     return [
         _Taxon(label, row.get("species"), row.get("common_name"), row.get("poisonous"))
         for label, row in zip(model.labels.names, rows, strict=True)

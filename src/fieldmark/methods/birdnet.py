@@ -50,10 +50,10 @@ class BirdNetClassifier(OnFeatures):
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         places = arrays["places"]
-        known = np.maximum(places, 0)
-        logits = features_of(part)[:, known]
+        columns = np.maximum(places, 0)
+        logits = features_of(part)[:, columns]
         chances = np.where(places == UNKNOWN, 0, 1 / (1 + np.exp(-logits)))
-        return np.asarray(chances * self._met(part)[:, known], dtype=np.float32)
+        return np.asarray(chances * self._met(part)[:, columns], dtype=np.float32)
 
     def _met(self, part: Part) -> NDArray[np.bool_]:
         """For each item and each sound that BirdNET knows, whether it is to be expected there and then."""

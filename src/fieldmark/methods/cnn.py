@@ -164,10 +164,10 @@ class SpectrogramNetwork(Training, TrainsNetwork):
         if pack.problems and not mixing and targets_of(part).shape == "pairs":
             raise _unreadable(*next(iter(pack.problems.items())))
         heard = np.flatnonzero([clip.media_id not in pack.problems for clip in clips])
-        known = targets_of(part)
-        several = self.loss == "binary" and known.shape == "pairs"
-        labels = known.take(heard)
-        targets = (labels.holds(known.n_labels) if several else labels.codes).astype(np.int32)
+        part_targets = targets_of(part)
+        several = self.loss == "binary" and part_targets.shape == "pairs"
+        labels = part_targets.take(heard)
+        targets = (labels.holds(part_targets.n_labels) if several else labels.codes).astype(np.int32)
         partners = choirs(len(heard), round(mixing * len(heard)), self.seed) if several else np.empty(0, int)
         some = "; ".join(f"{medium} ({problem})" for medium, problem in list(pack.problems.items())[:3])
         left_out = f"{len(pack.problems)} recordings cannot be read and were left out: {some}."

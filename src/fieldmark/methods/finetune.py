@@ -113,8 +113,8 @@ class Finetune(Recipe, TrainsNetwork):
         network = self._network(1, "random")
         weights = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items() if name not in INPUTS}
         load_trained(network, self.network, weights)
-        known = dict(zip(("mean", "std"), (tuple(arrays[name].tolist()) for name in INPUTS), strict=True))
-        network.pretrained_cfg = {**network.pretrained_cfg, **known}  # not what this version of timm has by that name
+        given = dict(zip(("mean", "std"), (tuple(arrays[name].tolist()) for name in INPUTS), strict=True))
+        network.pretrained_cfg = {**network.pretrained_cfg, **given}  # not what this version of timm has by that name
         return on_device(network)
 
     def backbone(self, arrays: Arrays, size: int = 0, resize: str = "") -> TrainedBackbone:

@@ -57,9 +57,9 @@ class NearestNeighbors(OnFeatures):
     def fit(self, view: View) -> Fitted:
         # By label, so that the first of equals is the one of the label listed first.
         order = np.argsort(truth_of(view.train), kind="stable")
-        known = with_lengths(features_of(view.train), self.lengths)[order]
+        features = with_lengths(features_of(view.train), self.lengths)[order]
         # In single precision: rounded ones would change which item is the nearest.
-        learned = {"features": known, "labels": truth_of(view.train)[order], "n_labels": np.array(len(view.labels))}
+        learned = {"features": features, "labels": truth_of(view.train)[order], "n_labels": np.array(len(view.labels))}
         return Fitted(self, learned)
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
@@ -69,10 +69,10 @@ class NearestNeighbors(OnFeatures):
         return np.concatenate(in_blocks) if in_blocks else np.zeros((0, n_labels), dtype=np.float32)
 
     def _similarity(self, arrays: Arrays, part: Part) -> Iterator[NDArray[np.float32]]:
-        known = arrays["features"].astype(np.float32, copy=False)
+        stored = arrays["features"].astype(np.float32, copy=False)
         asked = with_lengths(features_of(part), self.lengths)
         for start in range(0, len(asked), BLOCK_ITEMS):
-            yield asked[start : start + BLOCK_ITEMS] @ known.T
+            yield asked[start : start + BLOCK_ITEMS] @ stored.T
 
     def _weighted(
         self, similarity: NDArray[np.float32], labels: NDArray[Any], k: int, n_labels: int

@@ -138,15 +138,15 @@ class OpenSet(OnFeatures):
 
     def _learn(self, view: View) -> tuple[Fitted, Arrays]:
         """Fits the classifier and what the scores keep of train."""
-        known = view if view.val is None else replace(view, val=view.val.of_known_labels())
-        head = self.head().fit(known)
+        of_known = view if view.val is None else replace(view, val=view.val.of_known_labels())
+        head = self.head().fit(of_known)
         features, truth = features_of(view.train), truth_of(view.train)
         arrays: Arrays = {HEAD + name: values for name, values in head.arrays.items()} | {"temperature": np.array(1.0)}
         logits = head.method.scores(head.arrays, view.train)
-        if known.val is not None and len(known.val):
+        if of_known.val is not None and len(of_known.val):
             # Scores of probabilities are those of calibrated ones, as temperature and max-softmax would give them.
-            predictions = head.predict(known.val, view.labels)
-            arrays["temperature"] = np.array(best_temperature(predictions, truth_of(known.val)))
+            predictions = head.predict(of_known.val, view.labels)
+            arrays["temperature"] = np.array(best_temperature(predictions, truth_of(of_known.val)))
         names = (self.score,) if self.score in SCORES else tuple(SCORES)
         seen = _scaled(head.method, logits, arrays)
         learned = learn(names, features, truth, seen, _origin(head, features), self.k)

@@ -103,8 +103,8 @@ class BorrowedClasses:
         sums = np.zeros((len(present), features.shape[1]))
         np.add.at(sums, species, features)
         means = sums / counts[:, None]
-        known = view.taxonomy.ranks
-        ranks = [known[rank][1][present] for rank in RANKS if rank in known]
+        all_ranks = view.taxonomy.ranks
+        ranks = [all_ranks[rank][1][present] for rank in RANKS if rank in all_ranks]
         tree = RankTree(ranks, counts, means, float(((features - means[species]) ** 2).sum()))
         estimated = tree.estimate()
         around: Matrix = tree.posterior(estimated)[0].means

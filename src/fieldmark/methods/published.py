@@ -72,8 +72,9 @@ class Published(Method):
     @property
     def license(self) -> str:
         """The terms of the checkpoint, as far as they are known."""
-        known = ORGANIZERS_LICENSE if ORGANIZERS.get(self.checkpoint, self.checkpoint).startswith("BVRA/") else UNKNOWN
-        return str(json.loads(self.config).get("license", known)) if self.config else known
+        theirs = ORGANIZERS.get(self.checkpoint, self.checkpoint).startswith("BVRA/")
+        usual = ORGANIZERS_LICENSE if theirs else UNKNOWN
+        return str(json.loads(self.config).get("license", usual)) if self.config else usual
 
     def fit(self, view: View) -> Fitted:
         config, network = _open(self.checkpoint, self.size)
@@ -99,9 +100,9 @@ class Published(Method):
 
     def transform(self, network: Any) -> PhotoTransform:
         """What happens to a photo on its way into the network."""
-        known = json.loads(self.config).get("pretrained_cfg", {})
+        pretrained = json.loads(self.config).get("pretrained_cfg", {})
         mean, std = normalization(network)
-        return PhotoTransform(self.size, tuple(known.get("mean", mean)), tuple(known.get("std", std)))
+        return PhotoTransform(self.size, tuple(pretrained.get("mean", mean)), tuple(pretrained.get("std", std)))
 
     @property
     def _reading(self) -> PhotoReading:

@@ -171,8 +171,8 @@ def _average_precisions(
     """The queries of the truth and the average precision of each, all at once."""
     refuse_nan(score)
     truth = _by_query(true_query, true_document)
-    known = np.isin(query, truth.query)
-    number, document, score = np.searchsorted(truth.query, query[known]), document[known], score[known]
+    has_truth = np.isin(query, truth.query)
+    number, document, score = np.searchsorted(truth.query, query[has_truth]), document[has_truth], score[has_truth]
     n_relevant = np.diff(truth.starts)
     if not len(number):
         return truth.query, np.zeros(len(truth.query))

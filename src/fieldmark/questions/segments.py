@@ -81,8 +81,8 @@ class Segments(Items):
 
     def loose(self, files: Sequence[Path], context: Mapping[str, Any] | None = None) -> pl.DataFrame:
         """The segments of recordings; `context` says how long each is (`seconds`, by path) and what else is known."""
-        known = dict(context or {})
-        seconds: Mapping[str, float] = known.pop("seconds")
+        columns = dict(context or {})
+        seconds: Mapping[str, float] = columns.pop("seconds")
         rows = [
             (segment_name(str(file), start), str(file), float(start), float(start + self.seconds))
             for file in files
@@ -90,7 +90,7 @@ class Segments(Items):
         ]
         table = pl.DataFrame(rows, schema=["item_id", "observation_id", "start_s", "end_s"], orient="row")
         table = table.with_columns(media_ids=pl.concat_list("observation_id"))
-        return ITEMS.check(table.with_columns(**known), "segments")
+        return ITEMS.check(table.with_columns(**columns), "segments")
 
     def read_truth(self, truth: Any, media: Any, by: Sequence[str]) -> TruthRows:
         """Events in recordings as labels of segments.
@@ -135,13 +135,13 @@ class Segments(Items):
         first, last = overlapped(events["start_s"].to_numpy(), events["end_s"].to_numpy(), self.seconds)
         named = events["label"].fill_null("").str.contains(UNKNOWN_BIRD).not_()
         lines = zip(events["line"], events["name"], events["label"], named, first, last, strict=True)
-        for number, name, label, known, begin, end in lines:
+        for number, name, label, is_known, begin, end in lines:
             for segment in range(int(begin), int(end) + 1):
                 item = segment_name(name, segment * self.seconds)
                 if item not in items:
                     found = f"an event at {segment * self.seconds} s of {name!r}"
                     raise InputError(where, line=number, found=found, expected="one within a recording listed in media")
-                if known:
+                if is_known:
                     rows.setdefault((item, label), number)
         table = [(line, item, label) for (item, label), line in rows.items()]
         return pl.DataFrame(table, schema={"line": pl.Int64, "item_id": pl.String, "label": pl.String}, orient="row")
@@ -180,9 +180,9 @@ def _background(focal: pl.DataFrame) -> pl.DataFrame:
 
 def _heard(events: pl.DataFrame, seconds: int) -> pl.DataFrame:
     """One row per segment and label that an event overlaps, and how long it sounds there; unknown birds left out."""
-    known = events.drop_nulls("label")
-    first, last = overlapped(known["start_s"].to_numpy(), known["end_s"].to_numpy(), seconds)
-    marked = known.with_columns(segment=pl.int_ranges(pl.Series(first), pl.Series(last) + 1)).explode(
+    labeled = events.drop_nulls("label")
+    first, last = overlapped(labeled["start_s"].to_numpy(), labeled["end_s"].to_numpy(), seconds)
+    marked = labeled.with_columns(segment=pl.int_ranges(pl.Series(first), pl.Series(last) + 1)).explode(
         "segment", empty_as_null=False
     )
     begin, end = pl.col("segment") * seconds, (pl.col("segment") + 1) * seconds

@@ -212,10 +212,10 @@ def _settings_of(cell: Cell) -> set[str]:
 
 
 def _check_settings(settings: Mapping[str, Any], cells: Sequence[Cell]) -> None:
-    known = {name for cell in cells for name in _settings_of(cell)}
+    names = {name for cell in cells for name in _settings_of(cell)}
     for key in settings:
-        if key not in known:
-            raise MisuseError(f"No cell has a setting called {key!r}. {did_you_mean(key, known)}")
+        if key not in names:
+            raise MisuseError(f"No cell has a setting called {key!r}. {did_you_mean(key, names)}")
 
 
 def _is_simulated(outcome: CellOutcome) -> bool:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Container
 
 
-def expected_id(found: str, known: Container[str]) -> str:
+def expected_id(found: str, ids: Container[str]) -> str:
     """What to say of an id that is none of the benchmark's.
 
     >>> expected_id("5.0", {"5"})
     "'5': ids are compared as text, so write it without a decimal point"
     """
     whole = _whole(found)
-    if whole in known:
+    if whole in ids:
         return f"{whole!r}: ids are compared as text, so write it without a decimal point"
     return "an id of the benchmark"
 
 
-def expected_label(found: str, known: Container[str]) -> str:
+def expected_label(found: str, names: Container[str]) -> str:
     """What to say of a label that is none of the benchmark's.
 
     Programs of organizers count such an answer as wrong, so that a misspelt class costs points without a word.
@@ -26,7 +26,7 @@ def expected_label(found: str, known: Container[str]) -> str:
     'a label of the benchmark (any other could only be wrong, and is refused in case it is misspelt)'
     """
     whole = _whole(found)
-    if whole in known:
+    if whole in names:
         return f"{whole!r}: labels are compared as text, so write it without a decimal point"
     return "a label of the benchmark (any other could only be wrong, and is refused in case it is misspelt)"
 

@@ -135,7 +135,7 @@ def _places(
     more_columns: bool,
 ) -> list[int]:
     """Where each column stands in the header."""
-    places = [next((place for place, field in enumerate(header) if field in known), -1) for known in names]
+    places = [next((place for place, field in enumerate(header) if field in spellings), -1) for spellings in names]
     if -1 in places or (not more_columns and places != list(range(len(header)))):
         expected = separator.join(name[0] for name in names)
         shown = f"the header {separator.join(header)!r}" if any(header) else "an empty file"
@@ -148,6 +148,6 @@ def _other_separator(header: Sequence[str], names: Sequence[Sequence[str]], sepa
     """Says that the names of the columns are there, but something else stands between them."""
     for other, called in SEPARATORS.items():
         fields = [field.strip() for text in header for field in text.split(other)]
-        if other != separator and all(any(name in fields for name in known) for known in names):
+        if other != separator and all(any(name in fields for name in spellings) for spellings in names):
             return f"The fields are separated by {called}: write {SEPARATORS.get(separator, separator)} between them."
     return None

@@ -31,10 +31,10 @@ class OneOf(RunFormat):
         return self._format(path).labels_in(path)
 
     def _format(self, path: RunSource) -> RunFormat:
-        for header, known in self.formats.items():
+        for header, format_ in self.formats.items():
             separator = ";" if ";" in header else ","
             if separator.join(read_header(path, separator)) == header:
-                return known
-        expected = " or ".join(repr(known) for known in self.formats)
+                return format_
+        expected = " or ".join(repr(format_) for format_ in self.formats)
         found = f"the header {','.join(read_header(path))!r}"
         raise InputError(path, line=1, found=found, expected=expected)

@@ -63,8 +63,8 @@ def read_faultless(
         return None
     if not (names.list.n_unique() == counts).all():
         return None
-    known = (*labels.names, UNKNOWN_NAME) if unknown else labels.names
-    codes = names.explode(empty_as_null=False).cast(pl.Enum(known), strict=False).to_physical()
+    answerable = (*labels.names, UNKNOWN_NAME) if unknown else labels.names
+    codes = names.explode(empty_as_null=False).cast(pl.Enum(answerable), strict=False).to_physical()
     if codes.has_nulls():
         return None
     values = codes.to_numpy().astype(np.int32)

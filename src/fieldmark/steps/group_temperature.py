@@ -63,8 +63,8 @@ class GroupTemperature(Step):
         """The group of each predicted item, None where the column is empty."""
         source = "date" if self.column == "month" else self.column
         if source not in items.columns:
-            known = ", ".join(name for name in items.columns if name not in ("item_id", "media_ids"))
-            raise MisuseError(f"group-temperature finds no column {source!r} among the inputs of the task: {known}.")
+            columns = ", ".join(name for name in items.columns if name not in ("item_id", "media_ids"))
+            raise MisuseError(f"group-temperature finds no column {source!r} among the inputs of the task: {columns}.")
         value = pl.col("date").dt.strftime("%m") if self.column == "month" else pl.col(source).cast(pl.String)
         group_of = dict(items.select("item_id", value.alias("group")).iter_rows())
         return [group_of[item] for item in predictions.items]

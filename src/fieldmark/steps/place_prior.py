@@ -102,6 +102,6 @@ def places_of(taxonomy: Taxonomy, species: tuple[tuple[str, str], ...]) -> NDArr
     places = []
     for code, label in enumerate(taxonomy.labels.names):
         names = (taxonomy.taxon(code, "species"), label.replace("_", " "))
-        known = [by_name[name.lower()] for name in names if name and name.lower() in by_name]
-        places.append(known[0] if known else UNKNOWN)
+        matches = [by_name[name.lower()] for name in names if name and name.lower() in by_name]
+        places.append(matches[0] if matches else UNKNOWN)
     return np.array(places, dtype=np.int32)

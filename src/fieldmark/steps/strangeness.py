@@ -59,10 +59,10 @@ def neighbor_distance(features: Array, stored: Array, k: int) -> Floats:
     Sun et al., "Out-of-distribution detection with deep nearest neighbors" (2022).
     """
     k = min(k, len(stored))
-    known = unit(stored)
+    neighbors = unit(stored)
 
     def kth(block: Array) -> Array:
-        cosine = np.partition(unit(block) @ known.T, len(known) - k, axis=1)[:, len(known) - k]
+        cosine = np.partition(unit(block) @ neighbors.T, len(neighbors) - k, axis=1)[:, len(neighbors) - k]
         return np.asarray(np.sqrt(np.maximum(2 - 2 * cosine, 0)))
 
     return _over_blocks(kth, features)

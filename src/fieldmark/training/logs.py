@@ -81,10 +81,10 @@ class _MLflow:
 
     def __init__(self, folder: Path, how: Training) -> None:
         mlflow: Any = require("mlflow", "trackers=mlflow")
-        self.mlflow, known = mlflow, folder / "mlflow-run"
-        run = mlflow.start_run(run_id=known.read_text() if known.exists() else None, nested=True)
-        if not known.exists():
-            known.write_text(run.info.run_id)
+        self.mlflow, run_file = mlflow, folder / "mlflow-run"
+        run = mlflow.start_run(run_id=run_file.read_text() if run_file.exists() else None, nested=True)
+        if not run_file.exists():
+            run_file.write_text(run.info.run_id)
             mlflow.log_params(asdict(how))
 
     def write(self, step: int, numbers: dict[str, float]) -> None:

@@ -46,7 +46,7 @@ def binary(logits: Tensor, labels: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class LogitAdjusted:
-    """Cross-entropy of logits + strength x log frequency, so that logits without the frequencies are learned.
+    """Cross-entropy of logits + strength x log frequency, so that logits without the at_least_one are learned.
 
     Menon et al., "Long-tail learning via logit adjustment" (2021). Strength 1 is the balanced softmax of Ren et al.,
     "Balanced meta-softmax for long-tailed visual recognition" (2020).
@@ -132,7 +132,7 @@ LOSSES = {
     "cross-entropy": "plain cross-entropy (label_smoothing spreads a share of the target)",
     "seesaw": "SeeSaw with mitigation and compensation, as in its paper",
     "seesaw-mitigation": "SeeSaw without compensation, as the organizers of FungiTastic used it",
-    "balanced-softmax": "cross-entropy of logits plus log frequencies",
+    "balanced-softmax": "cross-entropy of logits plus log at_least_one",
     "logit-adjusted": "the same, with a strength (loss_strength)",
     "focal": "what is easy counts less (loss_strength is gamma)",
     "binary": "binary cross-entropy; several classes may be true at once",
@@ -151,9 +151,9 @@ def make_loss(name: str, counts: NDArray[np.int64], device: Any, *, smoothing: f
         raise MisuseError(f"There is no loss called {name!r}. {did_you_mean(name, LOSSES)}")
     if smoothing and name != "cross-entropy":
         raise MisuseError(f"label_smoothing goes with cross-entropy, not with {name}.")
-    known = np.maximum(counts, 1).astype(np.float64)
-    log_counts = torch.tensor(np.log(known), dtype=torch.float32, device=device)
-    log_frequency = torch.tensor(np.log(known / known.sum()), dtype=torch.float32, device=device)
+    at_least_one = np.maximum(counts, 1).astype(np.float64)
+    log_counts = torch.tensor(np.log(at_least_one), dtype=torch.float32, device=device)
+    log_frequency = torch.tensor(np.log(at_least_one / at_least_one.sum()), dtype=torch.float32, device=device)
     losses: dict[str, Loss] = {
         "cross-entropy": lambda logits, labels: cross_entropy(logits, labels, smoothing=smoothing),
         "seesaw": SeeSaw(log_counts),

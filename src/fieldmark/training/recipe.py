@@ -164,10 +164,10 @@ def read_recipe(name: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise InputError(where, found=f"something else ({error})", expected="a recipe in TOML") from error
     kinds = get_type_hints(Recipe)
-    known = [field.name for field in dataclasses.fields(Recipe)]
+    settings = [field.name for field in dataclasses.fields(Recipe)]
     for key, value in values.items():
-        if key not in known:
-            raise InputError(where, found=f"the key {key!r}", expected="a setting", hint=did_you_mean(key, known))
+        if key not in settings:
+            raise InputError(where, found=f"the key {key!r}", expected="a setting", hint=did_you_mean(key, settings))
         kind = str if get_origin(kinds[key]) is Literal else kinds[key]
         if kind is float and type(value) is int:
             values[key] = float(value)

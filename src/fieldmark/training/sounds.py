@@ -218,9 +218,9 @@ class SoundSource:
             second[choir] = self.partners[first[choir]]
             seconds[choir] = self._windows(second, draws, "second window")[choir]
         backgrounds = np.zeros_like(sounds)
-        known = self.pack.backgrounds
-        if len(known):
-            backgrounds = np.asarray(self.pack.windows[known[draws.integers("background", len(known))]])
+        packed = self.pack.backgrounds
+        if len(packed):
+            backgrounds = np.asarray(self.pack.windows[packed[draws.integers("background", len(packed))]])
         return sounds, seconds, backgrounds
 
     def read_targets(self, rows: NDArray[np.int64], draws: Draws | None) -> NDArray[Any]:

@@ -126,8 +126,8 @@ class Compared:
         """
         form = path.suffix.removeprefix(".").lower()
         if form not in PLOT_FORMATS:
-            known = ", ".join(f".{name}" for name in PLOT_FORMATS)
-            raise MisuseError(f"{path}: found a plot ending in {path.suffix or 'nothing'}, expected one of {known}.")
+            suffixes = ", ".join(f".{name}" for name in PLOT_FORMATS)
+            raise MisuseError(f"{path}: found a plot ending in {path.suffix or 'nothing'}, expected one of {suffixes}.")
         module: Any = require("matplotlib.figure", "A plot")
         figure = module.Figure(figsize=(7, 1.1 + 0.42 * len(self.names)), layout="constrained")
         axes = figure.subplots()

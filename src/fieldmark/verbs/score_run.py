@@ -65,18 +65,18 @@ def score(
         seed = provenance.seed if provenance is not None and seed is None else seed
     if data is not None:
         opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed or 0)
-        known, labels, table = opened.truth_of(split), opened.view.labels, opened.dataset.taxa
+        kept_truth, labels, table = opened.truth_of(split), opened.view.labels, opened.dataset.taxa
     else:
-        known, labels, table, part = task.answer.given(task.items, truth, classes, media, task.by)
+        kept_truth, labels, table, part = task.answer.given(task.items, truth, classes, media, task.by)
         split = part or split
     answers = source
     if isinstance(source, (Path, TableRun)):
         closed = classes is not None or data is not None
-        answers, labels = read_run(task, source, known.items, labels, closed=closed, stored=True)
+        answers, labels = read_run(task, source, kept_truth.items, labels, closed=closed, stored=True)
     else:
         refuse_repeated(source.items, "the predictions")
         labels = source.labels if isinstance(source, LabelScores) else labels
-    return score_predictions(benchmark, answers, known, labels=labels, split=split, run=provenance, classes=table)
+    return score_predictions(benchmark, answers, kept_truth, labels=labels, split=split, run=provenance, classes=table)
 
 
 def _found(run: Path, *, in_one_file: bool) -> tuple[Path, Run | None]:
@@ -101,8 +101,8 @@ def write_truth(
     benchmark = BENCHMARKS[name]
     task = benchmark.task
     opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed)
-    known = opened.truth_of(split)
+    truth = opened.truth_of(split)
     with appearing_folder(out, overwrite=overwrite) as folder:
         table, taxa = opened.items[split], opened.dataset.taxa
-        task.answer.write_truth(task.items, folder, known, table, taxa, task.by)
-    return len(known.items)
+        task.answer.write_truth(task.items, folder, truth, table, taxa, task.by)
+    return len(truth.items)

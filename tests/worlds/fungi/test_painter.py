@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fieldmark.worlds.fungi.fungi_kingdom import FUNGI
-from fieldmark.worlds.fungi.painter import PARTS, Camera, paint, paint_with_parts
+from fieldmark.worlds.fungi.painter import BODY_PARTS, Camera, paint, paint_with_parts
 from fieldmark.worlds.nature.kingdom import Categorical, Specimen
 from fieldmark.worlds.nature.nature import Nature
 from fieldmark.worlds.nature.observing import draw_traits
@@ -58,13 +58,13 @@ def test_traits_leave_the_circumstances_of_the_photo_alone() -> None:
 
 def test_the_photo_with_parts_is_the_same_photo_and_parts_do_not_overlap() -> None:
     specimen = _specimen(ring="present")
-    seen = dict.fromkeys(PARTS, 0)
+    seen = dict.fromkeys(BODY_PARTS, 0)
     for seed in range(12):
         photo, parts = paint_with_parts(specimen, np.random.default_rng(seed), 128)
         assert np.array_equal(np.asarray(photo), np.asarray(paint(specimen, np.random.default_rng(seed), 128)))
-        assert tuple(parts) == PARTS
+        assert tuple(parts) == BODY_PARTS
         stacked = np.stack(list(parts.values()))
-        assert stacked.shape == (len(PARTS), 128, 128) and stacked.sum(axis=0).max() == 1
+        assert stacked.shape == (len(BODY_PARTS), 128, 128) and stacked.sum(axis=0).max() == 1
         assert 0.03 < stacked.any(axis=0).mean() < 0.85
         for name, mask in parts.items():
             seen[name] += int(mask.sum())

@@ -163,8 +163,8 @@ def baseline_cards(session: Session, challenge: Challenge) -> list[Scorecard]:
     )
     cards = [cards_of(session, submission, (part,)).get(part) for submission in session.scalars(query)]
     metric = board_metric(challenge.benchmark)
-    known = [card for card in cards if card is not None and not math.isnan(card.metrics[metric.name].value)]
-    return sorted(known, key=lambda card: card.metrics[metric.name].value, reverse=metric.higher_is_better)[:2]
+    scored = [card for card in cards if card is not None and not math.isnan(card.metrics[metric.name].value)]
+    return sorted(scored, key=lambda card: card.metrics[metric.name].value, reverse=metric.higher_is_better)[:2]
 
 
 def _state(session: Session, sight: Sight) -> tuple[Hashable, ...]:

@@ -51,8 +51,8 @@ class ManagedOut(ChallengeOut):
     @classmethod
     def seen(cls, session: Session, challenge: Challenge) -> ManagedOut:
         """All that organizers decide about, and where it stands."""
-        known = {name: getattr(challenge, name) for name in cls.model_fields if hasattr(challenge, name)}
-        known |= {
+        stored = {name: getattr(challenge, name) for name in cls.model_fields if hasattr(challenge, name)}
+        stored |= {
             "phases": [PhaseOut.of(phase) for phase in challenge.phases],
             "files": [FileOut.of(file) for file in challenge.files],
             "organizers": organizers_out(session, challenge),
@@ -62,7 +62,7 @@ class ManagedOut(ChallengeOut):
                 for run in organizing.baselines_of(session, challenge)
             ],
         }
-        return cls(**known)
+        return cls(**stored)
 
 
 def organizers_out(session: Session, challenge: Challenge) -> list[OrganizerOut]:

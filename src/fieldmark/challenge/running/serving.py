@@ -39,9 +39,9 @@ class Platform:
         """
         with self.database.read() as session:
             hosted = session.scalars(select(Challenge).where(Challenge.slug == slug)).one_or_none()
-            known = ", ".join(session.scalars(select(Challenge.slug).order_by(Challenge.slug))) or "none yet"
+            slugs = ", ".join(session.scalars(select(Challenge.slug).order_by(Challenge.slug))) or "none yet"
         if hosted is None:
-            raise MisuseError(f"There is no challenge called {slug!r}. Known: {known}.")
+            raise MisuseError(f"There is no challenge called {slug!r}. Known: {slugs}.")
         return hosted
 
     def account(self, who: str | None) -> User:

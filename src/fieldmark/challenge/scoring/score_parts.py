@@ -62,13 +62,13 @@ def score_parts(name: str, run: Path, files: Mapping[str, Path], *, parts: Itera
     """
     benchmark = BENCHMARKS[name]
     refuse_unhosted(name)
-    known, labels, table, _ = read_truth(name, files)
-    predictions, labels = read_run(benchmark.task, run, known.items, labels, closed="classes" in files)
-    of_units = read_parts(files["parts"], known.units) if "parts" in files else dict.fromkeys(known.units, PUBLIC)
+    truth, labels, table, _ = read_truth(name, files)
+    predictions, labels = read_run(benchmark.task, run, truth.items, labels, closed="classes" in files)
+    of_units = read_parts(files["parts"], truth.units) if "parts" in files else dict.fromkeys(truth.units, PUBLIC)
     scored = _scored(run, files)
     cards = {}
     for part in parts or sorted(set(of_units.values()), reverse=True):
-        true = _part(known, of_units, part)
+        true = _part(truth, of_units, part)
         card = score_predictions(benchmark, predictions, true, labels=labels, split=part, classes=table)
         cards[part] = replace(card, provenance={**card.provenance, "scored": scored})
     return cards

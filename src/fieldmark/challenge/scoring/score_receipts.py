@@ -90,7 +90,7 @@ def make_receipt(
         "part": card.split,
         "scorer": scored["scorer"],
         "run": {**scored["run"], **({"name": run_name} if run_name else {})},
-        "truth": {what: _commitment(known, salt, hidden=hidden) for what, known in scored["truth"].items()},
+        "truth": {what: _commitment(digests, salt, hidden=hidden) for what, digests in scored["truth"].items()},
         **({"salt": salt} if salt is not None and not hidden else {}),
         "items": card.items,
         "units": card.units,
@@ -129,11 +129,11 @@ def verify(
     run = run or path.parent / receipt["run"]["name"]
     files = dict(files or {}) or truth_files(path.parent)
     _check_digest(run, receipt["run"]["sha256"], "the run that was scored")
-    for what, known in receipt["truth"].items():
+    for what, digests in receipt["truth"].items():
         if what not in files:
-            hint = f"Give it with --{what}, or put {known['name']} beside the receipt."
+            hint = f"Give it with --{what}, or put {digests['name']} beside the receipt."
             raise InputError(path, found=f"no {what}", expected="the files the run was scored against", hint=hint)
-        _check_commitment(path, files[what], known, salt or receipt.get("salt"), what)
+        _check_commitment(path, files[what], digests, salt or receipt.get("salt"), what)
     name, version = receipt["benchmark"]["name"], receipt["benchmark"]["version"]
     if name not in BENCHMARKS or BENCHMARKS[name].version != version:
         now = f"{name} version {BENCHMARKS[name].version}" if name in BENCHMARKS else "no such benchmark"

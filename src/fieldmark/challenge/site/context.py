@@ -176,10 +176,10 @@ def address_of(request: Request, path: str) -> str:
 
     A server that listens everywhere knows no name of itself but the one by which it was asked.
     """
-    known = request.app.state.public_url
-    if known is None or urlsplit(known).hostname in EVERYWHERE:
-        known = str(request.base_url)
-    return f"{known.rstrip('/')}{path}"
+    base = request.app.state.public_url
+    if base is None or urlsplit(base).hostname in EVERYWHERE:
+        base = str(request.base_url)
+    return f"{base.rstrip('/')}{path}"
 
 
 def go(path: str, done: str | None = None) -> RedirectResponse:

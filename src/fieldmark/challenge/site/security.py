@@ -185,8 +185,8 @@ class FormGuard:
         response.set_cookie(name, value, max_age=max_age_s, httponly=True, secure=self.https, samesite="lax", path="/")
 
     def _hosts(self, request: Request) -> set[str]:
-        known = {request.headers.get("host", "")}
-        return known | {urlsplit(self.public_url).netloc} if self.public_url else known
+        hosts = {request.headers.get("host", "")}
+        return hosts | {urlsplit(self.public_url).netloc} if self.public_url else hosts
 
     def _token(self, base: str) -> str:
         return hmac.new(self.secret, base.encode(), hashlib.sha256).hexdigest()

@@ -30,17 +30,19 @@ def in_lines(sentence: str, problems: Iterable[Mapping[str, Any]], where: str) -
     return "\n".join([sentence, *(f"{place}: {text}." for place, text in places)])
 
 
-def read_as_scored(benchmark: str, run: Path, items: Sequence[str], known: Iterable[str], *, closed: bool) -> None:
+def read_as_scored(
+    benchmark: str, run: Path, items: Sequence[str], label_names: Iterable[str], *, closed: bool
+) -> None:
     """Reads a run exactly as the scorer will.
 
     Args:
         benchmark: What it answers.
         run: The file.
         items: What has to be answered.
-        known: The labels there are.
+        label_names: The labels there are.
         closed: Whether it may name no others.
 
     Raises:
         InputError: When something is wrong with it.
     """
-    read_run(BENCHMARKS[benchmark].task, run, items, Labels(tuple(known)), closed=closed)
+    read_run(BENCHMARKS[benchmark].task, run, items, Labels(tuple(label_names)), closed=closed)

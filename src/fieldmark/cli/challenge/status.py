@@ -227,8 +227,8 @@ def _print_board(board: Board) -> None:
         return
     rows = []
     for row in board.rows:
-        known = row.rank_low is not None and row.rank_low != row.rank_high
-        ranks = f"{row.rank_low} to {row.rank_high}" if known else str(row.place or "")
+        is_range = row.rank_low is not None and row.rank_low != row.rank_high
+        ranks = f"{row.rank_low} to {row.rank_high}" if is_range else str(row.place or "")
         score = score_text(row.score, percent=board.metric.is_share)
         mark = row.entrant.unranked or ("*" if row.among_best else "")
         title = "" if row.entrant.by == row.entrant.title else row.entrant.title

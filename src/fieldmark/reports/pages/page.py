@@ -63,8 +63,8 @@ def render_page(context: Context) -> str:
 
 def _best_possible(context: Context) -> float | None:
     """What the exact posterior given the traits is expected to get right, on a world that knows it for these items."""
-    known = (context.first.run.world or {}).get("best_possible") or {}
-    return known.get(context.opened.benchmark.world_bound) if context.part == "test" else None
+    bounds = (context.first.run.world or {}).get("best_possible") or {}
+    return bounds.get(context.opened.benchmark.world_bound) if context.part == "test" else None
 
 
 def page_title(context: Context) -> str:

@@ -98,13 +98,13 @@ def frequency_columns(context: Context) -> list[Column]:
     order = np.lexsort((np.arange(len(training)), -training))
     columns = []
     for classes in np.array_split(order, min(len(order), MOST_COLUMNS)):
-        known = recall[classes][~np.isnan(recall[classes])]
+        recalls = recall[classes][~np.isnan(recall[classes])]
         columns.append(
             Column(
                 name=context.labels.names[classes[0]] if len(classes) == 1 else "",
                 training=float(training[classes].mean()),
                 further={part: float(counts[classes].mean()) for part, counts in further.items()},
-                recall=float(known.mean()) if len(known) else float("nan"),
+                recall=float(recalls.mean()) if len(recalls) else float("nan"),
             )
         )
     return columns
@@ -149,12 +149,12 @@ def _paint_tail(figure: Figure, *, context: Context, columns: list[Column], name
     place = np.arange(len(columns))
     _paint_counts(above, context, columns, place)
     recall = np.array([column.recall for column in columns])
-    known = ~np.isnan(recall)
+    has_recall = ~np.isnan(recall)
     size = 5.0 if len(columns) <= 60 else 3.2
-    below.vlines(place[known], 0, recall[known], color=GREEN, alpha=0.35, linewidth=size / 2)
-    below.plot(place[known], recall[known], "o", color=GREEN, markersize=size)
-    if (~known).any():
-        below.plot(place[~known], np.zeros((~known).sum()), "x", color=MUTED, markersize=size)
+    below.vlines(place[has_recall], 0, recall[has_recall], color=GREEN, alpha=0.35, linewidth=size / 2)
+    below.plot(place[has_recall], recall[has_recall], "o", color=GREEN, markersize=size)
+    if (~has_recall).any():
+        below.plot(place[~has_recall], np.zeros((~has_recall).sum()), "x", color=MUTED, markersize=size)
     percent_axis(below, f"Recall on {context.part}")
     below.set_xlim(-0.7, len(columns) - 0.3)
     if named:

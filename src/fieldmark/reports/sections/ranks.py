@@ -81,8 +81,8 @@ def grouping_rank(context: Context) -> str | None:
     for rank in reversed(RANKS[: RANKS.index("species")]):
         if rank in context.taxonomy.ranks:
             taxon_of = context.taxonomy.ranks[rank][1]
-            known = taxon_of[taxon_of != UNKNOWN]
-            if len(np.unique(known)) < len(known):
+            taxa = taxon_of[taxon_of != UNKNOWN]
+            if len(np.unique(taxa)) < len(taxa):
                 return rank
     return None
 

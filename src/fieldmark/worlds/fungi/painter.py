@@ -17,7 +17,7 @@ from fieldmark.worlds.fungi.shape import CAP, RING, STEM, UNDERSIDE, Array, Shap
 from fieldmark.worlds.nature.kingdom import Specimen
 from fieldmark.worlds.scenery.backdrop import SceneGeometry, backdrop, draw_setting, foreground
 
-PARTS = ("cap", "gills", "pores", "stem", "ring")
+BODY_PARTS = ("cap", "gills", "pores", "stem", "ring")
 
 # The canvas is larger than the photo, so that edges come out smooth.
 _CANVAS_PER_PIXEL = 4 / 3
@@ -80,8 +80,8 @@ def paint_with_parts(
     """Paints the same photo as `paint`, and returns which pixels show which part.
 
     Returns:
-        The photo, and for each of `PARTS` a (size, size) mask. Masks do not overlap. Teeth and ridges count as gills;
-        blades of grass before the mushroom are not cut out.
+        The photo, and for each of `BODY_PARTS` a (size, size) mask. Masks do not overlap. Teeth and ridges count as
+        gills; blades of grass before the mushroom are not cut out.
     """
     look = look_of(specimen)
     side = round(size_px * _CANVAS_PER_PIXEL)

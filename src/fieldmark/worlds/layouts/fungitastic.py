@@ -226,11 +226,11 @@ def _truth(finds: Finds, photos: pl.DataFrame) -> pl.DataFrame:
 def _best_possible(nature: Nature, finds: Finds) -> dict[str, float]:
     """Returns what the exact posterior, which knows the traits and the abundances of the test year, gets right."""
     closed = finds.seen.take(finds.of("test", finds.known))
-    known = prior_over(nature, [TEST_YEAR], finds.known)
-    reached, expected = best_top_1(nature, closed, known)
+    prior_of_known = prior_over(nature, [TEST_YEAR], finds.known)
+    reached, expected = best_top_1(nature, closed, prior_of_known)
     both = finds.seen.take(finds.of("test", ~finds.few_shot))
     share = len(closed) / len(both)
-    prior = share * known + (1 - share) * prior_over(nature, [TEST_YEAR], finds.unknown)
+    prior = share * prior_of_known + (1 - share) * prior_over(nature, [TEST_YEAR], finds.unknown)
     open_reached, open_expected = best_top_1(nature, both, prior, unknown=finds.unknown)
     return {
         "test_top_1": reached,

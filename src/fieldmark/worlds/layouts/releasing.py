@@ -29,8 +29,8 @@ _NOTE = (
 
 def extent_of(extents: Mapping[Size, T], size: str) -> T:
     """Returns what belongs to a size, or raises the sentence that names the sizes there are."""
-    for known, extent in extents.items():
-        if known == size:
+    for name, extent in extents.items():
+        if name == size:
             return extent
     raise MisuseError(f"There is no size called {size!r}. {did_you_mean(size, get_args(Size))}")
 
