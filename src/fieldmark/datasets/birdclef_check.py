@@ -21,7 +21,7 @@ from fieldmark.datasets.birdclef import (
     scape_site,
     soundscapes,
 )
-from fieldmark.datasets.checking import CheckReport, Count, PartCount, ReleaseProblems, Severity
+from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems, Severity
 from fieldmark.datasets.identical import identical_files
 from fieldmark.datasets.recording_checks import check_recordings
 from fieldmark.errors import InputError
@@ -49,7 +49,7 @@ def check_birdclef(release: Release, *, media: bool = False, near_duplicates: bo
         near_duplicates: Whether recordings with the same bytes are sought among all of train; without it, only
             soundscapes are looked for there.
     """
-    problems = ReleaseProblems()
+    problems = Problems()
     for part in ("train", "val", "test"):
         if not part_folders(release, part):
             problems.add("warning", "a part is missing", [part])
@@ -94,7 +94,7 @@ def _check_events(
     scapes: Sequence[RecordingFile],
     focal: Sequence[RecordingFile],
     names: Names,
-    problems: ReleaseProblems,
+    problems: Problems,
 ) -> set[str] | None:
     """Checks the events of a part, and returns the classes that are heard; None where nobody says."""
     files = annotation_files(release, part)
@@ -139,7 +139,7 @@ def _check_events(
     return heard
 
 
-def _note(problems: ReleaseProblems, severity: Severity, what: str, path: str, events: pl.DataFrame) -> None:
+def _note(problems: Problems, severity: Severity, what: str, path: str, events: pl.DataFrame) -> None:
     if len(events):
         rows = events.sort("row").select("row", "name", "start_s", "label").iter_rows()
         places = [
@@ -148,7 +148,7 @@ def _note(problems: ReleaseProblems, severity: Severity, what: str, path: str, e
         problems.add(severity, what, places)
 
 
-def _check_metadata(release: Release, focal: Sequence[RecordingFile], problems: ReleaseProblems) -> None:
+def _check_metadata(release: Release, focal: Sequence[RecordingFile], problems: Problems) -> None:
     """Focal recordings without metadata, and metadata without a recording."""
     bare = [
         recording.path for recording in focal if recording.about["species"] is None and recording.about["date"] is None
@@ -164,7 +164,7 @@ def _check_metadata(release: Release, focal: Sequence[RecordingFile], problems: 
                 problems.add("warning", "metadata without a recording", lost)
 
 
-def _check_species(focal: Sequence[RecordingFile], problems: ReleaseProblems) -> None:
+def _check_species(focal: Sequence[RecordingFile], problems: Problems) -> None:
     """A species folder holds one species; subspecies and synonyms make it two now and then."""
     species: dict[str, dict[str, str]] = {}
     for recording in focal:
@@ -175,7 +175,7 @@ def _check_species(focal: Sequence[RecordingFile], problems: ReleaseProblems) ->
         problems.add("warning", "a species folder holds recordings of several species", mixed)
 
 
-def _check_make(scapes: Sequence[RecordingFile], problems: ReleaseProblems) -> None:
+def _check_make(scapes: Sequence[RecordingFile], problems: Problems) -> None:
     """Soundscapes are ten minutes long, at 32 kHz, in one channel."""
     for recording in scapes:
         header = recording.header
@@ -193,7 +193,7 @@ def _check_leaks(
     release: Release,
     focal: Sequence[RecordingFile],
     scapes: Sequence[RecordingFile],
-    problems: ReleaseProblems,
+    problems: Problems,
     *,
     all_of_train: bool,
 ) -> None:

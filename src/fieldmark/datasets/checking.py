@@ -90,7 +90,7 @@ CHECKS: Registry[Checker] = Registry(
 )
 
 
-class ReleaseProblems:
+class Problems:
     """Problems as they are met, by kind."""
 
     def __init__(self) -> None:

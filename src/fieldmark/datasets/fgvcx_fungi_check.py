@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from fieldmark.datasets.checking import CheckReport, Count, PartCount, ReleaseProblems, Severity
+from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems, Severity
 from fieldmark.datasets.coco import CocoFile
 from fieldmark.datasets.fgvcx_fungi import (
     CATEGORY_LIST,
@@ -43,7 +43,7 @@ def check_fgvcx_fungi(release: Release, *, media: bool = False, near_duplicates:
         media: Whether each photo is opened; otherwise only its presence is checked.
         near_duplicates: Whether photos that look the same are sought across parts.
     """
-    problems = ReleaseProblems()
+    problems = Problems()
     files = annotation_files(release)
     absent = [f"{part}.json" for part in RELEASED_PARTS if part not in files]
     if absent:
@@ -75,7 +75,7 @@ def _categories(release: Release, files: Mapping[str, CocoFile]) -> pl.DataFrame
 
 
 def _check_edition(
-    counts: tuple[PartCount, ...], categories: pl.DataFrame, files: Mapping[str, CocoFile], problems: ReleaseProblems
+    counts: tuple[PartCount, ...], categories: pl.DataFrame, files: Mapping[str, CocoFile], problems: Problems
 ) -> None:
     """Says which of the published descriptions the release agrees with, as far as it is there."""
     actual = {"species": categories["id"].n_unique()} if len(categories) else {}
@@ -102,7 +102,7 @@ def _check_edition(
         problems.add("warning", f"the longest side of a photo is {longest:,} px, published is {wanted_px} px")
 
 
-def _check_categories(files: Mapping[str, CocoFile], categories: pl.DataFrame, problems: ReleaseProblems) -> None:
+def _check_categories(files: Mapping[str, CocoFile], categories: pl.DataFrame, problems: Problems) -> None:
     several = categories.filter(pl.col("id").is_duplicated())
     if len(several):
         places = [f"category {number}: {name!r}" for number, name in several.select("id", "name").iter_rows()]
@@ -123,7 +123,7 @@ def _check_categories(files: Mapping[str, CocoFile], categories: pl.DataFrame, p
                 problems.add("warning", f"a category has no photo in {part}", places)
 
 
-def _check_entries(file: CocoFile, problems: ReleaseProblems, *, labeled: bool, category_ids: set[int]) -> None:
+def _check_entries(file: CocoFile, problems: Problems, *, labeled: bool, category_ids: set[int]) -> None:
     images, annotations = file.images, file.annotations
     for column, what in (("id", "an image id is listed more than once"), ("file_name", "a photo has several entries")):
         twice = images.filter(pl.col(column).is_duplicated())[column].unique(maintain_order=True)
@@ -145,7 +145,7 @@ def _check_entries(file: CocoFile, problems: ReleaseProblems, *, labeled: bool, 
             problems.add("error", what, [f"{file.path}: {value}" for value in strange])
 
 
-def _check_across(files: Mapping[str, CocoFile], problems: ReleaseProblems) -> None:
+def _check_across(files: Mapping[str, CocoFile], problems: Problems) -> None:
     """No photo may be in two parts; an id that two parts use is only a nuisance."""
     if not files:
         return
@@ -162,7 +162,7 @@ def _check_across(files: Mapping[str, CocoFile], problems: ReleaseProblems) -> N
 
 
 def _check_solution(
-    release: Release, files: Mapping[str, CocoFile], category_ids: set[int], problems: ReleaseProblems
+    release: Release, files: Mapping[str, CocoFile], category_ids: set[int], problems: Problems
 ) -> None:
     try:
         path = solution_file(release)
@@ -185,7 +185,7 @@ def _check_solution(
 
 
 def _check_files(
-    release: Release, files: Mapping[str, CocoFile], problems: ReleaseProblems, *, media: bool, near_duplicates: bool
+    release: Release, files: Mapping[str, CocoFile], problems: Problems, *, media: bool, near_duplicates: bool
 ) -> None:
     """Entries beside what lies on disk: ids without a photo, photos without an entry."""
     rows = pl.concat([file.images.select("id", "file_name", part=pl.lit(part)) for part, file in files.items()] or [
@@ -214,7 +214,7 @@ def _check_files(
         check_split_photos(release, split_of, problems, near_duplicates=near_duplicates)
 
 
-def _renamed(release: Release, rows: pl.DataFrame, problems: ReleaseProblems) -> dict[str, str]:
+def _renamed(release: Release, rows: pl.DataFrame, problems: Problems) -> dict[str, str]:
     """Where photos lie whose folder lost the space or the dot at the end of its name."""
     on_disk = cut_folders(release)
     listed = rows["file_name"].str.extract(r"^images/(.*)/[^/]+$").drop_nulls().unique(maintain_order=True)

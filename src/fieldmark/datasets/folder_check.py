@@ -10,7 +10,7 @@ from functools import partial
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.datasets.checking import CheckReport, Count, PartCount, ReleaseProblems, Severity
+from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems, Severity
 from fieldmark.datasets.folder import PART_FOLDERS, SPLIT, open_folder
 from fieldmark.datasets.identical import across, observations_together
 from fieldmark.datasets.photo_checks import alike_pairs, check_copies, check_photos
@@ -34,7 +34,7 @@ def check_folder(release: Release, *, media: bool = False, near_duplicates: bool
     Raises:
         InputError: When the folders or tables cannot be opened at all.
     """
-    problems, dataset = ReleaseProblems(), open_folder(release)
+    problems, dataset = Problems(), open_folder(release)
     files = dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
     files = files.with_columns(pl.col("parts").list.first().fill_null(WHOLE).alias("part"))
     present = [part for part in (*PART_FOLDERS, WHOLE) if part in set(files["part"])]
@@ -54,7 +54,7 @@ def check_folder(release: Release, *, media: bool = False, near_duplicates: bool
     return CheckReport("folder", release.root, release.world is not None, tuple(counts), problems.listed())
 
 
-def _check_copies(dataset: Dataset, files: pl.DataFrame, problems: ReleaseProblems) -> None:
+def _check_copies(dataset: Dataset, files: pl.DataFrame, problems: Problems) -> None:
     """Files with the same bytes: in two parts they leak, in two classes one label is wrong."""
     kind = dataset.media_kind
     part_of = dict(files.select("path", "part").iter_rows())
@@ -69,7 +69,7 @@ def _check_copies(dataset: Dataset, files: pl.DataFrame, problems: ReleaseProble
         problems.add("note", what, [" and ".join(group) for group in same])
 
 
-def _check_looks(dataset: Dataset, files: pl.DataFrame, photos: pl.DataFrame, problems: ReleaseProblems) -> None:
+def _check_looks(dataset: Dataset, files: pl.DataFrame, photos: pl.DataFrame, problems: Problems) -> None:
     """Photos of two observations that look the same: across classes, parts, and parts that `fit` would draw."""
     members = cut(SPLIT, files, together=partial(observations_together, dataset)).members
     drawn = {path: part for part, member in members.items() for path in files["path"].filter(member)}
@@ -102,7 +102,7 @@ def _count(dataset: Dataset, media: pl.DataFrame) -> Count:
     )
 
 
-def _check_classes(media: pl.DataFrame, problems: ReleaseProblems) -> None:
+def _check_classes(media: pl.DataFrame, problems: Problems) -> None:
     learned = media.filter(pl.col("part").is_in(["train", WHOLE]))
     unlearned = sorted(set(media["label"]) - set(learned["label"]))
     if unlearned:
@@ -113,7 +113,7 @@ def _check_classes(media: pl.DataFrame, problems: ReleaseProblems) -> None:
         problems.add("note", "a class is learned from a single observation", single)
 
 
-def _check_passed_over(release: Release, problems: ReleaseProblems) -> None:
+def _check_passed_over(release: Release, problems: Problems) -> None:
     """Files beside the photos that have another ending, such as the HEIC of a telephone, and folders without any."""
     parts = [part for part in PART_FOLDERS if part in release.folders()]
     folders = [f"{part}/{name}" for part in parts for name in release.folders(part)] or release.folders()

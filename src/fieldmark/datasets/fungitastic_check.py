@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from fieldmark.datasets.checking import CheckReport, Count, PartCount, ReleaseProblems
+from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems
 from fieldmark.datasets.fungitastic import FILES_OF_PART, SUBSETS, metadata_files, open_fungitastic, read_part
 from fieldmark.datasets.fungitastic_layers import BOX_NUMBERS, mask_files, read_masks
 from fieldmark.datasets.photo_checks import check_split_photos
@@ -60,7 +60,7 @@ def check_fungitastic(release: Release, *, media: bool = False, near_duplicates:
         media: Whether each photo is opened; otherwise only its presence is checked.
         near_duplicates: Whether photos that look the same are sought across parts.
     """
-    problems, counts = ReleaseProblems(), []
+    problems, counts = Problems(), []
     for subset, name in SUBSETS.items():
         files = metadata_files(release, subset)
         missing = [part for part in EXPECTED_PARTS[subset] if part not in files]
@@ -105,7 +105,7 @@ def _places(path: str, rows: pl.DataFrame, what: str = "media_id") -> list[str]:
     return [f"{path}, line {line}: {value}" for line, value in rows.select("line", what).iter_rows()]
 
 
-def _check_rows(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], problems: ReleaseProblems) -> None:
+def _check_rows(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], problems: Problems) -> None:
     for part, rows in parts.items():
         twice = rows.filter(pl.col("media_id").is_duplicated())
         if len(twice):
@@ -121,7 +121,7 @@ def _check_rows(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], pro
             problems.add("note", "a photo has no date", _places(files[part], undated))
 
 
-def _check_ids(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], problems: ReleaseProblems) -> None:
+def _check_ids(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], problems: Problems) -> None:
     """Ids must count from 0 without gaps, mean one name each, and be -1 only in open sets."""
     labeled = pl.concat(
         [
@@ -151,7 +151,7 @@ def _check_ids(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], prob
                 problems.add("error", "a class that train does not have", _places(files[part], untrained, "label"))
 
 
-def _check_leaks(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], problems: ReleaseProblems) -> None:
+def _check_leaks(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], problems: Problems) -> None:
     """An observation may be in one split only; closed sets are parts of open sets; DNA rows repeat test rows."""
     split_of = {part: folder.removeprefix("dna-") for part, (_, folder) in FILES_OF_PART.items()}
     rows = pl.concat(
@@ -179,9 +179,7 @@ def _check_leaks(files: Mapping[str, str], parts: Mapping[str, pl.DataFrame], pr
             problems.add("note", what, _places(files["DNA-Test"], repeated))
 
 
-def _check_photos(
-    release: Release, subset: str, problems: ReleaseProblems, *, media: bool, near_duplicates: bool
-) -> None:
+def _check_photos(release: Release, subset: str, problems: Problems, *, media: bool, near_duplicates: bool) -> None:
     try:
         listed = open_fungitastic(release, subset).media
     except InputError:
@@ -204,7 +202,7 @@ def _check_photos(
         check_split_photos(release, split_of, problems, near_duplicates=near_duplicates)
 
 
-def _check_masks(release: Release, problems: ReleaseProblems) -> None:
+def _check_masks(release: Release, problems: Problems) -> None:
     for path in mask_files(release):
         for row, mask in enumerate(read_masks(release, path).iter_rows(named=True)):
             pixels, size = sum(mask["rle"][:-BOX_NUMBERS]), mask["height"] * mask["width"]

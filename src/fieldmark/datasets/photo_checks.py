@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from fieldmark.datasets.checking import ReleaseProblems
+from fieldmark.datasets.checking import Problems
 from fieldmark.datasets.duplicates import near_pairs, perceptual_hash
 from fieldmark.datasets.identical import across, identical_files
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
@@ -15,7 +15,7 @@ from fieldmark.foundation.progress import progress
 from fieldmark.release import Release
 
 
-def check_photos(release: Release, paths: Sequence[str], problems: ReleaseProblems) -> pl.DataFrame:
+def check_photos(release: Release, paths: Sequence[str], problems: Problems) -> pl.DataFrame:
     """Opens every photo, and notes those that cannot be read.
 
     Args:
@@ -43,7 +43,7 @@ def check_photos(release: Release, paths: Sequence[str], problems: ReleaseProble
 
 
 def check_split_photos(
-    release: Release, split_of: Mapping[str, str], problems: ReleaseProblems, *, near_duplicates: bool
+    release: Release, split_of: Mapping[str, str], problems: Problems, *, near_duplicates: bool
 ) -> None:
     """Opens the photos of a release with splits of its own, and compares those of different splits.
 
@@ -63,9 +63,7 @@ def check_split_photos(
             )
 
 
-def check_copies(
-    release: Release, split_of: Mapping[str, str], problems: ReleaseProblems, kind: str
-) -> list[list[str]]:
+def check_copies(release: Release, split_of: Mapping[str, str], problems: Problems, kind: str) -> list[list[str]]:
     """Notes files with the same bytes in two parts.
 
     Returns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fieldmark.audio.reading import Recording, SoundError
-from fieldmark.datasets.checking import ReleaseProblems
+from fieldmark.datasets.checking import Problems
 from fieldmark.errors import InputError
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
 from fieldmark.foundation.progress import progress
@@ -14,7 +14,7 @@ from fieldmark.release import Release
 BLOCK_RECORDINGS = 16
 
 
-def check_recordings(release: Release, paths: Sequence[str], problems: ReleaseProblems) -> None:
+def check_recordings(release: Release, paths: Sequence[str], problems: Problems) -> None:
     """Decodes every recording to its end, and notes those that are none or were cut short, each with the reason.
 
     Args:

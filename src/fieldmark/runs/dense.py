@@ -22,7 +22,7 @@ from fieldmark.labels import Labels
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import RunSource, read_header, read_lines
-from fieldmark.runs.problems import Problems
+from fieldmark.runs.problems import RunProblems
 from fieldmark.runs.ranked import read_number, report_missing
 
 
@@ -55,7 +55,7 @@ class Dense(RunFormat):
         Raises:
             RunError: Lists what is wrong, with line numbers.
         """
-        problems = Problems(path)
+        problems = RunProblems(path)
         header = read_header(path)
         order = self._order(path, header, labels)
         row_of = {item: row for row, item in enumerate(items)}
@@ -89,7 +89,7 @@ class Dense(RunFormat):
             raise InputError(path, line=1, found=found, expected=expected)
         return [labels.code_of[name] for name in header[1:]]
 
-    def _numbers(self, values: Sequence[str], line: int, problems: Problems) -> np.ndarray:
+    def _numbers(self, values: Sequence[str], line: int, problems: RunProblems) -> np.ndarray:
         try:
             numbers = np.array(values, dtype=np.float64)
         except ValueError:

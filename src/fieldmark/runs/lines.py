@@ -18,7 +18,7 @@ import polars as pl
 
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import open_input
-from fieldmark.runs.problems import Problems
+from fieldmark.runs.problems import RunProblems
 
 SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
 
@@ -55,7 +55,7 @@ RunSource = Path | TableRun
 
 def read_lines(
     source: RunSource,
-    problems: Problems,
+    problems: RunProblems,
     *,
     columns: Sequence[str | Sequence[str]],
     separator: str = ",",

@@ -19,7 +19,7 @@ class RunError(InputError):
         self.args = ("\n".join(lines),)
 
 
-class Problems:
+class RunProblems:
     """The problems of one run file, in the order in which they were met."""
 
     def __init__(self, path: object) -> None:

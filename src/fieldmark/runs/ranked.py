@@ -27,7 +27,7 @@ from fieldmark.runs.expected import expected_id, expected_label
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import NOTHING, LabelScores
 from fieldmark.runs.lines import RunSource, TableRun, read_lines
-from fieldmark.runs.problems import Problems
+from fieldmark.runs.problems import RunProblems
 from fieldmark.runs.ranked_tables import RankedRows, read_faultless
 
 UNKNOWN_SCORE = "unknown_score"
@@ -100,7 +100,7 @@ class Ranked(RunFormat):
         quick = self._read_quickly(path, items, labels, unknown=unknown)
         if quick is not None:
             return self._scored(items, labels, quick.lists, quick.strange)
-        problems = Problems(path)
+        problems = RunProblems(path)
         row_of = {item: row for row, item in enumerate(items)}
         code_of = labels.answers(unknown=unknown)
         rows, codes, lengths = [], [], []  # flat: a list for each of many thousand items keeps the collector busy
@@ -152,7 +152,7 @@ class Ranked(RunFormat):
 
     def labels_in(self, path: RunSource) -> set[str]:
         """The labels that a run names, for when no list of classes says which there are."""
-        lines = read_lines(path, Problems(path), columns=self._columns(), more_columns=self.more_columns)
+        lines = read_lines(path, RunProblems(path), columns=self._columns(), more_columns=self.more_columns)
         return {name for _, (_, listed, *_) in lines for name in self._split(listed)}
 
     def _columns(self) -> tuple[str | tuple[str, ...], ...]:
@@ -162,7 +162,7 @@ class Ranked(RunFormat):
         names = field.split() if self.separator == " " else [name.strip() for name in field.split(self.separator)]
         return [name for name in names if name]
 
-    def _codes(self, names: list[str], code_of: Mapping[str, int], line: int, problems: Problems) -> list[int]:
+    def _codes(self, names: list[str], code_of: Mapping[str, int], line: int, problems: RunProblems) -> list[int]:
         names = names[: self.at_most] if self.cut else names
         if not self.at_least <= len(names) <= self.at_most:
             few = "between 1 and" if self.at_least == 1 else f"between {self.at_least} and"
@@ -180,7 +180,9 @@ class Ranked(RunFormat):
         return []
 
 
-def read_number(text: str, line: int, problems: Problems, *, low: float = -math.inf, high: float = math.inf) -> float:
+def read_number(
+    text: str, line: int, problems: RunProblems, *, low: float = -math.inf, high: float = math.inf
+) -> float:
     """A finite number within bounds; anything else is noted as a problem and becomes 0."""
     try:
         value = float(text)
@@ -193,7 +195,7 @@ def read_number(text: str, line: int, problems: Problems, *, low: float = -math.
     return value
 
 
-def report_missing(items: Sequence[str], seen: dict[str, int], problems: Problems) -> None:
+def report_missing(items: Sequence[str], seen: dict[str, int], problems: RunProblems) -> None:
     """Notes the items that no line answers, in one problem."""
     missing = [item for item in items if item not in seen]
     if problems.total and len(missing) == len(items):

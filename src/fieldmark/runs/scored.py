@@ -23,7 +23,7 @@ from fieldmark.runs.expected import expected_id, expected_label
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import RunSource, read_lines
-from fieldmark.runs.problems import Problems
+from fieldmark.runs.problems import RunProblems
 from fieldmark.runs.ranked import read_number, report_missing
 
 
@@ -74,7 +74,7 @@ class Scored(RunFormat):
         Raises:
             RunError: Lists what is wrong, with line numbers.
         """
-        problems = Problems(path)
+        problems = RunProblems(path)
         row_of = {item: row for row, item in enumerate(items)}
         listed: list[list[tuple[float, float, int]]] = [[] for _ in items]
         line_of: dict[tuple[str, str], int] = {}
@@ -103,7 +103,7 @@ class Scored(RunFormat):
         problems.raise_any()
         return in_order(items, labels, listed, ranked=self.has_rank)
 
-    def _rank(self, text: str, line: int, problems: Problems) -> float:
+    def _rank(self, text: str, line: int, problems: RunProblems) -> float:
         """A rank: 1, 2, 3, ..."""
         rank = read_number(text, line, problems)
         if rank < 1 or rank != int(rank):
@@ -112,11 +112,13 @@ class Scored(RunFormat):
 
     def labels_in(self, path: RunSource) -> set[str]:
         """The labels that a run names."""
-        columns = read_lines(path, Problems(path), columns=self.columns, separator=self.separator, header=self.header)
+        columns = read_lines(
+            path, RunProblems(path), columns=self.columns, separator=self.separator, header=self.header
+        )
         return {fields[1] for _, fields in columns}
 
 
-def _check_ranks(items: Sequence[str], listed: list[list[tuple[float, float, int]]], problems: Problems) -> None:
+def _check_ranks(items: Sequence[str], listed: list[list[tuple[float, float, int]]], problems: RunProblems) -> None:
     """Notes the items whose ranks do not count from 1 on without gaps."""
     for item, row in zip(items, listed, strict=True):
         ranks = sorted(rank for _, rank, _ in row)

@@ -23,7 +23,7 @@ from fieldmark.runs.code_sets import offsets_of
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import RunSource, read_lines
-from fieldmark.runs.problems import Problems
+from fieldmark.runs.problems import RunProblems
 from fieldmark.runs.ranked import read_number
 from fieldmark.runs.scored import in_order
 
@@ -94,7 +94,7 @@ class SegmentLists(RunFormat):
         Raises:
             RunError: Lists what is wrong, with line numbers.
         """
-        problems = Problems(path)
+        problems = RunProblems(path)
         row_of = {item: row for row, item in enumerate(items)}
         recordings = {item.rpartition("/")[0] for item in items}
         listed: list[list[tuple[float, float, int]]] = [[] for _ in items]
@@ -124,11 +124,11 @@ class SegmentLists(RunFormat):
     def labels_in(self, path: RunSource) -> set[str]:
         """The classes that a run names."""
         columns = ("MediaId", "TC1-TC2", "ClassId", "Probability")
-        lines = read_lines(path, Problems(path), columns=columns, separator=";", header=False)
+        lines = read_lines(path, RunProblems(path), columns=columns, separator=";", header=False)
         return {fields[2] for _, fields in lines}
 
     def _segment(
-        self, fields: Sequence[str], row_of: Mapping[str, int], recordings: set[str], line: int, problems: Problems
+        self, fields: Sequence[str], row_of: Mapping[str, int], recordings: set[str], line: int, problems: RunProblems
     ) -> int | None:
         """The row of the segment that a line is about, None (with the problem noted) where there is none."""
         if fields[0] not in recordings:

@@ -14,7 +14,7 @@ from fieldmark.challenge.refusals import ConflictError
 from fieldmark.challenge.running import creating, phases
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.queue import StaleClaimError
-from fieldmark.challenge.scoring.sandbox import ScoringOutcome
+from fieldmark.challenge.scoring.sandbox import Outcome
 from fieldmark.challenge.scoring.stored_scores import cards_of, challenge_scores, own_cards, parts_visible
 from fieldmark.challenge.scoring.worker import Worker
 from fieldmark.scoring import Score, Scorecard
@@ -248,6 +248,6 @@ def test_a_score_that_is_no_number_is_never_ranked(small_house: House):
     house = small_house
     run = house.hand_in(house.captain("ada"))
     claimed = queue.claim(house.database, "w")
-    Worker(house.database, house.storage)._settle(claimed, ScoringOutcome(cards=cards(float("nan"))))
+    Worker(house.database, house.storage)._settle(claimed, Outcome(cards=cards(float("nan"))))
     found = house.submission(run.id)
     assert found.state == "refused" and "not a number" in found.reason and not found.scores and not found.counted

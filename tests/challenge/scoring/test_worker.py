@@ -16,7 +16,7 @@ from fieldmark.challenge.records.schema import AuditEvent, PartScore, Submission
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.running import creating
 from fieldmark.challenge.scoring import queue, sandbox
-from fieldmark.challenge.scoring.sandbox import SandboxLimits, score_in_sandbox
+from fieldmark.challenge.scoring.sandbox import Limits, score_in_sandbox
 from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
 from fieldmark.challenge.scoring.worker import Worker
 from tests.challenge.platform import House, run_text, truth_text
@@ -140,18 +140,14 @@ def job(folder: Path, run: str) -> Path:
 
 def test_limits_end_a_scoring_process(tmp_path):
     stop = threading.Event()
-    slow = score_in_sandbox(job(tmp_path / "slow", run_text()), "folder", limits=SandboxLimits(wall_s=0.05), stop=stop)
+    slow = score_in_sandbox(job(tmp_path / "slow", run_text()), "folder", limits=Limits(wall_s=0.05), stop=stop)
     assert slow.fault is not None and slow.fault.startswith("ended after 0.05 seconds")
-    small = score_in_sandbox(
-        job(tmp_path / "small", run_text()), "folder", limits=SandboxLimits(memory_mb=100), stop=stop
-    )
+    small = score_in_sandbox(job(tmp_path / "small", run_text()), "folder", limits=Limits(memory_mb=100), stop=stop)
     assert small.fault is not None and not small.cards
 
 
 def test_a_run_at_fault_is_told_apart_from_a_fault_of_the_platform(tmp_path):
-    outcome = score_in_sandbox(
-        job(tmp_path / "j", "id,predicted\n"), "folder", limits=SandboxLimits(), stop=threading.Event()
-    )
+    outcome = score_in_sandbox(job(tmp_path / "j", "id,predicted\n"), "folder", limits=Limits(), stop=threading.Event())
     assert outcome.fault is None and outcome.total == 1
     assert "no line for 60 of 60 ids" in outcome.problems[0]["text"]
 

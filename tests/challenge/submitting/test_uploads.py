@@ -9,7 +9,7 @@ import pytest
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.running.creating import write_sample
-from fieldmark.challenge.scoring.sandbox import SandboxLimits
+from fieldmark.challenge.scoring.sandbox import Limits
 from fieldmark.challenge.submitting import uploads
 from fieldmark.challenge.submitting.uploads import Checklist, RunRefusedError, Upload, check_run
 from fieldmark.labels import Labels
@@ -93,7 +93,7 @@ def test_large_runs_are_checked_in_a_process_of_their_own(tmp_path, monkeypatch)
     assert refused.value.total == 12_000 and refused.value.problems[0]["line"] == 2
 
 
-@pytest.mark.parametrize("limits", [SandboxLimits(memory_mb=300), SandboxLimits(wall_s=0.2)])
+@pytest.mark.parametrize("limits", [Limits(memory_mb=300), Limits(wall_s=0.2)])
 def test_a_run_that_takes_too_much_to_check_is_refused_with_a_sentence(limits, tmp_path, monkeypatch):
     monkeypatch.setattr(uploads, "CHECK_LIMITS", limits)
     with pytest.raises(RunRefusedError, match="one problem") as refused:

@@ -35,7 +35,7 @@ POLL_S = 0.05
 
 
 @dataclass(frozen=True)
-class SandboxLimits:
+class Limits:
     """What one process may use."""
 
     memory_mb: int = 8192
@@ -45,7 +45,7 @@ class SandboxLimits:
 
 
 @dataclass(frozen=True)
-class ScoringOutcome:
+class Outcome:
     """What came of a scoring process: scorecards, or the problems of the run, or a fault of the platform."""
 
     cards: dict[str, Scorecard] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class ExhaustedError(Exception):
     """A process reached one of its limits."""
 
 
-def score_in_sandbox(folder: Path, benchmark: str, *, limits: SandboxLimits, stop: threading.Event) -> ScoringOutcome:
+def score_in_sandbox(folder: Path, benchmark: str, *, limits: Limits, stop: threading.Event) -> Outcome:
     """Scores the run of a job folder (see `scoring_job`).
 
     Args:
@@ -70,19 +70,15 @@ def score_in_sandbox(folder: Path, benchmark: str, *, limits: SandboxLimits, sto
     ended, said = _run(folder, SCORING_JOB, {"benchmark": benchmark}, limits, stop)
     out = folder / "out"
     if ended != 0:
-        return ScoringOutcome(fault=f"{_how(ended, limits)}\n{said}".strip())
+        return Outcome(fault=f"{_how(ended, limits)}\n{said}".strip())
     if (out / "refused.json").exists():
         refused = json.loads((out / "refused.json").read_text(encoding="utf-8"))
-        return ScoringOutcome(problems=refused["problems"], total=refused["total"])
+        return Outcome(problems=refused["problems"], total=refused["total"])
     cards = {path.stem: Scorecard.read(path) for path in sorted(out.glob("*.json"), reverse=True)}
-    return (
-        ScoringOutcome(cards=cards)
-        if cards
-        else ScoringOutcome(fault=f"the scoring process wrote nothing\n{said}".strip())
-    )
+    return Outcome(cards=cards) if cards else Outcome(fault=f"the scoring process wrote nothing\n{said}".strip())
 
 
-def check_in_sandbox(folder: Path, job: Mapping[str, Any], *, limits: SandboxLimits) -> ScoringOutcome:
+def check_in_sandbox(folder: Path, job: Mapping[str, Any], *, limits: Limits) -> Outcome:
     """Checks the run of a job folder (see `checking_job`): it has problems, or none.
 
     Raises:
@@ -93,15 +89,15 @@ def check_in_sandbox(folder: Path, job: Mapping[str, Any], *, limits: SandboxLim
     if ended is None or ended < 0 or ended > 128 or (folder / "out" / "exhausted").exists():
         raise ExhaustedError(_how(ended, limits))
     if ended != 0:
-        return ScoringOutcome(fault=f"{_how(ended, limits)}\n{said}".strip())
+        return Outcome(fault=f"{_how(ended, limits)}\n{said}".strip())
     if (folder / "out" / "refused.json").exists():
         refused = json.loads((folder / "out" / "refused.json").read_text(encoding="utf-8"))
-        return ScoringOutcome(problems=refused["problems"], total=refused["total"])
-    return ScoringOutcome()
+        return Outcome(problems=refused["problems"], total=refused["total"])
+    return Outcome()
 
 
 def _run(
-    folder: Path, module: str, job: Mapping[str, Any], limits: SandboxLimits, stop: threading.Event
+    folder: Path, module: str, job: Mapping[str, Any], limits: Limits, stop: threading.Event
 ) -> tuple[int | None, str]:
     """Runs a module on a job folder; its exit status, None where it was ended, and the last that it said."""
     (folder / "out").mkdir()
@@ -214,7 +210,7 @@ def _wait(process: subprocess.Popen[bytes], wall_s: float, stop: threading.Event
             process.wait()
 
 
-def _how(ended: int | None, limits: SandboxLimits) -> str:
+def _how(ended: int | None, limits: Limits) -> str:
     if ended is None:
         return f"ended after {limits.wall_s:g} seconds"
     return f"ended by signal {-ended}" if ended < 0 else f"ended with exit status {ended}"

@@ -17,7 +17,7 @@ from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.storage import Storage, digest_folder
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.queue import LEASE_S, Claim, StaleClaimError
-from fieldmark.challenge.scoring.sandbox import SandboxLimits, ScoringOutcome, score_in_sandbox
+from fieldmark.challenge.scoring.sandbox import Limits, Outcome, score_in_sandbox
 from fieldmark.challenge.scoring.stored_scores import deciding_value
 from fieldmark.foundation.files import sha256_of
 
@@ -45,11 +45,11 @@ class Worker:
         *,
         name: str | None = None,
         lease_s: float = LEASE_S,
-        limits: SandboxLimits | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.database, self.storage = database, storage
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
-        self.lease_s, self.limits = lease_s, limits or SandboxLimits()
+        self.lease_s, self.limits = lease_s, limits or Limits()
 
     def run(self, stop: threading.Event, *, until_idle: bool = False) -> None:
         """Works until it is told to stop, or until there is nothing to do."""
@@ -81,7 +81,7 @@ class Worker:
             log.warning("%s was taken over by another worker; nothing of this attempt is kept", error)
         return True
 
-    def _score(self, claimed: Claim, stop: threading.Event) -> ScoringOutcome:
+    def _score(self, claimed: Claim, stop: threading.Event) -> Outcome:
         log.info("submission %d: attempt %d by %s", claimed.submission_id, claimed.attempt, self.name)
         with tempfile.TemporaryDirectory(prefix="fieldmark-score-", ignore_cleanup_errors=True) as name:
             folder = Path(name).resolve()
@@ -92,17 +92,13 @@ class Worker:
             try:
                 truth = self.storage.fetch_folder(claimed.truth_path, folder / "truth")
                 if digest_folder(truth) != claimed.truth_sha256:
-                    return ScoringOutcome(
-                        fault="the stored truth is not the one of the challenge (its SHA-256 is another)"
-                    )
+                    return Outcome(fault="the stored truth is not the one of the challenge (its SHA-256 is another)")
                 run = self.storage.fetch(claimed.path, folder / "run")
                 if sha256_of(run) != claimed.sha256:
-                    return ScoringOutcome(
-                        fault="the stored run is not the one that was handed in (its SHA-256 is another)"
-                    )
+                    return Outcome(fault="the stored run is not the one that was handed in (its SHA-256 is another)")
                 outcome = score_in_sandbox(folder, claimed.benchmark, limits=self.limits, stop=ended)
             except Exception as error:  # a fault of ours, whatever it is: noted for organizers, never charged
-                outcome = ScoringOutcome(fault="".join(traceback.format_exception(error)))
+                outcome = Outcome(fault="".join(traceback.format_exception(error)))
             finally:
                 done.set()
                 beating.join()
@@ -110,7 +106,7 @@ class Worker:
                 raise StaleClaimError(f"submission {claimed.submission_id}")
             return outcome
 
-    def _settle(self, claimed: Claim, outcome: ScoringOutcome) -> None:
+    def _settle(self, claimed: Claim, outcome: Outcome) -> None:
         if outcome.fault is not None:
             queue.give_back(self.database, claimed, outcome.fault)
         elif outcome.problems is not None:
@@ -150,7 +146,7 @@ def start_workers(
     *,
     jobs: int = 1,
     lease_s: float = LEASE_S,
-    limits: SandboxLimits | None = None,
+    limits: Limits | None = None,
 ) -> list[threading.Thread]:
     """Starts workers in threads of this process; the scoring itself runs in processes of its own."""
     threads = []

@@ -19,7 +19,7 @@ from fieldmark.challenge.people.names import clean_filename
 from fieldmark.challenge.records.schema import Challenge
 from fieldmark.challenge.records.storage import CHUNK, Storage
 from fieldmark.challenge.refusals import RefusalError, TooLargeError, TooOftenError
-from fieldmark.challenge.scoring.sandbox import ExhaustedError, SandboxLimits, check_in_sandbox
+from fieldmark.challenge.scoring.sandbox import ExhaustedError, Limits, check_in_sandbox
 from fieldmark.challenge.scoring.score_parts import read_truth, truth_files
 from fieldmark.challenge.submitting.plain_problems import problems_of, read_as_scored
 from fieldmark.errors import InputError
@@ -33,7 +33,7 @@ OTHER_KINDS = {b"PK": "a zip archive", b"PAR1": "a Parquet file", b"\x80": "a pi
 EXPANSION = 4
 # Up to here a run is read where it arrives; beyond, in a process with limits, so many at a time.
 SMALL_BYTES = MIB
-CHECK_LIMITS = SandboxLimits(memory_mb=4096, cpu_s=300, output_mb=16, wall_s=300.0)
+CHECK_LIMITS = Limits(memory_mb=4096, cpu_s=300, output_mb=16, wall_s=300.0)
 CHECKS_AT_ONCE, WAIT_S = 2, 120.0
 _APART = threading.BoundedSemaphore(CHECKS_AT_ONCE)
 
