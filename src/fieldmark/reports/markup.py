@@ -109,15 +109,20 @@ def seconds(duration: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("fieldmark.reports"),
+def strict_environment(package: str) -> Environment:
+    """The templates of a package: a name without a value is an error, and text is escaped."""
+    return Environment(
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@cache
+def _environment() -> Environment:
+    environment = strict_environment("fieldmark.reports")
     for filter_ in (percent, figure, sureness, count, counted, plural, label, seconds):
         environment.filters[filter_.__name__] = filter_
     environment.filters["metric"] = metric_title

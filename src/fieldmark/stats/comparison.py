@@ -45,6 +45,17 @@ class Difference:
     p_adjusted: float
     better: float
 
+    def to_json(self) -> dict[str, float | None]:
+        """The difference without the names of the runs."""
+        return {
+            "value": self.value,
+            "low": self.interval.low,
+            "high": self.interval.high,
+            "p_value": self.p_value,
+            "p_adjusted": self.p_adjusted,
+            "probability_first_is_better": self.better,
+        }
+
 
 @dataclass(frozen=True)
 class Standing:

@@ -107,12 +107,7 @@ class Compared:
                 {
                     "first": self.names[pair.first],
                     "second": self.names[pair.second],
-                    "value": pair.value,
-                    "low": pair.interval.low,
-                    "high": pair.interval.high,
-                    "p_value": pair.p_value,
-                    "p_adjusted": pair.p_adjusted,
-                    "probability_first_is_better": pair.better,
+                    **pair.to_json(),
                 }
                 for pair in self.outcome.differences
             ],

@@ -158,10 +158,10 @@ class Duel:
                 side: {"id": one.id, "team": one.team, "title": one.title, **_score_json(one.score(self.metric.name))}
                 for side, one in both.items()
             },
-            "difference": _difference_json(self.difference),
+            "difference": None if self.difference is None else self.difference.to_json(),
             "separable": self.separable,
             "units": dict(zip(("first_better", "second_better", "equal"), self.ahead, strict=True)),
-            "others": {name: _difference_json(difference) for name, difference in self.others.items()},
+            "others": {name: difference.to_json() for name, difference in self.others.items()},
             **({"reason": self.reason} if self.reason else {}),
         }
 
@@ -291,22 +291,9 @@ def _row_json(row: BoardRow) -> dict[str, Any]:
         "rank_low": row.rank_low,
         "rank_high": row.rank_high,
         "not_separable_from_best": row.among_best,
-        "behind_best": _difference_json(row.behind),
+        "behind_best": None if row.behind is None else row.behind.to_json(),
     }
 
 
 def _score_json(score: Score) -> dict[str, float | None]:
     return {"value": None if math.isnan(score.value) else score.value, "low": score.low, "high": score.high}
-
-
-def _difference_json(pair: Difference | None) -> dict[str, float | None] | None:
-    if pair is None:
-        return None
-    return {
-        "value": pair.value,
-        "low": pair.interval.low,
-        "high": pair.interval.high,
-        "p_value": pair.p_value,
-        "p_adjusted": pair.p_adjusted,
-        "probability_first_is_better": pair.better,
-    }

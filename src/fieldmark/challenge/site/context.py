@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Depends
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
@@ -139,16 +139,11 @@ FormOf = Annotated[FormData, Depends(checked_form)]
 
 
 def make_environment() -> Environment:
-    """The templates, strict about names and safe about text."""
+    """The templates of the platform with their filters."""
     from fieldmark.challenge.site.filters import FILTERS
+    from fieldmark.reports.markup import strict_environment
 
-    environment = Environment(
-        loader=PackageLoader("fieldmark.challenge.site"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = strict_environment("fieldmark.challenge.site")
     environment.filters.update(FILTERS)
     return environment
 
