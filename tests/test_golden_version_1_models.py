@@ -13,7 +13,7 @@ import fieldmark
 from fieldmark.cli.main import app
 from tests.golden_files import VERSION_1, card_differences, differing_answers, read_json, truth_files
 
-# The world of each stored run that comes with its model; the world of birds is written anew.
+# The world of each stored run that comes with its model; the world of birds is written again.
 WORLDS = {
     "folder-linear": "folder",
     "folder-centroid": "folder",

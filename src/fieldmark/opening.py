@@ -182,7 +182,7 @@ def _visible(table: pl.DataFrame, dataset: Dataset, task: Task) -> pl.DataFrame:
 
 
 def _coarse_targets(table: pl.DataFrame, task: Task) -> Targets | None:
-    """What is told about items without a label: their taxa of the ranks that the task names."""
+    """What is known about items without a label: their taxa of the ranks that the task names."""
     ranks = [rank for rank in task.coarse if rank in table.columns]
     if not ranks:
         return None
@@ -208,7 +208,7 @@ def _group(name: str) -> pl.Expr:
 
 
 def unknown_species(val: pl.DataFrame, test: pl.DataFrame) -> list[pl.Series]:
-    """The groups that tell unknown species of test which val has as well from those that it has not.
+    """The groups of unknown species in test: those that val has as well, and those that it does not have.
 
     Known items stand in both, so that every metric of an open set can be taken of each.
 

@@ -86,7 +86,7 @@ class Release:
         try:
             return dict(json.loads(self.read(WORLD_FILE)))
         except (ValueError, TypeError) as error:
-            found, hint = "no JSON object", "Make the world anew, or remove the file if the release is real."
+            found, hint = "no JSON object", "Make the world again, or remove the file if the release is real."
             raise InputError(self.where(WORLD_FILE), found=found, expected="the mark of a world", hint=hint) from error
 
     def _names(self, path: str, kind: str) -> Iterator[str]:

@@ -32,7 +32,7 @@ HOW = Training(lr=3e-3, epochs=5, batch=16, ema=0.9, best_by="top_1", workers=1,
 
 @dataclass(frozen=True)
 class Stripes:
-    """Noisy stripes; where they begin is drawn anew each time they are shown."""
+    """Noisy stripes; where they begin is drawn each time they are shown."""
 
     count: int
     labels: NDArray[np.int32] = field(init=False)

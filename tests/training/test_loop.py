@@ -84,7 +84,7 @@ def test_another_training_in_the_folder_is_not_overwritten(tmp_path):
         train_stripes(tmp_path, replace(HOW, lr=0.1))
     assert str(refused.value) == (
         f"{tmp_path} holds an unfinished training: lr was {HOW.lr} and is now 0.1. "
-        f"Repeat that command to finish it, or remove {tmp_path} to start anew."
+        f"Repeat that command to finish it, or remove {tmp_path} to start over."
     )
 
 
@@ -92,7 +92,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
     train_stripes(tmp_path)
     for damage in (b"", b"not a checkpoint", (tmp_path / "last.pt").read_bytes()[:400]):
         (tmp_path / "last.pt").write_bytes(damage)
-        with pytest.raises(InputError, match=r"last\.pt: found a damaged checkpoint.*Remove .* to start anew"):
+        with pytest.raises(InputError, match=r"last\.pt: found a damaged checkpoint.*Remove .* to start over"):
             train_stripes(tmp_path)
 
 

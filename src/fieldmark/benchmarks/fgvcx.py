@@ -2,7 +2,7 @@
 
 The organizers' program reads at least as many answers as a rule asks for and looks at the first ones, passes over ids
 that it did not ask about, and compares ids of categories as text. Runs are written with five answers, so that both
-rules can be computed; whoever lists three has the same error under both.
+rules can be computed; a run that lists three has the same error under both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`fieldmark compare`: runs beside each other."""
+"""`fieldmark compare`: compares runs."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from fieldmark.version import __version__
 INTERRUPTED = 130
 INTERRUPTED_SENTENCE = (
     "fieldmark: interrupted. Nothing half-written is left; the same command goes on from checkpoints, features and "
-    "downloads where there are some, and begins anew elsewhere."
+    "downloads where there are some, and starts over elsewhere."
 )
 
 app = typer.Typer(

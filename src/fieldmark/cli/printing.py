@@ -93,7 +93,7 @@ def _marked(name: str, card: Scorecard) -> str:
 
 
 def print_unknown(table: UnknownTable) -> None:
-    """Writes how well each score tells the unknown: one row per score, one column per part, group and metric."""
+    """Writes how well each score identifies the unknown: one row per score, one column per part, group and metric."""
     columns = [
         (f"{part}: {metric}" + ("" if group == ALL_UNKNOWN else f", {group}"), part, group, metric)
         for part, groups in table.scores.items()

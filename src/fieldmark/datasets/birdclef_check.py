@@ -96,7 +96,7 @@ def _check_events(
     names: Names,
     problems: Problems,
 ) -> set[str] | None:
-    """Checks the events of a part, and returns the classes that are heard; None where nobody says."""
+    """Checks the events of a part, and returns the classes that are heard; None where that is not known."""
     files = annotation_files(release, part)
     if not files:
         if scapes and part == "val":

@@ -1,4 +1,4 @@
-"""What the JSON beside a recording says, whoever wrote it.
+"""What the JSON file of a recording says, in the formats of several authors.
 
 Recordings of xeno-canto come with the keys of its API (`gen`, `sp`, `en`, `cnt`, `lat`, `lng`, `also`, ...),
 soundscapes and older releases with those of the organizers (`MediaId`, `Genus`, `Latitude`, `BackgroundSpecies`, ...).

@@ -15,7 +15,7 @@ SHOWN_PLACES = 3
 
 @dataclass(frozen=True)
 class Count:
-    """How much one part holds. None: cannot be told (labels are not published)."""
+    """How much one part holds. None: not known (labels are not published)."""
 
     observations: int | None = None
     photos: int | None = None

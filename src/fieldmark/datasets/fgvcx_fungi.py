@@ -26,7 +26,7 @@ Quirks:
   stands in the file.
 - The solution is any CSV in ROOT with the columns `id` and `expected`; `usage` (Public, Private) tells which board a
   photo counted for.
-- Links to the photos are dead since 2024, so that few people have everything: what is missing is remarked upon, and
+- Links to the photos are dead since 2024, so that few people have everything: missing photos are noted in a remark, and
   whatever is there opens.
 """
 

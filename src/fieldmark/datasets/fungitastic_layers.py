@@ -206,7 +206,7 @@ class PhotoMasks(Layer):
 
 @dataclass(frozen=True)
 class Microscopic(Layer):
-    """Whether a photo shows spores under a microscope; None where it has no mask, so that nobody has said."""
+    """Whether a photo shows spores under a microscope; None where it has no mask."""
 
     release: Release
     input: ClassVar[str] = ""

@@ -1,4 +1,4 @@
-"""What a scientific name tells by itself: genus, species, and the rank below."""
+"""What a scientific name says by itself: genus, species, and the rank below."""
 
 from __future__ import annotations
 

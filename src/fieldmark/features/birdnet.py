@@ -76,7 +76,7 @@ class BirdNet:
         return {"features": np.stack(features), "logits": np.stack(logits)}
 
     def occurrence(self, lat: float, lon: float, date: datetime.date | None = None) -> NDArray[np.float32]:
-        """How likely each sound is to be met at a place in a week of the year (or at any time), from 0 to 1."""
+        """How likely each sound is at a place in a week of the year (or at any time), from 0 to 1."""
         model = self._ranges
         model.set_tensor(model.get_input_details()[0]["index"], np.array([[lat, lon, week_of(date)]], dtype=np.float32))
         model.invoke()
@@ -127,7 +127,7 @@ def birdnet_file(name: str) -> Path:
 def _with_layer_before(model: bytes) -> bytes:
     """The network with the input of its last layer as a second output, which costs no time and changes no number.
 
-    The list of outputs is written anew behind the end of the file, and the one place that points to it is changed:
+    The list of outputs is written again behind the end of the file, and the one place that points to it is changed:
     taking the file apart and packing it again would need several times its size.
     """
     schema: Any = require("ai_edge_litert.schema_py_generated", "BirdNET")

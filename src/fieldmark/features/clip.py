@@ -1,4 +1,4 @@
-"""Image towers of open_clip: CLIP, BioCLIP and their kin.
+"""Image towers of open_clip: CLIP, BioCLIP and similar ones.
 
 What comes out is the embedding in the space shared with text, before it is scaled to length one.
 """

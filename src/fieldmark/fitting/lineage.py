@@ -1,7 +1,7 @@
 """What a fine-tuned backbone has learned from, and whether that reaches into what is now val or test.
 
 Features of a network that was trained on photos of test make every score on test too high, whatever is fitted on them.
-A model says on which benchmark, release and seed it was trained; where that release is the one at hand, its parts are
+A model says on which benchmark, release and seed it was trained; where that release is the current one, its parts are
 cut again and compared, observation by observation.
 """
 
@@ -48,7 +48,7 @@ class Lineage:
     Args:
         network: The name of the network.
         trained: Where it was fine-tuned: benchmark, version, parts, seed, digest of the release, simulated or not.
-        seen: For val and test what it has seen of them; None where its release is not at hand to compare with.
+        seen: For val and test what it has seen of them; None where its release is not here to compare with.
         within_train: Whether it learned from nothing but what is train here; None as for `seen`.
         known_unknown: Species that count as unknown in val or test, and that it was taught to tell apart.
         external_data: What it brings in from outside the train part of the benchmark, one sentence each.
@@ -69,7 +69,7 @@ def lineage_of(backbone: Model, opened: Opened, data: str | Path) -> Lineage:
 
     Args:
         backbone: The model whose network makes the features.
-        opened: The benchmark at hand.
+        opened: The current benchmark.
         data: The root of its release.
     """
     made = backbone.trained
@@ -96,7 +96,7 @@ def lineage_of(backbone: Model, opened: Opened, data: str | Path) -> Lineage:
 
 
 def _parts_of(backbone: Model, opened: Opened, data: str | Path) -> dict[str, set[str]] | None:
-    """The observations of each part that a backbone was trained with; None unless its release is the one at hand."""
+    """The observations of each part that a backbone was trained with; None unless its release is the current one."""
     made, here = backbone.trained, opened.benchmark
     try:
         declared = BENCHMARKS[made["benchmark"]]

@@ -1,4 +1,4 @@
-"""How well each score of strangeness tells unknown species from known ones, as a table beside the run."""
+"""How well each score of strangeness separates unknown species from known ones, as a table beside the run."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from fieldmark.errors import FieldmarkError, InputError, MisuseError, of_system
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-# Below this a disk counts as full: what failed to be written did so for want of room.
+# Below this a disk counts as full: what failed to be written did so for lack of space.
 FULL_BYTES = 2**16
 
 
@@ -88,7 +88,7 @@ def only_writer(path: Path) -> Iterator[None]:
     lock = path.parent / f".{path.name}.lock"
     with _refused_by(path.parent):
         handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o666)
-    # A lock without a name was given back between opening and locking; the next command makes one anew.
+    # A lock without a name was given back between opening and locking; the next command makes one again.
     held = _lock(handle) and os.fstat(handle).st_nlink > 0
     try:
         if not held:
@@ -135,7 +135,7 @@ def write_json(path: Path, data: object) -> None:
 
 @contextmanager
 def _told_when_full(path: Path, partial: Path) -> Iterator[None]:
-    """Turns whatever is raised for want of room into the error of a full disk, about `path`.
+    """Turns whatever is raised for lack of space into the error of a full disk, about `path`.
 
     Libraries that write arrays, tables and sound hide what the system said in errors of their own, or name the
     temporary file; so the disk itself is asked.

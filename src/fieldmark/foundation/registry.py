@@ -87,7 +87,7 @@ class Registry(Generic[T]):
         return added[name]
 
     def _added(self) -> dict[str, tuple[str, str]]:
-        """What installed packages add; looked up anew each time, since one may be installed in between."""
+        """What installed packages add; looked up again each time, since one may be installed in between."""
         if not self._group:
             return {}
         return {

@@ -1,4 +1,4 @@
-"""Reading archives as if a stranger had made them.
+"""Reading archives whose origin is not trusted.
 
 Only plain files and folders come out, under names that stay inside the folder they are unpacked into. A release needs
 no links and no devices, so that any of those is refused, wherever it points.
@@ -166,7 +166,7 @@ def unpacked_size(archive: Path, kind: Archive) -> int:
 
 
 def _zip_members(opened: zipfile.ZipFile, watch: _Watch) -> Iterator[Member]:
-    # The list of contents is at hand, so that everything is checked before the first byte is written.
+    # The list of contents comes first, so that everything is checked before the first byte is written.
     names = {}
     for info in opened.infolist():
         name = safe_name(watch.archive, info.filename)

@@ -238,7 +238,7 @@ class _Errand:
         try:
             unpacked = unpack(path, self.root / file.into, file.unpack)
         except InputError:
-            if ours and file.checksum is None:  # its content was never vouched for: fetch it anew the next time
+            if ours and file.checksum is None:  # its content was never verified: fetch it again the next time
                 path.replace(path.with_name(f"{path.name}.bad"))
             raise
         made = tuple(str(PurePosixPath(file.into, name)) for name in unpacked.made)

@@ -58,7 +58,7 @@ class Partial:
         self._hashed = 0
         self.version = self._read_note()
         if self.version is None and self.path.exists():
-            self.discard()  # nobody knows what it is a part of
+            self.discard()  # what it is a part of is not known
 
     @property
     def size(self) -> int:

@@ -56,7 +56,7 @@ class BirdNetClassifier(OnFeatures):
         return np.asarray(chances * self._met(part)[:, columns], dtype=np.float32)
 
     def _met(self, part: Part) -> NDArray[np.bool_]:
-        """For each item and each sound that BirdNET knows, whether it is to be expected there and then."""
+        """For each item and each sound that BirdNET knows, whether it is expected at that place and time."""
         network = BirdNet()
         met = np.ones((len(part), len(network.species)), dtype=np.bool_)
         if not self.occurrence or not {"lat", "lon"} <= set(part.items.columns):

@@ -158,7 +158,7 @@ class SpectrogramNetwork(Training, TrainsNetwork):
             yield _stacked(waiting)
 
     def _source(self, part: Part, *, mixing: float) -> tuple[SoundSource, list[str]]:
-        """The examples of a part, and what is to be said about recordings that cannot be read."""
+        """The examples of a part, and the remark about recordings that cannot be read."""
         clips = [Clip(*row) for row in _clip_rows(part)]
         pack = open_sound_pack(clips, media_of(part).open, self.settings, self.windows, default_packs())
         if pack.problems and not mixing and targets_of(part).shape == "pairs":

@@ -54,7 +54,7 @@ class Combination:
 
 
 def combine(values: Mapping[str, Floats], unknown: NDArray[np.bool_]) -> Combination:
-    """Fits the combination that tells unknown from known items by penalized logistic regression."""
+    """Fits the combination that separates unknown from known items by penalized logistic regression."""
     names = tuple(values)
     table = np.column_stack([values[name] for name in names])
     center, spread = table.mean(axis=0), np.maximum(table.std(axis=0), 1e-12)

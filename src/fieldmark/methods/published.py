@@ -175,5 +175,5 @@ def _open(checkpoint: str, size: int) -> tuple[dict[str, Any], Any]:
 
 
 def _size_of(architecture: str, size: int) -> dict[str, int]:
-    """What a network must be told that knows the size of its photos."""
+    """The setting for networks that are built for one size of photo."""
     return {"img_size": size} if timm.get_pretrained_cfg_value(architecture, "fixed_input_size") else {}

@@ -122,7 +122,7 @@ class Model:
         """Writes the model into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         save_file({name: np.asarray(array, order="C") for name, array in self._arrays().items()}, folder / ARRAYS_FILE)
-        if self.backbone is not None:  # a copy: the folder it came from may move or be trained anew
+        if self.backbone is not None:  # a copy: the folder it came from may move or be trained again
             self.backbone.save(folder / BACKBONE_FOLDER)
         (folder / CARD_FILE).write_text(card(self), encoding="utf-8")
         write_json(

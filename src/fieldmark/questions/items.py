@@ -57,7 +57,7 @@ class TruthRows(NamedTuple):
 
     @property
     def table(self) -> GivenTable:
-        """The rows as a table that tells of its lines."""
+        """The rows as a table that knows its line numbers."""
         return GivenTable(self.rows, self.where)
 
 

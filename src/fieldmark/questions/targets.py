@@ -23,7 +23,7 @@ class Targets(ABC):
 
     Attributes:
         shape: How they are given, which a method must be able to learn from.
-        coarse: Labels of higher ranks by the name of the rank, as codes of their own; -1 where nobody knows.
+        coarse: Labels of higher ranks by the name of the rank, as codes of their own; -1 where it is not known.
     """
 
     shape: ClassVar[Shape]

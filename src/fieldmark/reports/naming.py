@@ -14,7 +14,7 @@ BELOW_SPECIES = re.compile(r"\b(?:subsp|ssp|var|subvar|f|forma)\.? [a-zà-ÿ][\w
 
 
 def readable_names(taxa: pl.DataFrame) -> dict[str, str]:
-    """The name of each label's class: the scientific name where the release tells it, otherwise the label itself.
+    """The name of each label's class: the scientific name where the release gives it, otherwise the label itself.
 
     Authors are left out unless two classes would then be called the same; where even full names are, the label follows.
     Birds, whose labels are codes, go by their common names.

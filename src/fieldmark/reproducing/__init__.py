@@ -1,4 +1,4 @@
-"""Tables of papers, made again: each is a declaration, run cell by cell beside the numbers the paper gives."""
+"""Tables of papers, made again: each is a declaration, run cell by cell and compared with the numbers of the paper."""
 
 from __future__ import annotations
 

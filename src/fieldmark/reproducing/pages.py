@@ -35,7 +35,7 @@ def write_pages(reproduced: Reproduced, out: str | Path) -> list[Path]:
     try:
         page = to_html(reproduced)
     except MissingExtraError:
-        return written  # hours of runs are not lost for want of a template engine
+        return written  # hours of runs are not lost because a template engine is missing
     with appearing_file(folder / HTML) as partial:
         partial.write_text(page, encoding="utf-8")
     return [*written, folder / HTML]

@@ -1,4 +1,4 @@
-"""Challenges that take runs in more than one format: the first line of a file tells which it is."""
+"""Challenges that take runs in more than one format: the first line of a file says which it is."""
 
 from __future__ import annotations
 

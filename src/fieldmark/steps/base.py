@@ -29,7 +29,7 @@ class Lesson:
         labels: The known labels.
         taxa: What is known about them (`poisonous`), one row per label.
         val: The validation items with their labels.
-        train: The training items with their labels; None where only val is at hand.
+        train: The training items with their labels; None where only val is available.
     """
 
     task: Task

@@ -14,7 +14,7 @@ from fieldmark.steps.unknown_score import UnknownScore
 
 @dataclass(frozen=True)
 class MaxSoftmax(Step):
-    """Calls an item the stranger, the lower the probability of its likeliest class.
+    """Scores an item as unknown by how low the probability of its likeliest class is.
 
     Hendrycks and Gimpel, "A baseline for detecting misclassified and out-of-distribution examples" (2017). It scores
     strangeness and decides nothing: the answers stay as they are. The same as `unknown-score:score=max-softmax`.

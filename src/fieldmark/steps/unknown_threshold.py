@@ -81,7 +81,7 @@ class UnknownThreshold(Step):
 
 
 def decision_metric(task: Task) -> Metric | None:
-    """The first metric of a task that depends on the first answer and on nothing that only scores could tell."""
+    """The first metric of a task that depends on the first answer and on nothing that needs scores."""
     return next((metric for metric in task.metrics if metric.first_answer), None)
 
 

@@ -29,7 +29,7 @@ def save_last(scratch: Path, state: dict[str, Any]) -> None:
 
 
 def load_last(scratch: Path, fingerprint: dict[str, Any]) -> dict[str, Any] | None:
-    """The state to go on from, or None for a training that starts anew.
+    """The state to go on from, or None for a training that starts over.
 
     Raises:
         MisuseError: When the folder holds a training with other settings or other examples.
@@ -42,12 +42,12 @@ def load_last(scratch: Path, fingerprint: dict[str, Any]) -> dict[str, Any] | No
         state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
         before = state["fingerprint"]
     except (OSError, RuntimeError, EOFError, KeyError, TypeError, UnpicklingError) as error:
-        hint = f"Remove {scratch} to start anew."
+        hint = f"Remove {scratch} to start over."
         raise InputError(file, found="a damaged checkpoint", expected="one of this training", hint=hint) from error
     if before != fingerprint:
         raise MisuseError(
             f"{scratch} holds an unfinished training: {'; '.join(_changes(before, fingerprint))}. "
-            f"Repeat that command to finish it, or remove {scratch} to start anew."
+            f"Repeat that command to finish it, or remove {scratch} to start over."
         )
     return state
 

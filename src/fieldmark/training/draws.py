@@ -1,7 +1,7 @@
 """Random numbers without a state: each is a function of an example's seed and of what it is drawn for.
 
-A generator would have to be saved, restored and shared out among processes. A hash needs none of that: whoever works
-on an example, whenever, draws the same numbers for it.
+A generator would have to be saved, restored and shared out among processes. A hash needs none of that: any process
+draws the same numbers for an example, at any time.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True)
 class Objective(ABC):
-    """Everything the loop asks about what is to be learned.
+    """Everything the loop asks about what is learned.
 
     Args:
         classes: How many classes there are.
@@ -145,7 +145,7 @@ class Objective(ABC):
             raise MisuseError(f"best_by={how.best_by}: what is measured here is {', '.join(self.measures)}.")
 
     def fingerprint(self, labels: Mapping[str, Labels]) -> dict[str, Any]:
-        """What a training that goes on must have in common with the one before, beside the recipe.
+        """What a training that goes on must have in common with the one before, besides the recipe.
 
         Args:
             labels: The labels of each part, by its name.

@@ -61,7 +61,7 @@ def decode_squashed(data: bytes, side_px: int) -> tuple[Pixels, float]:
 
 
 class UnpackedPhotos:
-    """Squares of photos by number, decoded anew each time. What a pack holds, without the pack."""
+    """Squares of photos by number, decoded each time. What a pack holds, without the pack."""
 
     def __init__(self, media_ids: Sequence[str], read_medium: Reader, side_px: int) -> None:
         self.media_ids, self.side_px = tuple(media_ids), side_px

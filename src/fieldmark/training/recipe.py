@@ -109,7 +109,7 @@ class Recipe(Training):
             best_by=last and a schedule other than plateau.
         photos_per_observation: How many photos of each observation are shown in an epoch, 0 for all.
         pack: Photos are kept as squares a little larger than `size`: "raw" for speed, "jpeg" for an eighth of the
-            room, or "none" to decode them anew each time.
+            room, or "none" to decode them each time.
     """
 
     network: str = "efficientnet_lite0"

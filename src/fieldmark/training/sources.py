@@ -48,7 +48,7 @@ class Source(Protocol):
         ...
 
     def read_targets(self, rows: NDArray[np.int64], draws: Draws | None) -> NDArray[Any]:
-        """What is to be answered for some examples: their labels, or an array for each.
+        """The right answers for some examples: their labels, or an array for each.
 
         An array that belongs to a picture (a mask) is cropped and mirrored here as the same draws crop and mirror the
         picture.

@@ -81,7 +81,7 @@ def mask_metrics(columns: NDArray[np.float32], classes: int) -> dict[str, float]
 
 
 def better(value: float | None, best: float | None, best_by: str) -> bool:
-    """Whether a value is to be preferred to the best so far. The earlier epoch wins a tie; "last" always moves on."""
+    """Whether a value is better than the best so far. The earlier epoch wins a tie; "last" always moves on."""
     if value is None or best is None or best_by == "last":
         return True
     return value < best if best_by == "loss" else value > best

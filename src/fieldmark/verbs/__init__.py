@@ -1,1 +1,1 @@
-"""What the library offers beside fitting: things by name, scores of runs, comparisons, episodes, the demo."""
+"""What the library offers besides fitting: things by name, scores of runs, comparisons, episodes, the demo."""

@@ -1,4 +1,4 @@
-"""Runs beside each other on the same units: who is ahead, by how much, and how sure that is."""
+"""Runs compared on the same units: who is ahead, by how much, and how sure that is."""
 
 from __future__ import annotations
 

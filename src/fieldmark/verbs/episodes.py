@@ -312,7 +312,7 @@ def _fingerprint(
         features.settings(),
         list(entry.steps),
         __version__,
-        *features.digests(),  # the folder of a network may be trained anew
+        *features.digests(),  # the folder of a network may be trained again
     ]
     return f"{entry.method}-{hashlib.blake2b(json.dumps(parts).encode(), digest_size=6).hexdigest()}"
 

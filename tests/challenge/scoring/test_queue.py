@@ -1,4 +1,4 @@
-"""The queue on both databases: claims, leases, fencing tokens, and scoring anew."""
+"""The queue on both databases: claims, leases, fencing tokens, and scoring again."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ def test_a_receipt_from_the_server_verifies_offline(hall, tmp_path):
     key = hall.get("anonymous", "/receipt-key.txt").text.strip()
     signer = key if score_receipts.can_sign() else None
     assert not re.search(r'"sha256"|"salt"', json.dumps(served.json()["truth"]) + json.dumps(list(served.json())))
-    with pytest.raises(InputError, match="Fetch the receipt anew now that the truth is out"):
+    with pytest.raises(InputError, match="Fetch the receipt again now that the truth is out"):
         score_receipts.verify(folder / "receipt.json", signer=signer)
     with hall.database.write() as session:
         session.get_one(Challenge, challenge.id).revealed_at = START + dt.timedelta(days=90)

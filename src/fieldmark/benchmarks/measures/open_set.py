@@ -18,7 +18,7 @@ def _strangeness(evaluation: LabelEvaluation) -> Arguments:
 
 
 def roc_auc(*, ties: TiedPairs = "half") -> Metric:
-    """How well the unknown score tells known from unknown; a pair of equal scores counts one half or nothing."""
+    """How well the unknown score separates known from unknown; a pair of equal scores counts one half or nothing."""
     half = ties == "half"
     counted = "one half" if half else "nothing, as in the organizers' code"
     return Metric(

@@ -100,7 +100,7 @@ class UnitsOut(BaseModel):
 
 
 class DuelOut(BaseModel):
-    """Two entries beside each other: the difference is first minus second."""
+    """Two entries compared: the difference is first minus second."""
 
     metric: str
     first: SideOut

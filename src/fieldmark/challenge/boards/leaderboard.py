@@ -125,7 +125,7 @@ class Board:
 
 @dataclass(frozen=True)
 class Duel:
-    """Two entries beside each other.
+    """Two entries compared.
 
     Args:
         first, second: The entries.

@@ -103,7 +103,7 @@ def compare(
     request: Request, slug: str, database: DatabaseOf, viewer: ViewerOf, first: int | None = None,
     second: int | None = None, part: PartWanted = None, metric: MetricWanted = None,
 ) -> HTMLResponse:  # fmt: skip
-    """Any two entries beside each other, paired over units."""
+    """Any two entries compared, paired over units."""
     with database.read() as session:
         sight = sight_of(session, viewer, slug, part)
         entries = visibility.entries_of(session, sight)
@@ -178,7 +178,7 @@ def plan_ahead(
     request: Request, user: UserOf, units: Count = 500, score: Share = 0.5, entries: Count = 10,
     correlation: Correlation = planner.USUAL_CORRELATION, difference: Share = 0.02, public_share: Share = 0.3,
 ) -> HTMLResponse:  # fmt: skip
-    """What a test set could tell, before there is a challenge."""
+    """What a test set could show, before there is a challenge."""
     if user.role not in ("organizer", "admin"):
         raise NotThereError
     public = round(units * public_share)
@@ -194,7 +194,7 @@ def plan(
     request: Request, slug: str, database: DatabaseOf, user: UserOf, score: Share = 0.5, entries: Count = 10,
     correlation: Correlation = planner.USUAL_CORRELATION, difference: Difference = 0.02, basis: Basis = None,
 ) -> HTMLResponse:  # fmt: skip
-    """What the test set of a challenge can tell, from its baselines where it has good ones."""
+    """What the test set of a challenge can show, from its baselines where it has good ones."""
     with database.read() as session:
         challenge = rights.open_challenge(session, user, slug, manage=True)
         sight = Sight(challenge, PUBLIC, manages=True, team=rights.team_of(session, user, challenge))

@@ -67,7 +67,7 @@ class UnitSpread:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a test set can tell.
+    """What a test set can show.
 
     Args:
         units: The independent units of the part.

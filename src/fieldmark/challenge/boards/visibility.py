@@ -183,7 +183,7 @@ def _state(session: Session, sight: Sight) -> tuple[Hashable, ...]:
         .join(PartScore, PartScore.submission_id == Submission.id)
         .join(Team, Team.id == Submission.team_id)
         .where(Submission.challenge_id == sight.challenge.id, PartScore.part == sight.part)
-        .where(Submission.state.in_(("scored", "queued", "running")))  # being scored anew: the old score stands
+        .where(Submission.state.in_(("scored", "queued", "running")))  # being scored again: the old score stands
         .order_by(Submission.accepted_at, Submission.id)
     )
     until = sight.until

@@ -239,7 +239,7 @@ def token_user(database: Database, secret: str) -> tuple[User, tuple[str, ...]] 
 
 
 def revoke_token(database: Database, user: User, token_id: int) -> None:
-    """Ends one of one's own tokens."""
+    """Ends one of the tokens of an account."""
     with database.write() as session:
         token = session.get(ApiToken, token_id)
         if token is None or token.user_id != user.id:

@@ -107,7 +107,7 @@ def reset_request_page(request: Request) -> Response:
 
 @router.post("/reset")
 def reset_request(request: Request, database: DatabaseOf, form: FormOf) -> Response:
-    """Without a mail server the link goes to the log, where whoever runs the platform finds it."""
+    """Without a mail server the link goes to the log, where the administrator finds it."""
     who = text_of(form, "who")
     try:
         rates.count(database, rates.RESET, client_of(request))
@@ -116,7 +116,7 @@ def reset_request(request: Request, database: DatabaseOf, form: FormOf) -> Respo
         return render(request, "reset_request.html", error.status, sent=False, error=str(error), values=values)
     secret = accounts.make_reset(database, who)
     if secret is not None:
-        # Never from the Host header, which whoever asks can choose.
+        # Never from the Host header, which the caller can choose.
         base = request.app.state.public_url or "http://<this server>"
         log.warning("a new password was asked for by %r: %s/reset/%s", who[:80], base, secret)
     return render(request, "reset_request.html", sent=True, error="", values={"who": who})

@@ -1,6 +1,6 @@
 """Teams: made by one person, joined by invitation.
 
-A person has one team in a challenge, and stays in it from its first accepted run on: who could leave and join anew
+A person has one team in a challenge, and stays in it from its first accepted run on: who could leave and join again
 would have as many runs a day as there are teams.
 """
 
@@ -85,7 +85,7 @@ def invite(database: Database, user: User, team: Team, note: str = "") -> str:
 
 
 def revoke_invitation(database: Database, user: User, team: Team, invitation_id: int) -> None:
-    """Makes an invitation of one's own team useless."""
+    """Withdraws an invitation to your own team."""
     with database.write() as session:
         _captain(session, user, team)
         invitation = session.get(Invitation, invitation_id)

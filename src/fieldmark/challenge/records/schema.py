@@ -166,7 +166,7 @@ class Challenge(Base):
     """A benchmark that is hosted, with its hidden truth and its rules.
 
     `truth_path` is a folder in the store with the files that `score_parts.truth_files` names. `revision` counts up when
-    everything is scored anew. The board shows what was accepted until `frozen_at`; private scores are for organizers
+    everything is scored again. The board shows what was accepted until `frozen_at`; private scores are for organizers
     until `revealed_at`.
     """
 

@@ -1,4 +1,4 @@
-"""Files of the platform: runs, truths and downloads, in a local folder or anywhere fsspec reaches (S3 and its kin).
+"""Files of the platform: runs, truths and downloads, in a local folder or anywhere fsspec reaches (S3 and similar).
 
 Names are made by us, never by those who upload. A file appears complete or not at all: locally by rename, and on an
 object store because an object is written whole.

@@ -73,7 +73,7 @@ class SettingsIn(RequestBody):
     title: str | None = None
     summary: str | None = None
     description: str | None = None
-    rules: str | None = Field(None, description="new rules have to be accepted anew by everybody")
+    rules: str | None = Field(None, description="new rules have to be accepted again by everybody")
     max_upload_mb: int | None = None
     max_team_size: int | None = None
     max_final: int | None = None
@@ -199,7 +199,7 @@ def reveal(challenge: Managed, user: ApiOrganizer, database: DatabaseOf) -> Done
 async def rescore(
     request: Request, challenge: Managed, user: ApiOrganizer, database: DatabaseOf, storage: StorageOf
 ) -> Done:
-    """Scores all runs anew, against a mended truth if one is sent along; acceptance times stay."""
+    """Scores all runs again, against a corrected truth if one is sent along; acceptance times stay."""
 
     def again(form: FormData) -> int:
         with kept_files(form, *TRUTH) as files:
@@ -302,7 +302,7 @@ def waiting(challenge: Managed, database: DatabaseOf) -> list[QueuedOut]:
 
 @router.post("/challenges/{slug}/submissions/{submission_id}/retry")
 def retry(challenge: Managed, submission_id: RowId, user: ApiOrganizer, database: DatabaseOf) -> Done:
-    """Scores one run anew."""
+    """Scores one run again."""
     return Done(done="retry", count=queue.rescore(database, user, challenge, only=submission_id))
 
 

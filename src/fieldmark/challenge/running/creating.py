@@ -53,7 +53,7 @@ external data, and is declared with each run. One person belongs to one team."""
 
 
 def secret_seed() -> int:
-    """A seed for the draw of the parts: one that somebody could guess would tell which items are private."""
+    """A seed for the draw of the parts: one that somebody could guess would show which items are private."""
     return secrets.randbits(63)
 
 
@@ -215,7 +215,7 @@ def replace_truth(
     classes: Path | None = None,
     media: Path | None = None,
 ) -> int:
-    """Puts a mended truth in the place of the old one, which is kept, and has all runs scored anew, in one act.
+    """Puts a corrected truth in the place of the old one, which is kept, and has all runs scored again, in one act.
 
     Items, units and parts stay what they are; labels may change.
 
@@ -269,7 +269,7 @@ def write_sample(path: Path, task: Task, items: tuple[str, ...], labels: Labels,
 
 
 def renew_lists(database: Database, storage: Storage, actor: User, challenge: Challenge) -> None:
-    """Writes the lists for participants anew, in their secret order; for challenges of before there was one."""
+    """Writes the lists for participants again, in their secret order; for challenges of before there was one."""
     with tempfile.TemporaryDirectory(prefix="fieldmark-truth-") as name:
         files = truth_files(storage.fetch_folder(challenge.truth_path, Path(name)))
         truth, labels, *_ = read_truth(challenge.benchmark, files)
@@ -277,7 +277,7 @@ def renew_lists(database: Database, storage: Storage, actor: User, challenge: Ch
 
 
 def warnings_about(database: Database, storage: Storage, challenge: Challenge, file: Path | None = None) -> list[str]:
-    """What tells labels about a challenge: as noted when it was made, or by a file that is to be offered."""
+    """What gives labels of a challenge away: as noted when it was made, or by a file that will be offered."""
     if file is None:
         with database.read() as session:
             noted = (AuditEvent.challenge_id == challenge.id, AuditEvent.action == LEAK_WARNING)

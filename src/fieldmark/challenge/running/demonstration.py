@@ -179,7 +179,7 @@ def _take_part(
         )
         row = hand_in(database, storage, user, challenge, upload, entry, arrived=utc_now())
         with database.write() as session:
-            # Whoever tries the platform out comes before the scenery.
+            # The visitor's runs are scored before those of the demo.
             session.get_one(Submission, row.id).priority = RESCORE_PRIORITY
 
 

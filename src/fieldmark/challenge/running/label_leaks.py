@@ -1,4 +1,4 @@
-"""What participants are given tells nothing about the labels: a secret order, and a look for other leaks.
+"""What participants are given must say nothing about the labels: a secret order, and a look for other leaks.
 
 Lists of items come in an order that only the platform knows and that is the same on each download: by a keyed hash of
 the id. What organizers bring along (ids, files, archives) cannot be reordered, but it can be tested. The test is the
@@ -54,7 +54,7 @@ def secret_order(items: Iterable[str], key: bytes) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Association:
-    """How much an order tells about labels.
+    """How much an order says about labels.
 
     Args:
         agreeing: The share of neighbors with the same label.
@@ -107,7 +107,7 @@ def runs_test(labels: Sequence[str]) -> Association:
 
 
 def leaks_of(truth: Truth, files: Iterable[Path] = ()) -> list[str]:
-    """Sentences about what tells labels: the order of the ids, and of what is offered for download.
+    """Sentences about what gives labels away: the order of the ids, and of what is offered for download.
 
     Args:
         truth: The truth of a challenge.
@@ -178,7 +178,7 @@ def _orders(path: Path, items: Mapping[str, str]) -> list[tuple[str, str, Entrie
         return []
     picks = (
         ("the order of its files", "Pack them sorted by name."),
-        ("the size of its files", "Write all files anew in the same way."),
+        ("the size of its files", "Write all files again in the same way."),
         ("the time of its files", "Give all files one time."),
     )
     orders: list[tuple[str, str, Entries]] = [

@@ -38,7 +38,7 @@ def texts_of(challenge: Challenge) -> Texts:
 
 
 def change(database: Database, actor: User, challenge: Challenge, texts: Texts, *, most_upload_mb: int) -> None:
-    """Saves the settings of a challenge; new rules have to be accepted anew."""
+    """Saves the settings of a challenge; new rules have to be accepted again."""
     if not 1 <= texts.max_upload_mb <= most_upload_mb:
         raise RefusalError(f"The limit on uploads lies between 1 and {most_upload_mb} MiB on this server.")
     if not (1 <= texts.max_team_size <= 100 and 1 <= texts.max_final <= 20):

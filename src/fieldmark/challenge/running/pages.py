@@ -107,7 +107,7 @@ def reveal(request: Request, slug: str, user: UserOf, database: DatabaseOf, form
 def rescore(
     request: Request, slug: str, user: UserOf, database: DatabaseOf, storage: StorageOf, form: FormOf
 ) -> Response:
-    """Scores everything anew, with a mended truth if one is sent along."""
+    """Scores everything again, with a corrected truth if one is sent along."""
 
     def act(challenge: Challenge) -> None:
         with kept_files(form, "truth", "classes", "media") as files:

@@ -42,7 +42,7 @@ class ManagedOut(ChallengeOut):
     needs_run_without_external: bool
     ladder: bool
     truth_sha256: str
-    revision: int = Field(description="counts up when everything is scored anew")
+    revision: int = Field(description="counts up when everything is scored again")
     organizers: list[OrganizerOut]
     submissions: dict[str, int] = Field(description="how many there are in each state")
     baselines: list[BaselineOut]

@@ -229,7 +229,7 @@ def rescore_in(session: Session, actor: User | None, mine: Challenge, *, only: i
     """The same within a transaction that holds the lock on the challenge."""
     again = ("scored", "failed", "running") if only is None else ("scored", "failed")
     if mine.revealed_at and only is not None:
-        raise ConflictError("After the private scores are revealed, all runs are scored anew or none.")
+        raise ConflictError("After the private scores are revealed, all runs are scored again or none.")
     if only is None:
         mine.revision += 1
     else:
@@ -240,7 +240,7 @@ def rescore_in(session: Session, actor: User | None, mine: Challenge, *, only: i
     done = session.execute(
         query.values(
             state="queued",
-            reason="waiting to be scored anew",
+            reason="waiting to be scored again",
             priority=RESCORE_PRIORITY,
             attempts=0,
             fence=Submission.fence + 1,
@@ -257,7 +257,7 @@ def _check_again(session: Session, challenge: Challenge, submission_id: int, aga
     if submission is None or submission.challenge_id != challenge.id:
         raise NotThereError
     if submission.state not in again:
-        raise ConflictError(f"A run that is {submission.state} cannot be scored anew.")
+        raise ConflictError(f"A run that is {submission.state} cannot be scored again.")
 
 
 def _ready(now: dt.datetime) -> ColumnElement[bool]:

@@ -9,7 +9,7 @@ The truth of a challenge is a folder:
 
 Parts are made of units, never of rows: photos of one observation on both sides would let the public board tell about
 the private one. A run answers all items; it is read once, and each part is then scored as if it were the whole test
-set, so that what is global (the threshold of GeoLifeCLEF, the classes of a macro average) is taken anew for each part.
+set, so that what is global (the threshold of GeoLifeCLEF, the classes of a macro average) is taken again for each part.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Score receipts: what was scored, against what, by which scorer, and what came out; signed by the server.
 
 A receipt holds SHA-256 digests of the run file and of the hidden truth, the version of the benchmark and of the scorer,
-and the scores. Whoever holds the run and, once it is out, the truth can compute the number again without the server.
+and the scores. Anyone with the run and, once it is public, the truth can compute the number without the server.
 As long as the truth is hidden its digests are salted: they bind the server, but a guessed truth or a guessed draw of
 the parts cannot be held against them. Receipts that are fetched after the reveal name the salt.
 The signature (Ed25519, from the optional package `cryptography`) says that a server with this key gave it out; without
@@ -259,7 +259,7 @@ def _check_commitment(receipt: Path, file: Path, digests: Mapping[str, str], sal
     if "sha256" in digests:
         _check_digest(file, digests["sha256"], wanted)
     elif salt is None:
-        hint = "Fetch the receipt anew now that the truth is out, or give the salt from another one with --salt."
+        hint = "Fetch the receipt again now that the truth is out, or give the salt from another one with --salt."
         raise InputError(receipt, found="no salt", expected="a receipt from after the reveal", hint=hint)
     salted = digests.get("salted_sha256")
     if salted is not None and salt is not None and salted_digest(sha256_of(file, NAMED), salt) != salted:

@@ -8,7 +8,7 @@ FOLDER/
   out/         <part>.json and <part>.units.parquet; or refused.json
 ```
 
-It runs no code of participants, but it reads what they wrote: it has no network, no database and no secrets at hand
+It runs no code of participants, but it reads what they wrote: it has no network, no database and no secrets
 (see `sandbox`), and it ends when its worker ends.
 """
 

@@ -63,7 +63,7 @@ def challenge_scores(
         select(Submission, PartScore)
         .join(PartScore, PartScore.submission_id == Submission.id)
         .where(Submission.challenge_id == challenge.id, PartScore.part == part)
-        .where(Submission.state.in_(("scored", "queued", "running")))  # being scored anew: the old score stands
+        .where(Submission.state.in_(("scored", "queued", "running")))  # being scored again: the old score stands
         .options(joinedload(Submission.team), undefer(PartScore.unit_values))
         .order_by(Submission.accepted_at, Submission.id)
     )

@@ -1,4 +1,4 @@
-"""Challenges, their files, and one's own submissions."""
+"""Challenges, their files, and the submissions of the caller."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def reveal(
 
 def rescore(
     name: Name,
-    truth: Annotated[Path | None, typer.Option(help="A mended truth, about the same items.")] = None,
+    truth: Annotated[Path | None, typer.Option(help="A corrected truth, about the same items.")] = None,
     classes: Annotated[Path | None, typer.Option(help="With --truth: the classes.")] = None,
     media: Annotated[Path | None, typer.Option(help="With --truth of soundscapes: the recordings.")] = None,
     actor: Actor = None,
@@ -158,20 +158,20 @@ def rescore(
     files: FilesUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Score all runs anew after a fix; acceptance times stay, old scores stand until new ones replace them."""
+    """Score all runs again after a fix; acceptance times stay, old scores stand until new ones replace them."""
     from fieldmark.challenge.running import creating
     from fieldmark.challenge.scoring import queue
     from fieldmark.errors import MisuseError
 
     if truth is None and (classes is not None or media is not None):
-        raise MisuseError("A mended truth comes with --truth; --classes and --media go with it.")
+        raise MisuseError("A corrected truth comes with --truth; --classes and --media go with it.")
     with running(name, actor, folder, database, files) as (platform, challenge, user):
         if truth is not None:
             mended = (truth, classes, media)
             count = creating.replace_truth(platform.database, platform.storage, user, challenge, *mended)
         else:
             count = queue.rescore(platform.database, user, challenge)
-    answer(as_json, {"challenge": name, "waiting": count}, f"{many(count, 'run')} of {name} to be scored anew")
+    answer(as_json, {"challenge": name, "waiting": count}, f"{many(count, 'run')} of {name} to be scored again")
 
 
 def retry(
@@ -183,13 +183,13 @@ def retry(
     files: FilesUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Score one run anew, such as one that failed."""
+    """Score one run again, such as one that failed."""
     from fieldmark.challenge.scoring import queue
 
     with running(name, actor, folder, database, files) as (platform, challenge, user), _submission(name, submission):
         queue.rescore(platform.database, user, challenge, only=submission)
     about = {"challenge": name, "submission": submission, "state": "queued"}
-    answer(as_json, about, f"submission {submission} waits to be scored anew")
+    answer(as_json, about, f"submission {submission} waits to be scored again")
 
 
 def refund(

@@ -25,7 +25,7 @@ def settings(
     title: Annotated[str | None, typer.Option(help="The title.")] = None,
     summary: Annotated[str | None, typer.Option(help="The challenge in one sentence.")] = None,
     description: Annotated[Path | None, typer.Option(help="A text file with the description.")] = None,
-    rules: Annotated[Path | None, typer.Option(help="A text file with the rules; all accept them anew.")] = None,
+    rules: Annotated[Path | None, typer.Option(help="A text file with the rules; all accept them again.")] = None,
     upload_mb: Annotated[int | None, typer.Option(help="The largest run file in MiB.")] = None,
     team_size: Annotated[int | None, typer.Option(help="Members of a team.")] = None,
     finals: Annotated[int | None, typer.Option(help="Runs of a team in the final ranking.")] = None,
@@ -107,7 +107,7 @@ def data(
     about: Annotated[str, typer.Option(help="With --add: what it is.")] = "",
     remove: Annotated[str | None, typer.Option(help="The name of a file to take back.")] = None,
     renew: Annotated[
-        bool, typer.Option("--renew", help="Write items.csv, labels.csv and sample_run.csv anew, in a secret order.")
+        bool, typer.Option("--renew", help="Write items.csv, labels.csv and sample_run.csv again, in a secret order.")
     ] = False,
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,

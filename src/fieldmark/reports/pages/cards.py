@@ -116,7 +116,7 @@ def draw_observations(context: Context) -> list[str]:
 
 
 def richness(context: Context, observation: str) -> tuple[int, int, int]:
-    """How much there is to show: layers that tell something (spores count as one more), filled columns, photos."""
+    """How much there is to show: layers with something to show (spores count as one more), filled columns, photos."""
     rows = _rows(context, observation)
     media = [one for row in rows for one in context.items[row, "media_ids"].to_list()]
     layers = sum(any(_ask(context, name, one) is not None for one in media) for name in BY_PHOTO)
@@ -188,7 +188,7 @@ def _rows(context: Context, observation: str) -> list[int]:
 
 
 def _ask(context: Context, layer: str, key: str) -> Any:
-    """What a layer tells; None where there is no such layer, nothing to tell, or a broken file."""
+    """What a layer shows; None where there is no such layer, nothing to show, or a broken file."""
     function = context.opened.dataset.layers.get(layer)
     try:
         return None if function is None else function(key)

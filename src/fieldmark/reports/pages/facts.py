@@ -33,7 +33,7 @@ LAND_COVER = (
 
 
 def context_columns(items: pl.DataFrame) -> list[str]:
-    """The columns that tell something about observations beyond their photos and labels, for at least one of them."""
+    """The columns that say something about observations beyond their photos and labels, for at least one of them."""
     passed_over = NOT_CONTEXT | RIGHTS
     return [name for name in items.columns if name not in passed_over and items[name].is_not_null().any()]
 

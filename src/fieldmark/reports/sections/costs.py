@@ -65,7 +65,7 @@ class Paid:
 
 @dataclass(frozen=True)
 class Curve:
-    """Mean cost and accuracy of each decision over a range of prices; the bound is None where nobody knows it."""
+    """Mean cost and accuracy of each decision over a range of prices; the bound is None where it is not known."""
 
     price: str
     tried: NDArray[np.float64]

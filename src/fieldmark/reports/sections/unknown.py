@@ -1,4 +1,4 @@
-"""How well unknown species are told from known ones, and what they were taken for."""
+"""How well unknown species are separated from known ones, and what they were taken for."""
 
 from __future__ import annotations
 

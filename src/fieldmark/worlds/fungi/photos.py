@@ -42,7 +42,7 @@ class PhotoJob:
     photo: int
 
     def rng(self, *aspect: int) -> np.random.Generator:
-        """Returns the chance in this photo, or in another aspect of it, which is its own and nobody else's."""
+        """Returns the chance in this photo, or in another aspect of it, which belongs to it alone."""
         return np.random.default_rng(np.random.SeedSequence([self.seed, self.observation, self.photo, *aspect]))
 
 

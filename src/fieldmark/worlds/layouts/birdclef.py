@@ -277,7 +277,7 @@ def _soundscapes(
     seed: int,
     rng: np.random.Generator,
 ) -> list[Soundscape]:
-    """Recorders that were left at a site, whoever came by."""
+    """Recorders that were left at a site and record whatever sings there."""
     made: list[Soundscape] = []
     first = 1 if part == "val" else extent.val_per_site + 1
     for site, number in ((site, number) for site in sites for number in range(first, first + per_site)):

@@ -167,7 +167,7 @@ def _places(row: dict[str, object], release: ReleaseName) -> tuple[tuple[str, ..
 
 
 def _write_metadata(root: Path, photos: pl.DataFrame, release: ReleaseName) -> dict[str, dict[str, int]]:
-    """Writes every metadata file and returns how much there is in each, whether the file tells it or not."""
+    """Writes every metadata file and returns how much there is in each, whether the file lists it or not."""
     counts = {}
     for file in metadata_files(release):
         rows = rows_of(photos, file)

@@ -32,7 +32,7 @@ FULL_PX = 224
 
 _PHOTOS_PER_BLOCK = 16
 _CAPTION_ASPECT = 1
-# A part with fewer of its photo's pixels goes unnoticed by whoever describes it.
+# A part with fewer of its photo's pixels is not mentioned in the caption.
 _NOTICED_SHARE = 0.004
 
 Mask = NDArray[np.bool_]

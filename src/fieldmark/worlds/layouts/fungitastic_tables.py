@@ -179,7 +179,7 @@ def photo_table(
 
 
 def _observation_columns(finds: Finds, regions: Regions, seed: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Returns what is noted about each observation, in the order of the finds, without what tells its species."""
+    """Returns what is noted about each observation, in the order of the finds, without what identifies its species."""
     table, count = finds.seen.table, len(finds.seen)
     cells = table["cell"].to_list()
     soil = (table["substrate"] == "soil").to_numpy() & (rng.random(count) < _TRANSLATED_SHARE)

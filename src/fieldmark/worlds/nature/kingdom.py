@@ -22,7 +22,7 @@ RANKS = ("kingdom", "phylum", "class", "order", "family", "genus", "species")
 
 @dataclass(frozen=True)
 class Continuous:
-    """A trait measured on an unbounded latent scale; whoever depicts it squashes it.
+    """A trait measured on an unbounded latent scale; the painter maps it to a bounded one.
 
     Args:
         name: As it is stored.

@@ -1,7 +1,7 @@
 """Scientific names: who described a species, and which names are varieties of one and the same species.
 
 A class is a scientific name, author and all. Some of them share their species: as varieties, or because two authors
-are given for one binomial. Whoever takes the species for the class confuses them.
+are given for one binomial. Using the species as the class confuses them.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def _make_lookalikes(
     original = np.arange(len(genus_of))
     double = (rng.random(len(genus_of)) < LOOKALIKE_SHARE) & (genus_of == np.roll(genus_of, 1)) & (original > 0)
     for species in np.flatnonzero(double):
-        # A pair only: whoever is a double has none of its own.
+        # Pairs only: a double has no double of its own.
         if original[species - 1] == species - 1:
             original[species] = species - 1
     step = np.where(original == np.arange(len(genus_of)), 0.0, LOOKALIKE_STEP)[:, None]
