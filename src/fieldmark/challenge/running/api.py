@@ -205,9 +205,9 @@ async def rescore(
         with kept_files(form, *TRUTH) as files:
             if "truth" not in files:
                 return queue.rescore(database, user, challenge)
-            mended = (files["truth"], files.get("classes"), files.get("media"))
+            corrected = (files["truth"], files.get("classes"), files.get("media"))
             try:
-                return creating.replace_truth(database, storage, user, challenge, *mended)
+                return creating.replace_truth(database, storage, user, challenge, *corrected)
             except RefusalError:
                 raise
             except FieldmarkError as error:

@@ -112,8 +112,8 @@ def rescore(
     def act(challenge: Challenge) -> None:
         with kept_files(form, "truth", "classes", "media") as files:
             if "truth" in files:
-                mended = (files["truth"], files.get("classes"), files.get("media"))
-                creating.replace_truth(database, storage, user, challenge, *mended)
+                corrected = (files["truth"], files.get("classes"), files.get("media"))
+                creating.replace_truth(database, storage, user, challenge, *corrected)
             else:
                 queue.rescore(database, user, challenge)
 

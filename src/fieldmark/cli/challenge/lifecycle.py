@@ -32,7 +32,7 @@ def add_to(group: typer.Typer) -> None:
     group.command("phase", epilog=example + "phase birds main --ends 2026-12-31T18:00 --daily 3`")(phase)
     group.command("freeze", epilog=example + "freeze birds`")(freeze)
     group.command("reveal", epilog=example + "reveal birds`")(reveal)
-    group.command("rescore", epilog=example + "rescore birds --truth mended.csv`")(rescore)
+    group.command("rescore", epilog=example + "rescore birds --truth corrected.csv`")(rescore)
     group.command("retry", epilog=example + "retry birds 31`")(retry)
     group.command("refund", epilog=example + "refund birds 31`")(refund)
 
@@ -167,8 +167,8 @@ def rescore(
         raise MisuseError("A corrected truth comes with --truth; --classes and --media go with it.")
     with running(name, actor, folder, database, files) as (platform, challenge, user):
         if truth is not None:
-            mended = (truth, classes, media)
-            count = creating.replace_truth(platform.database, platform.storage, user, challenge, *mended)
+            corrected = (truth, classes, media)
+            count = creating.replace_truth(platform.database, platform.storage, user, challenge, *corrected)
         else:
             count = queue.rescore(platform.database, user, challenge)
     answer(as_json, {"challenge": name, "waiting": count}, f"{many(count, 'run')} of {name} to be scored again")
