@@ -47,7 +47,7 @@ STEPS: Registry[type[Step]] = Registry(
             "fieldmark.steps.observation:ObservationMax",
             "photos of an observation share the highest score of each label",
         ),
-        "presence": ("fieldmark.steps.presence:Presence", "scores as probabilities that a label holds, from val"),
+        "presence": ("fieldmark.steps.presence:PresenceCurve", "scores as probabilities that a label holds, from val"),
         "neighbors": ("fieldmark.steps.neighbors:Neighbors", "smoothing over the neighboring segments of a recording"),
         "site-prior": ("fieldmark.steps.group_prior:SitePrior", "what is to be expected at a site, from val"),
         "season-prior": ("fieldmark.steps.group_prior:SeasonPrior", "what is to be expected in a month, from val"),
