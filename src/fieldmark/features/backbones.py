@@ -113,7 +113,7 @@ def load_backbone(settings: FeatureSettings) -> Backbone:
     """Loads a backbone by name.
 
     Raises:
-        MisuseError: When there is no such network, or its weights cannot be had.
+        MisuseError: When there is no such network, or its weights cannot be downloaded.
         InputError: When a file of weights does not fit the network.
     """
     if settings.backbone.startswith("openclip:") or has_clip_config(settings.backbone):
@@ -145,7 +145,7 @@ def create_network(settings: FeatureSettings, **options: Any) -> Any:
     """A network of timm with the weights the settings name; options go to `timm.create_model`.
 
     Raises:
-        MisuseError: When there is no such network, or its weights cannot be had.
+        MisuseError: When there is no such network, or its weights cannot be downloaded.
         InputError: When a file of weights does not fit the network.
     """
     name = PACKAGED.get(settings.backbone, ("", settings.backbone))[1]

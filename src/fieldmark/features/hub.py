@@ -69,7 +69,7 @@ def hub_answers() -> bool:
 
 
 def check_reachable(backbone: str, repository: str | None) -> None:
-    """Refuses a backbone whose weights are neither in the cache nor to be had right now."""
+    """Refuses a backbone whose weights are not in the cache and cannot be downloaded now."""
     if repository and cached_weights(repository) is None and not hub_answers():
         raise unreachable(backbone, ConnectionError())
 
@@ -100,7 +100,7 @@ def has_clip_config(backbone: str) -> bool:
 
 
 def unreachable(backbone: str, error: Exception) -> MisuseError:
-    """The sentence for weights that are neither on this machine nor to be had."""
+    """The sentence for weights that are not on this machine and cannot be downloaded."""
     return MisuseError(
         f"The weights of {backbone} could not be downloaded from the hub ({type(error).__name__}). Download them where "
         "there is a network (`fieldmark backbones` says what), then pass --set weights=FILE, or for a repository "

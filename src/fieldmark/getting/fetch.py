@@ -121,7 +121,7 @@ def get(
 
     A file that is already there counts, wherever it came from: unpacked in the root, or by name in the root or in one
     of the folders `found`, if its checksum is right, or its size where no checksum is published. What is missing is
-    downloaded. A file that cannot be had does not keep the others from coming.
+    downloaded. A file that cannot be downloaded does not stop the others.
 
     Args:
         release: The name of a release, or a manifest.

@@ -77,7 +77,7 @@ def reproduce(
 ) -> Reproduced:
     """Runs the cells of a table; those that are finished with the same settings on the same data are not run again.
 
-    A cell that fails (weights that cannot be had, a subset that is not on disk) is reported, and the others go on.
+    A cell that fails (weights that cannot be downloaded, a subset that is not on disk) is reported; the others go on.
 
     Args:
         table: The declaration.

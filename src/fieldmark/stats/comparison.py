@@ -85,7 +85,7 @@ class Comparison:
 
     @property
     def best_group(self) -> tuple[int, ...]:
-        """The runs that no other is better than beyond doubt; with probability `level` the best run is one of them."""
+        """The runs that no other is significantly better than; with probability `level` the best run is one of them."""
         return tuple(standing.run for standing in self.standings if standing.rank_low == 1)
 
 

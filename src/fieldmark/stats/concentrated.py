@@ -61,7 +61,7 @@ def concentrated_interval(
 
 
 def cost_interval(value: float, pseudo: Values, *, largest: float, level: float = 0.95) -> Interval:
-    """The interval of a mean cost in which single mistakes may be rare and dear.
+    """The interval of a mean cost in which single mistakes may be rare and expensive.
 
     Fay and Feuer's gamma interval (1997) for a sum of rare events of unequal weight: with variance v of the value, the
     lower end is the quantile of a gamma distribution with mean `value` and variance v; for the upper end one more

@@ -31,7 +31,7 @@ class ObservationMean(Step):
 
 @dataclass(frozen=True)
 class ObservationMax(Step):
-    """The highest score of each label over the photos of an observation: one telling photo is enough."""
+    """The highest score of each label over the photos of an observation: one clear photo is enough."""
 
     name: ClassVar[str] = "observation-max"
     sees: ClassVar[Sees] = "unit"

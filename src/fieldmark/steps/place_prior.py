@@ -24,7 +24,7 @@ WEIGHTS = (0.0, 0.25, 0.5, 1.0)
 
 @dataclass(frozen=True)
 class PlacePrior(Step):
-    """Shifts the logit of each label by the log of how likely BirdNET holds it there and then, times a weight.
+    """Shifts the logit of each label by the log of how likely it is at that place and time, times a weight.
 
     For any classifier, of BirdNET's embeddings or not; labels are found by scientific or common name as the method
     `birdnet` finds them. Labels that BirdNET does not know and items without a place stay as they are. The weight comes

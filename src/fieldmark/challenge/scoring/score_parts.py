@@ -119,7 +119,7 @@ def draw_parts(units: Sequence[str], *, public: float, seed: int) -> pl.DataFram
         seed: Decides which.
 
     Raises:
-        MisuseError: When a part would be left with fewer than two units, from which no interval can be had.
+        MisuseError: When a part would be left with fewer than two units, which give no interval.
 
     >>> draw_parts(["a", "b", "b", "c", "d"], public=0.5, seed=0)["part"].value_counts().sort("part").rows()
     [('private', 2), ('public', 2)]

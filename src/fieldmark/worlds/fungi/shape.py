@@ -222,7 +222,7 @@ def _bounds(shape: Shape, x: Array, y0: Array, z0: Array, sin: np.float32, cos: 
 
 
 def distances(shape: Shape, x: Array, y: Array, z: Array) -> tuple[Array, Array, Array, Array, Array, Indices, Indices]:
-    """Returns how far points are from cap and stem, and by the way what the surface needs to know.
+    """Returns how far points are from cap and stem, and what the surface needs to know.
 
     Returns:
         Distance to the cap, to the stem, height above the cap's upper face, depth below its lower face, distance

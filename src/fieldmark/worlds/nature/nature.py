@@ -1,4 +1,4 @@
-"""One simulated nature: species with looks, seasons, haunts and fortunes, all of it drawn from one seed."""
+"""One simulated nature: species with looks, seasons, habitats and abundances, all drawn from one seed."""
 
 from __future__ import annotations
 

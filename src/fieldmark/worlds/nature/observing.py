@@ -1,4 +1,4 @@
-"""Going out and looking: observations of a nature, each with the traits of the very specimen that was met.
+"""Going out and looking: observations of a nature, each with the traits of the specimen that was met.
 
 Who observes is drawn without regard to what is found. The observer's camera therefore says nothing about the species,
 and what the traits say about the species is all that a photo can say.
