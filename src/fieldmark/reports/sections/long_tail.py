@@ -190,10 +190,10 @@ def _paint_counts(axes: Axes, context: Context, columns: list[Column], place: ND
     )
 
 
-def _draw_bins(context: Context, found: list[Bin]) -> Markup:
+def _draw_bins(context: Context, size_bins: list[Bin]) -> Markup:
     return draw(
         "long-tail-bins",
-        partial(_paint_bins, context=context, found=found),
+        partial(_paint_bins, context=context, size_bins=size_bins),
         width=460,
         height=300,
         description=f"Recall on {context.part} by the number of training {context.item_noun}s of a class.",

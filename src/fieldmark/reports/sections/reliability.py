@@ -46,7 +46,7 @@ class ReliabilitySection(Section):
         in_bands = bands(confidence, correct, context.unit[stated])
         figure = draw(
             "reliability-diagram",
-            partial(_paint, found=in_bands, noun=context.item_noun),
+            partial(_paint, in_bands=in_bands, noun=context.item_noun),
             width=460,
             height=480,
             description="Share of right answers against stated confidence in ten bins, with the number of items below.",

@@ -44,7 +44,7 @@ class Season(Section):
         by_month = months(context)
         figure = draw(
             "season-months",
-            partial(_paint, found=by_month, context=context),
+            partial(_paint, by_month=by_month, context=context),
             width=1036,
             height=400,
             description=f"{context.unit_noun.capitalize()}s and error rate on {context.part} for each month.",
