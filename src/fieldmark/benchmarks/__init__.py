@@ -9,6 +9,8 @@ BENCHMARKS: Registry[Benchmark] = Registry(
     "benchmark",
     {
         "folder": ("fieldmark.benchmarks.folder:FOLDER", "your own photos or recordings, closed set"),
+        "occurrences": ("fieldmark.benchmarks.occurrences:OCCURRENCES", "your own occurrences, species from photos"),
+        "occurrences/places": ("fieldmark.benchmarks.occurrences:PLACES", "your own occurrences, species from place"),
         "fungitastic/closed": ("fieldmark.benchmarks.fungitastic:CLOSED", "FungiTastic, closed set"),
         "fungitastic/dna": ("fieldmark.benchmarks.fungitastic:DNA", "FungiTastic, DNA-sequenced test photos"),
         "fungitastic/open": ("fieldmark.benchmarks.fungitastic:OPEN", "FungiTastic, open set"),

@@ -33,11 +33,11 @@ def check(
     Exit code 1 where something is broken or leaking.
     """
     from fieldmark.cli.printing import print_json
+    from fieldmark.datasets import release_of
     from fieldmark.datasets.checking import CHECKS
     from fieldmark.errors import InputError
-    from fieldmark.release import Release
 
-    report = CHECKS[name](Release(root), media=media, near_duplicates=near_duplicates)
+    report = CHECKS[name](release_of(name, root), media=media, near_duplicates=near_duplicates)
     if not any(number for part in report.counts for number in asdict(part.found).values()):
         hint = "Is the path right, and the release of this dataset?"
         raise InputError(root, found=f"no part of {name}", expected="the root of a release", hint=hint)

@@ -16,9 +16,20 @@ DATASETS: Registry[DatasetOpener] = Registry(
         "folder": ("fieldmark.datasets.folder:open_folder", "your own photos or recordings, one folder per class"),
         "birdclef-2020": ("fieldmark.datasets.birdclef:open_birdclef", "BirdCLEF 2020: focal recordings, soundscapes"),
         "fungitastic": ("fieldmark.datasets.fungitastic:open_fungitastic", "FungiTastic: full, Mini and FewShot"),
+        "occurrences": (
+            "fieldmark.datasets.occurrences:open_occurrences",
+            "any table of occurrences: CSV, Darwin Core Archive, GBIF download, iNaturalist export",
+        ),
     },
     group="fieldmark.datasets",
 )
+# Datasets whose root may also be one file: a zip, or a table.
+OF_ONE_FILE = frozenset({"occurrences"})
+
+
+def release_of(name: str, root: str | Path) -> Release:
+    """The files that a dataset is opened from: a folder, and for some datasets a single file."""
+    return Release(root, single_file=name in OF_ONE_FILE)
 
 
 def open_dataset(name: str, root: str | Path, subset: str = "all") -> Dataset:
@@ -27,7 +38,7 @@ def open_dataset(name: str, root: str | Path, subset: str = "all") -> Dataset:
     Raises:
         InputError: When there is no such release, or a world in the layout of another dataset.
     """
-    opener, release = DATASETS[name], Release(root)
+    opener, release = DATASETS[name], release_of(name, root)
     made_as = (release.world or {}).get("dataset", name)
     if made_as != name:
         hint = f"Ask about {made_as}, or make another: fieldmark world {name} OUT."
@@ -35,4 +46,4 @@ def open_dataset(name: str, root: str | Path, subset: str = "all") -> Dataset:
     return opener(release, subset)
 
 
-__all__ = ["DATASETS", "Dataset", "open_dataset"]
+__all__ = ["DATASETS", "Dataset", "open_dataset", "release_of"]

@@ -92,11 +92,12 @@ def _list_photos(release: Release) -> tuple[pl.DataFrame, tuple[str, ...]]:
             hint = "Put photos there, or remove the folder." if part else "One folder per class, photos directly in it."
             raise InputError(place, found="no photos", expected=layout, hint=hint)
     photos = pl.DataFrame(rows, schema={"path": pl.String, "part": pl.String, "label": pl.String}, orient="row")
-    return photos.with_columns(media_id=_media_ids(photos["path"])), _remarks(photos, empty)
+    return photos.with_columns(media_id=media_ids(photos["path"])), _remarks(photos, empty)
 
 
-def _media_ids(paths: pl.Series) -> pl.Series:
-    names = pl.Series([PurePosixPath(path).name for path in paths])
+def media_ids(paths: pl.Series) -> pl.Series:
+    """An id for each photo: its file name, with a few digits in front where two photos share it."""
+    names = pl.Series([PurePosixPath(path).name for path in paths], dtype=pl.String)
     shared = names.is_duplicated()
     return pl.Series(
         "media_id",
@@ -104,6 +105,7 @@ def _media_ids(paths: pl.Series) -> pl.Series:
             f"{hashlib.blake2b(path.encode(), digest_size=4).hexdigest()}-{name}" if twice else name
             for path, name, twice in zip(paths, names, shared, strict=True)
         ],
+        dtype=pl.String,
     )
 
 

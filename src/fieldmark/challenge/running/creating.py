@@ -39,10 +39,10 @@ from fieldmark.challenge.scoring.score_parts import (
 )
 from fieldmark.challenge.submitting.submissions import add_baseline
 from fieldmark.challenge.submitting.uploads import Upload
+from fieldmark.datasets import release_of
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.files import sha256_of
 from fieldmark.labels import Labels
-from fieldmark.release import Release
 from fieldmark.verbs.score_run import write_truth
 
 SAMPLE_FILE, ITEMS_FILE, LABELS_FILE = "sample_run.csv", "items.csv", "labels.csv"
@@ -107,7 +107,7 @@ def material_of_release(benchmark: str, data: str | Path, *, seed: int = 0) -> I
         folder = Path(name)
         write_truth(benchmark, data, folder / "truth", split="test", seed=seed)
         baselines = _frequent(benchmark, data, folder / "frequent", seed)
-        simulated = Release(data).world is not None
+        simulated = release_of(BENCHMARKS[benchmark].dataset, data).world is not None
         yield Material(folder / "truth", simulated, baselines)
 
 

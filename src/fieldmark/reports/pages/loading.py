@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.datasets import release_of
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.opening import Opened, open_benchmark, open_release
 from fieldmark.questions.truth import Truth
-from fieldmark.release import Release
 from fieldmark.reports.pages.thumbnails import Thumbnails
 from fieldmark.reports.section import Context, ScoredRun
 from fieldmark.runs.label_scores import LabelScores
@@ -84,7 +84,7 @@ def _open(run: Run, data: str | Path | None) -> Opened:
     benchmark = BENCHMARKS[run.benchmark]
     root = run.data if data is None else data
     try:
-        Release(root)
+        release_of(benchmark.dataset, root)
     except InputError as error:
         hint = "If the folder moved, pass its new place with --data." if data is None else "Check --data."
         raise InputError(root, found=error.found, expected="the release that the run was made on", hint=hint) from error

@@ -1,0 +1,174 @@
+"""The label of each occurrence from the names that it was given, and the taxonomy of the labels."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+
+from fieldmark.datasets.occurrence_problems import RowProblems
+from fieldmark.datasets.scientific_names import parse_name
+from fieldmark.labels import UNKNOWN_NAME
+from fieldmark.tables import RANKS
+
+# Ranks of which a record has no species; names of ranks as Darwin Core, GBIF and iNaturalist write them.
+ABOVE_SPECIES: Final = frozenset(
+    [
+        "domain",
+        "superkingdom",
+        "kingdom",
+        "subkingdom",
+        "infrakingdom",
+        "superphylum",
+        "phylum",
+        "subphylum",
+        "infraphylum",
+        "superclass",
+        "class",
+        "subclass",
+        "infraclass",
+        "superorder",
+        "order",
+        "suborder",
+        "infraorder",
+        "parvorder",
+        "superfamily",
+        "family",
+        "subfamily",
+        "supertribe",
+        "tribe",
+        "subtribe",
+        "genus",
+        "subgenus",
+        "section",
+        "subsection",
+        "series",
+        "clade",
+        "cohort",
+        "complex",
+        "species_aggregate",
+        "aggregate",
+        "unranked",
+        "epifamily",
+        "zoosection",
+        "zoosubsection",
+        "genushybrid",
+        "division",
+        "subdivision",
+    ]
+)
+OF_SPECIES: Final = frozenset(
+    [
+        "species",
+        "subspecies",
+        "variety",
+        "subvariety",
+        "form",
+        "subform",
+        "forma",
+        "f.",
+        "var.",
+        "subsp.",
+        "ssp.",
+        "infraspecies",
+        "cultivar",
+        "hybrid",
+        "strain",
+        "morph",
+        "race",
+        "infraspecific_name",
+        "infrahybrid",
+        "infrasubspecific_name",
+        "infraspecific",
+    ]
+)
+
+
+def with_labels(rows: pl.DataFrame, problems: RowProblems, *, as_stated: bool, by_rank: bool) -> pl.DataFrame:
+    """Adds `label`, the name of the species, and `scientific_name`, the name as it was given.
+
+    Args:
+        rows: The table, with any of `label`, `species`, `accepted_name`, `scientific_name`, `genus`, `epithet`, `rank`.
+        problems: Where ranks that nobody knows and rows without a name are noted.
+        as_stated: Whether `label` is taken as it is.
+        by_rank: Whether the table knows ranks, so that a name above the species is no label. Otherwise every name is a
+            label, without its author where it is a binomial.
+    """
+    names = [name for name in ("scientific_name", "accepted_name", "label", "species") if name in rows.columns]
+    both = {"genus", "epithet"} <= set(rows.columns)
+    binomial = pl.concat_str("genus", "epithet", separator=" ") if both else pl.lit(None, pl.String)
+    label = pl.col("label") if as_stated else _species(rows, names, binomial, by_rank=by_rank)
+    if "rank" in rows.columns and not as_stated:
+        label = pl.when(_is_above_species(rows, problems).fill_null(False)).then(None).otherwise(label)
+    rows = rows.with_columns(label=label, scientific_name=pl.coalesce(*names, binomial))
+    reserved = (pl.col("label") == UNKNOWN_NAME).fill_null(False)
+    problems.add("warning", f"has the name {UNKNOWN_NAME}, which is no label", rows.filter(reserved))
+    rows = rows.with_columns(label=pl.when(~reserved).then(pl.col("label")))
+    unnamed, shown = rows.filter(pl.col("label").is_null()), pl.col("scientific_name")
+    if by_rank and not as_stated:
+        problems.add("note", "is not identified to species, and so has no label", unnamed, shown)
+    else:
+        problems.add("warning", "has no name, and so no label", unnamed)
+    return rows.drop([name for name in ("species", "accepted_name", "epithet") if name in rows.columns])
+
+
+def _species(rows: pl.DataFrame, names: list[str], binomial: pl.Expr, *, by_rank: bool) -> pl.Expr:
+    """The species by the best of several columns; each distinct name is parsed once.
+
+    Where the format tells what is what, the accepted species comes before the name as it was identified; in other
+    tables a column called label comes first.
+    """
+    best_first = ("species", "accepted_name", "scientific_name", "label")
+    if not by_rank:
+        best_first = ("label", *best_first[:-1])
+    parsed = []
+    for name in best_first:
+        distinct = rows[name].drop_nulls().unique() if name in names else []
+        species = {one: species_name(one, keep_others=not by_rank) for one in distinct}
+        if species:
+            parsed.append(pl.col(name).replace_strict(species, default=None, return_dtype=pl.String))
+    return pl.coalesce(*parsed, binomial)
+
+
+def species_name(name: str, *, keep_others: bool) -> str | None:
+    """The binomial that a name begins with; for other names the name itself, or None.
+
+    >>> species_name("Solanum acaule Bitter", keep_others=True), species_name("amanita muscaria", keep_others=True)
+    ('Solanum acaule', 'Amanita muscaria')
+    >>> species_name("Amanita aff. fulva", keep_others=True), species_name("Amanita", keep_others=False)
+    ('Amanita aff. fulva', None)
+    """
+    text = " ".join(name.replace("_", " ").split())
+    if text.islower():
+        text = text[0].upper() + text[1:]
+    return parse_name(text).species or (" ".join(name.split()) if keep_others else None)
+
+
+def _is_above_species(rows: pl.DataFrame, problems: RowProblems) -> pl.Expr:
+    rank = pl.col("rank").str.to_lowercase().str.replace_all(" ", "_")
+    strange = rows.filter(rank.is_not_null() & ~rank.is_in([*ABOVE_SPECIES, *OF_SPECIES]))
+    problems.add("warning", "has a rank that is not known, and is named all the same", strange, pl.col("rank"))
+    return rank.is_in(list(ABOVE_SPECIES))
+
+
+def taxa_of(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
+    """One row per label with the ranks that its rows tell: of several, the one that most of them do."""
+    labeled = rows.drop_nulls("label")
+    taxa = labeled.select(pl.col("label").unique().sort())
+    for rank in (*RANKS[:-1], "common_name"):
+        if rank in labeled.columns:
+            counts = labeled.drop_nulls(rank).group_by("label", rank).agg(pl.len(), pl.col("file", "line").first())
+            counts = counts.sort("label", "len", rank, descending=[False, True, False])
+            firsts = counts.unique("label", keep="first", maintain_order=True).select("label", rank)
+            taxa = taxa.join(firsts, on="label", how="left", maintain_order="left")
+            if rank != "common_name":
+                what = f"gives a label another {rank} than most of its rows, which count"
+                others = counts.filter(~pl.col("label").is_first_distinct())
+                problems.add("warning", what, others, pl.concat_str("label", pl.lit(" in "), rank))
+    names = [parse_name(label) for label in taxa["label"]]
+    own = {"genus": [name.genus for name in names], "species": [name.species for name in names]}
+    for rank, values in own.items():
+        series = pl.Series(rank, values, dtype=pl.String)
+        taxa = taxa.with_columns(pl.coalesce(rank, series).alias(rank) if rank in taxa.columns else series)
+    ranks = [rank for rank in (*RANKS, "common_name") if rank in taxa.columns]
+    return taxa.select("label", *ranks, pl.lit(None, pl.Boolean).alias("poisonous"))

@@ -1,0 +1,196 @@
+"""Occurrences: what was seen where and when, from any table, a Darwin Core Archive or an iNaturalist export.
+
+```
+ROOT                           a folder, a .zip, or the table itself
+  meta.xml, occurrence.txt     a Darwin Core Archive (`darwin_core.py`), with its extension of media ...
+  observations-12345.csv       ... or an iNaturalist export, a simple download of GBIF, or any CSV with names of taxa
+  occurrences.toml             optional: which column is which, how dates are written (`occurrence_columns.py`)
+  photos/<id>.jpg              optional: photos, called by the id of their record (`occurrence_photos.py`)
+```
+
+Quirks:
+
+- What the table is, is told by its header. A remark says which it was taken for, and which columns count.
+- The label is the species: where the format knows ranks, records of a genus or family alone have none, and are the part
+  `unlabeled`; everything else is `train`, from which benchmarks draw. In other tables every name is a label, without
+  its author where it is a binomial. A column stated as `label` is taken as it is.
+- A record without a photo is a place, one without coordinates at most a photo. The subset `places` holds the records
+  with coordinates, `photos` those with a photo that is here, `all` every one; each has the labels of its own records.
+- Rows that share an id are one record where they agree in name, place and date (tables of photos); otherwise the first
+  counts. Records of absence are left out. Coordinates and dates that cannot be are emptied, never repaired.
+- A date that is known to the month, or a range, has no `date`, but `year`, `month` and `date_precision`.
+- Photos with an address and no file are counted in a remark. Nothing is downloaded.
+- The reader keeps the columns that it knows and no others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+from fieldmark.datasets.base import Dataset
+from fieldmark.datasets.occurrence_columns import Format
+from fieldmark.datasets.occurrence_dates import add_dates
+from fieldmark.datasets.occurrence_names import taxa_of, with_labels
+from fieldmark.datasets.occurrence_photos import photos_of
+from fieldmark.datasets.occurrence_problems import RowProblems
+from fieldmark.datasets.occurrence_sources import Source, read_source
+from fieldmark.datasets.occurrence_values import (
+    with_flags,
+    with_ids,
+    with_places,
+    without_absences,
+    without_placeholders,
+)
+from fieldmark.errors import InputError, MisuseError, did_you_mean
+from fieldmark.release import Release
+from fieldmark.splits import Official, Seeded
+from fieldmark.tables import RANKS
+
+SUBSETS: Final = ("all", "photos", "places")
+TRAIN, UNLABELED = "train", "unlabeled"
+# Records without a label can still be learned from; val and test are drawn from the others, by record.
+SPLIT = Official(train=TRAIN, unlabeled=UNLABELED, otherwise=Seeded(val=0.15, test=0.25))
+# What makes two rows with one id the same record.
+SAME: Final = ("label", "lat", "lon", "event_date")
+FIRST_COLUMNS: Final = (
+    *("observation_id", "label", "date", "lat", "lon", "coordinate_uncertainty_m", "country", "license", "observer"),
+    *("basis_of_record", "scientific_name", "rank", "event_date", "year", "month", "date_precision"),
+)
+
+
+@dataclass(frozen=True)
+class Records:
+    """A release of occurrences, read and cleaned.
+
+    Args:
+        source: What was read, without its rows.
+        rows: One row per record, in the order of the table.
+        photos: One row per photo that is here.
+        taxa: One row per label.
+        problems: What is wrong with rows.
+        without_file: How many photos have an address and no file.
+    """
+
+    source: Source
+    rows: pl.DataFrame
+    photos: pl.DataFrame
+    taxa: pl.DataFrame
+    problems: RowProblems
+    without_file: int
+
+
+def open_occurrences(release: Release, subset: str = "all") -> Dataset:
+    """Opens a table of occurrences.
+
+    Args:
+        release: A folder, a zip, or the folder of the table that was named.
+        subset: `all`, the records with `photos`, or those with coordinates (`places`).
+
+    Raises:
+        InputError: When there is no table, its columns cannot be told, or no record is left.
+        MisuseError: When there is no such subset.
+    """
+    if subset not in SUBSETS:
+        raise MisuseError(f"Occurrences have no subset called {subset!r}. {did_you_mean(subset, SUBSETS)}")
+    records = read_records(release)
+    rows = records.rows
+    if subset == "photos":
+        rows = rows.filter(pl.col("observation_id").is_in(records.photos["observation_id"].implode()))
+    elif subset == "places":
+        rows = rows.filter(pl.col("lat").is_not_null())
+    if rows.is_empty():
+        missing = {"all": "no record", "photos": "no record with a photo", "places": "no record with coordinates"}[
+            subset
+        ]
+        raise InputError(records.source.where, found=missing, expected="at least one", hint=_why_empty(records, subset))
+    part = pl.when(pl.col("label").is_null()).then(pl.lit([UNLABELED])).otherwise(pl.lit([TRAIN])).alias("parts")
+    of_record = rows.select("observation_id", part)
+    media = records.photos.join(of_record, on="observation_id", how="inner", maintain_order="left")
+    media = media.select("media_id", "observation_id", "path", "parts", "license", "rights_holder")
+    taxa = records.taxa.join(rows.select(pl.col("label").unique()), on="label", how="semi", maintain_order="left")
+    observations = _observations(rows)
+    if subset == "places":  # what has no media says itself which part it is in
+        observations = observations.with_columns(of_record["parts"])
+    return Dataset("occurrences", release, taxa, observations, media, tuple(remarks(records)))
+
+
+def read_records(release: Release) -> Records:
+    """Reads and cleans the table of a release; what is wrong with rows is noted."""
+    problems, source = RowProblems(), read_source(release)
+    rows = without_absences(without_placeholders(source.rows), problems)
+    rows = with_flags(with_places(rows, problems))
+    rows = add_dates(rows, problems, date_format=source.settings.date_format)
+    as_stated = "label" in source.settings.columns
+    by_rank = source.kind.has_terms or "rank" in rows.columns
+    rows = with_ids(with_labels(rows, problems, as_stated=as_stated, by_rank=by_rank), problems)
+    rows = _one_record_per_id(rows, problems)
+    photos, without_file = photos_of(release, source, rows, problems)
+    rows = rows.unique("observation_id", keep="first", maintain_order=True)
+    taxa = taxa_of(rows, problems)
+    return Records(_emptied(source), rows, photos, taxa, problems, without_file)
+
+
+def _emptied(source: Source) -> Source:
+    """The source without its rows, whose memory is wanted for something else."""
+    return Source(pl.DataFrame(), None, source.kind, source.where, source.folder, source.settings, source.columns)
+
+
+def _one_record_per_id(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
+    """Leaves out rows whose id an earlier row has with another name, place or date."""
+    again = rows.filter(pl.col("observation_id").is_duplicated())
+    if again.is_empty():
+        return rows
+    differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).first().over("observation_id")) for name in SAME)
+    marked = again.with_columns(differs=differs)
+    other, same = marked.filter("differs"), marked.filter(~pl.col("differs"))
+    shown = pl.col("observation_id")
+    what = "has the id of an earlier row and another name, place or date, and is left out"
+    problems.add("error", what, other, shown)
+    if "image_path" not in rows.columns:
+        repeated = same.filter(~pl.col("observation_id").is_first_distinct())
+        problems.add("warning", "repeats an earlier row and counts once", repeated, shown)
+    return rows.join(other.select("file", "line"), on=["file", "line"], how="anti", maintain_order="left")
+
+
+def _observations(rows: pl.DataFrame) -> pl.DataFrame:
+    """The records, the usual columns first. Ranks stand with the taxa; records without a label keep their own."""
+    passed_over = {"file", "line", "image_path", "image_license", "common_name", "iso"}
+    ranks = [name for name in rows.columns if name in RANKS]
+    coarse = [pl.when(pl.col("label").is_null()).then(pl.col(name)).alias(name) for name in ranks]
+    first = [name for name in FIRST_COLUMNS if name in rows.columns]
+    further = [name for name in rows.columns if name not in {*first, *passed_over, *ranks}]
+    kept_ranks = [name for name in ranks if rows[name].filter(rows["label"].is_null()).is_not_null().any()]
+    return rows.with_columns(coarse).select(*first, *further, *kept_ranks)
+
+
+def remarks(records: Records) -> list[str]:
+    """What a reader of the numbers should know, one sentence each."""
+    rows, source = records.rows, records.source
+
+    def count(condition: pl.Expr) -> int:
+        return int(rows.select(condition.fill_null(False).sum()).item())
+
+    told = [f"The table was read as {source.kind.value}: {source.columns}.", *records.problems.remarks()]
+    numbers = {
+        f"record(s) of {len(rows):,} have no label (part {UNLABELED})": count(pl.col("label").is_null()),
+        "date(s) are known to the month or year only: year and month are kept, date is empty": count(
+            pl.col("date_precision").is_in(["month", "year"])
+        ),
+        "photo(s) have an address and no file here; nothing was downloaded": records.without_file,
+    }
+    if "captive" in rows.columns:
+        numbers["record(s) are of captive or cultivated organisms, and are kept"] = count(pl.col("captive"))
+    if source.kind is Format.INATURALIST and "quality_grade" in rows.columns:
+        numbers["record(s) are not of research grade, and are kept"] = count(pl.col("quality_grade") != "research")
+    if "coordinates_obscured" in rows.columns:
+        numbers["record(s) have obscured coordinates, off by up to some 30 km"] = count(pl.col("coordinates_obscured"))
+    return told + [f"{number:,} {what}." for what, number in numbers.items() if number]
+
+
+def _why_empty(records: Records, subset: str) -> str:
+    if subset == "photos" and records.without_file:
+        return f"{records.without_file:,} photos have an address only: save them as photos/<id>.jpg beside the table."
+    return " ".join(records.problems.remarks()[:2])

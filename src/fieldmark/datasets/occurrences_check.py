@@ -1,0 +1,80 @@
+"""A check of occurrences: rows that cannot be, photos that are missing or copies, labels that cannot be learned."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import polars as pl
+
+from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems
+from fieldmark.datasets.identical import across, identical_files, observations_together
+from fieldmark.datasets.occurrences import SPLIT, Records, open_occurrences, read_records
+from fieldmark.datasets.photo_checks import alike_pairs, check_photos
+from fieldmark.errors import InputError
+from fieldmark.release import Release
+from fieldmark.splits import cut
+
+
+def check_occurrences(release: Release, *, media: bool = False, near_duplicates: bool = False) -> CheckReport:
+    """Lists and counts what is wrong with the rows, by line.
+
+    Args:
+        release: The root, or the folder of the table that was named.
+        media: Whether each photo is opened.
+        near_duplicates: Whether photos that look the same are sought across labels and the parts that `fit` draws.
+
+    Raises:
+        InputError: When the table cannot be opened at all.
+    """
+    problems, records = Problems(), read_records(release)
+    if records.rows.is_empty():
+        raise InputError(records.source.where, found="no record", expected="at least one")
+    problems.add("note", f"read as {records.source.kind.value}: {records.source.columns}")
+    records.problems.report(problems)
+    if records.without_file:
+        problems.add("note", f"{records.without_file:,} photos have an address and no file here")
+    _check_labels(records, problems)
+    _check_photos(release, records, problems, media=media, near_duplicates=near_duplicates)
+    with_photo = pl.col("observation_id").is_in(records.photos["observation_id"].implode())
+    counts = [
+        PartCount("all", _count(records, records.rows)),
+        PartCount("places", _count(records, records.rows.filter(pl.col("lat").is_not_null()))),
+        PartCount("photos", _count(records, records.rows.filter(with_photo))),
+    ]
+    return CheckReport("occurrences", release.root, release.world is not None, tuple(counts), problems.listed())
+
+
+def _count(records: Records, rows: pl.DataFrame) -> Count:
+    photos = records.photos.join(rows, on="observation_id", how="semi")
+    return Count(observations=len(rows), photos=len(photos), classes=rows["label"].drop_nulls().n_unique())
+
+
+def _check_labels(records: Records, problems: Problems) -> None:
+    seen = records.rows.drop_nulls("label").group_by("label").len()
+    single = sorted(seen.filter(pl.col("len") == 1)["label"])
+    if single:
+        problems.add("note", "a label has a single record, which can only be learned from", single)
+
+
+def _check_photos(
+    release: Release, records: Records, problems: Problems, *, media: bool, near_duplicates: bool
+) -> None:
+    if records.photos.is_empty():
+        return
+    labels = records.photos.join(records.rows.select("observation_id", "label"), on="observation_id", how="left")
+    label_of = {path: label or "" for path, label in labels.select("path", "label").iter_rows()}
+    several = across(identical_files(release, label_of), label_of)
+    if several:
+        problems.add("warning", "the same photo has two labels", several)
+    if not (media or near_duplicates):
+        return
+    photos = check_photos(release, list(label_of), problems)
+    if near_duplicates:
+        dataset = open_occurrences(release, "photos")
+        listed = dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
+        members = cut(SPLIT, listed, together=partial(observations_together, dataset)).members
+        part_of = {path: part for part, member in members.items() for path in listed["path"].filter(member)}
+        pairs = alike_pairs(photos, [part_of[path] for path in photos["path"]])
+        if pairs:
+            what = "photos look the same in two parts that fit would draw (seed 0)"
+            problems.add("warning", what, [f"{one} and {other}" for one, other in pairs])
