@@ -16,6 +16,8 @@ def add_to(app: typer.Typer) -> None:
         epilog="Example: `fieldmark export coco folder --data my-photos --out my-photos.json`",
     )
     group.command("coco", epilog="Example: `fieldmark export coco folder --data my-photos --out my-photos.json`")(coco)
+    example = "fieldmark export darwin-core occurrences --data finds.csv --out finds.zip --run runs/mine"
+    group.command("darwin-core", epilog=f"Example: `{example}`")(darwin_core)
     group.command("onnx", epilog="Example: `fieldmark export onnx runs/folder-finetune --out birds.onnx`")(onnx)
     app.add_typer(group, name="export")
 
@@ -47,6 +49,47 @@ def coco(
     )
     if written.without_size:
         print(f"note: {written.without_size:,} photos cannot be opened, so that their width and height are left out")
+
+
+def darwin_core(
+    name: Annotated[str, typer.Argument(metavar="DATASET", help="The dataset (`fieldmark list datasets`).")],
+    data: Annotated[Path, typer.Option(help="The root of the release.")],
+    out: Annotated[Path, typer.Option(help="The .zip to write.")],
+    run: Annotated[
+        Path | None, typer.Option(help="The folder of a run on this dataset: its answers become identifications.")
+    ] = None,
+    answers: Annotated[int, typer.Option(min=1, help="How many answers for each item, best first.")] = 1,
+    photos: Annotated[bool, typer.Option("--photos", help="Put the photos themselves into the archive.")] = False,
+    title: Annotated[str, typer.Option(help="The title of the dataset; its name if not given.")] = "",
+    creator: Annotated[str, typer.Option(help="Who answers for it: a person or an organization.")] = "not stated",
+    subset: Annotated[str, typer.Option(help="The subset, where there are any; that of the run's benchmark.")] = "all",
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+) -> None:
+    """Write a dataset, and the answers of a run, as a Darwin Core Archive for GBIF and others."""
+    from dataclasses import asdict
+
+    from fieldmark.cli.printing import print_json
+    from fieldmark.datasets import open_dataset
+    from fieldmark.errors import MisuseError
+    from fieldmark.exporting.darwin_core import About, export_darwin_core
+    from fieldmark.exporting.identifications import benchmark_of_run, identifications_of
+
+    if run is not None:
+        benchmark = benchmark_of_run(run)
+        if benchmark.dataset != name:
+            raise MisuseError(f"{run} answers {benchmark.name}, which is about {benchmark.dataset}, not {name}.")
+        subset = benchmark.subset
+    dataset = open_dataset(name, data, subset)
+    identified = None if run is None else identifications_of(run, dataset, at_most=answers)
+    about = About(title, creator)
+    written = export_darwin_core(dataset, out, answers=identified, photos=photos, about=about)
+    if as_json:
+        print_json(asdict(written))
+        return
+    print(
+        f"{written.observations:,} observations, {written.media:,} media ({written.files:,} files inside), "
+        f"{written.identifications:,} identifications in {out}"
+    )
 
 
 def onnx(
