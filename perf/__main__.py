@@ -14,6 +14,7 @@ JOBS = {
     "metrics_retrieval": "cmAP over 18,360 segments and 960 classes beside scikit-learn",
     "metrics_geo": "adaptive top-30 over 42,405 places and 31,435 species, streamed",
     "sound": "an hour of sound in constant memory, and mel spectrograms beside librosa's",
+    "occurrences": "a Darwin Core Archive of a million records beside python-dwca-reader",
     "store": "features from the store beside computing them",
 }
 

@@ -149,8 +149,8 @@ def _as_utf8(release: Release, path: str, encoding: str) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="fieldmark-") as folder:
             copy = Path(folder) / "table"
             try:
-                with local.open("rb") as raw, COMPRESSIONS.get(suffix, lambda file: file)(raw) as plain:
-                    _transcode(plain, copy, encoding)
+                with local.open("rb") as raw:
+                    _transcode(COMPRESSIONS[suffix](raw) if suffix in COMPRESSIONS else raw, copy, encoding)
             except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, OSError) as error:
                 found, hint = f"a damaged {suffix} file", "Was the download cut short?"
                 raise InputError(release.where(path), found=found, expected="a table", hint=hint) from error
@@ -169,26 +169,27 @@ def _transcode(plain: IO[bytes], copy: Path, encoding: str) -> None:
             target.write(text)
 
 
-def _reader(file: Any, dialect: Dialect) -> Iterator[list[str]]:
+def _reader(file: Any, dialect: Dialect, *, strict: bool = False) -> Any:
     """The rows of a table by Python's own reader, which is slow and tells where it is."""
-    quoting = csv.QUOTE_NONE if dialect.quote is None else csv.QUOTE_MINIMAL
-    return csv.reader(file, delimiter=dialect.separator, quotechar=dialect.quote or '"', quoting=quoting)
+    if dialect.quote is None:
+        return csv.reader(file, delimiter=dialect.separator, quoting=csv.QUOTE_NONE, strict=strict)
+    return csv.reader(file, delimiter=dialect.separator, quotechar=dialect.quote, strict=strict)
 
 
 def _first_row(text: str, separator: str) -> list[str]:
     try:
-        return next(_reader(io.StringIO(text, newline=""), Dialect(separator)))
+        return list(next(_reader(io.StringIO(text, newline=""), Dialect(separator))))
     except csv.Error:
         return []
 
 
 def _width(local: Path, dialect: Dialect) -> int:
-    """How many fields the first row has that is no header, or else the last line of the header."""
+    """How many fields the header or the first row after it has, whichever is longer."""
     with local.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         rows = _reader(file, dialect)
         first: Sequence[str] = ()
         for number, row in enumerate(rows):
-            first = row or first
+            first = max(first, row, key=len)
             if number >= dialect.header_lines and row:
                 break
     return len(first)
@@ -200,7 +201,7 @@ def _with_true_lines(rows: pl.DataFrame, local: Path, dialect: Dialect) -> pl.Da
         return rows
     starts = [1]
     with local.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter=dialect.separator, quotechar=dialect.quote)
+        reader = _reader(file, dialect)
         try:
             starts += [reader.line_num + 1 for _ in reader]
         except csv.Error:  # a field beyond Python's limit: the numbers of the rows are the best there is
@@ -223,13 +224,7 @@ def _unreadable(where: str, local: Path, dialect: Dialect, width: int) -> InputE
     """The sentence for a table that cannot be read: its first line with too many fields, or what else is wrong."""
     try:
         with local.open(encoding=UTF8, newline="") as file:
-            rows = csv.reader(
-                file,
-                delimiter=dialect.separator,
-                quotechar=dialect.quote or '"',
-                quoting=csv.QUOTE_NONE if dialect.quote is None else csv.QUOTE_MINIMAL,
-                strict=True,
-            )
+            rows = _reader(file, dialect, strict=True)
             for number, row in enumerate(rows):
                 if number >= dialect.header_lines and len(row) > width:
                     found, line = f"{len(row)} fields", rows.line_num

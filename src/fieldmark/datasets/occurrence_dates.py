@@ -39,16 +39,20 @@ def add_dates(rows: pl.DataFrame, problems: RowProblems, *, date_format: str | N
     """
     given = [name for name in ("date", "year", "month", "day") if name in rows.columns]
     text = _text(rows)
-    iso = _as_iso(text, date_format)
-    days_or_months = iso.is_null() & text.is_not_null() & text.str.contains(_PARTS)
-    if bool(days_or_months.any()) and date_format is None:
-        iso = iso.zip_with(~days_or_months, _reordered(text, days_or_months))
-    parsed = _parts(rows.drop(given).with_columns(event_date=text, iso=iso))
+    # A table has far fewer dates than rows; each is parsed once.
+    distinct = text.unique(maintain_order=True).drop_nulls()
+    iso = _as_iso(distinct, date_format)
+    unread = iso.is_null() & distinct.str.contains(_PARTS)
+    if bool(unread.any()) and date_format is None:
+        iso = iso.zip_with(~unread, _reordered(distinct, unread))
+    known = _parts(pl.DataFrame({"event_date": distinct, "iso": iso}))
+    parsed = rows.drop(given).with_columns(event_date=text)
+    parsed = parsed.join(known, on="event_date", how="left", maintain_order="left")
     today = datetime.date.today()
     later = (pl.col("date") > today) | (pl.col("year") > today.year)
-    unread = pl.col("event_date").is_not_null() & pl.col("year").is_null() & ~pl.col("spans_years")
+    empty = pl.col("event_date").is_not_null() & pl.col("year").is_null() & ~pl.col("spans_years")
     hint = "" if date_format else "; date_format in occurrences.toml may help"
-    problems.add("error", f"a date cannot be read and is left empty{hint}", parsed.filter(unread), pl.col("event_date"))
+    problems.add("error", f"a date cannot be read and is left empty{hint}", parsed.filter(empty), pl.col("event_date"))
     problems.add("error", "a date lies in the future and is left empty", parsed.filter(later), pl.col("event_date"))
     early = pl.col("year") < FIRST_YEAR
     problems.add(
@@ -63,6 +67,8 @@ def add_dates(rows: pl.DataFrame, problems: RowProblems, *, date_format: str | N
 
 def _text(rows: pl.DataFrame) -> pl.Series:
     """The date as text: as it stands, or put together from year, month and day."""
+    if "date" in rows.columns and (rows["date"].null_count() == 0 or "year" not in rows.columns):
+        return rows["date"].alias("text")
 
     def number(name: str, digits: int) -> pl.Expr:
         if name not in rows.columns:

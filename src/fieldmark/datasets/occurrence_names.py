@@ -94,7 +94,8 @@ def with_labels(rows: pl.DataFrame, problems: RowProblems, *, as_stated: bool, b
         by_rank: Whether the table knows ranks, so that a name above the species is no label. Otherwise every name is a
             label, without its author where it is a binomial.
     """
-    names = [name for name in ("scientific_name", "accepted_name", "label", "species") if name in rows.columns]
+    given = ("scientific_name", "accepted_name", "label", "species")
+    names: list[str] = [name for name in given if name in rows.columns]
     both = {"genus", "epithet"} <= set(rows.columns)
     binomial = pl.concat_str("genus", "epithet", separator=" ") if both else pl.lit(None, pl.String)
     label = pl.col("label") if as_stated else _species(rows, names, binomial, by_rank=by_rank)
@@ -118,12 +119,12 @@ def _species(rows: pl.DataFrame, names: list[str], binomial: pl.Expr, *, by_rank
     Where the format tells what is what, the accepted species comes before the name as it was identified; in other
     tables a column called label comes first.
     """
-    best_first = ("species", "accepted_name", "scientific_name", "label")
+    best_first: tuple[str, ...] = ("species", "accepted_name", "scientific_name", "label")
     if not by_rank:
         best_first = ("label", *best_first[:-1])
     parsed = []
     for name in best_first:
-        distinct = rows[name].drop_nulls().unique() if name in names else []
+        distinct = rows[name].drop_nulls().unique().to_list() if name in names else []
         species = {one: species_name(one, keep_others=not by_rank) for one in distinct}
         if species:
             parsed.append(pl.col(name).replace_strict(species, default=None, return_dtype=pl.String))

@@ -36,6 +36,7 @@ _SCHEMA: Final = {
     "license": pl.String,
     "rights_holder": pl.String,
 }
+_NO_FILES: Final = pl.DataFrame(schema={"called": pl.String, "number": pl.Int64, "path": pl.String})
 
 
 def photos_of(release: Release, source: Source, rows: pl.DataFrame, problems: RowProblems) -> tuple[pl.DataFrame, int]:
@@ -49,22 +50,29 @@ def photos_of(release: Release, source: Source, rows: pl.DataFrame, problems: Ro
         problems: Where photos that are not there are noted.
 
     Returns:
-        One row per photo with `media_id`, `observation_id`, `path`, `license` and `rights_holder`; and how many photos
-        have an address and no file.
+        One row per photo with `media_id`, `observation_id`, `path`, `license` and `rights_holder`; and how many
+        listed photos are no files here.
     """
     listed = _listed_media(source, rows)
     found = [_named_in_table(release, source, rows, problems), _named_in_archive(release, source, listed)]
     found.append(_called_by_id(release, source, rows, listed))
     photos = pl.concat(found)
-    twice = photos.group_by("path").agg(pl.col("observation_id").n_unique()).filter(pl.col("observation_id") > 1)
-    where = pl.DataFrame({"file": twice["path"], "line": [0] * len(twice)})
-    if len(twice):
-        problems.add("error", "a photo is named by two records, of which the first keeps it", where)
+    shared = photos.group_by("path", maintain_order=True).agg(pl.col("observation_id").n_unique())
+    twice = shared.filter(pl.col("observation_id") > 1).select(file="path", line=pl.lit(None, pl.Int64))
+    problems.add("error", "a photo is named by two records, of which the first keeps it", twice)
     photos = photos.unique("path", keep="first", maintain_order=True)
-    with_file = set(photos["observation_id"])
-    addresses = _addresses(rows, listed)
-    missing = len(addresses.filter(~pl.col("observation_id").is_in(with_file)))
-    return photos.with_columns(media_id=media_ids(photos["path"])), missing
+    without_file = _without_file(_addresses(rows, listed), photos)
+    return photos.with_columns(media_id=media_ids(photos["path"])), without_file
+
+
+def _without_file(addresses: pl.DataFrame, photos: pl.DataFrame) -> int:
+    """How many photos are listed beyond those that are files, record by record."""
+    files = photos.group_by("observation_id").agg(pl.len().alias("files"))
+    counts = (
+        addresses.group_by("observation_id").agg(pl.len().alias("listed")).join(files, on="observation_id", how="left")
+    )
+    missing = pl.col("listed").cast(pl.Int64) - pl.col("files").fill_null(0).cast(pl.Int64)
+    return int(counts.select(missing.clip(lower_bound=0).sum()).item())
 
 
 def _listed_media(source: Source, rows: pl.DataFrame) -> pl.DataFrame:
@@ -122,30 +130,15 @@ def _named_in_archive(release: Release, source: Source, listed: pl.DataFrame) ->
 
 def _called_by_id(release: Release, source: Source, rows: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
     """Photos called by the id of their record; the n-th has the license of the n-th row of media."""
-    ids = rows["observation_id"].unique(maintain_order=True).to_list()
-    record_of = _file_names(ids)
-    found: list[tuple[str, int, str]] = []
-    for folder in _photo_folders(release, source):
-        for name in release.files(folder):
-            stem, suffix = PurePosixPath(name).stem, PurePosixPath(name).suffix.lower()
-            numbered = _NUMBERED.match(stem)
-            if suffix not in SUFFIXES:
-                continue
-            if stem in record_of:
-                found.append((record_of[stem], 1, f"{folder}/{name}"))
-            elif numbered and numbered.group(1) in record_of:
-                found.append((record_of[numbered.group(1)], int(numbered.group(2)), f"{folder}/{name}"))
-        for inner in release.folders(folder):
-            if inner in record_of:
-                names = [
-                    name
-                    for name in release.files(f"{folder}/{inner}")
-                    if PurePosixPath(name).suffix.lower() in SUFFIXES
-                ]
-                found += [(record_of[inner], place, f"{folder}/{inner}/{name}") for place, name in enumerate(names, 1)]
-    photos = pl.DataFrame(
-        found, schema={"observation_id": pl.String, "number": pl.Int64, "path": pl.String}, orient="row"
-    )
+    files = pl.concat([_names_in(release, folder) for folder in _photo_folders(release, source)] or [_NO_FILES])
+    if files.is_empty():
+        return pl.DataFrame(schema=_SCHEMA)
+    # A photo may be called by the last part of an id that is an address, where no two records share it.
+    last_part = pl.col("observation_id").str.strip_chars_end("/").str.extract("([^/]+)$", 1)
+    records = rows.select(pl.col("observation_id").unique(maintain_order=True)).with_columns(called=last_part)
+    records = records.filter(~pl.col("called").is_duplicated())
+    photos = files.join(records, on="called", how="inner", maintain_order="left")
+    photos = photos.unique("path", keep="first", maintain_order=True)
     about = listed.select("observation_id", "number", "license", "rights_holder")
     photos = photos.join(about, on=["observation_id", "number"], how="left", maintain_order="left")
     if "image_license" in rows.columns:
@@ -155,12 +148,23 @@ def _called_by_id(release: Release, source: Source, rows: pl.DataFrame, listed: 
     return photos.select(list(_SCHEMA))
 
 
-def _file_names(ids: Sequence[str]) -> dict[str, str]:
-    """What a photo of each record may be called: its id, or the last part of it where no two share that."""
-    names: dict[str, list[str]] = {}
-    for one in ids:
-        names.setdefault(one.rstrip("/").rpartition("/")[2], []).append(one)
-    return {name: owners[0] for name, owners in names.items() if name and len(owners) == 1}
+def _names_in(release: Release, folder: str) -> pl.DataFrame:
+    """The photos of a folder with the ids that they may be called by (`called`), and their `number`, best fit first."""
+    rows: list[tuple[str, int, str]] = []
+    for name in _photos_in(release, folder):
+        stem = PurePosixPath(name).stem
+        numbered = _NUMBERED.match(stem)
+        rows.append((stem, 1, f"{folder}/{name}"))
+        if numbered:
+            rows.append((numbered.group(1), int(numbered.group(2)), f"{folder}/{name}"))
+    for inner in release.folders(folder):
+        names = _photos_in(release, f"{folder}/{inner}")
+        rows += [(inner, place, f"{folder}/{inner}/{name}") for place, name in enumerate(names, 1)]
+    return pl.DataFrame(rows, schema=_NO_FILES.schema, orient="row")
+
+
+def _photos_in(release: Release, folder: str) -> list[str]:
+    return [name for name in release.files(folder) if PurePosixPath(name).suffix.lower() in SUFFIXES]
 
 
 def _photo_folders(release: Release, source: Source) -> list[str]:
@@ -190,8 +194,8 @@ def _joined(folder: str, name: str) -> str | None:
 
 
 def _addresses(rows: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
-    """Photos that have an address: one row each with `observation_id`."""
-    found = [listed.filter(pl.col("address").str.contains("://")).select("observation_id")]
+    """Photos that are listed by an address or a path: one row each with `observation_id`."""
+    found = [listed.drop_nulls("address").select("observation_id")]
     if "image_url" in rows.columns:
         named = rows.drop_nulls("image_url").select("observation_id", pl.col("image_url").str.split("|"))
         found.append(named.explode("image_url").select("observation_id"))

@@ -16,7 +16,7 @@ class RowProblem:
     Args:
         severity: How bad it is.
         what: What is wrong with a row, and what became of it.
-        rows: `file`, `line` and `value` of each such row.
+        rows: `file`, `line` (null for a file as a whole) and `value` of each such row.
     """
 
     severity: Severity
@@ -27,7 +27,7 @@ class RowProblem:
         """Where each of them is, and what stands there."""
         rows = self.rows if most is None else self.rows.head(most)
         return [
-            f"{file}, line {line}: {value}" if value is not None else f"{file}, line {line}"
+            f"{file}{'' if line is None else f', line {line}'}{'' if value is None else f': {value}'}"
             for file, line, value in rows.iter_rows()
         ]
 

@@ -10,8 +10,8 @@ photos/              the photos themselves, where they are asked for
 occurrences.toml     where labels are not the names of species: that they stand under taxonID. For Fieldmark alone
 ```
 
-- `basisOfRecord` is what the dataset says, and `Occurrence`, which claims nothing, where it says nothing. A machine that
-  names an organism does not make the record a MachineObservation: that word is for records that a machine made.
+- `basisOfRecord` is what the dataset says; where it says nothing it is `Occurrence`, which claims nothing. A machine
+  that names an organism does not make the record a MachineObservation: that word is for records that a machine made.
 - `taxonID` is the label; `species` of GBIF's terms is written where the label is a binomial.
 - `eventDate` is ISO 8601, as exact as it is known. What was emptied on reading (dates and places that cannot be) is not
   written.
@@ -203,7 +203,7 @@ def _country(rows: pl.DataFrame) -> dict[str, pl.Expr]:
 
 def _circumstances(rows: pl.DataFrame) -> dict[str, pl.Expr]:
     """What a reader must know about how a record came about, in Darwin Core's own words."""
-    columns = {}
+    columns: dict[str, pl.Expr] = {}
     if "captive" in rows.columns:
         columns[f"{DWC}degreeOfEstablishment"] = pl.when(pl.col("captive")).then(pl.lit("captive"))
     if "coordinates_obscured" in rows.columns:
