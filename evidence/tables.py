@@ -16,7 +16,8 @@ PAGE = RESULTS.parent / "results.md"
 
 def write_tables() -> Path:
     """Renews the page from whatever results there are."""
-    from evidence.open_tables import costs, open_set  # late: it takes how tables look from here
+    from evidence.crop_tables import crops  # late: they take how tables look from here
+    from evidence.open_tables import costs, open_set
 
     sections = {
         "coverage": _coverage,
@@ -25,6 +26,7 @@ def write_tables() -> Path:
         "birds": _birds,
         "fungi": _fungi,
         "fewshot": _few_shot,
+        "crops": crops,
         "finetuning": _finetuning,
         "finetuning-small": _finetuning_small,
         "scratch": _scratch,

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from fieldmark.datasets.inputs import Input, MediaFiles
 from fieldmark.errors import MisuseError
+from fieldmark.features.cropping import PhotoBoxes, remark_on_whole
 from fieldmark.features.embeddings import quantized
 from fieldmark.features.photos import views_of
 from fieldmark.features.settings import EMBEDDERS, FeatureSettings
 from fieldmark.features.store import FeatureStore, default_store
 from fieldmark.foundation.registry import require
 from fieldmark.methods.base import NOT_STATED, Method, media_of
+from fieldmark.methods.photo_crops import boxes_of
 from fieldmark.views import Part
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class FeatureSource:
 
     def __init__(self, settings: FeatureSettings, store: Path | None = None, fine_tuned: Model | None = None) -> None:
         self.settings, self.fine_tuned, self._store_root = settings, fine_tuned, store or default_store()
+        self._is_cropped: dict[str, bool] = {}
 
     @cached_property
     def backbone(self) -> Any:
@@ -62,14 +65,24 @@ class FeatureSource:
         """What a run records about its features."""
         if self.medium == "recording":
             return dict(self.backbone.about)
-        return {**self.backbone.about, "views": self.settings.views, "embeddings": self.settings.embeddings}
+        crop, margin = self.crop
+        cropped = {"crop": crop, "crop_margin": margin} if self._is_cropped else {}  # not for pictures of other inputs
+        shown = {"views": self.settings.views, "embeddings": self.settings.embeddings}
+        return {**self.backbone.about, **shown, **cropped}
+
+    @property
+    def crop(self) -> tuple[str, float]:
+        """Where the boxes of photos come from (empty for whole photos), and their margin."""
+        return self.settings.crop.replace("none", ""), self.settings.crop_margin
 
     @property
     def remarks(self) -> list[str]:
-        """What a person should know who uses these features: the terms of weights that are not free."""
+        """What a person should know who uses these features: terms that are not free, and photos without a box."""
+        whole = len(self._is_cropped) - sum(self._is_cropped.values())
+        crops = [remark_on_whole(self.crop[0], whole, len(self._is_cropped))] if whole else []
         if self.fine_tuned is not None and self.fine_tuned.license != NOT_STATED:
-            return [f"The license of the fine-tuned backbone: {self.fine_tuned.license}."]
-        return [self.backbone.about["license"]] if "license" in self.backbone.about else []
+            return [f"The license of the fine-tuned backbone: {self.fine_tuned.license}.", *crops]
+        return [*([self.backbone.about["license"]] if "license" in self.backbone.about else []), *crops]
 
     def supply(self, part: Part, name: str = "", what: str | None = None) -> Part:
         """The part with features of one of its inputs, one row per item.
@@ -86,6 +99,8 @@ class FeatureSource:
             heard = f"one of {', '.join(EMBEDDERS)}, or a run of cnn"
             suitable = heard if media.kind == "recording" else "a network for photos"
             raise MisuseError(f"backbone={self.settings.backbone} does not read {media.kind}s: take {suitable}.")
+        if media.kind == "recording" and self.crop[0]:
+            raise MisuseError(f"crop={self.crop[0]} is for photos; these are recordings.")
         of_media = self._of_recordings if media.kind == "recording" else self._of_items
         return _with_features(part, media.kind, of_media(part, media, what or f"{media.kind}s"))
 
@@ -109,7 +124,10 @@ class FeatureSource:
         ids, photos = part.items["media_ids"], part.items["media_ids"].list.len().to_numpy().astype(np.int64)
         if (photos == 0).any():
             raise ValueError("features are taken of items with at least one photo each")
-        features = self._of_photos(ids.explode().to_list(), media.read, media.where, what)
+        boxes = boxes_of(part, *self.crop, self._store_root)
+        if boxes.source:
+            self._is_cropped |= {one: one in boxes.boxes for one in media.path_of}
+        features = self._of_photos(ids.explode().to_list(), media.read, media.where, what, boxes)
         if (photos > 1).any():
             sums = np.add.reduceat(features, np.cumsum(photos) - photos, axis=0)
             features = np.asarray(sums / photos[:, None], dtype=np.float32)
@@ -139,7 +157,12 @@ class FeatureSource:
         return replace(supplied, missing={**part.missing, name: absent})
 
     def _of_photos(
-        self, media: list[str], read: Callable[[str], bytes], where: Callable[[str], str], what: str
+        self,
+        media: list[str],
+        read: Callable[[str], bytes],
+        where: Callable[[str], str],
+        what: str,
+        boxes: PhotoBoxes | None = None,
     ) -> NDArray[np.float32]:
         """Features of photos: the mean over the views of each. Every view is kept in the store by itself."""
         from fieldmark.features.extraction import extract
@@ -150,7 +173,7 @@ class FeatureSource:
             seen = self.backbone if view == self.backbone.preprocessing else replace(self.backbone, preprocessing=view)
             named = what if len(views) == 1 else f"{what}, view {number} of {len(views)}"
             store = FeatureStore(self._store_root, seen.digest)
-            features = extract(media, read, seen, store, where=where, what=named)
+            features = extract(media, read, seen, store, boxes=boxes, where=where, what=named)
             total = features if total is None else total + features
         assert total is not None  # there is always the plain view
         features = total / np.float32(len(views))

@@ -10,17 +10,23 @@ import pytest
 import fieldmark
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
+from fieldmark.errors import MisuseError
 from fieldmark.features.embeddings import quantized
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.opening import open_benchmark
 from fieldmark.supply import FeatureSource
+from fieldmark.views import Part
 
 LITTLE = {"backbone": "resnet10t", "weights": "random", "size": 32}
 
 
+def train_of(root: Path) -> Part:
+    return open_benchmark(BENCHMARKS["folder"], open_dataset("folder", root)).view.train
+
+
 @pytest.fixture
 def train(make_release):
-    return open_benchmark(BENCHMARKS["folder"], open_dataset("folder", make_release())).view.train
+    return train_of(make_release())
 
 
 def features(part, store: Path, **settings) -> np.ndarray:
@@ -54,4 +60,40 @@ def test_a_run_says_how_its_photos_were_seen_and_its_model_sees_them_again_so(ma
     photo = root / "test/Alba alba/0-4.jpg"
     stored = fieldmark.predict(tmp_path / "run", root).select(["0-4.jpg"]).scores
     again = fieldmark.load_model(tmp_path / "run").predict_photos([photo]).scores
+    assert again == pytest.approx(stored, rel=1e-4, abs=1e-4)
+
+
+def test_a_crop_is_part_of_the_key_and_photos_without_a_box_share_that_of_whole_ones(make_release, tmp_path):
+    root = make_release()
+    whole = features(train_of(root), tmp_path / "store")
+    (root / "boxes.csv").write_text("photo,x,y,width,height\ntrain/Alba alba/0-0.jpg,12,10,12,12\n")
+    cropped = features(train_of(root), tmp_path / "store", crop="boxes")
+    assert [row for row in range(len(whole)) if not np.allclose(whole[row], cropped[row])] == [0]
+    (store,) = (tmp_path / "store").iterdir()
+    assert sum(len(np.load(path)) for path in store.glob("*.keys.npy")) == len(whole) + 1
+    assert (features(train_of(root), tmp_path / "store", crop="none") == whole).all()
+    wider = features(train_of(root), tmp_path / "store", crop="boxes", crop_margin=0.5)
+    assert not np.allclose(wider[0], cropped[0])
+
+
+def test_run_card_and_model_keep_the_crop_and_refuse_photos_that_cannot_have_it(make_release, tmp_path):
+    root = make_release()
+    (root / "boxes.csv").write_text("photo,x,y,width,height\ntrain/Alba alba/0-0.jpg,12,10,12,12\n")
+    settings = {**LITTLE, "crop": "boxes", "crop_margin": 0.2}
+    result = fieldmark.fit("folder", root, "centroid", tmp_path / "run", settings=settings)
+    assert (result.run.features["crop"], result.run.features["crop_margin"]) == ("boxes", 0.2)
+    assert any(remark.startswith("crop=boxes: 23 of 24 photos have no box") for remark in result.run.remarks)
+    model = fieldmark.load_model(tmp_path / "run")
+    assert "crop=boxes, crop_margin=0.2" in model.card()
+    with pytest.raises(MisuseError, match="crop=boxes: there are no boxes of these photos"):
+        model.predict_photos([root / "test/Alba alba/0-4.jpg"])
+
+
+def test_a_loose_photo_is_cropped_by_saliency_as_in_the_release(make_release, tmp_path):
+    root = make_release(per_class=4)
+    settings = {**LITTLE, "crop": "saliency"}
+    result = fieldmark.fit("folder", root, "centroid", tmp_path / "run", settings=settings)
+    assert any("U²-Netp" in sentence for sentence in result.run.external_data)
+    stored = fieldmark.predict(tmp_path / "run", root).select(["0-2.jpg"]).scores
+    again = fieldmark.load_model(tmp_path / "run").predict_photos([root / "test/Alba alba/0-2.jpg"]).scores
     assert again == pytest.approx(stored, rel=1e-4, abs=1e-4)

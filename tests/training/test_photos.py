@@ -6,6 +6,7 @@ import torch
 from PIL import Image
 
 from fieldmark.errors import InputError
+from fieldmark.features.cropping import Box, PhotoBoxes
 from fieldmark.features.photos import PhotoError
 from fieldmark.training import packing
 from fieldmark.training.draws import Draws, example_seeds
@@ -54,6 +55,26 @@ def test_a_pack_is_made_once_and_again_when_a_photo_was_replaced(tmp_path, monke
     photos["p3"] = photo((255, 0, 0))
     again = open_pack(list(photos), photos.__getitem__, 32, "raw", tmp_path)
     assert again.squares(np.array([3]))[0][0, 16, 16].tolist() == [255, 0, 0]
+
+
+def test_boxes_make_a_pack_of_their_own_and_whole_photos_keep_theirs(tmp_path):
+    boxes = PhotoBoxes("boxes", {"p2": Box(0.0, 0.0, 1 / 60, 1 / 40)}, len(PHOTOS))  # the white pixel in the corner
+    whole = open_pack(list(PHOTOS), PHOTOS.__getitem__, 32, "raw", tmp_path)
+    cropped = open_pack(list(PHOTOS), PHOTOS.__getitem__, 32, "raw", tmp_path, boxes)
+    unpacked = UnpackedPhotos(list(PHOTOS), PHOTOS.__getitem__, 32, boxes)
+    assert cropped.folder != whole.folder
+    for photos in (cropped, unpacked):
+        squares, aspects = photos.squares(np.arange(len(PHOTOS)))
+        assert (squares[2] == 255).all() and aspects[2] == 1
+        assert (np.delete(squares, 2, axis=0) == np.delete(whole.squares(np.arange(len(PHOTOS)))[0], 2, axis=0)).all()
+    again = open_pack(list(PHOTOS), PHOTOS.__getitem__, 32, "raw", tmp_path, PhotoBoxes("boxes", {}, len(PHOTOS)))
+    assert again.folder == whole.folder
+
+
+def test_packs_that_were_made_before_there_were_boxes_are_found(tmp_path):
+    photos = {"a.jpg": PHOTOS["p0"], "b.jpg": PHOTOS["p1"]}
+    pack = open_pack(list(photos), photos.__getitem__, 32, "raw", tmp_path)
+    assert pack.folder.name == "cd93c1d6c84dc54e4e90de8d40e473d1"
 
 
 def test_a_photo_that_was_mended_is_read_again(tmp_path):

@@ -96,6 +96,32 @@ def test_crops_differ_in_what_the_network_is_shown(trained, asked, tmp_path):
     assert not np.allclose(shown["cut"], shown["squash"], rtol=1e-2)
 
 
+def test_a_network_that_was_trained_on_crops_answers_crops_and_embeds_them(release, tmp_path):
+    root = tmp_path / "photos"
+    shutil.copytree(release, root)
+    photos = sorted(path.relative_to(root).as_posix() for path in root.glob("*/*/*.jpg"))
+    lines = [f"{photo},0,0,20,20" for photo in photos[1:]]
+    (root / "boxes.csv").write_text("\n".join(["photo,x,y,width,height", *lines]) + "\n")
+    result = fieldmark.fit("folder", root, "finetune", tmp_path / "run", settings={**SETTINGS, "crop": "boxes"})
+    assert result.run.options["crop"] == "boxes"
+    assert not any(
+        remark.startswith("Of train, crop=boxes") for remark in result.run.remarks
+    )  # the other one is of test
+    asked = open_benchmark(BENCHMARKS["folder"], open_dataset("folder", root)).view.test
+    model = load_model(tmp_path / "run")
+    assert "crop=boxes" in model.card()
+    logits = model.fitted.predict(asked, model.labels).scores
+    source = feature_source(FeatureSettings(str(tmp_path / "run")), tmp_path / "store")
+    assert source.settings.crop == "boxes"
+    features = source.supply(asked).features["photo"]
+    head = source.backbone.network.get_classifier()
+    weight, bias = head.weight.cpu().numpy(), head.bias.cpu().numpy()
+    assert np.abs(features @ weight.T + bias - logits).max() < 1e-2 * np.abs(logits).max()
+    whole = feature_source(FeatureSettings(str(tmp_path / "run"), crop="none"), tmp_path / "store")
+    different = np.abs(whole.supply(asked).features["photo"] - features).max(axis=1) > 1e-3
+    assert different.tolist() == [name != photos[0].rpartition("/")[2] for name in asked.item_ids]
+
+
 def test_a_flip_is_the_mirrored_photo_shown_as_on_val(trained, asked, tmp_path):
     class Mirrored:
         def read(self, path):

@@ -8,6 +8,7 @@ ROOT/
   <class>/*.jpg              ... or there are only classes, and the parts are drawn with a seed
   observations.csv           optional: file[,observation,date,latitude,longitude,...]
   taxa.csv                   optional: label[,kingdom,...,genus,species,poisonous]
+  boxes.csv                  optional: photo,x,y,width,height (see `photo_boxes`)
 ```
 
 Quirks:
@@ -28,12 +29,14 @@ from __future__ import annotations
 import datetime
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.datasets.inputs import MediaKind
+from fieldmark.datasets.inputs import CONTEXT, MEDIA_INPUTS, MediaKind
+from fieldmark.datasets.photo_boxes import BOXES, BOXES_FILE, MediaBoxes, has_boxes, with_boxes
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.media_files import is_photo, is_recording
 from fieldmark.release import Release
@@ -56,9 +59,13 @@ def open_folder(release: Release, subset: str = "all") -> Dataset:
     kind = _kind(release, photos)
     observations, photos = _observations(release, photos)
     parts = pl.when(pl.col("part").is_null()).then(pl.lit([], pl.List(pl.String))).otherwise(pl.concat_list("part"))
-    media = photos.select("media_id", "observation_id", "path", parts.alias("parts"))
+    media = with_boxes(release, photos.select("media_id", "observation_id", "path", parts.alias("parts")))
     taxa = _taxa(release, photos)
-    return Dataset("folder", release, taxa, observations, media, remarks, media_kind=kind)
+    dataset = Dataset("folder", release, taxa, observations, media, remarks, media_kind=kind)
+    if not has_boxes(media):
+        return dataset
+    layers = {"boxes": MediaBoxes(media, release.where(BOXES_FILE))}
+    return replace(dataset, layers=layers, inputs=(MEDIA_INPUTS[kind], *CONTEXT, BOXES))
 
 
 def _kind(release: Release, photos: pl.DataFrame) -> MediaKind:

@@ -41,7 +41,7 @@ def export_onnx(model: Model, out: Path) -> Exported:
 
     The input `photos` is batch x 3 x height x width in single precision, values 0 to 1: the normalization is part of
     the file. The output `logits` has one column per label; the metadata of the file name them, with the steps that come
-    after.
+    after, and how photos are to be cropped before, where the model was trained on crops.
 
     Raises:
         MisuseError: When the model has no network of its own.
@@ -110,6 +110,8 @@ def _describe(onnx: Any, stored: Any, model: Model) -> None:
         "license": model.license,
         "trained": model.trained,
     }
+    if crop := getattr(model.fitted.method, "crop", ""):
+        facts["crop"] = {"source": crop, "margin": model.fitted.method.crop_margin}  # type: ignore[attr-defined]
     onnx.helper.set_model_props(stored, {key: json.dumps(value) for key, value in facts.items()})
 
 

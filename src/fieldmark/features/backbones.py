@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from timm.data import resolve_model_data_config
 
 from fieldmark.errors import InputError, MissingExtraError, MisuseError, did_you_mean
+from fieldmark.features.cropping import Box
 from fieldmark.features.hub import CLIP_CONFIG, HUB, LOCAL, check_reachable, has_clip_config, unreachable
 from fieldmark.features.photos import Preprocessing, decode_square
 from fieldmark.features.settings import PACKAGED, FeatureSettings
@@ -69,9 +70,9 @@ class Backbone:
             "digest": self.digest
         }
 
-    def decode(self, data: bytes) -> Any:
-        """The pixels of one photo as `inputs` takes them."""
-        return decode_square(data, self.preprocessing)
+    def decode(self, data: bytes, box: Box | None = None) -> Any:
+        """The pixels of one photo, or a box of it, as `inputs` takes them."""
+        return decode_square(data, self.preprocessing, box)
 
     def inputs(self, decoded: Sequence[Any]) -> Any:
         """A batch for the network."""

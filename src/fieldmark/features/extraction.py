@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import InputError
+from fieldmark.features.cropping import Box, PhotoBoxes, cropped_key
 from fieldmark.features.photos import PhotoError
 from fieldmark.features.store import FeatureStore, Key, content_key
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
@@ -20,8 +21,11 @@ BLOCK_PHOTOS = 64
 class Extractor(Protocol):
     """Turns photos into named arrays; `features.backbones.Backbone` is one."""
 
-    def decode(self, data: bytes) -> Any:
-        """The pixels of one photo as the extractor takes them. Called in threads; raises PhotoError."""
+    def decode(self, data: bytes, box: Box | None = None) -> Any:
+        """The pixels of one photo, or of a box of it, as the extractor takes them.
+
+        Called in threads; raises PhotoError. An extractor that is never given boxes need not take any.
+        """
         ...
 
     def __call__(self, pixels: Sequence[Any]) -> dict[str, NDArray[np.generic]]:
@@ -44,6 +48,7 @@ def extract(
     extractor: Extractor,
     store: FeatureStore,
     *,
+    boxes: PhotoBoxes | None = None,
     where: Callable[[str], str] = str,
     what: str = "photos",
 ) -> NDArray[np.float32]:
@@ -56,7 +61,8 @@ def extract(
         media_ids: The photos.
         read_medium: Returns the bytes of a photo.
         extractor: The network.
-        store: Where its outputs are kept.
+        store: Where its outputs are kept: by the bytes of a photo, and by its box where it has one.
+        boxes: Which part of each photo is shown; without any, whole photos.
         where: The place of a photo as a person would look for it, for messages.
         what: What is being read, for the progress bar.
 
@@ -67,7 +73,8 @@ def extract(
     problems: list[tuple[str, str]] = []
 
     def read_block(block: Sequence[str]) -> list[_Read]:
-        return [_read(media_id, read_medium(media_id), extractor, store) for media_id in block]
+        box_of = (boxes or PhotoBoxes()).of
+        return [_read(media_id, read_medium(media_id), box_of(media_id), extractor, store) for media_id in block]
 
     blocks = map_blocks(read_block, blocks_of(media_ids, BLOCK_PHOTOS), all_cores("thread"))
     with progress(f"reading {what}", len(media_ids)) as tick:
@@ -87,11 +94,12 @@ def extract(
     return store.get(keys).astype(np.float32)
 
 
-def _read(media_id: str, data: bytes, extractor: Extractor, store: FeatureStore) -> _Read:
-    key = content_key(data)
+def _read(media_id: str, data: bytes, box: Box | None, extractor: Extractor, store: FeatureStore) -> _Read:
+    key = cropped_key(content_key(data), box)
     if key in store:
         return _Read(media_id, key, None, None)
     try:
-        return _Read(media_id, key, extractor.decode(data), None)
+        pixels = extractor.decode(data) if box is None else extractor.decode(data, box)
+        return _Read(media_id, key, pixels, None)
     except PhotoError as error:
         return _Read(media_id, key, None, str(error))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+
+from fieldmark.features.cropping import Box
 
 
 class PhotoError(Exception):
@@ -40,6 +43,8 @@ class Preprocessing:
 
 # The share of the photo that the squares of "crops" cover at most: there must be room to move them.
 CROPS_COVER = 0.875
+# Orientations of EXIF that exchange width and height.
+TURNED = (5, 6, 7, 8)
 CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0))
 
 
@@ -58,13 +63,14 @@ def views_of(how: Preprocessing, views: str) -> list[Preprocessing]:
     return crops
 
 
-def decode_photo(data: bytes, *, at_least_px: int | None = None) -> Image.Image:
-    """Decodes a photo completely, upright and in RGB.
+def decode_photo(data: bytes, *, at_least_px: int | None = None, box: Box | None = None) -> Image.Image:
+    """Decodes a photo completely, upright and in RGB, and cuts a box out of it.
 
     Args:
         data: The bytes of the file.
         at_least_px: The short side that is needed. JPEGs much larger than that are decoded at a half, a quarter or an
             eighth of their size, which costs a fraction of the time.
+        box: The part that is needed, of the upright photo; None for all of it.
 
     Raises:
         PhotoError: When the bytes are no photo or end too early.
@@ -72,9 +78,11 @@ def decode_photo(data: bytes, *, at_least_px: int | None = None) -> Image.Image:
     try:
         with Image.open(io.BytesIO(data)) as photo:
             if at_least_px:
-                photo.draft("RGB", (at_least_px, at_least_px))
+                needed_px = at_least_px if box is None else math.ceil(at_least_px / box.shortest)
+                photo.draft("RGB", (needed_px, needed_px))
             photo.load()
-            return ImageOps.exif_transpose(photo).convert("RGB")
+            upright = ImageOps.exif_transpose(photo).convert("RGB")
+            return upright if box is None else upright.crop(box.pixels(*upright.size))
     except UnidentifiedImageError as error:
         raise PhotoError(f"{len(data)} bytes that are not a photo" if data else "an empty file") from error
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
@@ -82,10 +90,25 @@ def decode_photo(data: bytes, *, at_least_px: int | None = None) -> Image.Image:
         raise PhotoError("a truncated photo" if broken else f"a broken photo ({error})") from error
 
 
-def decode_square(data: bytes, how: Preprocessing) -> NDArray[np.uint8]:
-    """Decodes, scales and cuts a photo to the square a network takes, as height x width x 3."""
+def upright_size(data: bytes) -> tuple[int, int]:
+    """Width and height of a photo as it is looked at, from its header alone.
+
+    Raises:
+        PhotoError: When the bytes are no photo.
+    """
+    try:
+        with Image.open(io.BytesIO(data)) as photo:
+            turned = photo.getexif().get(ExifTags.Base.Orientation, 1) in TURNED
+            width, height = photo.size
+            return (height, width) if turned else (width, height)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise PhotoError(f"no photo ({error})") from error
+
+
+def decode_square(data: bytes, how: Preprocessing, box: Box | None = None) -> NDArray[np.uint8]:
+    """Decodes, scales and cuts a photo, or a box of it, to the square a network takes, as height x width x 3."""
     side = round(how.size_px / how.crop)
-    photo = decode_photo(data, at_least_px=side)
+    photo = decode_photo(data, at_least_px=side, box=box)
     width = height = max(how.size_px, side)
     if how.resize == "cut":
         scale = side / min(photo.size)

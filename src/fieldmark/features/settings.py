@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.features.cropping import SOURCES, USUAL_MARGIN, check_margin
 
 # Backbones whose weights come in a package: the package, and the timm network they fit.
 PACKAGED = {
@@ -27,6 +28,7 @@ CHOICES = {
     "views": ("one", "flips", "crops", "flips+crops"),
     "embeddings": ("plain", "quantized"),
     "output": ("features", "logits"),
+    "crop": ("", "none", *SOURCES),
 }
 # What turns recordings into features, each with one line about it.
 EMBEDDERS = {
@@ -58,6 +60,9 @@ class FeatureSettings:
         embeddings: "plain", or "quantized" to 8 bits of each coordinate of the unit-length features, as the organizers
             of FungiTastic store theirs.
         output: "features", or "logits": what the classifier that a backbone was trained with says.
+        crop: Which part of a photo is shown: "saliency" (the box around what stands out), "masks" or "boxes" (those of
+            the release), or "none" for all of it. Empty shows all of it, or what a fine-tuned backbone was trained on.
+        crop_margin: The share of the longer side of a box that is added at each end of it.
     """
 
     backbone: str = "efficientnet_lite0"
@@ -67,6 +72,8 @@ class FeatureSettings:
     views: str = "one"
     embeddings: str = "plain"
     output: str = "features"
+    crop: str = ""
+    crop_margin: float = USUAL_MARGIN
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -76,11 +83,12 @@ class FeatureSettings:
                 raise MisuseError(f"There is no {name}={value}. {advice}")
         if self.size != 0 and self.size < SMALLEST_PX:
             raise MisuseError(f"size={self.size}: expected at least {SMALLEST_PX} pixels, or 0 for the backbone's own.")
+        check_margin(self.crop_margin)
 
     @property
     def external_data(self) -> tuple[str, ...]:
         """What these features bring in from outside the release."""
-        return data_behind(self.backbone, self.weights)
+        return (*data_behind(self.backbone, self.weights), *data_behind_crop(self.crop))
 
 
 def names_folder(backbone: str) -> bool:
@@ -107,6 +115,11 @@ def data_behind(network: str, weights: str) -> tuple[str, ...]:
     if weights != "pretrained":
         return (f"whatever {network} was trained on for the weights in {PurePath(weights).name}",)
     return (f"{'ImageNet, by the' if network in PACKAGED else 'the'} pre-trained weights of {network}",)
+
+
+def data_behind_crop(crop: str) -> tuple[str, ...]:
+    """The external data that finding the organism brings along."""
+    return ("DUTS-TR, by the weights of U²-Netp, which finds the organism for crop=saliency",) * (crop == "saliency")
 
 
 def defaults_for(media_kind: Literal["photo", "recording"]) -> Mapping[str, Any]:

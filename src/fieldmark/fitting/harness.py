@@ -30,6 +30,7 @@ from typing import Any
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.features.settings import data_behind_crop
 from fieldmark.fitting.allowed import refuse_disallowed, seen_by
 from fieldmark.fitting.configuring import Configured, configured_method
 from fieldmark.fitting.lineage import Lineage, lineage_of
@@ -184,7 +185,9 @@ def predict(
 def _declared_external(method: Method, steps: Sequence[Step], lineage: Lineage | None, supply: Supply) -> list[str]:
     """What method, features and steps declare: pre-trained weights, a location model."""
     features = [sentence for source in supply.sources.values() for sentence in source.settings.external_data]
-    behind = lineage.external_data if lineage is not None else features
+    crops = [sentence for source in supply.sources.values() for sentence in data_behind_crop(source.crop[0])]
+    behind = features if lineage is None else [*lineage.external_data, *crops]
+    behind = list(dict.fromkeys(behind))
     return [*method.external_data, *behind, *(sentence for step in steps for sentence in step.external_data)]
 
 

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.features.photos import Preprocessing
+from fieldmark.features.settings import data_behind_crop
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted, Need
 from fieldmark.methods.photo_networks import PhotoReading, on_device, unreadable
@@ -59,6 +60,11 @@ class Finetune(Recipe, TrainsNetwork):
         """Whether the final network is trained on val as well; as a rule val is needed to choose the epoch."""
         return self.refit
 
+    @property
+    def external_data(self) -> tuple[str, ...]:
+        """What the network was trained on before, and what finds the organism."""
+        return (*super().external_data, *data_behind_crop(self.crop))
+
     def fit(self, view: View) -> Fitted:
         fabric = make_fabric(self)
         network = self._network(len(view.labels), self.weights)
@@ -75,6 +81,8 @@ class Finetune(Recipe, TrainsNetwork):
             if problems:
                 some = "; ".join(f"{medium} ({problem})" for medium, problem in list(problems.items())[:3])
                 remarks.append(f"{len(problems)} photos of {name} cannot be read and were left out: {some}.")
+            if photos.boxes.remark:
+                remarks.append(f"Of {name}, {photos.boxes.remark}")
         with tempfile.TemporaryDirectory() as temporary:
             trained = train(
                 network,
@@ -149,4 +157,4 @@ class Finetune(Recipe, TrainsNetwork):
     @property
     def _reading(self) -> PhotoReading:
         crops = Crops(self.eval_crop, self.crop_scale, self.flip, self.eval_share)
-        return PhotoReading(self.size, self.pack, crops, self.batch, self.workers)
+        return PhotoReading(self.size, self.pack, crops, self.batch, self.workers, self.crop, self.crop_margin)

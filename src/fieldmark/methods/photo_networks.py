@@ -12,8 +12,10 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.errors import InputError
+from fieldmark.features.cropping import USUAL_MARGIN
 from fieldmark.foundation.progress import progress
 from fieldmark.methods.base import media_of, truth_of
+from fieldmark.methods.photo_crops import boxes_of
 from fieldmark.training.packing import Pack, UnpackedPhotos, default_packs, open_pack
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform, pack_side
 from fieldmark.training.sources import evaluation_batches, prepared
@@ -33,6 +35,7 @@ class PhotoReading:
         crops: Which part of a photo is shown.
         batch: How many photos are answered at once.
         workers: Threads that read ahead; 0 for one per core.
+        crop, crop_margin: See `training.recipe.Recipe`.
     """
 
     size: int
@@ -40,14 +43,16 @@ class PhotoReading:
     crops: Crops
     batch: int
     workers: int
+    crop: str = ""
+    crop_margin: float = USUAL_MARGIN
 
     def photos(self, part: Part) -> Pack | UnpackedPhotos:
         """The photos of all items of a part, in order."""
-        read = media_of(part).read
+        read, boxes = media_of(part).read, boxes_of(part, self.crop, self.crop_margin)
         media = part.items["media_ids"].explode().to_list()
         if self.pack == "none" or (part.truth is None and len(media) < FEW_PHOTOS):
-            return UnpackedPhotos(media, read, self._side_px)
-        return open_pack(media, read, self._side_px, self.pack, default_packs())
+            return UnpackedPhotos(media, read, self._side_px, boxes)
+        return open_pack(media, read, self._side_px, self.pack, default_packs(), boxes)
 
     @property
     def _side_px(self) -> int:

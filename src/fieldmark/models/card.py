@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fieldmark.methods.base import NOT_STATED
 
 if TYPE_CHECKING:
     from fieldmark.models.model import Model
+
+
+def _crop(model: Model) -> list[str]:
+    """The line that says which part of a photo is shown, where that is not all of it."""
+    settings: Any = model.features.get("", model.fitted.method)
+    crop = getattr(settings, "crop", "")
+    if crop in ("", "none"):
+        return []
+    return [f"- Photos are cropped before the network sees them: crop={crop}, crop_margin={settings.crop_margin:g}."]
 
 
 def card(model: Model, scores: Mapping[str, str] | None = None) -> str:
@@ -46,6 +55,7 @@ def card(model: Model, scores: Mapping[str, str] | None = None) -> str:
         f"- License: {model.license}. The terms of the photos it learned from bind as well.",
         *(f"- External data: {sentence}." for sentence in made.get("external_data") or ()),
         *(f"- {remark}" for remark in (made.get("backbone") or {}).get("remarks", ())),
+        *_crop(model),
         f"- Steps after the network: {', '.join(step.name for step in model.steps) or 'none'}.",
         *(f"- {remark}" for remark in model.fitted.remarks),
         "",

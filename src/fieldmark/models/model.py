@@ -240,5 +240,8 @@ def feature_source(settings: FeatureSettings, store: Path | None = None) -> Feat
             expected="one that has trained a network",
             hint="Make one with `fieldmark fit --method finetune` (photos) or cnn (recordings).",
         )
-    named = replace(settings, backbone=f"{FINE_TUNED}{model.fitted.method.network_name}")
+    method: Any = model.fitted.method
+    named = replace(settings, backbone=f"{FINE_TUNED}{method.network_name}")
+    if not settings.crop and model.medium == "photo":  # photos are shown as in the training
+        named = replace(named, crop=method.crop, crop_margin=method.crop_margin)
     return FeatureSource(named, store, model)

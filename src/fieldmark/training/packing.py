@@ -7,8 +7,9 @@ ROOT/<digest>/pixels.bin     raw: n x side x side x 3 bytes; jpeg: one file afte
               pack.json      side, format, the photos that cannot be read, and contents to watch; written last
 ```
 
-A pack belongs to a list of photos, a side and a format. Photos that were replaced in place since are noticed by
-comparing the contents of a few dozen of them, and of every one that could not be read: those are what people mend.
+A pack belongs to a list of photos with their boxes, a side and a format. Photos that were replaced in place since are
+noticed by comparing the contents of a few dozen of them, and of every one that could not be read: those are what
+people mend.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fieldmark.errors import InputError
+from fieldmark.features.cropping import Box, PhotoBoxes
 from fieldmark.features.photos import PhotoError, decode_photo
 from fieldmark.features.store import content_key, default_store
 from fieldmark.foundation.files import appearing_folder, write_json
@@ -49,13 +51,13 @@ def default_packs() -> Path:
     return default_store().parent / "packs"
 
 
-def decode_squashed(data: bytes, side_px: int) -> tuple[Pixels, float]:
-    """A photo made square, whatever its shape, and its width / height before.
+def decode_squashed(data: bytes, side_px: int, box: Box | None = None) -> tuple[Pixels, float]:
+    """A photo, or a box of it, made square, whatever its shape, and its width / height before.
 
     Raises:
         PhotoError: When the bytes are no photo or end too early.
     """
-    photo = decode_photo(data, at_least_px=side_px)
+    photo = decode_photo(data, at_least_px=side_px, box=box)
     aspect = photo.width / photo.height
     return np.asarray(photo.resize((side_px, side_px), Image.Resampling.BICUBIC, reducing_gap=2.0)), aspect
 
@@ -63,13 +65,15 @@ def decode_squashed(data: bytes, side_px: int) -> tuple[Pixels, float]:
 class UnpackedPhotos:
     """Squares of photos by number, decoded each time. What a pack holds, without the pack."""
 
-    def __init__(self, media_ids: Sequence[str], read_medium: Reader, side_px: int) -> None:
-        self.media_ids, self.side_px = tuple(media_ids), side_px
+    def __init__(
+        self, media_ids: Sequence[str], read_medium: Reader, side_px: int, boxes: PhotoBoxes | None = None
+    ) -> None:
+        self.media_ids, self.side_px, self.boxes = tuple(media_ids), side_px, boxes or PhotoBoxes()
         self._read_medium = read_medium
 
     def squares(self, rows: NDArray[np.int64]) -> tuple[Pixels, NDArray[np.float32]]:
         """The squares of some photos and their width / height."""
-        pairs = [decode_squashed(self._read_medium(self.media_ids[row]), self.side_px) for row in rows]
+        pairs = [self._decode(self.media_ids[row]) for row in rows]
         return np.stack([square for square, _ in pairs]), np.array([aspect for _, aspect in pairs], dtype=np.float32)
 
     def find_problems(self) -> dict[str, str]:
@@ -86,11 +90,14 @@ class UnpackedPhotos:
         problem_of = {}
         for media_id in block:
             try:
-                decode_squashed(self._read_medium(media_id), self.side_px)
+                self._decode(media_id)
                 problem_of[media_id] = ""
             except PhotoError as error:
                 problem_of[media_id] = str(error)
         return problem_of
+
+    def _decode(self, media_id: str) -> tuple[Pixels, float]:
+        return decode_squashed(self._read_medium(media_id), self.side_px, self.boxes.of(media_id))
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,7 @@ class Pack:
     problems: dict[str, str]
     pixels: NDArray[np.uint8]
     offsets: NDArray[np.int64] | None
+    boxes: PhotoBoxes
 
     def squares(self, rows: NDArray[np.int64]) -> tuple[Pixels, NDArray[np.float32]]:
         """The squares of some photos and their width / height."""
@@ -120,28 +128,46 @@ class Pack:
         return self.problems
 
 
-def open_pack(media_ids: Sequence[str], read_medium: Reader, side_px: int, form: Format, root: Path) -> Pack:
+def open_pack(
+    media_ids: Sequence[str],
+    read_medium: Reader,
+    side_px: int,
+    form: Format,
+    root: Path,
+    boxes: PhotoBoxes | None = None,
+) -> Pack:
     """Opens the pack of a list of photos, and makes it where there is none or where photos have changed since.
+
+    Args:
+        media_ids: The photos.
+        read_medium: Returns the bytes of a photo.
+        side_px: The side of the squares.
+        form: How they are kept.
+        root: Where packs are kept.
+        boxes: Which part of each photo is shown; without any, whole photos.
 
     Raises:
         InputError: When the disk has no room for it.
     """
-    folder = root / _digest(media_ids, side_px, form)
+    boxes = boxes or PhotoBoxes()
+    folder = root / _digest(media_ids, side_px, form, boxes)
     facts = _facts(folder)
     if facts is None or facts["contents"] != _contents(facts["contents"], read_medium):
-        _write(folder, media_ids, read_medium, side_px, form)
+        _write(folder, media_ids, read_medium, side_px, form, boxes)
         facts = json.loads((folder / "pack.json").read_text())
     aspects = np.load(folder / "aspects.npy")
-    pixels = np.memmap(folder / "pixels.bin", dtype=np.uint8, mode="r")
-    if form == "raw":
-        return Pack(folder, side_px, form, aspects, facts["problems"], pixels.reshape(-1, side_px, side_px, 3), None)
-    return Pack(folder, side_px, form, aspects, facts["problems"], pixels, np.load(folder / "offsets.npy"))
+    pixels: NDArray[np.uint8] = np.memmap(folder / "pixels.bin", dtype=np.uint8, mode="r")
+    offsets = np.load(folder / "offsets.npy") if form == "jpeg" else None
+    pixels = pixels if form == "jpeg" else pixels.reshape(-1, side_px, side_px, 3)
+    return Pack(folder, side_px, form, aspects, facts["problems"], pixels, offsets, boxes)
 
 
-def _digest(media_ids: Sequence[str], side_px: int, form: Format) -> str:
+def _digest(media_ids: Sequence[str], side_px: int, form: Format, boxes: PhotoBoxes) -> str:
     hasher = hashlib.blake2b(json.dumps([PACK_VERSION, side_px, form]).encode(), digest_size=16)
     for media_id in media_ids:
         hasher.update(media_id.encode() + b"\0")
+        if (box := boxes.of(media_id)) is not None:
+            hasher.update(box.key)
     return hasher.hexdigest()
 
 
@@ -155,14 +181,16 @@ def _contents(media_ids: Iterable[str], read_medium: Reader) -> dict[str, str]:
     return {media_id: content_key(read_medium(media_id)).hex() for media_id in media_ids}
 
 
-def _write(folder: Path, media_ids: Sequence[str], read_medium: Reader, side_px: int, form: Format) -> None:
+def _write(
+    folder: Path, media_ids: Sequence[str], read_medium: Reader, side_px: int, form: Format, boxes: PhotoBoxes
+) -> None:
     _check_room(folder, len(media_ids) * side_px * side_px * 3 // (1 if form == "raw" else 8))
     aspects = np.zeros(len(media_ids), dtype=np.float32)
     offsets, row = [0], 0
     problems: dict[str, str] = {}
 
     def prepare(block: Sequence[str]) -> list[tuple[str, bytes, float, str]]:
-        return [_square_bytes(media_id, read_medium(media_id), side_px, form) for media_id in block]
+        return [_square_bytes(media_id, read_medium(media_id), side_px, form, boxes.of(media_id)) for media_id in block]
 
     with appearing_folder(folder, overwrite=True) as partial, (partial / "pixels.bin").open("wb") as file:
         with progress("packing photos", len(media_ids)) as tick:
@@ -184,10 +212,12 @@ def _write(folder: Path, media_ids: Sequence[str], read_medium: Reader, side_px:
         write_json(partial / "pack.json", facts)
 
 
-def _square_bytes(media_id: str, data: bytes, side_px: int, form: Format) -> tuple[str, bytes, float, str]:
+def _square_bytes(
+    media_id: str, data: bytes, side_px: int, form: Format, box: Box | None
+) -> tuple[str, bytes, float, str]:
     """One photo as the bytes that are packed; a gray square where it cannot be read."""
     try:
-        (square, aspect), problem = decode_squashed(data, side_px), ""
+        (square, aspect), problem = decode_squashed(data, side_px, box), ""
     except PhotoError as error:
         square, aspect, problem = np.full((side_px, side_px, 3), 127, dtype=np.uint8), 0.0, str(error)
     if form == "raw":

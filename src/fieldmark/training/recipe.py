@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from fieldmark.errors import InputError, MisuseError, did_you_mean
+from fieldmark.features.cropping import USUAL_MARGIN, check_margin
 from fieldmark.features.settings import SMALLEST_PX
 from fieldmark.training.sampling import Sampler
 
@@ -110,6 +111,9 @@ class Recipe(Training):
         photos_per_observation: How many photos of each observation are shown in an epoch, 0 for all.
         pack: Photos are kept as squares a little larger than `size`: "raw" for speed, "jpeg" for an eighth of the
             room, or "none" to decode them each time.
+        crop: Which part of each photo is packed and shown, before anything above: "saliency" (the box around what
+            stands out), "masks" or "boxes" (those of the release); empty for all of it.
+        crop_margin: The share of the longer side of a box that is added at each end of it.
     """
 
     network: str = "efficientnet_lite0"
@@ -125,6 +129,8 @@ class Recipe(Training):
     refit: bool = False
     photos_per_observation: int = 0
     pack: Literal["raw", "jpeg", "none"] = "raw"
+    crop: Literal["", "saliency", "masks", "boxes"] = ""
+    crop_margin: float = USUAL_MARGIN
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -134,6 +140,7 @@ class Recipe(Training):
             raise MisuseError("refit needs best_by=last and a schedule other than plateau.")
         if self.size < SMALLEST_PX:
             raise MisuseError(f"size={self.size}: expected at least {SMALLEST_PX} pixels.")
+        check_margin(self.crop_margin)
         for name in ("crop_scale", "eval_share"):
             if not 0 < getattr(self, name) <= 1:
                 raise MisuseError(f"{name}={getattr(self, name)}: expected more than 0 and at most 1.")

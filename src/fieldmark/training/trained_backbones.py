@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from fieldmark.features.backbones import Backbone
+from fieldmark.features.cropping import Box
 from fieldmark.training.packing import PACK_VERSION, Pixels, decode_squashed
 from fieldmark.training.photos import EvalCrop, PhotoTransform, middle_boxes, pack_side
 
@@ -22,8 +23,8 @@ class TrainedBackbone(Backbone):
     def recipe(self) -> list[Any]:
         return [*super().recipe, "packed", PACK_VERSION, self._side_px]
 
-    def decode(self, data: bytes) -> tuple[Pixels, float]:
-        return decode_squashed(data, self._side_px)
+    def decode(self, data: bytes, box: Box | None = None) -> tuple[Pixels, float]:
+        return decode_squashed(data, self._side_px, box)
 
     def inputs(self, decoded: Sequence[tuple[Pixels, float]]) -> Any:
         how, device = self.preprocessing, next(self.network.parameters()).device

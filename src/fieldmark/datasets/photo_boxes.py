@@ -1,0 +1,107 @@
+"""Boxes around organisms, as people have drawn them: a table beside the photos, or columns of `media`.
+
+`boxes.csv` in the root of a folder has one line per photo: `photo,x,y,width,height`. `photo` is the path below the
+root; the rest are pixels of the upright photo at its full size, counted from its upper left corner. A photo without a
+line has no box. In `media` the same stands in the columns `box_x`, `box_y`, `box_width` and `box_height`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import polars as pl
+
+from fieldmark.datasets.inputs import Input, KeyedBy, Layer
+from fieldmark.errors import InputError
+from fieldmark.release import Release
+from fieldmark.tables import parse_column, read_csv
+
+BOXES_FILE = "boxes.csv"
+SIDES = ("x", "y", "width", "height")
+COLUMNS = tuple(f"box_{side}" for side in SIDES)
+LINE_COLUMN = "box_line"
+BOXES = Input("boxes")
+
+
+class PixelBox(NamedTuple):
+    """A box as people write it down: pixels of the upright photo, and the line it comes from."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    written_in: str = ""
+
+
+@dataclass(frozen=True)
+class MediaBoxes(Layer):
+    """The boxes that stand in the columns of `media`.
+
+    Args:
+        media: The table.
+        source: The file that the lines in its column `box_line` are lines of.
+    """
+
+    media: pl.DataFrame
+    source: str = ""
+    input: ClassVar[str] = "boxes"
+    by: ClassVar[KeyedBy] = "media_id"
+
+    @cached_property
+    def _box_of(self) -> Mapping[str, PixelBox]:
+        rows = self.media.drop_nulls(list(COLUMNS))
+        lines = rows[LINE_COLUMN] if LINE_COLUMN in rows.columns else [None] * len(rows)
+        return {
+            media_id: PixelBox(x, y, width, height, "" if line is None else f"{self.source}, line {line}")
+            for (media_id, x, y, width, height), line in zip(
+                rows.select("media_id", *COLUMNS).iter_rows(), lines, strict=True
+            )
+        }
+
+    def read(self, ids: Sequence[str]) -> list[PixelBox | None]:
+        return [self._box_of.get(media_id) for media_id in ids]
+
+
+def has_boxes(media: pl.DataFrame) -> bool:
+    """Whether a table of media has columns for boxes."""
+    return set(COLUMNS) <= set(media.columns)
+
+
+def with_boxes(release: Release, media: pl.DataFrame) -> pl.DataFrame:
+    """The media of a folder with the boxes of its `boxes.csv`, where there is one.
+
+    Raises:
+        InputError: For a line that is no box of a photo, or a second one of the same photo.
+    """
+    if not release.exists(BOXES_FILE):
+        return media
+    where = release.where(BOXES_FILE)
+    with release.open(BOXES_FILE) as file:
+        rows = read_csv(file, where, required=("photo", *SIDES))
+    for side in SIDES:
+        rows = parse_column(rows, side, float, where)
+    rows = rows.select("photo", *SIDES).with_row_index(LINE_COLUMN, offset=2)
+    paths, before = set(media["path"]), set()
+    for line, photo, *numbers in rows.iter_rows():
+        if photo not in paths:
+            hint = "Write its path below the folder, as in train/class/photo.jpg."
+            expected = "the path of a photo below the folder"
+            raise InputError(where, line=line, found=f"{photo!r}, which is not there", expected=expected, hint=hint)
+        if photo in before:
+            raise InputError(where, line=line, found=f"{photo!r} again", expected="one line per photo")
+        before.add(photo)
+        _check(numbers, where, line)
+    rows = rows.rename({side: f"box_{side}" for side in SIDES})
+    return media.join(rows, left_on="path", right_on="photo", how="left", maintain_order="left")
+
+
+def _check(numbers: Sequence[float | None], where: str, line: int) -> None:
+    given = dict(zip(SIDES, numbers, strict=True))
+    for side, number in given.items():
+        least = "more than 0" if side in ("width", "height") else "at least 0"
+        if number is None or not 0 <= number < float("inf") or (number == 0 and least == "more than 0"):
+            found = f"no {side}" if number is None else f"{side} = {number:g}"
+            raise InputError(where, line=line, found=found, expected=f"a number of pixels, {least}")
