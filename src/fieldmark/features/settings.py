@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -84,6 +84,13 @@ class FeatureSettings:
         if self.size != 0 and self.size < SMALLEST_PX:
             raise MisuseError(f"size={self.size}: expected at least {SMALLEST_PX} pixels, or 0 for the backbone's own.")
         check_margin(self.crop_margin)
+
+    def to_data(self) -> dict[str, Any]:
+        """The settings as a model stores them: with a crop only where there is one, as before there were any."""
+        data = asdict(self)
+        if not self.crop:
+            del data["crop"], data["crop_margin"]
+        return data
 
     @property
     def external_data(self) -> tuple[str, ...]:

@@ -134,7 +134,7 @@ class Model:
                 "remarks": list(self.fitted.remarks),
                 "method": self.name,
                 "options": asdict(self.fitted.method),  # type: ignore[call-overload]
-                "features": asdict(self.features[""]) if "" in self.features else None,
+                "features": self.features[""].to_data() if "" in self.features else None,
                 **self._further_features(),
                 "steps": [step_to_data(step) for step in self.steps],
                 "trained": self.trained,
@@ -144,7 +144,7 @@ class Model:
         )
 
     def _further_features(self) -> dict[str, Any]:
-        named = {name: asdict(one) for name, one in self.features.items() if name}
+        named = {name: one.to_data() for name, one in self.features.items() if name}
         return {"features_of": named} if named else {}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
