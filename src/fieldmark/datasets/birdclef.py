@@ -308,9 +308,9 @@ def _within(release: Release, events: pl.DataFrame, scapes: Sequence[RecordingFi
     late = events.filter(pl.col("start_s") >= length)
     if len(late):
         name, start = late["media_id"][0], late["start_s"][0]
-        recording = f"an event at {start:g} s of {name!r}, which lasts {seconds[name]:g} s"
+        found = f"an event at {start:g} s of {name!r}, which lasts {seconds[name]:g} s"
         hint = f"{len(late) - 1} more such events." if len(late) > 1 else None
-        raise InputError(release.root, found=recording, expected="events within their recordings", hint=hint)
+        raise InputError(release.root, found=found, expected="events within their recordings", hint=hint)
     return events.with_columns(end_s=pl.min_horizontal("end_s", length))
 
 
