@@ -21,6 +21,7 @@ STUDIES = {
     "openset": "the open-set score chosen on val against max softmax, worlds (simulated) and real birds",
     "costs": "least expected cost against the likeliest label, worlds (simulated) and real genera",
     "fuzzing": "100,000 damaged files: each is scored or refused in a sentence",
+    "mutations": "60 random changes of one token of the scorer: do the tests notice?",
     "fungi": "the baselines on fungi_genera over five drawn splits (real photos)",
 }
 

@@ -23,6 +23,7 @@ def write_tables() -> Path:
         "coverage": _coverage,
         "challenges": _challenges,
         "fuzzing": _fuzzing,
+        "mutations": _mutations,
         "birds": _birds,
         "fungi": _fungi,
         "fewshot": _few_shot,
@@ -119,6 +120,36 @@ def _fuzzing(name: str, result: dict[str, Any]) -> str:
         f"sentence, {scored} could still be scored, {faults} ended otherwise or took longer than "
         f"{result['longest_allowed_s']} s. The largest process took {result['peak_mb_of_a_process']} MB.\n\n"
         + _table(["case", "files", "refused", "scored", "faults"], rows)
+    )
+
+
+def _mutations(name: str, result: dict[str, Any]) -> str:
+    rows, equivalent = [], []
+    for draw in result["draws"]:
+        tried = draw["mutations"]
+        given_a_test = sum(row["first_pass"] == "survived" and row["now"] == "killed" for row in tried)
+        explained = [row for row in tried if row["now"] == "equivalent"]
+        counts = (
+            len(tried),
+            draw["first_pass"].get("killed", 0),
+            given_a_test,
+            len(explained),
+            draw["now"].get("unexplained", 0),
+        )
+        rows.append([f"seed {draw['seed']}, of {draw['tokens']:,} tokens", *map(str, counts)])
+        equivalent += [
+            f"- `{row['path'].removeprefix('fieldmark/')}`: `{row['becomes']}`. {row['reason']}" for row in explained
+        ]
+    columns = ["draw", "mutations", "killed at first", "killed by a test since", "equivalent", "unexplained"]
+    return (
+        "## Do the tests notice a wrong scorer?\n\n"
+        "One token of `metrics`, `runs`, `scoring` or `stats` is changed at random (a comparison, an operator, a "
+        "number, a truth value, `min` for `max`), and the tests of that package run against it. A change that no test "
+        "noticed got a test, or an explanation why nothing that is promised changes.\n\n"
+        + _table(columns, rows)
+        + "\nThe equivalent ones, as the line became:\n\n"
+        + "\n".join(equivalent)
+        + "\n"
     )
 
 
