@@ -93,3 +93,10 @@ def test_a_table_of_version_1_with_a_label_for_unknown_and_an_answer_is_read_as_
     assert back.labels.names == ("a", "b") and back.scores.shape == (2, 2)
     assert back.unknown_label == pytest.approx([0.4, 0.5])
     assert back.decisions.codes.tolist() == [0, -1] and back.top(3).tolist() == [[0, 1, -1], [-1, 1, 0]]
+
+
+def test_an_item_that_is_answered_twice_is_refused_by_its_name(tmp_path):
+    scores = np.zeros((3, len(LABELS)))
+    LabelScores(("first", "twice", "twice"), LABELS, scores, "score").write(tmp_path / "p.parquet")
+    with pytest.raises(InputError, match="the id 'twice' more than once"):
+        read_predictions(tmp_path / "p.parquet")

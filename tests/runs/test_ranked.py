@@ -11,6 +11,7 @@ from fieldmark.errors import InputError
 from fieldmark.labels import Labels
 from fieldmark.runs.code_sets import CodeSets
 from fieldmark.runs.label_scores import LabelScores
+from fieldmark.runs.lines import TableRun
 from fieldmark.runs.problems import RunError
 from fieldmark.runs.ranked import Ranked
 
@@ -123,3 +124,18 @@ def test_strangeness_is_read_and_written_and_must_be_a_finite_number(tmp_path):
         path.write_text(f"id,predicted,unknown_score\na,1 2,0.25\nb,0,{wrong}\n")
         with pytest.raises(RunError, match=r"line 3: found .* expected a finite number"):
             open_set.read(path, ("a", "b"), LABELS)
+
+
+def test_a_header_with_another_separator_is_explained_even_where_columns_go_by_several_names(tmp_path):
+    fungiclef = Ranked(at_most=1, columns=(("observationID", "observation_id"), "class_id"))
+    (tmp_path / "run.csv").write_text("observation_id;class_id\na;1\n")
+    with pytest.raises(InputError, match="The fields are separated by semicolons: write commas between them"):
+        fungiclef.read(tmp_path / "run.csv", ("a",), Labels(("0", "1")))
+
+
+def test_labels_in_a_table_are_separated_as_the_challenge_asks():
+    by_semicolon = Ranked(at_most=2, separator=";")
+    table = TableRun({"id": ["a"], "predicted": ["1; 2"]})
+    assert by_semicolon.read(table, ("a",), LABELS).top(2).tolist() == [[1, 2]]
+    with pytest.raises(RunError, match="line 2: found the label '1 2'"):
+        by_semicolon.read(TableRun({"id": ["a"], "predicted": ["1 2"]}), ("a",), LABELS)

@@ -28,6 +28,13 @@ def test_two_runs_are_compared_by_the_textbook_paired_t_test():
     assert found.better == pytest.approx(stats.t.cdf(expected.statistic, 39))
 
 
+def test_the_chance_of_being_better_is_that_of_the_one_sided_test_whichever_run_is_ahead():
+    scores = np.random.default_rng(0).normal(size=(2, 40))
+    for pair in (scores, scores[::-1]):
+        found = compare(pair.mean(axis=1), pair).differences[0]
+        assert found.better == pytest.approx(1 - stats.ttest_rel(*pair, alternative="greater").pvalue)
+
+
 @given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_rejects_what_the_step_down_procedure_rejects(p_values):
     adjusted = holm(np.array(p_values))
@@ -148,3 +155,11 @@ def test_replicates_of_means_give_nearly_the_same_comparison_as_pseudo_values():
     by_draws = compare_replicates(hits.mean(axis=1), hits @ times.T / 200, n_units=200).differences[0]
     assert by_draws.interval.low == pytest.approx(by_units.interval.low, abs=0.01)
     assert by_draws.p_value == pytest.approx(by_units.p_value, abs=0.01)
+
+
+def test_one_unit_or_one_sample_is_never_a_finding():
+    values, samples = np.array([0.7, 0.3]), np.array([[0.8, 0.6, 0.7], [0.3, 0.2, 0.4]])
+    one_unit = compare_replicates(values, samples, n_units=1)
+    one_sample = compare_replicates(values, np.where([[True, False, False]], samples, np.nan), n_units=9)
+    for found in (one_unit.differences[0], one_sample.differences[0]):
+        assert found.p_value == 1.0 and "too few" in found.interval.reason

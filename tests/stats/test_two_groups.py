@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import special, stats
 from scipy.stats import binomtest
 
 from fieldmark.benchmarks.measures import roc_auc, tnr_at_tpr
@@ -60,3 +61,26 @@ def test_no_interval_where_the_groups_cannot_tell():
     assert "one unit only" in (two_group_interval(0.5, 0.1, scarce=1, n_units=9).reason or "")
     assert "left out" in (two_group_interval(0.5, float("nan"), scarce=3, n_units=9).reason or "")
     assert "same value" in (two_group_interval(0.5, 0.0, scarce=3, n_units=9).reason or "")
+
+
+@pytest.mark.parametrize(("value", "level"), [(0.3, 0.8), (0.8, 0.95)])
+def test_many_effective_items_give_a_t_interval_on_the_scale_of_log_odds(value, level):
+    found = two_group_interval(value, 0.0016, scarce=12, n_units=500, level=level)
+    error = 0.04 / (value * (1 - value))
+    bounds = special.expit(special.logit(value) + error * stats.t.ppf([0.5 - level / 2, 0.5 + level / 2], 11))
+    assert (found.low, found.high) == pytest.approx(tuple(bounds))
+
+
+@pytest.mark.parametrize("value", [0.03, 0.97])
+@pytest.mark.parametrize(("scarce", "more"), [(12, 1.0), (49, 1.0), (50, 0.5)])
+def test_few_effective_successes_or_failures_give_a_binomial_interval_of_shrunken_size(value, scarce, more):
+    found = two_group_interval(value, 0.0004, scarce=scarce, n_units=500)
+    items = value * (1 - value) / 0.0004 * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, scarce - 1)) ** 2
+    hits, misses = value * items, (1 - value) * items
+    low, high = stats.beta.ppf([0.025, 0.975], [hits + 1 - more, hits + more], [misses + more, misses + 1 - more])
+    assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_there_are_no_more_effective_items_than_units():
+    narrow = two_group_interval(0.97, 1e-4, scarce=60, n_units=100)
+    assert narrow == two_group_interval(0.97, 0.97 * 0.03 / 100, scarce=60, n_units=100)
