@@ -26,4 +26,19 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "size /= 2",
         "size /= 3",
     ): "By what a step that is too long is shortened changes the way to the minimum, which is only one.",
+    (
+        "fieldmark/runs/label_scores.py",
+        "return values, offsets_of(column.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64))",
+        "return values, offsets_of(column.value_lengths().to_numpy(zero_copy_only=True).astype(np.int64))",
+    ): "Only lengths with gaps would need a copy, and a file in which a list is missing is refused either way.",
+    (
+        "fieldmark/metrics/geo.py",
+        "narrow, wide = nth(max(wanted - reach, 1) - 1), nth(min(wanted + reach, listed) - 1)",
+        "narrow, wide = nth(max(wanted - reach, 2) - 1), nth(min(wanted + reach, listed) - 1)",
+    ): "It differs only for one item and a set of one; wider sets are not larger then, and the gain is 0 both times.",
+    (
+        "fieldmark/stats/two_groups.py",
+        "shrunk = min(effective, float(n_units)) * (float(ndtri(0.5 + level / 2)) / quantile) ** 2",
+        "shrunk = min(effective, float(n_units)) * (float(ndtri(0.5 - level / 2)) / quantile) ** 2",
+    ): "The two quantiles of the normal distribution differ in sign only, and are squared.",
 }

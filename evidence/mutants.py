@@ -175,8 +175,8 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _start(node: ast.AST) -> Place:
-    return node.lineno, node.col_offset  # type: ignore[attr-defined, no-any-return]
+    return node.lineno, node.col_offset  # type: ignore[attr-defined]
 
 
 def _end(node: ast.AST) -> Place:
-    return node.end_lineno, node.end_col_offset  # type: ignore[attr-defined, return-value]
+    return node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]

@@ -122,6 +122,7 @@ def run(seeds: Sequence[int] = SEEDS) -> dict[str, Any]:
         draw = draws.get(seed, {})
         if draw.get("sources") != digest:  # other sources are another draw
             draw = {"seed": seed, "sources": digest, "tokens": tokens, "mutations": []}
+        draw["drawn"] = len(mutations)
         draws[seed] = draw
         _go_on(draw, mutations, draws)
     for key in _stale():
@@ -181,7 +182,7 @@ def _counted(draw: dict[str, Any]) -> dict[str, Any]:
         row.pop("reason", None)
         if row["now"] == "equivalent":
             row["reason"] = EQUIVALENT[row["path"], row["text"], row["becomes"]]
-    front = {key: draw[key] for key in ("seed", "sources", "tokens")}
+    front = {key: draw[key] for key in ("seed", "sources", "tokens", "drawn")}
     counts = {kind: dict(Counter(row[kind] for row in rows)) for kind in ("first_pass", "now")}
     return front | counts | {"mutations": rows}
 

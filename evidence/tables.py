@@ -136,11 +136,11 @@ def _mutations(name: str, result: dict[str, Any]) -> str:
             len(explained),
             draw["now"].get("unexplained", 0),
         )
-        rows.append([f"seed {draw['seed']}, of {draw['tokens']:,} tokens", *map(str, counts)])
+        rows.append([f"seed {draw['seed']}: {draw['drawn']} of {draw['tokens']:,} tokens", *map(str, counts)])
         equivalent += [
             f"- `{row['path'].removeprefix('fieldmark/')}`: `{row['becomes']}`. {row['reason']}" for row in explained
         ]
-    columns = ["draw", "mutations", "killed at first", "killed by a test since", "equivalent", "unexplained"]
+    columns = ["drawn", "tried", "killed at first", "killed by a test since", "equivalent", "unexplained"]
     return (
         "## Do the tests notice a wrong scorer?\n\n"
         "One token of `metrics`, `runs`, `scoring` or `stats` is changed at random (a comparison, an operator, a "
