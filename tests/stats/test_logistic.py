@@ -1,10 +1,21 @@
-"""Platt's curve against scikit-learn, and where there is nothing to learn."""
+"""Logistic regression and Platt's curve against scikit-learn, and where there is nothing to learn."""
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from fieldmark.stats.logistic import platt
+from fieldmark.stats.logistic import logistic, platt
+
+
+@pytest.mark.parametrize("ridge", [0.001, 1.0, 30.0])
+def test_weights_and_intercept_equal_those_of_scikit_learn(ridge):
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(120, 3)) * [1.0, 5.0, 0.2]
+    target = (rng.random(120) < 1 / (1 + np.exp(2 - table[:, 0] - 0.3 * table[:, 1]))).astype(float)
+    weights, intercept = logistic(table, target, ridge=ridge)
+    peer = LogisticRegression(C=1 / ridge, tol=1e-10, max_iter=10_000).fit(table, target)
+    assert weights == pytest.approx(peer.coef_[0], abs=1e-5)
+    assert intercept == pytest.approx(peer.intercept_[0], abs=1e-5)
 
 
 @pytest.mark.parametrize("ridge", [1e-3, 5.0])
