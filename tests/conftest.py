@@ -8,7 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from PIL import Image
+
+# No example may fail because a machine is busy.
+settings.register_profile("fieldmark", deadline=None)
+settings.load_profile("fieldmark")
 
 COLORS = {"Alba alba": (220, 210, 200), "Alba nigra": (40, 40, 60), "Rubra vera": (200, 60, 50)}
 
