@@ -7,7 +7,7 @@ from typing import Any
 from evidence.tables import _table
 
 NAMES = {
-    "birds_cub_odd": "birds (CUB, 10 species)",
+    "birds_cub_odd": "birds (CUB, 5 species)",
     "snakes_philippines": "snakes (14 species)",
     "fungi_genera": "fungi (9 genera)",
     "fungi_amanita": "Amanita, by specimen",
