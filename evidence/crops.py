@@ -46,8 +46,8 @@ from fieldmark.views import Part, View, loose_media
 CROPS = ("saliency", "none")
 SETTINGS = {"size": 160}
 FOLDS, DRAWS, SEED = 5, 5, 0
-# U²-Netp takes half a second for each photo: the first of the species in a drawn order, and not all 100.
-BIRD_SPECIES = 5
+# U²-Netp takes half a second or more for each photo: the first species in a drawn order. None takes all 100.
+BIRD_SPECIES: int | None = 5
 Rows = NDArray[np.int64]
 
 
