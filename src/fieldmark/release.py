@@ -51,7 +51,9 @@ class Release:
             self._base, _, self.file = self._base.rpartition("/")
             return
         try:
-            self._fs, self._base = ZipFileSystem(self._base, target_protocol=self._fs.protocol[0]), ""
+            protocols = self._fs.protocol
+            protocol = protocols if isinstance(protocols, str) else protocols[0]
+            self._fs, self._base = ZipFileSystem(self._base, target_protocol=protocol), ""
         except (zipfile.BadZipFile, OSError) as error:
             hint = "Was the download cut short?"
             raise InputError(self.root, found="a file that is no zip", expected="an archive", hint=hint) from error

@@ -113,14 +113,24 @@ def test_the_golden_download_of_gbif_keeps_quotes_and_leaves_absences_out():
     [
         ("species,lat,lon", "Alba alba,50.5,10.25"),
         ("Scientific Name;Latitude;Longitude", "Alba alba Author;50,5;10,25"),
-        ("taxon_name\tdecimal_latitude\tdecimal_longitude", "alba alba\t50.5\t10.25"),
+        ("taxon_name\tdecimal_latitude\tdecimal_longitude", "Alba alba\t50.5\t10.25"),
         ("genus,specificEpithet,lng,LAT", "Alba,alba,10.25,50.5"),
-        ("label|long|lat", "Alba_alba|10.25|50.5"),
+        ("taxon|long|lat", "Alba_alba|10.25|50.5"),
     ],
 )
 def test_columns_are_found_by_common_names_and_any_separator(tmp_path, header, row):
     found = opened(table(tmp_path, f"{header}\n{row}\n")).observations.select("label", "lat", "lon")
     assert found.rows() == [("Alba alba", 50.5, 10.25)]
+
+
+def test_a_column_of_names_counts_only_where_there_is_nothing_better(tmp_path):
+    dataset = opened(table(tmp_path, "name,species\nAnna Example,Alba alba\n"))
+    assert dataset.observations["label"].to_list() == ["Alba alba"]
+    with pytest.raises(InputError, match="found the columns taxon and name, expected one for name"):
+        opened(table(tmp_path, "name,taxon\nAlba alba,1\n"))
+    # A column called label is what a person calls it by.
+    dataset = opened(table(tmp_path, "label,species\nblue morph,Alba alba\n"))
+    assert dataset.observations["label"].to_list() == ["blue morph"]
 
 
 def test_names_that_are_no_binomials_are_labels_where_the_table_knows_no_ranks(tmp_path):
@@ -311,6 +321,11 @@ def test_other_things_than_tables_are_refused(tmp_path):
         opened(tmp_path / "nowhere.csv")
     with pytest.raises(InputError, match="a file, expected the folder of a release"):
         fieldmark.dataset("folder", tmp_path / "header.csv")
+
+
+def test_addresses_in_a_column_of_paths_are_counted_as_addresses(tmp_path):
+    dataset = opened(table(tmp_path, "id,species,image\n1,Alba alba,https://x.example/a.jpg\n2,Alba alba,\n"))
+    assert "1 photo(s) have an address and no file here; nothing was downloaded." in dataset.remarks
 
 
 def test_a_photo_that_two_records_name_stays_with_the_first(tmp_path):

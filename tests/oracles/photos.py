@@ -48,6 +48,8 @@ OPEN = ("id", "predicted", "unknown_score")
 SEMI = Form(("Id", "Category"), at_most=5, by=("phylum",))
 FORMS: dict[str, Form] = {
     "folder": Form(separator="|"),
+    "occurrences": Form(separator="|"),
+    "occurrences/places": Form(separator="|", at_most=30),
     "fungitastic/closed": Form(),
     "fungitastic/dna": Form(),
     "fungitastic-fewshot": Form(),

@@ -19,7 +19,7 @@ SHOWN_BY = {
     "semi-inat-2021": ("phylum",),
     "semi-aves-2020": ("phylum",),
 }
-LABELS_BETWEEN_BARS = ("folder",)
+LABELS_BETWEEN_BARS = ("folder", "occurrences", "occurrences/places")
 OBSERVATION = ("observationID", "observation_id", "observationId")
 
 
@@ -120,7 +120,7 @@ def ranked(case: Case, items: Sequence[str]) -> list[list[str]]:
 
 
 def closed(case: Case, items: Sequence[str]) -> Metrics:
-    """A folder of one's own, and the closed sets of FungiTastic."""
+    """A folder or occurrences of one's own, and the closed sets of FungiTastic."""
     truth, answers = truth_of(case, items), ranked(case, items)
     first = [listed[0] for listed in answers]
     return {
@@ -129,6 +129,21 @@ def closed(case: Case, items: Sequence[str]) -> Metrics:
         "macro_f1_union": classification.macro_f1(truth, first, set(truth) | set(first)),
         "top_1": classification.top_k(truth, answers, 1),
         "top_3": classification.top_k(truth, answers, 3),
+    }
+
+
+def lived(case: Case, items: Sequence[str]) -> Metrics:
+    """Which species lives at a place, by occurrences of one's own."""
+    truth, answers = truth_of(case, items), ranked(case, items)
+    places = [
+        1 / (listed.index(true) + 1) if true in listed else 0.0 for true, listed in zip(truth, answers, strict=True)
+    ]
+    return {
+        "mrr": classification.mean(places),
+        "top_1": classification.top_k(truth, answers, 1),
+        "top_3": classification.top_k(truth, answers, 3),
+        "recall_at_30": classification.top_k(truth, answers, 30),
+        "macro_f1_all": classification.macro_f1(truth, [listed[0] for listed in answers], known_labels(case)),
     }
 
 
@@ -329,6 +344,7 @@ def snakes(case: Case, items: Sequence[str]) -> Metrics:
 
 CLOSED = (
     "folder",
+    "occurrences",
     "fungitastic/closed",
     "fungitastic/dna",
     "fungitastic-fewshot",
@@ -348,6 +364,7 @@ PROGRAMS: dict[str, Callable[[Case, Sequence[str]], Metrics]] = {
     "semi-aves-2020": within(top_1=1, top_5=5),
     "plantclef-2020": plants,
     "geolifeclef-2020": places,
+    "occurrences/places": lived,
     "birdclef-2020": birds,
     "snakeclef-2020": snakes,
 }

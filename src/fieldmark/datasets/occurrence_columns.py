@@ -33,10 +33,12 @@ SETTINGS_FILE: Final = "occurrences.toml"
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     # No catalog numbers: they are unique within a collection only.
     "id": ("gbifID", "occurrenceID", "observation_id", "observation", "specimen_id", "record_id", "id", "uuid", "key"),
-    "label": ("label", "taxon_name", "taxon", "species_name", "name", "category", "species_id"),
+    "label": ("label",),
     "species": ("species", "taxon_species_name"),
     "accepted_name": ("acceptedScientificName", "acceptedNameUsage", "accepted_name"),
     "scientific_name": ("scientificName", "scientific name", "latin_name", "binomial"),
+    # Only where there is nothing better: a name may be that of an observer.
+    "name": ("taxon_name", "taxon", "species_name", "name", "category", "species_id"),
     "epithet": ("specificEpithet",),
     "rank": ("taxonRank", "rank"),
     "kingdom": ("kingdom", "taxon_kingdom_name"),
@@ -76,7 +78,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "quality_grade": ("quality_grade",),
 }
 # Where two columns of one of these roles are there and no format says which is meant, a person has to.
-ONE_OF: Final = ("label", "scientific_name", "date", "lat", "lon")
+ONE_OF: Final = ("scientific_name", "name", "date", "lat", "lon")
 NAME_ROLES: Final = ("label", "species", "accepted_name", "scientific_name")
 # Columns of iNaturalist that look like something else.
 NOT_OF_INATURALIST: Final = frozenset({"name", "label", "site", "key"})
@@ -196,7 +198,7 @@ def find_columns(
         places.setdefault(_plain(name), []).append(place)
     passed_over = {_plain(name) for name in NOT_OF_INATURALIST} if kind is Format.INATURALIST else set()
     for role, names in NAMES.items():
-        if role in found:
+        if role in found or (role == "name" and any(better in found for better in NAME_ROLES)):
             continue
         wanted = dict.fromkeys(_plain(name) for name in names)
         fits = [place for name in wanted if name not in passed_over for place in places.get(name, ())]
@@ -227,7 +229,7 @@ def _ambiguous(role: str, names: Sequence[str], where: str) -> InputError:
 
 def _refuse_missing(found: Mapping[str, int], columns: Sequence[str], where: str) -> None:
     listed = f"the columns {', '.join(columns)}"
-    if not any(role in found for role in NAME_ROLES) and not {"genus", "epithet"} <= set(found):
+    if not any(role in found for role in (*NAME_ROLES, "name")) and not {"genus", "epithet"} <= set(found):
         hint = f'State the one that holds it in {SETTINGS_FILE}: [columns] label = "...".'
         expected = "one with the name of what was seen, such as scientificName, species or label"
         raise InputError(where, line=1, found=listed, expected=expected, hint=hint)

@@ -88,13 +88,14 @@ def with_labels(rows: pl.DataFrame, problems: RowProblems, *, as_stated: bool, b
     """Adds `label`, the name of the species, and `scientific_name`, the name as it was given.
 
     Args:
-        rows: The table, with any of `label`, `species`, `accepted_name`, `scientific_name`, `genus`, `epithet`, `rank`.
+        rows: The table, with any of `label`, `species`, `accepted_name`, `scientific_name`, `name`, `genus`, `epithet`
+            and `rank`.
         problems: Where ranks that nobody knows and rows without a name are noted.
         as_stated: Whether `label` is taken as it is.
         by_rank: Whether the table knows ranks, so that a name above the species is no label. Otherwise every name is a
             label, without its author where it is a binomial.
     """
-    given = ("scientific_name", "accepted_name", "label", "species")
+    given = ("scientific_name", "accepted_name", "name", "label", "species")
     names: list[str] = [name for name in given if name in rows.columns]
     both = {"genus", "epithet"} <= set(rows.columns)
     binomial = pl.concat_str("genus", "epithet", separator=" ") if both else pl.lit(None, pl.String)
@@ -110,20 +111,16 @@ def with_labels(rows: pl.DataFrame, problems: RowProblems, *, as_stated: bool, b
         problems.add("note", "is not identified to species, and so has no label", unnamed, shown)
     else:
         problems.add("warning", "has no name, and so no label", unnamed)
-    return rows.drop([name for name in ("species", "accepted_name", "epithet") if name in rows.columns])
+    return rows.drop([name for name in ("species", "accepted_name", "name", "epithet") if name in rows.columns])
 
 
 def _species(rows: pl.DataFrame, names: list[str], binomial: pl.Expr, *, by_rank: bool) -> pl.Expr:
     """The species by the best of several columns; each distinct name is parsed once.
 
-    Where the format tells what is what, the accepted species comes before the name as it was identified; in other
-    tables a column called label comes first.
+    The accepted species comes before the name as it was identified.
     """
-    best_first: tuple[str, ...] = ("species", "accepted_name", "scientific_name", "label")
-    if not by_rank:
-        best_first = ("label", *best_first[:-1])
     parsed = []
-    for name in best_first:
+    for name in ("species", "accepted_name", "scientific_name", "name", "label"):
         distinct = rows[name].drop_nulls().unique().to_list() if name in names else []
         species = {one: species_name(one, keep_others=not by_rank) for one in distinct}
         if species:
@@ -134,13 +131,15 @@ def _species(rows: pl.DataFrame, names: list[str], binomial: pl.Expr, *, by_rank
 def species_name(name: str, *, keep_others: bool) -> str | None:
     """The binomial that a name begins with; for other names the name itself, or None.
 
-    >>> species_name("Solanum acaule Bitter", keep_others=True), species_name("amanita muscaria", keep_others=True)
+    Where nothing but scientific names is kept, one that was written in small letters gets its capital.
+
+    >>> species_name("Solanum acaule Bitter", keep_others=True), species_name("amanita muscaria", keep_others=False)
     ('Solanum acaule', 'Amanita muscaria')
     >>> species_name("Amanita aff. fulva", keep_others=True), species_name("Amanita", keep_others=False)
     ('Amanita aff. fulva', None)
     """
     text = " ".join(name.replace("_", " ").split())
-    if text.islower():
+    if text.islower() and not keep_others:
         text = text[0].upper() + text[1:]
     return parse_name(text).species or (" ".join(name.split()) if keep_others else None)
 

@@ -196,6 +196,8 @@ def _joined(folder: str, name: str) -> str | None:
 def _addresses(rows: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
     """Photos that are listed by an address or a path: one row each with `observation_id`."""
     found = [listed.drop_nulls("address").select("observation_id")]
+    if "image_path" in rows.columns:
+        found.append(rows.filter(pl.col("image_path").str.contains("://")).select("observation_id"))
     if "image_url" in rows.columns:
         named = rows.drop_nulls("image_url").select("observation_id", pl.col("image_url").str.split("|"))
         found.append(named.explode("image_url").select("observation_id"))

@@ -8,6 +8,7 @@ identification.txt   with a run: one row per answer, by whom and how sure (`iden
 eml.xml              title, creator, abstract, rights and contact of the dataset
 photos/              the photos themselves, where they are asked for
 occurrences.toml     where labels are not the names of species: that they stand under taxonID. For Fieldmark alone
+WORLD.json           the mark of simulated data, where they are
 ```
 
 - `basisOfRecord` is what the dataset says; where it says nothing it is `Occurrence`, which claims nothing. A machine
@@ -23,6 +24,7 @@ The same dataset gives the same bytes.
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,6 +43,7 @@ from fieldmark.exporting.identifications import IDENTIFICATION_TERMS, Identifica
 from fieldmark.foundation.files import appearing_file
 from fieldmark.foundation.progress import progress
 from fieldmark.labels import UNKNOWN_NAME
+from fieldmark.release import WORLD_FILE
 from fieldmark.tables import RANKS
 from fieldmark.version import __version__
 
@@ -124,6 +127,9 @@ def export_darwin_core(
         _write_text(archive, "eml.xml", _metadata(dataset, about or About(), answers))
         if not _labels_are_species(dataset):
             _write_text(archive, SETTINGS_FILE, '[columns]\nlabel = "taxonID"\n')
+        if dataset.release.world is not None:
+            mark = {**dataset.release.world, "dataset": "occurrences", "exported_from": dataset.name}
+            _write_text(archive, WORLD_FILE, json.dumps(mark, indent=2))
         for table in tables:
             _write_table(archive, table)
         inside = _write_media(archive, dataset) if photos else 0
