@@ -184,12 +184,12 @@ def _parse(release: Release, path: str) -> ElementTree.Element:
 
 def _table(element: ElementTree.Element, id_name: str, release: Release, folder: str, where: str) -> ArchiveTable:
     kind = "the core" if id_name == "id" else "an extension"
-    locations = [(found.text or "").strip() for found in element.findall(f"{_tag('files')}/{_tag('location')}")]
+    locations = [(inner.text or "").strip() for inner in element.findall(f"{_tag('files')}/{_tag('location')}")]
     if not locations:
         raise InputError(where, found=f"no file for {kind}", expected="files with a location each")
     files = tuple(_inside(location, folder, release, where) for location in locations)
     own_id = element.find(_tag(id_name))
-    fields = tuple(_field(found, where) for found in element.findall(_tag("field")))
+    fields = tuple(_field(inner, where) for inner in element.findall(_tag("field")))
     twice = [field.term for place, field in enumerate(fields) if field.term in {one.term for one in fields[:place]}]
     if twice:
         raise InputError(where, found=f"the term {twice[0]} twice in {kind}", expected="each once")

@@ -133,10 +133,10 @@ def read_settings(release: Release) -> Settings:
         stated = tomllib.loads(release.read(SETTINGS_FILE).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(where, found=f"no TOML ({error})", expected="settings such as separator = ';'") from error
-    known = list(Settings.__dataclass_fields__)
+    settings = list(Settings.__dataclass_fields__)
     for name, value in stated.items():
-        if name not in known:
-            hint = did_you_mean(name, known)
+        if name not in settings:
+            hint = did_you_mean(name, settings)
             raise InputError(where, found=f"the setting {name!r}", expected="one that there is", hint=hint)
         kind = dict if name == "columns" else str
         if not isinstance(value, kind):
@@ -192,34 +192,34 @@ def find_columns(
         InputError: When no column holds names of taxa, a latitude has no longitude, two columns could be meant, or a
             stated one is not there.
     """
-    found = _stated_places(columns, stated or {}, where)
+    place_of = _stated_places(columns, stated or {}, where)
     places: dict[str, list[int]] = {}
     for place, name in enumerate(columns):
         places.setdefault(_plain(name), []).append(place)
     passed_over = {_plain(name) for name in NOT_OF_INATURALIST} if kind is Format.INATURALIST else set()
     for role, names in NAMES.items():
-        if role in found or (role == "name" and any(better in found for better in NAME_ROLES)):
+        if role in place_of or (role == "name" and any(better in place_of for better in NAME_ROLES)):
             continue
         wanted = dict.fromkeys(_plain(name) for name in names)
         fits = [place for name in wanted if name not in passed_over for place in places.get(name, ())]
-        fits = [place for place in fits if place not in found.values()]
+        fits = [place for place in fits if place not in place_of.values()]
         if fits:
             if len(fits) > 1 and role in ONE_OF and not kind.has_terms:
                 raise _ambiguous(role, [columns[place] for place in fits], where)
-            found[role] = fits[0]
-    _refuse_missing(found, columns, where)
-    return found
+            place_of[role] = fits[0]
+    _refuse_missing(place_of, columns, where)
+    return place_of
 
 
 def _stated_places(columns: Sequence[str], stated: Mapping[str, str], where: str) -> dict[str, int]:
-    found = {}
+    place_of = {}
     for role, name in stated.items():
         if name not in columns:
             found_columns = f"the columns {', '.join(columns)}"
             hint = f"{SETTINGS_FILE} states it for {role}. {did_you_mean(name, columns).partition('Known:')[0]}".strip()
             raise InputError(where, line=1, found=found_columns, expected=f"a column {name!r}", hint=hint)
-        found[role] = columns.index(name)
-    return found
+        place_of[role] = columns.index(name)
+    return place_of
 
 
 def _ambiguous(role: str, names: Sequence[str], where: str) -> InputError:
@@ -227,16 +227,16 @@ def _ambiguous(role: str, names: Sequence[str], where: str) -> InputError:
     return InputError(where, line=1, found=f"the columns {' and '.join(names)}", expected=f"one for {role}", hint=hint)
 
 
-def _refuse_missing(found: Mapping[str, int], columns: Sequence[str], where: str) -> None:
+def _refuse_missing(place_of: Mapping[str, int], columns: Sequence[str], where: str) -> None:
     listed = f"the columns {', '.join(columns)}"
-    if not any(role in found for role in (*NAME_ROLES, "name")) and not {"genus", "epithet"} <= set(found):
+    if not any(role in place_of for role in (*NAME_ROLES, "name")) and not {"genus", "epithet"} <= set(place_of):
         hint = f'State the one that holds it in {SETTINGS_FILE}: [columns] label = "...".'
         expected = "one with the name of what was seen, such as scientificName, species or label"
         raise InputError(where, line=1, found=listed, expected=expected, hint=hint)
     for one, other in (("lat", "lon"), ("lon", "lat")):
-        if one in found and other not in found:
+        if one in place_of and other not in place_of:
             hint = f'State the other in {SETTINGS_FILE}: [columns] {other} = "...".'
-            expected = f"a column for {other} beside {columns[found[one]]!r}"
+            expected = f"a column for {other} beside {columns[place_of[one]]!r}"
             raise InputError(where, line=1, found=listed, expected=expected, hint=hint)
 
 

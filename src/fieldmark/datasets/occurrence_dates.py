@@ -45,9 +45,9 @@ def add_dates(rows: pl.DataFrame, problems: RowProblems, *, date_format: str | N
     unread = iso.is_null() & distinct.str.contains(_PARTS)
     if bool(unread.any()) and date_format is None:
         iso = iso.zip_with(~unread, _reordered(distinct, unread))
-    known = _parts(pl.DataFrame({"event_date": distinct, "iso": iso}))
+    parts = _parts(pl.DataFrame({"event_date": distinct, "iso": iso}))
     parsed = rows.drop(given).with_columns(event_date=text)
-    parsed = parsed.join(known, on="event_date", how="left", maintain_order="left")
+    parsed = parsed.join(parts, on="event_date", how="left", maintain_order="left")
     today = datetime.date.today()
     later = (pl.col("date") > today) | (pl.col("year") > today.year)
     empty = pl.col("event_date").is_not_null() & pl.col("year").is_null() & ~pl.col("spans_years")

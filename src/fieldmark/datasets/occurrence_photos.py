@@ -54,9 +54,9 @@ def photos_of(release: Release, source: Source, rows: pl.DataFrame, problems: Ro
         listed photos are no files here.
     """
     listed = _listed_media(source, rows)
-    found = [_named_in_table(release, source, rows, problems), _named_in_archive(release, source, listed)]
-    found.append(_called_by_id(release, source, rows, listed))
-    photos = pl.concat(found)
+    sources = [_named_in_table(release, source, rows, problems), _named_in_archive(release, source, listed)]
+    sources.append(_called_by_id(release, source, rows, listed))
+    photos = pl.concat(sources)
     shared = photos.group_by("path", maintain_order=True).agg(pl.col("observation_id").n_unique())
     twice = shared.filter(pl.col("observation_id") > 1).select(file="path", line=pl.lit(None, pl.Int64))
     problems.add("error", "a photo is named by two records, of which the first keeps it", twice)
@@ -195,10 +195,10 @@ def _joined(folder: str, name: str) -> str | None:
 
 def _addresses(rows: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
     """Photos that are listed by an address or a path: one row each with `observation_id`."""
-    found = [listed.drop_nulls("address").select("observation_id")]
+    addresses = [listed.drop_nulls("address").select("observation_id")]
     if "image_path" in rows.columns:
-        found.append(rows.filter(pl.col("image_path").str.contains("://")).select("observation_id"))
+        addresses.append(rows.filter(pl.col("image_path").str.contains("://")).select("observation_id"))
     if "image_url" in rows.columns:
         named = rows.drop_nulls("image_url").select("observation_id", pl.col("image_url").str.split("|"))
-        found.append(named.explode("image_url").select("observation_id"))
-    return pl.concat(found)
+        addresses.append(named.explode("image_url").select("observation_id"))
+    return pl.concat(addresses)

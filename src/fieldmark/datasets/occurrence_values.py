@@ -110,12 +110,12 @@ def with_flags(rows: pl.DataFrame) -> pl.DataFrame:
     where it is smaller than obscuring makes it.
     """
     flags = {"captive": "captive", "obscured": "coordinates_obscured"}
-    found = {name: new for name, new in flags.items() if name in rows.columns}
-    lower = {new: pl.col(name).str.to_lowercase() for name, new in found.items()}
+    name_of = {name: new for name, new in flags.items() if name in rows.columns}
+    lower = {new: pl.col(name).str.to_lowercase() for name, new in name_of.items()}
     rows = rows.with_columns(
         text.replace_strict(_BOOLEANS, default=None, return_dtype=pl.Boolean).alias(new) for new, text in lower.items()
-    ).drop([name for name, new in found.items() if name != new])
-    if "obscured" in found and "coordinate_uncertainty_m" in rows.columns:
+    ).drop([name for name, new in name_of.items() if name != new])
+    if "obscured" in name_of and "coordinate_uncertainty_m" in rows.columns:
         too_small = pl.col("coordinates_obscured") & (pl.col("coordinate_uncertainty_m") < OBSCURED_M)
         uncertainty = pl.when(~too_small.fill_null(False)).then(pl.col("coordinate_uncertainty_m"))
         rows = rows.with_columns(coordinate_uncertainty_m=uncertainty)

@@ -161,17 +161,17 @@ def core_table(dataset: Dataset) -> pl.DataFrame:
         there = [pl.col(one).cast(pl.String) for one in (name, *others) if one in rows.columns]
         return pl.coalesce(there) if there else pl.lit(None, pl.String)
 
-    known = pl.when(pl.col("label") != UNKNOWN_NAME).then(pl.col("label"))
+    label = pl.when(pl.col("label") != UNKNOWN_NAME).then(pl.col("label"))
     columns = {
         "id": pl.col("observation_id"),
         f"{DWC}occurrenceID": pl.col("observation_id"),
         f"{DWC}basisOfRecord": either("basis_of_record").fill_null(NOT_STATED),
         f"{DWC}occurrenceStatus": pl.lit("present"),
-        f"{DWC}taxonID": known,
-        f"{GBIF}species": pl.when(_is_species(rows["label"])).then(known),
+        f"{DWC}taxonID": label,
+        f"{GBIF}species": pl.when(_is_species(rows["label"])).then(label),
         **{term: either(name) for name, term in TERMS.items()},
         f"{DWC}scientificName": pl.coalesce(
-            either("scientific_name", "of scientific_name", "of name", "of species"), known
+            either("scientific_name", "of scientific_name", "of name", "of species"), label
         ),
         **{f"{DWC}{rank}": either(rank, f"of {rank}") for rank in ranks},
         f"{DWC}vernacularName": either("of common_name"),
@@ -193,11 +193,11 @@ def _event_date(rows: pl.DataFrame) -> pl.Expr:
     day = pl.col("date").dt.strftime("%Y-%m-%d")
     if "event_date" not in rows.columns:
         return day
-    month = pl.col("month").cast(pl.String).str.zfill(2)
-    known = pl.coalesce(day, pl.concat_str(pl.col("year").cast(pl.String), month, separator="-"), pl.col("year"))
+    year, month = pl.col("year").cast(pl.String), pl.col("month").cast(pl.String).str.zfill(2)
+    exact = pl.coalesce(day, pl.concat_str(year, month, separator="-"), year)
     iso = pl.col("event_date").str.contains(r"^\d{4}(-\d{2}){0,2}(T[^/]*)?(/.*)?$")
     range_of_years = pl.col("event_date").str.contains(r"^\d{4}[^/]*/\d{4}") & pl.col("year").is_null()
-    return pl.when(iso & (known.is_not_null() | range_of_years)).then(pl.col("event_date")).otherwise(known)
+    return pl.when(iso & (exact.is_not_null() | range_of_years)).then(pl.col("event_date")).otherwise(exact)
 
 
 def _country(rows: pl.DataFrame) -> dict[str, pl.Expr]:

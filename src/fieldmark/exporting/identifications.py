@@ -105,9 +105,9 @@ def _probability(predictions: LabelScores, item: NDArray[np.int64], codes: NDArr
     if not predictions.dense or predictions.scale == "score":
         return np.full(len(codes), np.nan)
     probabilities = predictions.probabilities()
-    known = (codes != UNKNOWN) | (predictions.unknown_label is not None)
+    has_one = (codes != UNKNOWN) | (predictions.unknown_label is not None)
     # The column of unknown, where there is one, is the last.
-    return np.where(known, probabilities[item, codes], np.nan)
+    return np.where(has_one, probabilities[item, codes], np.nan)
 
 
 def _rows(answers: pl.DataFrame, run: Run, dataset: Dataset, part: str) -> pl.DataFrame:
