@@ -94,8 +94,8 @@ def _archive(folder: Path) -> tuple[Path, Path]:
     frame.write_csv(table, separator="\t", quote_style="never")
     fields = "".join(f'<field index="{place}" term="{term}"/>' for place, term in enumerate(TERMS, 1))
     meta = (
-        '<archive xmlns="http://rs.tdwg.org/dwc/text/"><core fieldsTerminatedBy="\\t" fieldsEnclosedBy="" '
-        'ignoreHeaderLines="1"><files><location>occurrence.txt</location></files><id index="0"/>'
+        '<archive xmlns="http://rs.tdwg.org/dwc/text/"><core encoding="UTF-8" fieldsTerminatedBy="\\t" fieldsEnclosedBy="" '
+        'linesTerminatedBy="\\n" ignoreHeaderLines="1" rowType="http://rs.tdwg.org/dwc/terms/Occurrence"><files><location>occurrence.txt</location></files><id index="0"/>'
         f"{fields}</core></archive>"
     )
     archive = folder / "archive.zip"

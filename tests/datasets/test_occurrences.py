@@ -323,6 +323,12 @@ def test_other_things_than_tables_are_refused(tmp_path):
         fieldmark.dataset("folder", tmp_path / "header.csv")
 
 
+def test_what_a_table_says_of_a_photo_counts_more_than_what_the_photo_is_called(tmp_path):
+    save_photo(tmp_path / "photos" / "1-2.jpg", (1, 2, 3), 1)
+    dataset = opened(table(tmp_path, "id,species,file\n1,Alba alba,\n2,Alba nigra,1-2.jpg\n"))
+    assert dataset.media["observation_id"].to_list() == ["2"] and len(dataset.remarks) == 1
+
+
 def test_addresses_in_a_column_of_paths_are_counted_as_addresses(tmp_path):
     dataset = opened(table(tmp_path, "id,species,image\n1,Alba alba,https://x.example/a.jpg\n2,Alba alba,\n"))
     assert "1 photo(s) have an address and no file here; nothing was downloaded." in dataset.remarks

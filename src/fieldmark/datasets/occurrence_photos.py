@@ -54,9 +54,10 @@ def photos_of(release: Release, source: Source, rows: pl.DataFrame, problems: Ro
         listed photos are no files here.
     """
     listed = _listed_media(source, rows)
-    sources = [_named_in_table(release, source, rows, problems), _named_in_archive(release, source, listed)]
-    sources.append(_called_by_id(release, source, rows, listed))
-    photos = pl.concat(sources)
+    named = pl.concat([_named_in_table(release, source, rows, problems), _named_in_archive(release, source, listed)])
+    # What a table says about a photo counts more than what the photo is called.
+    called = _called_by_id(release, source, rows, listed).join(named, on="path", how="anti", maintain_order="left")
+    photos = pl.concat([named, called])
     shared = photos.group_by("path", maintain_order=True).agg(pl.col("observation_id").n_unique())
     twice = shared.filter(pl.col("observation_id") > 1).select(file="path", line=pl.lit(None, pl.Int64))
     problems.add("error", "a photo is named by two records, of which the first keeps it", twice)
