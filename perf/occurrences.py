@@ -14,6 +14,7 @@ import polars as pl
 from dwca.read import DwCAReader
 
 import fieldmark
+from fieldmark.datasets.darwin_core import TEXT_NAMESPACE
 from fieldmark.exporting.darwin_core import DC, DWC
 from perf.timing import fastest
 
@@ -94,8 +95,9 @@ def _archive(folder: Path) -> tuple[Path, Path]:
     frame.write_csv(table, separator="\t", quote_style="never")
     fields = "".join(f'<field index="{place}" term="{term}"/>' for place, term in enumerate(TERMS, 1))
     meta = (
-        '<archive xmlns="http://rs.tdwg.org/dwc/text/"><core encoding="UTF-8" fieldsTerminatedBy="\\t" fieldsEnclosedBy="" '
-        'linesTerminatedBy="\\n" ignoreHeaderLines="1" rowType="http://rs.tdwg.org/dwc/terms/Occurrence"><files><location>occurrence.txt</location></files><id index="0"/>'
+        f'<archive xmlns="{TEXT_NAMESPACE}"><core encoding="UTF-8" fieldsTerminatedBy="\\t" fieldsEnclosedBy="" '
+        f'linesTerminatedBy="\\n" ignoreHeaderLines="1" rowType="{DWC}Occurrence">'
+        '<files><location>occurrence.txt</location></files><id index="0"/>'
         f"{fields}</core></archive>"
     )
     archive = folder / "archive.zip"
