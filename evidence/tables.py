@@ -41,6 +41,7 @@ def write_tables() -> Path:
         "perf-metrics_retrieval": _perf,
         "perf-metrics_geo": _perf,
         "perf-store": _perf,
+        "perf-occurrences": _perf,
         "perf-training_gpu": _gpu,
         "perf-sound": _perf,
     }
