@@ -125,17 +125,18 @@ def read_columns(
                 raise_if_empty=False,
                 glob=False,
             )
-            chosen = [
-                pl.col("line").cast(pl.Int64),
-                *(pl.col(str(place)).alias(name) for name, place in columns.items()),
-            ]
+            chosen = [pl.col("line").cast(pl.Int64), *(_stripped(str(place), name) for name, place in columns.items())]
             rows = table.select(chosen).collect()
         except pl.exceptions.PolarsError as error:
             raise _unreadable(where, local, dialect, fields) from error
         rows = _with_true_lines(rows, local, dialect)
-    strip = pl.col(pl.String).str.strip_chars()
-    rows = rows.with_columns(pl.when(strip != "").then(strip).name.keep())
     return rows.filter(~pl.all_horizontal(pl.exclude("line").is_null())) if columns else rows
+
+
+def _stripped(column: str, name: str) -> pl.Expr:
+    """A column of text without blanks around it; null where nothing is left."""
+    strip = pl.col(column).str.strip_chars()
+    return pl.when(strip != "").then(strip).alias(name)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ Quirks:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import polars as pl
@@ -120,7 +120,8 @@ def open_occurrences(release: Release, subset: str = "all") -> Dataset:
 def read_records(release: Release) -> Records:
     """Reads and cleans the table of a release; what is wrong with rows is noted."""
     problems, source = RowProblems(), read_source(release)
-    rows = without_absences(without_placeholders(source.rows), problems)
+    rows, source = source.rows, replace(source, rows=pl.DataFrame())  # one copy of the text is enough
+    rows = without_absences(without_placeholders(rows), problems)
     rows = with_flags(with_places(rows, problems))
     rows = add_dates(rows, problems, date_format=source.settings.date_format)
     as_stated = "label" in (source.settings.columns if source.kind.has_terms else rows.columns)
@@ -130,12 +131,7 @@ def read_records(release: Release) -> Records:
     photos, without_file = photos_of(release, source, rows, problems)
     rows = rows.unique("observation_id", keep="first", maintain_order=True)
     taxa = taxa_of(rows, problems)
-    return Records(_emptied(source), rows, photos, taxa, problems, without_file)
-
-
-def _emptied(source: Source) -> Source:
-    """The source without its rows, whose memory is wanted for something else."""
-    return Source(pl.DataFrame(), None, source.kind, source.where, source.folder, source.settings, source.columns)
+    return Records(replace(source, media=None), rows, photos, taxa, problems, without_file)
 
 
 def _one_record_per_id(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
