@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fieldmark.verbs.by_name import benchmark, dataset, reproduce, world
     from fieldmark.verbs.comparing import compare
     from fieldmark.verbs.score_run import score
+    from fieldmark.verbs.splitting import split_table
 
 _HOME = {
     "benchmark": "fieldmark.verbs.by_name",
@@ -32,6 +33,7 @@ _HOME = {
     "report": "fieldmark.reports",
     "reproduce": "fieldmark.verbs.by_name",
     "score": "fieldmark.verbs.score_run",
+    "split_table": "fieldmark.verbs.splitting",
 }
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "report",
     "reproduce",
     "score",
+    "split_table",
     "world",
 ]
 

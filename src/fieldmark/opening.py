@@ -18,8 +18,9 @@ from fieldmark.labels import UNKNOWN_NAME, Labels
 from fieldmark.questions.items import Layout
 from fieldmark.questions.targets import LabelTargets, Targets
 from fieldmark.questions.truth import Truth
-from fieldmark.runs.provenance import LEAKAGE
+from fieldmark.runs.provenance import LEAKAGE, OTHER_SPLIT, Run
 from fieldmark.splits import Cut, cut
+from fieldmark.splits.files import SPLIT_FILE, Split, read_split, straddling
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part, View
 
@@ -41,6 +42,12 @@ class Opened:
     truth: dict[str, Truth]
     items: dict[str, pl.DataFrame]
     val_is_drawn: bool
+    layout: Layout
+    split: Split | None = None
+
+    def truth_of_train(self) -> Truth:
+        """The truth of train, for those who hold parts of it out."""
+        return _truth(self.dataset, self.items["train"], self.layout, self.benchmark.task)
 
     def truth_of(self, split: str) -> Truth:
         """The truth of one part.
@@ -72,22 +79,28 @@ def open_release(benchmark: Benchmark, root: str | Path) -> Dataset:
     return open_dataset(benchmark.dataset, root, benchmark.subset)
 
 
-def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> Opened:
+def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0, split: Split | None = None) -> Opened:
     """Cuts a dataset into the parts of a benchmark.
 
     Args:
         benchmark: The declaration.
         dataset: The release.
         seed: The seed of parts that are drawn, where the release does not have them.
+        split: Another split than that of the benchmark; its val counts as given, and is not trained on.
 
     Raises:
-        InputError: When train or val would be empty.
+        InputError: When train or val would be empty, or when the split does not fit the release.
     """
     task = benchmark.task
     rows = task.items.rows(dataset)
-    parts = cut(benchmark.split, rows, seed=seed, together=partial(observations_together, dataset))
+    if split is not None:
+        parts = split.cut(rows)
+    else:
+        parts = cut(benchmark.split, rows, seed=seed, together=partial(observations_together, dataset))
     layout = task.items.lay_out(dataset, rows)
     tables = _tables(layout, rows, parts)
+    if split is not None:
+        _refuse_unfit_split(split, tables, task)
     _refuse_empty(dataset, tables, benchmark)
     task.items.check(dataset, tables)
     labels = task.answer.labels(dataset, layout)
@@ -107,8 +120,57 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0) -> 
         val=make_part("val", targets_of("val")),
         unlabeled=make_part("unlabeled", _coarse_targets(tables["unlabeled"], task)),
         test=make_part("test", None),
+        unit=task.unit,
     )
-    return Opened(benchmark, dataset, view, _truths(dataset, tables, layout, task), tables, parts.val_is_drawn)
+    truths = _truths(dataset, tables, layout, task)
+    return Opened(benchmark, dataset, view, truths, tables, parts.val_is_drawn, layout, split)
+
+
+def split_of_run(folder: Path, run: Run) -> Split | None:
+    """The split that a run was made with, where it was not that of the benchmark.
+
+    Raises:
+        InputError: When the file in the folder of the run is another one.
+    """
+    if run.split is None:
+        return None
+    split = read_split(folder / SPLIT_FILE)
+    if split.digest != run.split["digest"]:
+        found, expected = (
+            f"a split with the digest {split.digest}",
+            f"{run.split['digest']}, with which the run was made",
+        )
+        raise InputError(folder / SPLIT_FILE, found=found, expected=expected, hint="Fit again.")
+    return split
+
+
+def remarks_on_split(opened: Opened) -> list[str]:
+    """What a reader must know about a split that is not that of the benchmark: which it is, and what it parts."""
+    if opened.split is None:
+        return []
+    record = opened.split.record
+    remarks = [
+        f"{OTHER_SPLIT} The parts come from {record['file']} (digest {record['digest']}), not from the split of "
+        f"{opened.benchmark.name}: scores cannot be compared with those on its own split."
+    ]
+    parts = {part: opened.items[part]["observation_id"].to_list() for part in SHOWN_FIRST}
+    for (first, second), both in straddling(parts).items():
+        if second in ("val", "test"):
+            said = (
+                f"{len(both):,} observation(s) lie in {first} and in {second} ({both[0]}): scores there are too high."
+            )
+            remarks.append(f"{LEAKAGE}{said}")
+    return remarks
+
+
+def _refuse_unfit_split(split: Split, tables: Mapping[str, pl.DataFrame], task: Task) -> None:
+    for part in ("train", "val"):
+        if tables[part].is_empty():
+            hint = "Val serves for every choice: give it a share, such as --val 0.1."
+            raise InputError(split.where, found=f"nothing for {part}", expected="at least one row", hint=hint)
+        if not task.items.is_labeled(tables[part], task.answer.column):
+            hint = "Rows without a label can be test, or left out as unused."
+            raise InputError(split.where, found=f"rows without a label in {part}", expected="a label each", hint=hint)
 
 
 def remarks_on_copies(opened: Opened) -> list[str]:
@@ -195,12 +257,16 @@ def _truths(dataset: Dataset, tables: Mapping[str, pl.DataFrame], layout: Layout
     for part in ("val", "test"):
         table = tables[part]
         if task.items.is_labeled(table, task.answer.column):
-            groups = table.select([_group(name) for name in task.by])
-            truth_of_part[part] = task.answer.truth(dataset, table, layout, table[task.unit].to_list(), groups)
+            truth_of_part[part] = _truth(dataset, table, layout, task)
     if task.unknown and "test" in truth_of_part:
         columns = [*truth_of_part["test"].groups.get_columns(), *unknown_species(tables["val"], tables["test"])]
         truth_of_part["test"] = replace(truth_of_part["test"], groups=pl.DataFrame(columns))
     return truth_of_part
+
+
+def _truth(dataset: Dataset, table: pl.DataFrame, layout: Layout, task: Task) -> Truth:
+    groups = table.select([_group(name) for name in task.by])
+    return task.answer.truth(dataset, table, layout, table[task.unit].to_list(), groups)
 
 
 def _group(name: str) -> pl.Expr:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fieldmark.datasets.identical import identical_files
 from fieldmark.datasets.inputs import MediaFiles, MediaKind, OwnLayer
 from fieldmark.labels import Labels
 from fieldmark.questions.targets import Targets
+from fieldmark.splits.assigning import folds_of
+from fieldmark.splits.grouping import grouped, links_of, links_of_files
+from fieldmark.splits.rules import ByClass, Rule, rule_named
 from fieldmark.taxonomy import Taxonomy
 
 BLOCK_ITEMS = 4096
@@ -112,6 +116,7 @@ class View:
     `test` is None for a method that answers item by item: what is not there cannot be peeked at.
     `val` is None where the final model is trained on train and val together.
     `scratch` is a folder for what a long fit wants to go on from after an interruption; it need not exist.
+    `unit` is the column of the items that tells what is independent.
     """
 
     labels: Labels
@@ -121,12 +126,68 @@ class View:
     unlabeled: Part | None
     test: Part | None
     scratch: Path | None = None
+    unit: str = "observation_id"
 
     def with_val_in_train(self) -> View:
         """Train and val together as train, and no val."""
         if self.val is None or self.train.targets is None or self.val.targets is None:
             return self
         return replace(self, train=Part.concat([self.train, self.val]), val=None)
+
+    def folds(
+        self, by: str | Rule = "unit", number: int = 5, seed: int = 0, *, table: pl.DataFrame | None = None
+    ) -> Iterator[Fold]:
+        """Cuts train into folds for cross-validation, each held out once.
+
+        Whatever the rule, an observation, a unit and photos with the same bytes are never parted, nor is what they
+        join. Folds have about the same number of items, and of each class where the rule does not keep classes
+        whole. They depend on the seed and not on the order of items.
+
+        Args:
+            by: A rule, or its name: unit, site, day, class, block (5,000 m), block:METRES, cells:METRES, or a column.
+            number: How many folds.
+            seed: The seed of the draw.
+            table: The items of train with columns that methods may not see (a site, say), if not those they see.
+
+        Yields:
+            The view with the rest of train, and the items held out with their labels. Val is as it was.
+        """
+        numbers = self.fold_numbers(by, number, seed, table=table)
+        for fold in range(number):
+            yield self.hold_out(numbers == fold)
+
+    def hold_out(self, items: NDArray[np.bool_]) -> Fold:
+        """Some of the items of train held out, the others to learn from."""
+        return Fold(replace(self, train=self.train.take(~items)), self.train.take(items))
+
+    def fold_numbers(
+        self, by: str | Rule = "unit", number: int = 5, seed: int = 0, *, table: pl.DataFrame | None = None
+    ) -> NDArray[np.int64]:
+        """The fold of each item of train, as `folds` cuts it, from 0 on."""
+        train = self.train
+        table = train.items if table is None else table
+        if table["item_id"].to_list() != list(train.item_ids):
+            raise ValueError("the table must hold the items of train, in their order")
+        classes = None if train.targets is None else train.targets.main_codes
+        rule = rule_named(by, unit=self.unit) if isinstance(by, str) else by
+        keys = (
+            [pl.Series(classes)] if isinstance(rule, ByClass) and classes is not None else [rule.keys(table, "train")]
+        )
+        keys += [table[name] for name in {"observation_id", self.unit} if name in table.columns]
+        links = [links_of(column) for column in keys]
+        if train.media is not None:
+            paths = [[train.media.path_of[one] for one in own] for own in table["media_ids"].fill_null([]).to_list()]
+            copies = identical_files(train.media.store, (path for own in paths for path in own))
+            links.append(links_of_files(paths, copies))
+        balanced = None if rule.keeps_classes_whole or classes is None else classes.astype(np.int64)
+        return folds_of(grouped(train.item_ids, links), balanced, number, seed)
+
+
+class Fold(NamedTuple):
+    """One fold of a cross-validation: what is learned from, and what is held out."""
+
+    view: View
+    held_out: Part
 
 
 @dataclass(frozen=True)
@@ -141,6 +202,9 @@ class LooseFiles:
 
     def where(self, path: str) -> str:
         return path
+
+    def sizes(self, paths: Iterable[str]) -> dict[str, int]:
+        return {path: Path(path).stat().st_size for path in paths if Path(path).is_file()}
 
 
 def loose_media(kind: MediaKind, paths: Sequence[Path]) -> MediaFiles:

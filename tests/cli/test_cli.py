@@ -18,6 +18,7 @@ VERBS = (
         "world",
         "check",
         "truth",
+        "split",
         "fit",
         "predict",
         "identify",

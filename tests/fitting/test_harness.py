@@ -9,7 +9,7 @@ import pytest
 
 import fieldmark
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.fitting.harness import _fit
+from fieldmark.fitting.learning import fit_on_train
 from fieldmark.foundation.registry import Registry
 from fieldmark.methods.frequent import Frequent
 from fieldmark.runs.predictions import read_predictions
@@ -161,7 +161,7 @@ def test_a_method_that_answers_item_by_item_is_never_given_the_test_set(make_rel
 
     opened = open_benchmark(BENCHMARKS["folder"], open_dataset("folder", make_release()))
     Peeker.seen.clear()
-    _fit(Peeker(), [], opened.view, opened)
+    fit_on_train(Peeker(), [], opened.view, opened)
     assert opened.view.test is not None and Peeker.seen[0].test is None
 
 

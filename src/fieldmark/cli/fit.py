@@ -37,15 +37,33 @@ def fit(
             help="What besides the release was used; pre-trained weights declare themselves.",
         ),
     ] = None,
+    split: Annotated[
+        Path | None,
+        typer.Option(help="A split file (`fieldmark split`) in place of the benchmark's own split; the run says so."),
+    ] = None,
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE,VALUE",
+            help="Choose a setting by cross-validation on train; `auto` takes the settings that the method suggests.",
+        ),
+    ] = None,
+    folds: Annotated[int, typer.Option(min=2, help="With --search: how many folds.")] = 5,
+    folds_by: Annotated[
+        str,
+        typer.Option(help="With --search: what is never parted: unit, day, block:METRES, or a column such as site."),
+    ] = "unit",
     seed: Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, where the release has none.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
     """Fit a method, score it on val and test, and write the folder of the run."""
     from fieldmark.cli.printing import print_external_data, print_json, print_scorecards, print_unknown
+    from fieldmark.fitting import Search
     from fieldmark.fitting import fit as fit_method
+    from fieldmark.fitting.searching import parse_search
     from fieldmark.foundation.key_values import parse_pairs
-    from fieldmark.runs.provenance import LEAKAGE
+    from fieldmark.runs.provenance import LEAKAGE, OTHER_SPLIT
 
     folder = out or Path("runs", f"{benchmark.replace('/', '-')}-{method}")
     result = fit_method(
@@ -58,10 +76,15 @@ def fit(
         seed=seed,
         overwrite=overwrite,
         external_data=external_data or (),
+        split=split,
+        search=Search(parse_search(search), folds, folds_by) if search else None,
     )
     if as_json:
         for leak in result.run.leaks:
             print(f"note: {LEAKAGE}{leak}", file=sys.stderr)
+        for remark in result.run.remarks:
+            if remark.startswith(OTHER_SPLIT):
+                print(f"note: {remark}", file=sys.stderr)
         print_json(result.scorecard.to_json())
         return
     for remark in result.run.remarks:
@@ -70,4 +93,6 @@ def fit(
     print_external_data(result.scorecard)
     if result.unknown is not None and len(result.unknown.names) > 1:
         print_unknown(result.unknown)
+    if result.run.search is not None:
+        print(f"{result.run.search['trials']} trials in {folder / result.run.search['table']}")
     print(f"run in {folder}; a page about it: fieldmark report {folder}")

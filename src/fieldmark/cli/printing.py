@@ -72,6 +72,10 @@ def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
         f"{first.classes} classes{simulated}"
     )
     print_cautions([card.metrics for card in scorecards.values()])
+    for digest in sorted(
+        {card.provenance["split"]["digest"] for card in scorecards.values() if card.provenance.get("split")}
+    ):
+        print(f"note: not the official split of {first.benchmark}, but one with the digest {digest}")
     tied = [name for name, card in scorecards.items() if card.rests_on_ties]
     if tied:
         print(

@@ -13,19 +13,19 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
+from fieldmark.datasets.inputs import Files
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
-from fieldmark.release import Release
 
 TAIL_BYTES = 4096
 CHUNK_BYTES = 1 << 20
 BLOCK_FILES = 64
 
 
-def identical_files(release: Release, paths: Iterable[str]) -> list[list[str]]:
+def identical_files(release: Files, paths: Iterable[str]) -> list[list[str]]:
     """Groups of at least two files with the same bytes, in the order of the paths; empty files are no copies.
 
     Args:
-        release: The root.
+        release: Where they lie.
         paths: The files; those that are not there are passed over.
     """
     listed = list(dict.fromkeys(paths))
@@ -68,7 +68,7 @@ def observations_together(dataset: Dataset, observations: Iterable[str]) -> dict
     return {one: first(one) for one in first_of}
 
 
-Fingerprint = Callable[[Release, str, int], bytes]
+Fingerprint = Callable[[Files, str, int], bytes]
 
 
 def _split(groups: Sequence[Sequence[str]], key: Callable[[str], Hashable]) -> list[list[str]]:
@@ -82,13 +82,13 @@ def _split(groups: Sequence[Sequence[str]], key: Callable[[str], Hashable]) -> l
     return split
 
 
-def _tail(release: Release, path: str, size: int) -> bytes:
+def _tail(release: Files, path: str, size: int) -> bytes:
     with release.open(path) as file:
         file.seek(max(0, size - TAIL_BYTES), os.SEEK_SET)
         return hashlib.blake2b(file.read(), digest_size=16).digest()
 
 
-def _whole(release: Release, path: str, size: int) -> bytes:
+def _whole(release: Files, path: str, size: int) -> bytes:
     hasher = hashlib.blake2b(digest_size=16)
     with release.open(path) as file:
         while chunk := file.read(CHUNK_BYTES):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import IO, Any, ClassVar, Literal, Protocol
 
@@ -114,6 +114,8 @@ class Files(Protocol):
     def read(self, path: str) -> bytes: ...
 
     def where(self, path: str) -> str: ...
+
+    def sizes(self, paths: Iterable[str]) -> dict[str, int]: ...
 
 
 class NotInPartError(LookupError):

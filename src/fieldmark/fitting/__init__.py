@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from fieldmark.fitting.harness import FitResult, answer_test, fit, predict, prepare, with_features
+from fieldmark.fitting.harness import FitResult, fit, predict
+from fieldmark.fitting.learning import answer_test, prepare, with_features
+from fieldmark.fitting.searching import Search
 
-__all__ = ["FitResult", "answer_test", "fit", "predict", "prepare", "with_features"]
+__all__ = ["FitResult", "Search", "answer_test", "fit", "predict", "prepare", "with_features"]

@@ -12,8 +12,11 @@ OUT/
   unknown-scores/*.parquet those scores, one row per item
   model/                   see `fieldmark.models`
   training/log.jsonl       what was measured along the way, for methods that train a network
+  search.csv, search.json  what was tried, where settings were chosen by cross-validation
+  split.csv, split.json    the parts, where they are not those of the benchmark
 ```
-While a network is trained its checkpoints lie in `OUT.training`; the same command goes on from them.
+While a network is trained its checkpoints lie in `OUT.training`, and the finished folds of a search in `OUT.search`;
+the same command goes on from them.
 """
 
 from __future__ import annotations
@@ -32,21 +35,39 @@ from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.features.settings import data_behind_crop
 from fieldmark.fitting.allowed import refuse_disallowed, seen_by
-from fieldmark.fitting.configuring import Configured, configured_method
+from fieldmark.fitting.configuring import configured_method
+from fieldmark.fitting.learning import (
+    answer_test,
+    final_fit,
+    fit_on_train,
+    prepare,
+    steps_of,
+    supplied_view,
+    supply_of,
+    with_features,
+)
 from fieldmark.fitting.lineage import Lineage, lineage_of
+from fieldmark.fitting.search_table import Searched
+from fieldmark.fitting.searching import Search, plan, run_search
 from fieldmark.fitting.unknown_table import UnknownTable, unknown_table
+from fieldmark.fitting.val_size import remarks_on_val
 from fieldmark.foundation.files import appearing_folder, only_writer
 from fieldmark.methods import Fitted, Method
 from fieldmark.methods.base import NOT_STATED
 from fieldmark.models import MODEL_FOLDER, Model, load_model
-from fieldmark.models.streaming import answer_stream
-from fieldmark.opening import ANSWERABLE_PARTS, Opened, open_benchmark, open_release, remarks_on_copies
+from fieldmark.opening import (
+    ANSWERABLE_PARTS,
+    Opened,
+    open_benchmark,
+    open_release,
+    remarks_on_copies,
+    remarks_on_split,
+)
 from fieldmark.runs.provenance import RUN_CSV, Run
 from fieldmark.scoring import SCORECARD_FILE, Scorecard, score_predictions
-from fieldmark.steps import Step, make_step, step_to_data
-from fieldmark.steps.base import Lesson, apply_step, fit_step
-from fieldmark.supply import Supply, refuse_unfit
-from fieldmark.views import View
+from fieldmark.splits.files import SPLIT_FILE, Split, read_split
+from fieldmark.steps import Step, step_to_data
+from fieldmark.supply import Supply
 
 
 @dataclass(frozen=True)
@@ -77,6 +98,8 @@ def fit(
     overwrite: bool = False,
     store: Path | None = None,
     external_data: Sequence[str] = (),
+    split: str | Path | None = None,
+    search: Search | None = None,
 ) -> FitResult:
     """Fits a method to a benchmark and writes the folder of the run.
 
@@ -96,9 +119,11 @@ def fit(
         overwrite: Whether an existing folder is replaced.
         store: Where features are kept, if not in the user's cache.
         external_data: What besides the release went in, one sentence each; pre-trained weights declare themselves.
+        split: A split file (`fieldmark split`) in place of the split of the benchmark.
+        search: Settings to choose by cross-validation on train before the fit.
 
     Raises:
-        InputError: When the release is at fault.
+        InputError: When the release or the split is at fault.
         MisuseError: When names or settings are, or when the task does not allow what the method sees.
     """
     seconds: dict[str, float] = {}
@@ -106,25 +131,37 @@ def fit(
     task = declared.task
     # Names and settings are checked before anything is read; what is left open follows from what the release holds.
     configured = configured_method(method, settings or {}, seed)
-    unfitted = _steps(configured.method, task, steps)
+    unfitted = steps_of(configured.method, task, steps)
     refuse_disallowed(method, configured.method, unfitted, task)
+    planned = plan(method, settings or {}, search, seed) if search is not None else None
+    other_split = read_split(Path(split)) if split is not None else None
     with _held(Path(out)), appearing_folder(Path(out), overwrite=overwrite) as folder:
         with _timed(seconds, "open"):
-            opened = open_benchmark(declared, open_release(declared, data), seed=seed)
-        supply = _supply_of(configured, opened, store)
+            opened = open_benchmark(declared, open_release(declared, data), seed=seed, split=other_split)
+        searched, trials = None, Path(f"{out}.search")
+        if planned is not None:
+            with _timed(seconds, "search"):
+                searched = run_search(*planned, opened, steps=steps, seed=seed, store=store, scratch=trials)
+            configured = planned[1][searched.best].configured
+            unfitted = steps_of(configured.method, task, steps)
+        supply = supply_of(configured, opened, store)
         with _timed(seconds, "features"):
-            view = _supplied(opened, supply)
+            view = supplied_view(opened, supply)
         with _timed(seconds, "fit"):
             scratch = Path(f"{out}.training")
-            fitted, fitted_steps, val_predictions = _fit(
+            fitted, fitted_steps, val_predictions = fit_on_train(
                 configured.method, unfitted, replace(view, scratch=scratch), opened
             )
-            final, trained_on = _final(fitted, replace(view, scratch=scratch / "refit"), opened.val_is_drawn)
+            final, trained_on = final_fit(fitted, replace(view, scratch=scratch / "refit"), opened.val_is_drawn)
         main = supply.main
         lineage = lineage_of(main.fine_tuned, opened, data) if main and main.fine_tuned else None
         external = [*_declared_external(configured.method, fitted_steps, lineage, supply), *external_data]
         model = _model(method, final, fitted_steps, opened, supply, trained_on, seed, external, lineage)
         run = _provenance(model, opened, supply, data, seconds)
+        run = replace(
+            run, remarks=[*run.remarks, *_remarks_on_choices(configured.method, fitted.method, opened, searched)]
+        )
+        run = replace(run, search=searched.record if searched is not None else None)
         predictions = {"val": val_predictions}
         with _timed(seconds, "predict"):
             if view.test is not None:
@@ -134,11 +171,22 @@ def fit(
             unknown = unknown_table(declared, opened, view, {"val": fitted, "test": model.fitted})
         if unknown is not None:
             unknown.write(folder)
+        if searched is not None:
+            searched.write(folder)
+        if other_split is not None:
+            other_split.write(folder / SPLIT_FILE)
         _write(folder, task, run, model, predictions, scorecards)
         if scratch.exists():
             shutil.copytree(scratch, folder / "training", ignore=shutil.ignore_patterns("*.pt", "*.safetensors"))
-    shutil.rmtree(scratch, ignore_errors=True)
+    for done in (scratch, trials):
+        shutil.rmtree(done, ignore_errors=True)
     return FitResult(Path(out), run, model, scorecards, unknown)
+
+
+def _remarks_on_choices(asked: Method, fitted: Method, opened: Opened, searched: Searched | None) -> list[str]:
+    """What a reader should know about how settings were chosen, by search and on val."""
+    units = len(set(opened.truth["val"].units)) if "val" in opened.truth else len(opened.items["val"])
+    return [*(searched.remarks if searched is not None else ()), *remarks_on_val(asked, fitted, units)]
 
 
 def _score(opened: Opened, predictions: Any, part: str, run: Run) -> Scorecard:
@@ -172,7 +220,8 @@ def predict(
     """
     loaded = model if isinstance(model, Model) else load_model(model)
     declared = BENCHMARKS[benchmark or loaded.trained["benchmark"]]
-    opened = open_benchmark(declared, open_release(declared, data), seed=loaded.trained["seed"])
+    cut_by = None if benchmark else split_of_model(model, loaded)
+    opened = open_benchmark(declared, open_release(declared, data), seed=loaded.trained["seed"], split=cut_by)
     part = {"train": opened.view.train, "val": opened.view.val, "test": opened.view.test}.get(split)
     if part is None:
         raise MisuseError(f"{data} has no part called {split!r} to predict. {did_you_mean(split, ANSWERABLE_PARTS)}")
@@ -182,6 +231,25 @@ def predict(
     return predictions
 
 
+def split_of_model(model: str | Path | Model, loaded: Model) -> Split | None:
+    """The split that a model was trained with, where it was not that of the benchmark: it lies beside the model.
+
+    Raises:
+        MisuseError: When it is not there, or another one is.
+    """
+    record = loaded.trained.get("split")
+    if record is None:
+        return None
+    places = [] if isinstance(model, Model) else [Path(model) / SPLIT_FILE, Path(model).parent / SPLIT_FILE]
+    for place in places:
+        if place.exists() and (split := read_split(place)).digest == record["digest"]:
+            return split
+    raise MisuseError(
+        f"The model was trained with the split {record['file']} (digest {record['digest']}), which is not beside it: "
+        f"keep {SPLIT_FILE} in the folder of the run, and name that folder."
+    )
+
+
 def _declared_external(method: Method, steps: Sequence[Step], lineage: Lineage | None, supply: Supply) -> list[str]:
     """What method, features and steps declare: pre-trained weights, a location model."""
     features = [sentence for source in supply.sources.values() for sentence in source.settings.external_data]
@@ -189,74 +257,6 @@ def _declared_external(method: Method, steps: Sequence[Step], lineage: Lineage |
     behind = features if lineage is None else [*lineage.external_data, *crops]
     behind = list(dict.fromkeys(behind))
     return [*method.external_data, *behind, *(sentence for step in steps for sentence in step.external_data)]
-
-
-def _steps(method: Method, task: Task, names: Sequence[str] | None) -> list[Step]:
-    """The steps that were asked for, else those of the method, else those of the kind of answer."""
-    own = method.default_steps() if names is None else None
-    wanted = task.answer.default_steps if names is None else names
-    steps = list(own) if own is not None else [make_step(name) for name in wanted]
-    for step in steps:
-        step.check(task)
-    return steps
-
-
-def _supply_of(configured: Configured, opened: Opened, store: Path | None) -> Supply:
-    """Where the features that a method needs come from; refuses what the release or the method cannot do."""
-    dataset, method = opened.dataset, configured.method
-    declared = dataset.inputs_by_name
-    allowed = {name: one for name, one in declared.items() if name in opened.benchmark.task.inputs}
-    refuse_unfit(configured.name, method, allowed, dataset.media_kind, dataset.release.root)
-    method.check(opened.view)
-    return configured.supply(declared, dataset.main_input.extractor, store)
-
-
-def _supplied(opened: Opened, supply: Supply) -> View:
-    """The view with the features a method needs."""
-    view = opened.view
-    parts = {"train": view.train, "val": view.val, "unlabeled": view.unlabeled, "test": view.test}
-    kind = opened.dataset.media_kind
-    supplied: dict[str, Any] = {
-        name: supply.supply(part, f"{name} {kind}s") for name, part in parts.items() if part is not None
-    }
-    return replace(view, **supplied)
-
-
-def _shown(method: Method, view: View) -> View:
-    """What a method is given to learn from: what is not there cannot be peeked at."""
-    assert view.val is not None  # open_benchmark refuses an empty val
-    # Unknown items teach nothing about the classes; only methods that look for the unknown are shown them.
-    val = view.val if method.wants_unknown else view.val.of_known_labels()
-    learns = set(method.learns_from)
-    unlabeled = view.unlabeled if learns & {"unlabeled", "coarse"} else None
-    if unlabeled is not None and "coarse" not in learns:
-        unlabeled = unlabeled.unlabeled()
-    return replace(view, val=val, unlabeled=unlabeled, test=view.test if method.sees == "test set" else None)
-
-
-def _fit(method: Method, steps: Sequence[Step], view: View, opened: Opened) -> tuple[Fitted, tuple[Step, ...], Any]:
-    """Fits the method on train and the steps on val; returns the predictions on val with all steps applied."""
-    task, val = opened.benchmark.task, view.val
-    assert val is not None  # open_benchmark refuses an empty val
-    fitted = method.fit(_shown(method, view))
-    if task.delivery == "stream":
-        predictions = answer_stream(fitted, (), val, view.labels)
-    else:
-        predictions = fitted.predict(val, view.labels)
-    lesson = Lesson(task, view.labels, opened.dataset.taxa, val, view.train)
-    fitted_steps: list[Step] = []
-    for step in steps:
-        fitted_steps.append(fit_step(step, predictions, lesson))
-        predictions = apply_step(fitted_steps[-1], predictions, val.items)
-    return fitted, tuple(fitted_steps), predictions
-
-
-def _final(fitted: Fitted, view: View, val_is_drawn: bool) -> tuple[Fitted, list[str]]:
-    """The model that answers test: fitted once more, to train and val, where val was ours to draw."""
-    if not val_is_drawn or not fitted.method.learns_from_val:
-        return fitted, ["train"]
-    together = replace(view.with_val_in_train(), test=None)
-    return fitted.method.fit_again(fitted.arrays, together), ["train", "val"]
 
 
 def _model(
@@ -279,6 +279,7 @@ def _model(
         "world": opened.dataset.release.world,
         "external_data": external_data,
         **({"backbone": asdict(lineage)} if lineage else {}),
+        **({"split": opened.split.record} if opened.split is not None else {}),
     }
     features = {name: source.settings for name, source in supply.sources.items()}
     backbone = supply.main.fine_tuned if supply.main else None
@@ -305,6 +306,7 @@ def _provenance(model: Model, opened: Opened, supply: Supply, data: str | Path, 
         world=opened.dataset.release.world,
         remarks=[
             *opened.dataset.remarks,
+            *remarks_on_split(opened),
             *remarks_on_copies(opened),
             *fine_tuned.get("remarks", ()),
             *supply.remarks,
@@ -313,6 +315,7 @@ def _provenance(model: Model, opened: Opened, supply: Supply, data: str | Path, 
         seconds=seconds,
         external_data=model.trained["external_data"],
         learns_from=list(model.fitted.method.learns_from),
+        split=opened.split.record if opened.split is not None else None,
     )
 
 
@@ -353,36 +356,6 @@ def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
     start = time.perf_counter()
     yield
     seconds[phase] = round(time.perf_counter() - start, 3)
-
-
-def prepare(method: str, settings: Mapping[str, Any], task: Task, steps: Sequence[str] | None = None) -> Configured:
-    """A method with its settings.
-
-    Raises:
-        MisuseError: When names or settings are at fault, or when the task does not allow what the method sees.
-    """
-    configured = configured_method(method, settings)
-    refuse_disallowed(method, configured.method, _steps(configured.method, task, steps), task)
-    return configured
-
-
-def with_features(opened: Opened, configured: Configured, store: Path | None = None) -> View:
-    """What methods see of an opened benchmark, with features where they are wanted."""
-    return _supplied(opened, _supply_of(configured, opened, store))
-
-
-def answer_test(opened: Opened, view: View, method: Method, steps: Sequence[str] | None) -> Any:
-    """Fits a method on train and its choices and steps on val, and answers test. Val stays apart from train."""
-    task = opened.benchmark.task
-    fitted, fitted_steps, _ = _fit(method, _steps(method, task, steps), view, opened)
-    if view.test is None:
-        raise ValueError("there is no test to answer")
-    if task.delivery == "stream":
-        return answer_stream(fitted, fitted_steps, view.test, view.labels)
-    predictions = fitted.predict(view.test, view.labels)
-    for step in fitted_steps:
-        predictions = apply_step(step, predictions, view.test.items)
-    return predictions
 
 
 __all__ = ["FitResult", "answer_test", "fit", "predict", "prepare", "with_features"]

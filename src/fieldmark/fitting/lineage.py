@@ -104,6 +104,8 @@ def _parts_of(backbone: Model, opened: Opened, data: str | Path) -> dict[str, se
             return None
         same = declared.subset == here.subset
         dataset = opened.dataset if same else open_dataset(declared.dataset, data, declared.subset)
+        if "split" in made:  # parts from a file that is not at hand
+            return None
         if declared.version != made["version"] or dataset.digest != made["data_digest"]:
             return None
         parts = open_benchmark(declared, dataset, seed=made["seed"]).items

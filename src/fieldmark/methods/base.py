@@ -49,6 +49,8 @@ class Method(ABC):
         wants_unknown: Whether it is shown the unknown items of val.
         feature_defaults: Settings of features that it wants unless others are given.
         trains_network: Whether it trains a network that others can take features from (`backbone`).
+        search_space: Settings worth choosing by cross-validation (`--search auto`), each with its values in the order
+            of preference among equals.
         exportable: Whether its network can be written as ONNX: it has `load(arrays)` and `transform(network)`.
     """
 
@@ -58,6 +60,7 @@ class Method(ABC):
     wants_unknown: ClassVar[bool] = False
     feature_defaults: ClassVar[Mapping[str, Any]] = {}
     trains_network: ClassVar[bool] = False
+    search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     exportable: ClassVar[bool] = False
 
     @property

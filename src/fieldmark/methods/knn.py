@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -46,6 +46,10 @@ class NearestNeighbors(OnFeatures):
     lengths: str = "unit"
 
     scale: ClassVar[Scale] = "log_probability"
+    search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "k": (10, 1, 3, 5, 20, 40),
+        "temperature": (0.07, 0.03, 0.15),
+    }
 
     def __post_init__(self) -> None:
         if self.k < 1 or self.temperature <= 0 or not 0 < self.floor < 1:

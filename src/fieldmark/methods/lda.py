@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ class Discriminant(OnFeatures):
     shrinkage: float = 0.0
 
     scale: ClassVar[Scale] = "logit"
+    search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {"shrinkage": SHARES}
 
     def __post_init__(self) -> None:
         if not 0 <= self.shrinkage <= 1:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ class Linear(OnFeatures):
     iterations: int = 100
 
     scale: ClassVar[Scale] = "logit"
+    search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {"l2": STRENGTHS}
 
     def __post_init__(self) -> None:
         if self.l2 < 0 or self.iterations < 1:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,7 @@ class Prototypes(OnFeatures):
     borrow: float = -1.0
 
     scale: ClassVar[Scale] = "logit"
+    search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {"shrinkage": SHARES, "borrow": (1.0, 0.5, 2.0, 4.0)}
 
     def __post_init__(self) -> None:
         if not 0 <= self.shrinkage <= 1 or (self.borrow < 0 and self.borrow != -1):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ class Ridge(OnFeatures):
     l2: float = 0.0
 
     scale: ClassVar[Scale] = "logit"
+    search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {"l2": STRENGTHS[::-1]}
 
     def __post_init__(self) -> None:
         if self.l2 < 0:

@@ -56,6 +56,11 @@ class Targets(ABC):
         """One label per item: the only one, or the foremost; -1 for unknown or none."""
         raise ValueError(f"{self.shape} do not come down to one label per item")
 
+    @property
+    def main_codes(self) -> Codes | None:
+        """The same, for those who can do without; None where items do not come down to one label."""
+        return self.codes
+
     def holds(self, n_labels: int) -> NDArray[np.bool_]:
         """One row per item, one column per label: whether it holds."""
         return np.asarray(self.codes[:, None] == np.arange(n_labels))
@@ -193,3 +198,7 @@ class MaskTargets(Targets):
     @property
     def known(self) -> NDArray[np.bool_]:
         return np.ones(len(self), dtype=np.bool_)
+
+    @property
+    def main_codes(self) -> None:
+        return None

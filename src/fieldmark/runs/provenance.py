@@ -15,6 +15,8 @@ from fieldmark.version import __version__
 RUN_FILE, RUN_CSV = "run.json", "run.csv"
 # How a remark begins that tells of answers known beforehand.
 LEAKAGE = "LEAKAGE: "
+# How a remark begins that tells of other parts than those of the benchmark.
+OTHER_SPLIT = "NOT THE OFFICIAL SPLIT."
 
 
 def external_data_in_words(external_data: list[str] | None) -> str:
@@ -49,6 +51,8 @@ class Run:
             None where nobody has said (runs made before this was asked).
         learns_from: What the method learned from, as it declares it: labels of train, items without labels, coarse
             labels; empty for runs made before this was asked.
+        split: Where the parts came from, if not from the benchmark: file, digest, rule and seed.
+        search: How settings were chosen by cross-validation on train, where they were: space, folds, trials, choice.
         code_version, created: Which Fieldmark made the run, and when (UTC).
     """
 
@@ -68,6 +72,8 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
     external_data: list[str] | None = None
     learns_from: list[str] = field(default_factory=list)
+    split: dict[str, Any] | None = None
+    search: dict[str, Any] | None = None
     code_version: str = __version__
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -88,8 +94,9 @@ class Run:
     def write(self, folder: Path) -> None:
         """Writes `run.json` into a run's folder."""
         data = {**asdict(self), "simulated": self.simulated}
-        if not self.learns_from:
-            del data["learns_from"]
+        for name in ("learns_from", "split", "search"):  # said only where there is something to say
+            if not data[name]:
+                del data[name]
         write_json(folder / RUN_FILE, data)
 
     @classmethod

@@ -203,4 +203,6 @@ def _provenance(run: Run | None) -> dict[str, Any]:
         "data_digest": run.data_digest,
         "seed": run.seed,
         "code_version": run.code_version,
+        # Said only where the parts are not those of the benchmark.
+        **({"split": run.split} if run.split else {}),
     }

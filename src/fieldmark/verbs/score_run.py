@@ -13,7 +13,7 @@ from fieldmark.benchmarks.choosing import with_metrics
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.files import appearing_folder
-from fieldmark.opening import open_benchmark, open_release
+from fieldmark.opening import open_benchmark, open_release, split_of_run
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import TableRun
 from fieldmark.runs.predictions import Predictions, refuse_repeated
@@ -64,7 +64,8 @@ def score(
         source, provenance = _found(Path(run), in_one_file=task.run.hosted)
         seed = provenance.seed if provenance is not None and seed is None else seed
     if data is not None:
-        opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed or 0)
+        cut_by = split_of_run(source.parent, provenance) if provenance is not None else None
+        opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed or 0, split=cut_by)
         kept_truth, labels, table = opened.truth_of(split), opened.view.labels, opened.dataset.taxa
     else:
         kept_truth, labels, table, part = task.answer.given(task.items, truth, classes, media, task.by)

@@ -11,7 +11,7 @@ import numpy as np
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import release_of
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.opening import Opened, open_benchmark, open_release
+from fieldmark.opening import Opened, open_benchmark, open_release, split_of_run
 from fieldmark.questions.truth import Truth
 from fieldmark.reports.pages.thumbnails import Thumbnails
 from fieldmark.reports.section import Context, ScoredRun
@@ -32,7 +32,7 @@ def load_context(folders: Sequence[str | Path], *, data: str | Path | None = Non
     paths = [Path(folder) for folder in folders]
     runs = _named(paths, [Run.read(path) for path in paths])
     _check_same_question(paths, runs)
-    opened = _open(runs[0].run, data)
+    opened = _open(runs[0], data)
     part = runs[0].scorecard.split
     if part not in opened.truth:
         where = opened.dataset.release.root
@@ -66,6 +66,7 @@ def _check_same_question(paths: Sequence[Path], runs: Sequence[ScoredRun]) -> No
             ("the benchmark", _benchmark_of(scored), _benchmark_of(first)),
             ("data with the digest", scored.run.data_digest, first.run.data_digest),
             ("a score on", scored.scorecard.split, first.scorecard.split),
+            ("the split", _split_of(scored), _split_of(first)),
         ):
             if found != expected:
                 raise InputError(
@@ -76,11 +77,16 @@ def _check_same_question(paths: Sequence[Path], runs: Sequence[ScoredRun]) -> No
                 )
 
 
+def _split_of(scored: ScoredRun) -> str:
+    return scored.run.split["digest"] if scored.run.split else "of the benchmark"
+
+
 def _benchmark_of(scored: ScoredRun) -> str:
     return f"{scored.run.benchmark} (version {scored.run.version})"
 
 
-def _open(run: Run, data: str | Path | None) -> Opened:
+def _open(scored: ScoredRun, data: str | Path | None) -> Opened:
+    run = scored.run
     benchmark = BENCHMARKS[run.benchmark]
     root = run.data if data is None else data
     try:
@@ -96,7 +102,7 @@ def _open(run: Run, data: str | Path | None) -> Opened:
             expected=f"{run.data_digest}, on which the run was made",
             hint="The release changed since: fit again, or pass the unchanged release with --data.",
         )
-    return open_benchmark(benchmark, dataset, seed=run.seed)
+    return open_benchmark(benchmark, dataset, seed=run.seed, split=split_of_run(scored.folder, run))
 
 
 def _answers(path: Path, opened: Opened, truth: Truth) -> Any:

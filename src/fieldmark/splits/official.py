@@ -1,4 +1,4 @@
-"""How sets are cut: as the release does it, or by a seeded draw over observations."""
+"""The parts of a benchmark: as the release has them, or by a seeded draw over observations."""
 
 from __future__ import annotations
 

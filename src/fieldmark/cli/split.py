@@ -1,0 +1,88 @@
+"""`fieldmark split`: any table cut into train, val and test, or into folds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from fieldmark.verbs.splitting import SplitResult
+
+EXAMPLE = "Example: `fieldmark split observations.csv --by site --val 0.1 --test 0.2 --out split.csv`"
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("split", epilog=EXAMPLE)(split)
+
+
+def split(
+    table: Annotated[Path, typer.Argument(help="A CSV or Parquet table with one row for each thing to assign.")],
+    out: Annotated[Path, typer.Option(help="The CSV file to write (id,part); a JSON file beside it says how.")],
+    by: Annotated[
+        str,
+        typer.Option(
+            help="What must not be parted: unit, day, class, block:METRES, cells:METRES, or a column such as site."
+        ),
+    ] = "unit",
+    val: Annotated[float, typer.Option(help="The share of val, such as 0.1.")] = 0.0,
+    test: Annotated[float, typer.Option(help="The share of test; train gets the rest.")] = 0.0,
+    folds: Annotated[int, typer.Option(min=0, help="Make so many folds instead of parts.")] = 0,
+    share_of: Annotated[
+        Literal["rows", "groups"],
+        typer.Option(help="Whether shares count rows, or what is not parted (2.5 % of all blocks, say)."),
+    ] = "rows",
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same split.")] = 0,
+    block: Annotated[float | None, typer.Option(metavar="METRES", help="The same as --by block:METRES.")] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="The column that names a row: id, media_id, file, ... if not given.")
+    ] = None,
+    unit: Annotated[str | None, typer.Option(help="A column that is never parted either, such as observation.")] = None,
+    label: Annotated[str | None, typer.Option(help="The column of classes, of which each part gets its share.")] = None,
+    date: Annotated[str, typer.Option(help="The column of dates, for --by day.")] = "date",
+    lat: Annotated[str, typer.Option(help="The column of latitudes in degrees, for blocks and cells.")] = "lat",
+    lon: Annotated[str, typer.Option(help="The column of longitudes in degrees.")] = "lon",
+    files: Annotated[
+        str | None,
+        typer.Option(help="The column of paths below the table's folder: files with the same bytes stay together."),
+    ] = None,
+    check: Annotated[
+        list[str] | None, typer.Option(help="Also say how many of these lie in more than one part: site, day, ...")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+) -> None:
+    """Cut a table so that what belongs together stays together, and write the split as a file.
+
+    `fieldmark fit --split FILE` uses it in place of the split of a benchmark.
+    """
+    from fieldmark.cli.printing import print_json
+    from fieldmark.verbs.splitting import Columns, split_table
+
+    result = split_table(
+        table,
+        by if block is None else f"block:{block:g}",
+        val=val,
+        test=test,
+        folds=folds,
+        counted=share_of,
+        seed=seed,
+        columns=Columns(id_column, unit, label, date, lat, lon, files),
+        check=check or (),
+        out=out,
+    )
+    print_json(result.to_json()) if as_json else _print(result, out)
+
+
+def _print(result: SplitResult, out: Path) -> None:
+    from fieldmark.cli.printing import print_table
+
+    rows = [[part, f"{count:,}", f"{result.groups[part]:,}"] for part, count in result.rows.items()]
+    print_table(["part", "rows", "groups"], rows)
+    for shared, plain in zip(result.shared, result.by_rows, strict=True):
+        leak = f" ({shared.example}, for one)" if shared.shared else ""
+        print(
+            f"in more than one part, by {shared.what}: {shared.shared:,} of {shared.total:,}{leak}; "
+            f"drawn row by row it would be {plain.shared:,}"
+        )
+    print(f"split in {out} (digest {result.split.digest}); how it was made in {out.with_suffix('.json')}")

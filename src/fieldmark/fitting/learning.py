@@ -1,0 +1,119 @@
+"""What the harness does with a method: steps, features, fitting on train, answering a part that is held back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fieldmark.benchmarks.declarations import Task
+from fieldmark.fitting.allowed import refuse_disallowed
+from fieldmark.fitting.configuring import Configured, configured_method
+from fieldmark.methods import Fitted, Method
+from fieldmark.models.streaming import answer_stream
+from fieldmark.opening import Opened
+from fieldmark.steps import Step, make_step
+from fieldmark.steps.base import Lesson, apply_step, fit_step
+from fieldmark.supply import Supply, refuse_unfit
+from fieldmark.views import View
+
+
+def steps_of(method: Method, task: Task, names: Sequence[str] | None) -> list[Step]:
+    """The steps that were asked for, else those of the method, else those of the kind of answer."""
+    own = method.default_steps() if names is None else None
+    wanted = task.answer.default_steps if names is None else names
+    steps = list(own) if own is not None else [make_step(name) for name in wanted]
+    for step in steps:
+        step.check(task)
+    return steps
+
+
+def supply_of(configured: Configured, opened: Opened, store: Path | None) -> Supply:
+    """Where the features that a method needs come from; refuses what the release or the method cannot do."""
+    dataset, method = opened.dataset, configured.method
+    declared = dataset.inputs_by_name
+    allowed = {name: one for name, one in declared.items() if name in opened.benchmark.task.inputs}
+    refuse_unfit(configured.name, method, allowed, dataset.media_kind, dataset.release.root)
+    method.check(opened.view)
+    return configured.supply(declared, dataset.main_input.extractor, store)
+
+
+def supplied_view(opened: Opened, supply: Supply) -> View:
+    """The view with the features a method needs."""
+    view = opened.view
+    parts = {"train": view.train, "val": view.val, "unlabeled": view.unlabeled, "test": view.test}
+    kind = opened.dataset.media_kind
+    supplied: dict[str, Any] = {
+        name: supply.supply(part, f"{name} {kind}s") for name, part in parts.items() if part is not None
+    }
+    return replace(view, **supplied)
+
+
+def _shown(method: Method, view: View) -> View:
+    """What a method is given to learn from: what is not there cannot be peeked at."""
+    assert view.val is not None  # open_benchmark refuses an empty val
+    # Unknown items teach nothing about the classes; only methods that look for the unknown are shown them.
+    val = view.val if method.wants_unknown else view.val.of_known_labels()
+    learns = set(method.learns_from)
+    unlabeled = view.unlabeled if learns & {"unlabeled", "coarse"} else None
+    if unlabeled is not None and "coarse" not in learns:
+        unlabeled = unlabeled.unlabeled()
+    return replace(view, val=val, unlabeled=unlabeled, test=view.test if method.sees == "test set" else None)
+
+
+def fit_on_train(
+    method: Method, steps: Sequence[Step], view: View, opened: Opened
+) -> tuple[Fitted, tuple[Step, ...], Any]:
+    """Fits the method on train and the steps on val; returns the predictions on val with all steps applied."""
+    task, val = opened.benchmark.task, view.val
+    assert val is not None  # open_benchmark refuses an empty val
+    fitted = method.fit(_shown(method, view))
+    if task.delivery == "stream":
+        predictions = answer_stream(fitted, (), val, view.labels)
+    else:
+        predictions = fitted.predict(val, view.labels)
+    lesson = Lesson(task, view.labels, opened.dataset.taxa, val, view.train)
+    fitted_steps: list[Step] = []
+    for step in steps:
+        fitted_steps.append(fit_step(step, predictions, lesson))
+        predictions = apply_step(fitted_steps[-1], predictions, val.items)
+    return fitted, tuple(fitted_steps), predictions
+
+
+def final_fit(fitted: Fitted, view: View, val_is_drawn: bool) -> tuple[Fitted, list[str]]:
+    """The model that answers test: fitted once more, to train and val, where val was ours to draw."""
+    if not val_is_drawn or not fitted.method.learns_from_val:
+        return fitted, ["train"]
+    together = replace(view.with_val_in_train(), test=None)
+    return fitted.method.fit_again(fitted.arrays, together), ["train", "val"]
+
+
+def prepare(method: str, settings: Mapping[str, Any], task: Task, steps: Sequence[str] | None = None) -> Configured:
+    """A method with its settings.
+
+    Raises:
+        MisuseError: When names or settings are at fault, or when the task does not allow what the method sees.
+    """
+    configured = configured_method(method, settings)
+    refuse_disallowed(method, configured.method, steps_of(configured.method, task, steps), task)
+    return configured
+
+
+def with_features(opened: Opened, configured: Configured, store: Path | None = None) -> View:
+    """What methods see of an opened benchmark, with features where they are wanted."""
+    return supplied_view(opened, supply_of(configured, opened, store))
+
+
+def answer_test(opened: Opened, view: View, method: Method, steps: Sequence[str] | None) -> Any:
+    """Fits a method on train and its choices and steps on val, and answers test. Val stays apart from train."""
+    task = opened.benchmark.task
+    fitted, fitted_steps, _ = fit_on_train(method, steps_of(method, task, steps), view, opened)
+    if view.test is None:
+        raise ValueError("there is no test to answer")
+    if task.delivery == "stream":
+        return answer_stream(fitted, fitted_steps, view.test, view.labels)
+    predictions = fitted.predict(view.test, view.labels)
+    for step in fitted_steps:
+        predictions = apply_step(step, predictions, view.test.items)
+    return predictions

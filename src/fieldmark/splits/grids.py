@@ -1,0 +1,82 @@
+"""Places as cells of a grid in metres, all of the same true area.
+
+Latitudes are taken to the authalic sphere first: the sphere with the surface of the WGS84 ellipsoid, on which a strip
+between two latitudes has the area that it has on the ellipsoid (Snyder, "Map projections: a working manual", 1987,
+equations 3-11 to 3-13):
+
+    q(phi) = (1 - e^2) (sin phi / (1 - e^2 sin^2 phi) + artanh(e sin phi) / e)
+    sin beta = q(phi) / q(90 degrees),  R = a sqrt(q(90 degrees) / 2) = 6,371,007 m
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Degrees = NDArray[np.float64]
+Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+# WGS84.
+SEMI_MAJOR_M, FLATTENING = 6_378_137.0, 1 / 298.257223563
+ECCENTRICITY = (FLATTENING * (2 - FLATTENING)) ** 0.5
+# Cells of the equal-area grid are square at this latitude, as in EASE-Grid 2.0 (EPSG:6933).
+STANDARD_PARALLEL = 30.0
+
+
+def _strip(latitude: Degrees) -> Degrees:
+    sine = np.sin(np.radians(latitude))
+    e = ECCENTRICITY
+    return np.asarray((1 - e**2) * (sine / (1 - (e * sine) ** 2) + np.arctanh(e * sine) / e))
+
+
+_WHOLE = float(_strip(np.array(90.0)))
+RADIUS_M = SEMI_MAJOR_M * (_WHOLE / 2) ** 0.5
+
+
+def authalic_latitude(latitude: Degrees) -> Degrees:
+    """The latitude on the sphere of equal area, in radians.
+
+    >>> np.degrees(authalic_latitude(np.array([0.0, 45.0, 90.0]))).round(4).tolist()
+    [0.0, 44.8717, 90.0]
+    """
+    return np.arcsin(np.clip(_strip(latitude) / _WHOLE, -1, 1))
+
+
+def square_blocks(latitude: Degrees, longitude: Degrees, side_m: float) -> Cells:
+    """Rows and columns of blocks that are square in metres wherever they lie.
+
+    Row r holds the latitudes with r side <= R beta < (r + 1) side. Within a row, columns are counted eastwards from 180
+    degrees west in steps of `side_m` along the latitude in its middle, so that a block is as wide as it is high there.
+    Blocks of neighboring rows do not lie above each other. All have the same area,
+    R^2 (side / (R cos m)) 2 cos m sin(side / 2R) with m the middle of the row, except for the last, narrower one of
+    each row.
+    """
+    row = np.floor(authalic_latitude(latitude) * RADIUS_M / side_m)
+    middle = (row + 0.5) * side_m / RADIUS_M
+    # The row at a pole may reach beyond it; a block there goes once around.
+    width = np.maximum(np.cos(middle), 0)
+    column = np.floor(_eastwards(longitude) * RADIUS_M * width / side_m)
+    return row.astype(np.int64), column.astype(np.int64)
+
+
+def equal_area_cells(latitude: Degrees, longitude: Degrees, side_m: float) -> Cells:
+    """Rows and columns of the cylindrical equal-area grid: x = R lambda cos 30, y = R sin beta / cos 30.
+
+    Cells are squares of side `side_m` on that map and have the same true area everywhere, in aligned columns; on the
+    ground they are square at 30 degrees, and at 60 degrees 0.58 sides wide and 1.73 high.
+    """
+    scale = equal_area_scale()
+    x = _eastwards(longitude) * RADIUS_M * scale
+    y = RADIUS_M * np.sin(authalic_latitude(latitude)) / scale
+    return np.floor(y / side_m).astype(np.int64), np.floor(x / side_m).astype(np.int64)
+
+
+def equal_area_scale() -> float:
+    """The factor of the standard parallel on the ellipsoid: cos phi / sqrt(1 - e^2 sin^2 phi) times a / R."""
+    sine, cosine = np.sin(np.radians(STANDARD_PARALLEL)), np.cos(np.radians(STANDARD_PARALLEL))
+    return float(cosine / (1 - (ECCENTRICITY * sine) ** 2) ** 0.5 * SEMI_MAJOR_M / RADIUS_M)
+
+
+def _eastwards(longitude: Degrees) -> Degrees:
+    """Radians east of 180 degrees west; 180 degrees east is the same meridian."""
+    return np.asarray(np.radians(np.mod(longitude + 180.0, 360.0)))

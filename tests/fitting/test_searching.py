@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fieldmark
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.fitting import Search
+from fieldmark.fitting.searching import parse_search
+from fieldmark.fitting.val_size import LARGEST_ERROR, largest_error, remarks_on_val
+from fieldmark.foundation.registry import Registry
+from fieldmark.methods.base import Fitted
+from fieldmark.methods.frequent import Frequent
+from fieldmark.methods.linear import Linear
+from fieldmark.methods.ridge import Ridge
+from tests.cli.test_refusals import run_main
+
+__all__ = ["run_main"]
+
+SITES = "file,observation,site\n"
+
+
+@dataclass(frozen=True)
+class ByName(Frequent):
+    """Answers by the file name, which tells the class here, or by the opposite of it."""
+
+    trust: float = -1.0
+    slack: float = 0.0
+    search_space: ClassVar = {"trust": (-1.0, 1.0, 2.0)}
+    seen: ClassVar[list] = []
+    stop_after: ClassVar[list] = []
+
+    def fit(self, view):
+        if ByName.stop_after and len(ByName.seen) >= ByName.stop_after[0]:
+            raise KeyboardInterrupt
+        ByName.seen.append((self.trust, view))
+        return Fitted(self, {"labels": np.arange(len(view.labels))})
+
+    def scores(self, arrays, part):
+        code = np.array([int(item[0]) for item in part.item_ids])
+        return (self.trust * (code[:, None] == arrays["labels"])).astype(np.float32)
+
+
+@pytest.fixture
+def by_name(monkeypatch, tmp_path, make_release):
+    """A release of three classes at five sites, and the method."""
+    entries = {"by-name": (f"{__name__}:ByName", "")}
+    for place in ("fieldmark.fitting.configuring.METHODS", "fieldmark.models.model.METHODS"):
+        monkeypatch.setattr(place, Registry("method", entries))
+    ByName.seen.clear()
+    ByName.stop_after.clear()
+    root = make_release(flat=True, per_class=15)
+    lines = [
+        f"{path.relative_to(root).as_posix()},{path.stem},s{int(path.stem.split('-')[1]) % 5}"
+        for path in sorted(root.rglob("*.jpg"))
+    ]
+    (root / "observations.csv").write_text(SITES + "\n".join(lines) + "\n")
+    return root
+
+
+def search(root, out, **how):
+    return fieldmark.fit("folder", root, "by-name", out, steps=["temperature"], **how)
+
+
+def test_the_best_setting_on_held_out_items_is_chosen_and_the_first_among_equals(by_name, tmp_path):
+    result = search(by_name, tmp_path / "run", search=Search({}, folds=3))
+    assert result.run.options["trust"] == 1.0 and result.run.search["chosen"] == {"trust": 1.0}
+    table = pl.read_csv(tmp_path / "run" / "search.csv")
+    assert table["trust"].to_list() == [-1.0, 1.0, 2.0] and table["chosen"].to_list() == [False, True, False]
+    assert table["macro_f1_all"].to_list() == [0.0, 1.0, 1.0]
+    record = json.loads((tmp_path / "run" / "search.json").read_text())
+    assert record["rows"][1]["trust"] == 1.0 and record["folds"] == 3 and record["metric"] == "macro_f1_all"
+    assert any(
+        "trust=1.0 was chosen by 3-fold cross-validation on train (by unit) among 3 trials" in remark
+        for remark in result.run.remarks
+    )
+    assert not (tmp_path / "run.search").exists()
+    assert fieldmark.load_model(tmp_path / "run").fitted.method.trust == 1.0
+
+
+def test_a_search_sees_train_alone_and_every_item_of_it_is_held_out_once(by_name, tmp_path):
+    search(by_name, tmp_path / "run", search=Search({"trust": ("1", "2")}, folds=4, by="site"))
+    opened = [view for _, view in ByName.seen[:4]]
+    final = ByName.seen[8][1]
+    assert len(ByName.seen) == 10  # two trials of four folds, the fit, and the fit to train and val
+    whole = set(final.train.item_ids)
+    held_out = [whole - set(view.train.item_ids) for view in opened]
+    assert set().union(*held_out) == whole and sum(map(len, held_out)) == len(whole)
+    sites = [{int(item.split("-")[1].split(".")[0]) % 5 for item in out} for out in held_out]
+    assert sum(len(own) for own in sites) == 5
+    for view in opened:
+        assert view.test is None and set(view.val.item_ids) == set(final.val.item_ids)
+
+
+def test_an_interrupted_search_goes_on_where_it_stopped_and_chooses_the_same(by_name, tmp_path):
+    how = Search({"trust": ("-1", "1", "2")}, folds=3)
+    whole = search(by_name, tmp_path / "whole", search=how)
+    ByName.seen.clear()
+    ByName.stop_after.append(5)
+    with pytest.raises(KeyboardInterrupt):
+        search(by_name, tmp_path / "run", search=how)
+    assert not (tmp_path / "run").exists() and (tmp_path / "run.search").is_dir()
+    ByName.stop_after.clear()
+    ByName.seen.clear()
+    resumed = search(by_name, tmp_path / "run", search=how)
+    assert len(ByName.seen) == 9 - 5 + 2
+    tables = [pl.read_csv(tmp_path / name / "search.csv").drop("seconds") for name in ("whole", "run")]
+    assert tables[0].equals(tables[1]) and whole.run.options == resumed.run.options
+
+
+def test_answers_of_other_data_or_settings_are_not_taken_over(by_name, tmp_path):
+    how = Search({"trust": ("1", "2")}, folds=3)
+    ByName.stop_after.append(4)
+    with pytest.raises(KeyboardInterrupt):
+        search(by_name, tmp_path / "run", search=how)
+    ByName.stop_after.clear()
+    ByName.seen.clear()
+    search(by_name, tmp_path / "run", search=how, settings={"slack": 0.5})
+    assert len(ByName.seen) == 6 + 2
+
+
+def test_what_cannot_be_searched_is_refused_before_anything_is_read(tmp_path):
+    nowhere = tmp_path / "nowhere"
+    for settings, space, sentence in (
+        ({}, {"q": ("1",)}, "no setting called 'q'"),
+        ({"l2": "1"}, {"l2": ("1", "2")}, "both set and searched"),
+        ({}, {"l2": ("1", "much")}, "expected a finite number"),
+        ({"l2": "1"}, {}, "All that the method 'linear' suggests to search is set"),
+    ):
+        with pytest.raises(MisuseError, match=sentence):
+            fieldmark.fit("folder", nowhere, "linear", tmp_path / "run", settings=settings, search=Search(space))
+    with pytest.raises(MisuseError, match="suggests nothing to search"):
+        fieldmark.fit("folder", nowhere, "frequent", tmp_path / "run", search=Search({}))
+    with pytest.raises(MisuseError, match="whole classes"):
+        Search({}, by="class")
+    with pytest.raises(MisuseError, match="at least 2 folds"):
+        Search({}, folds=1)
+    with pytest.raises(MisuseError, match=r"--search l2: found no key=value,value"):
+        parse_search(["l2"])
+
+
+def test_folds_by_what_the_release_does_not_tell_are_refused(by_name, tmp_path):
+    with pytest.raises(InputError, match="no row with a day"):
+        search(by_name, tmp_path / "run", search=Search({}, by="day"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_rule_for_a_small_val_follows_from_the_error_of_a_share():
+    smallest = math.ceil((0.5 / LARGEST_ERROR) ** 2)
+    assert largest_error(smallest) <= LARGEST_ERROR < largest_error(smallest - 1)
+    said = remarks_on_val(Linear(), Linear(l2=0.1), smallest - 1)
+    assert len(said) == 1 and said[0].startswith("SMALL VAL: val has 1,111 independent units") and "--search" in said[0]
+    assert remarks_on_val(Linear(), Linear(l2=0.1), smallest) == []
+    assert remarks_on_val(Linear(l2=0.1), Linear(l2=0.1), 10) == []  # nothing was chosen
+    assert "up to 15.8 points; it chose l2" in remarks_on_val(Ridge(), Ridge(l2=1.0), 10)[0]
+
+
+def test_search_and_split_from_the_shell(by_name, tmp_path, run_main):
+    split = tmp_path / "split.csv"
+    table = by_name / "observations.csv"
+    parts = ("--by", "site", "--val", 0.2, "--test", 0.2, "--files", "file", "--out", split)
+    code, printed, _ = run_main("split", table, *parts)
+    assert code == 0 and "by site: 0 of 5; drawn row by row it would be" in printed
+    fitted = ("fit", "folder", "--data", by_name, "--method", "by-name", "--out", tmp_path / "run", "--split", split)
+    code, printed, _ = run_main(*fitted, "--search", "trust=-1,1", "--folds", 3, "--folds-by", "site")
+    assert code == 0, printed
+    assert "note: NOT THE OFFICIAL SPLIT." in printed and "not the official split of folder" in printed
+    assert "2 trials in" in printed
