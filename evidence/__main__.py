@@ -22,6 +22,7 @@ STUDIES = {
     "costs": "least expected cost against the likeliest label, worlds (simulated) and real genera",
     "fuzzing": "100,000 damaged files: each is scored or refused in a sentence",
     "mutations": "60 random changes of one token of the scorer: do the tests notice?",
+    "search": "settings by cross-validation on train against the defaults (real photos)",
     "fungi": "the baselines on fungi_genera over five drawn splits (real photos)",
 }
 

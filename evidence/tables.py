@@ -18,6 +18,7 @@ def write_tables() -> Path:
     """Renews the page from whatever results there are."""
     from evidence.crop_tables import crops  # late: they take how tables look from here
     from evidence.open_tables import costs, open_set
+    from evidence.search_tables import search
 
     sections = {
         "coverage": _coverage,
@@ -26,6 +27,7 @@ def write_tables() -> Path:
         "mutations": _mutations,
         "birds": _birds,
         "fungi": _fungi,
+        "search": search,
         "fewshot": _few_shot,
         "crops": crops,
         "finetuning": _finetuning,

@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any
 
 from fieldmark.benchmarks import BENCHMARKS
-from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.features.settings import data_behind_crop
 from fieldmark.fitting.allowed import refuse_disallowed, seen_by
@@ -157,11 +156,8 @@ def fit(
         lineage = lineage_of(main.fine_tuned, opened, data) if main and main.fine_tuned else None
         external = [*_declared_external(configured.method, fitted_steps, lineage, supply), *external_data]
         model = _model(method, final, fitted_steps, opened, supply, trained_on, seed, external, lineage)
-        run = _provenance(model, opened, supply, data, seconds)
-        run = replace(
-            run, remarks=[*run.remarks, *_remarks_on_choices(configured.method, fitted.method, opened, searched)]
-        )
-        run = replace(run, search=searched.record if searched is not None else None)
+        choices = _remarks_on_choices(configured.method, fitted.method, opened, searched)
+        run = _provenance(model, opened, supply, data, seconds, choices, searched)
         predictions = {"val": val_predictions}
         with _timed(seconds, "predict"):
             if view.test is not None:
@@ -169,13 +165,10 @@ def fit(
         with _timed(seconds, "score"):
             scorecards = {part: _score(opened, predictions[part], part, run) for part in opened.truth}
             unknown = unknown_table(declared, opened, view, {"val": fitted, "test": model.fitted})
-        if unknown is not None:
-            unknown.write(folder)
-        if searched is not None:
-            searched.write(folder)
-        if other_split is not None:
-            other_split.write(folder / SPLIT_FILE)
-        _write(folder, task, run, model, predictions, scorecards)
+        for table in (unknown, searched):
+            if table is not None:
+                table.write(folder)
+        _write(folder, opened, run, model, predictions, scorecards)
         if scratch.exists():
             shutil.copytree(scratch, folder / "training", ignore=shutil.ignore_patterns("*.pt", "*.safetensors"))
     for done in (scratch, trials):
@@ -289,7 +282,15 @@ def _model(
     return Model(name, fitted, steps, opened.view.labels, opened.dataset.taxa, features, trained, terms, backbone)
 
 
-def _provenance(model: Model, opened: Opened, supply: Supply, data: str | Path, seconds: dict[str, float]) -> Run:
+def _provenance(
+    model: Model,
+    opened: Opened,
+    supply: Supply,
+    data: str | Path,
+    seconds: dict[str, float],
+    choices: list[str],
+    searched: Searched | None,
+) -> Run:
     fine_tuned = model.trained.get("backbone", {})
     return Run(
         benchmark=opened.benchmark.name,
@@ -311,11 +312,13 @@ def _provenance(model: Model, opened: Opened, supply: Supply, data: str | Path, 
             *fine_tuned.get("remarks", ()),
             *supply.remarks,
             *model.fitted.remarks,
+            *choices,
         ],
         seconds=seconds,
         external_data=model.trained["external_data"],
         learns_from=list(model.fitted.method.learns_from),
         split=opened.split.record if opened.split is not None else None,
+        search=searched.record if searched is not None else None,
     )
 
 
@@ -330,7 +333,7 @@ def _features(supply: Supply, fine_tuned: Mapping[str, Any]) -> dict[str, Any] |
 
 def _write(
     folder: Path,
-    task: Task,
+    opened: Opened,
     run: Run,
     model: Model,
     predictions: Mapping[str, Any],
@@ -338,11 +341,13 @@ def _write(
 ) -> None:
     for part, predicted in predictions.items():
         predicted.write(folder / "predictions" / f"{part}.parquet")
-    task.run.write(folder / RUN_CSV, predictions.get("test", predictions["val"]))
+    opened.benchmark.task.run.write(folder / RUN_CSV, predictions.get("test", predictions["val"]))
     main = scorecards.get("test") or scorecards["val"]
     main.write(folder / SCORECARD_FILE)
     scorecards["val"].write(folder / "scorecard-val.json")
     model.save(folder / MODEL_FOLDER)
+    if opened.split is not None:
+        opened.split.write(folder / SPLIT_FILE)
     run.write(folder)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -176,8 +177,7 @@ class GivenRows:
             except pl.exceptions.PolarsError as error:
                 raise InputError(path, found="something else", expected="a Parquet table") from error
         else:
-            with path.open("rb") as file:
-                frame = read_csv(file, path)
+            frame = read_csv(io.BytesIO(data), path, separator=_separator(data))
         named = columns.id or next((name for name in ID_COLUMNS if name in frame.columns), ID_COLUMNS[0])
         if named not in frame.columns:
             raise missing_column(path, named, frame.columns)
@@ -248,3 +248,13 @@ class GivenRows:
             tuple(shared_between(division.parts, one, ids, what) for what, one in links.items()),
             tuple(shared_between(plain, one, ids, what) for what, one in links.items()),
         )
+
+
+def _separator(data: bytes) -> str:
+    r"""What parts the fields of a table: a comma, or a semicolon or tab where the header has no comma.
+
+    >>> _separator(b"id;lat;lon\n1;45,7;1,4\n"), _separator(b"id,note\n1,a;b\n")
+    (';', ',')
+    """
+    header = data.partition(b"\n")[0].decode("utf-8", "replace")
+    return next((mark for mark in ",;\t" if mark in header), ",")
