@@ -78,7 +78,7 @@ class ByClass(Rule):
     column: str = "label"
     kind: ClassVar[str] = "class"
     keeps_classes_whole: ClassVar[bool] = True
-    title: ClassVar[str] = "class"  # type: ignore[assignment]
+    title: ClassVar[str] = "class"
 
     def _values(self, table: pl.DataFrame, where: object) -> pl.Series:
         return _filled(_column(table, self.column, where).cast(pl.String))
@@ -90,7 +90,7 @@ class ByDay(Rule):
 
     column: str = "date"
     kind: ClassVar[str] = "day"
-    title: ClassVar[str] = "day"  # type: ignore[assignment]
+    title: ClassVar[str] = "day"
 
     def _values(self, table: pl.DataFrame, where: object) -> pl.Series:
         values = _column(table, self.column, where)
