@@ -172,3 +172,39 @@ def test_search_and_split_from_the_shell(by_name, tmp_path, run_main):
     assert code == 0, printed
     assert "note: NOT THE OFFICIAL SPLIT." in printed and "not the official split of folder" in printed
     assert "2 trials in" in printed
+
+
+@dataclass(frozen=True)
+class Weighted(Frequent):
+    """The training frequencies to some power: a negative one puts the rarest first."""
+
+    power: float = 1.0
+    search_space: ClassVar = {"power": (-1.0, 1.0)}
+
+    def scores(self, arrays, part):
+        return self.power * super().scores(arrays, part)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "world"),
+    [
+        ("birdclef-2020", "bird_world"),
+        ("fungitastic/closed", "fungi_world"),
+        ("fungitastic/temporal", "fungi_world"),
+        ("fungitastic/cost-poison", "fungi_world"),
+    ],
+)
+def test_every_kind_of_question_can_be_searched(benchmark, world, request, tmp_path, monkeypatch):
+    entries = {"weighted": (f"{__name__}:Weighted", "")}
+    for place in ("fieldmark.fitting.configuring.METHODS", "fieldmark.models.model.METHODS"):
+        monkeypatch.setattr(place, Registry("method", entries))
+    root = request.getfixturevalue(world)
+    result = fieldmark.fit(benchmark, root, "weighted", tmp_path / "run", search=Search({}, folds=3))
+    rows = json.loads((tmp_path / "run" / "search.json").read_text())["rows"]
+    task = fieldmark.benchmark(benchmark).task
+    metric = next(one for one in task.metrics if one.name == result.run.search["metric"])
+    # Train has no unknown items: how well those are told apart cannot be measured there.
+    assert metric == task.deciding or benchmark == "fungitastic/temporal"
+    values = [row[metric.name] for row in rows]
+    best = max(values) if metric.higher_is_better else min(values)
+    assert result.run.search["chosen"]["power"] == rows[values.index(best)]["power"]

@@ -1,8 +1,9 @@
 """Settings chosen by cross-validation on train.
 
 Every combination of the values is fitted once for each fold to the rest of train, and answers the items held out. The
-answers of all folds together are scored by the metric that decides the task; the best combination wins, the first among
-equals. Val keeps its part: settings that stay open, and steps, are fitted on it in every fold.
+answers of all folds together are scored by the metric that decides the task (or the first of its metrics that can be
+measured on train); the best combination wins, the first among equals. Val keeps its part: settings that stay open, and
+steps, are fitted on it in every fold.
 
 A fold that is done lies in `OUT.search` until the run is complete, so that an interrupted search goes on, and a search
 over further values computes only what is new.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,6 +23,7 @@ from typing import Any
 
 import polars as pl
 
+from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import MisuseError
 from fieldmark.fitting.configuring import Configured, configured_method
 from fieldmark.fitting.learning import answer_test, supplied_view, supply_of
@@ -30,7 +33,7 @@ from fieldmark.foundation.progress import progress
 from fieldmark.opening import Opened
 from fieldmark.questions.truth import Truth
 from fieldmark.runs.predictions import read_predictions
-from fieldmark.scoring import score_predictions
+from fieldmark.scoring import Scorecard, score_predictions
 from fieldmark.splits.rules import rule_named
 from fieldmark.version import __version__
 from fieldmark.views import View
@@ -138,7 +141,8 @@ def run_search(
     truth = replace(opened.truth_of_train(), groups=pl.DataFrame())
     numbers = opened.view.fold_numbers(search.by, search.folds, seed, table=table)
     views: dict[str, tuple[View, dict[str, str]]] = {}
-    results = []
+    results: list[TrialResult] = []
+    metric: Metric | None = None
     with progress("searching settings", len(trials) * search.folds) as tick:
         for trial in trials:
             about = _features(trial.configured, opened)
@@ -156,8 +160,9 @@ def run_search(
                 answers.append(read_predictions(path))
                 seconds += json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["seconds"]
                 tick(1)
-            results.append(TrialResult(trial.settings, _score(opened, answers, truth), seconds))
-    metric = opened.benchmark.task.deciding
+            metric = metric or _measurable(opened, answers, truth)
+            results.append(TrialResult(trial.settings, _score(opened, answers, truth, metric), seconds))
+    assert metric is not None  # there is at least one trial
     return Searched(tuple(results), metric, search.space, search.folds, search.by, seed)
 
 
@@ -174,16 +179,26 @@ def _answer_fold(
     answers.write(path)  # last: a fold whose answers are there is done
 
 
-def _score(opened: Opened, answers: Sequence[Any], truth: Truth) -> Any:
+def _score(opened: Opened, answers: Sequence[Any], truth: Truth, metric: Metric) -> Scorecard:
+    """The answers of all folds together under one metric."""
     task = opened.benchmark.task
-    alone = replace(opened.benchmark, task=replace(task, metrics=(task.deciding,), decides="", by=()))
+    alone = replace(opened.benchmark, task=replace(task, metrics=(metric,), decides="", by=()))
     pooled = type(answers[0]).concat(answers).select(truth.items)
-    card = score_predictions(
-        alone, pooled, truth, labels=opened.view.labels, split="train", classes=opened.dataset.taxa
-    )
-    if card.metrics[task.deciding.name].value != card.metrics[task.deciding.name].value:
-        raise MisuseError(f"{task.deciding.name} cannot be measured on train, so that nothing can be chosen by it.")
-    return card
+    labels, taxa = opened.view.labels, opened.dataset.taxa
+    return score_predictions(alone, pooled, truth, labels=labels, split="train", classes=taxa)
+
+
+def _measurable(opened: Opened, answers: Sequence[Any], truth: Truth) -> Metric:
+    """The metric that decides the task, or the first of its metrics that can be measured on train.
+
+    Train holds no unknown items, so that how well those are told apart cannot be measured there.
+    """
+    task = opened.benchmark.task
+    for metric in (task.deciding, *task.metrics):
+        score = _score(opened, answers, truth, metric).metrics.get(metric.name)
+        if score is not None and not math.isnan(score.value):
+            return metric
+    raise MisuseError(f"No metric of {opened.benchmark.name} can be measured on train, so that nothing can be chosen.")
 
 
 def _typed(given: Mapping[str, Any], configured: Configured) -> dict[str, Any]:
