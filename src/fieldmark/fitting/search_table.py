@@ -135,9 +135,9 @@ class Searched:
         value = pair[0].value - pair[1].value
         if number == self.best:
             return value, None, None
-        pseudo = [one.card.pseudo.get(self.metric.name) for one in pair]
-        if any(values is None for values in pseudo):
+        if any(self.metric.name not in one.card.pseudo for one in pair):
             return value, None, None
+        pseudo = [one.card.pseudo[self.metric.name] for one in pair]
         compared = compare(
             np.array([one.value for one in pair]), np.stack(pseudo), higher_is_better=self.metric.higher_is_better
         ).differences[0]

@@ -32,7 +32,7 @@ def load_context(folders: Sequence[str | Path], *, data: str | Path | None = Non
     paths = [Path(folder) for folder in folders]
     runs = _named(paths, [Run.read(path) for path in paths])
     _check_same_question(paths, runs)
-    opened = _open(runs[0], data)
+    opened = _open(runs[0].run, paths[0], data)
     part = runs[0].scorecard.split
     if part not in opened.truth:
         where = opened.dataset.release.root
@@ -85,8 +85,7 @@ def _benchmark_of(scored: ScoredRun) -> str:
     return f"{scored.run.benchmark} (version {scored.run.version})"
 
 
-def _open(scored: ScoredRun, data: str | Path | None) -> Opened:
-    run = scored.run
+def _open(run: Run, folder: Path, data: str | Path | None) -> Opened:
     benchmark = BENCHMARKS[run.benchmark]
     root = run.data if data is None else data
     try:
@@ -102,7 +101,7 @@ def _open(scored: ScoredRun, data: str | Path | None) -> Opened:
             expected=f"{run.data_digest}, on which the run was made",
             hint="The release changed since: fit again, or pass the unchanged release with --data.",
         )
-    return open_benchmark(benchmark, dataset, seed=run.seed, split=split_of_run(scored.folder, run))
+    return open_benchmark(benchmark, dataset, seed=run.seed, split=split_of_run(folder, run))
 
 
 def _answers(path: Path, opened: Opened, truth: Truth) -> Any:
