@@ -54,6 +54,8 @@ def print_external_data(card: Scorecard) -> None:
     declared = card.provenance.get("external_data")
     if declared is not None:
         print(f"external data: {external_data_in_words(declared)}")
+    if card.provenance.get("extra_annotations"):
+        print(f"extra annotations: {'; '.join(card.provenance['extra_annotations'])}")
 
 
 def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:

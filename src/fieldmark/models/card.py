@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from fieldmark.methods.base import NOT_STATED
@@ -31,7 +30,7 @@ def card(model: Model, scores: Mapping[str, str] | None = None) -> str:
     """
     made = model.trained
     world = " The photos are **simulated**: it knows nothing of nature." if model.simulated else ""
-    settings = {name: value for name, value in asdict(model.fitted.method).items() if value != ""}  # type: ignore[call-overload]
+    settings = {name: value for name, value in model.fitted.method.options.items() if value != ""}
     lines = [
         "---",
         f"license: {model.license if model.license != NOT_STATED else 'other'}",
@@ -54,6 +53,7 @@ def card(model: Model, scores: Mapping[str, str] | None = None) -> str:
         "",
         f"- License: {model.license}. The terms of the photos it learned from bind as well.",
         *(f"- External data: {sentence}." for sentence in made.get("external_data") or ()),
+        *(f"- Extra annotations: {sentence}." for sentence in made.get("extra_annotations") or ()),
         *(f"- {remark}" for remark in (made.get("backbone") or {}).get("remarks", ())),
         *_crop(model),
         f"- Steps after the network: {', '.join(step.name for step in model.steps) or 'none'}.",

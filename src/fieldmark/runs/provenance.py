@@ -53,6 +53,8 @@ class Run:
             labels; empty for runs made before this was asked.
         split: Where the parts came from, if not from the benchmark: file, digest, rule and seed.
         search: How settings were chosen by cross-validation on train, where they were: space, folds, trials, choice.
+        extra_annotations: What was annotated beyond the release, on its own photos or recordings (boxes, masks), one
+            sentence each; empty for nothing, None where nobody has said.
         code_version, created: Which Fieldmark made the run, and when (UTC).
     """
 
@@ -74,6 +76,7 @@ class Run:
     learns_from: list[str] = field(default_factory=list)
     split: dict[str, Any] | None = None
     search: dict[str, Any] | None = None
+    extra_annotations: list[str] | None = None
     code_version: str = __version__
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -94,7 +97,7 @@ class Run:
     def write(self, folder: Path) -> None:
         """Writes `run.json` into a run's folder."""
         data = {**asdict(self), "simulated": self.simulated}
-        for name in ("learns_from", "split", "search"):  # said only where there is something to say
+        for name in ("learns_from", "split", "search", "extra_annotations"):  # said only where there is something to say
             if not data[name]:
                 del data[name]
         write_json(folder / RUN_FILE, data)

@@ -200,6 +200,7 @@ def _provenance(run: Run | None) -> dict[str, Any]:
         "trained_on": run.trained_on,
         "simulated": run.simulated,
         "external_data": run.external_data,
+        **({"extra_annotations": run.extra_annotations} if run.extra_annotations else {}),
         "data_digest": run.data_digest,
         "seed": run.seed,
         "code_version": run.code_version,

@@ -38,6 +38,7 @@ def facts(scored: ScoredRun) -> list[tuple[str, str]]:
         ("Features", backbone(run.features)),
         ("Digest of the backbone", str((run.features or {}).get("digest", ""))),
         ("External data", run.external_data_in_words),
+        *([("Extra annotations", "; ".join(run.extra_annotations))] if run.extra_annotations else []),
         ("Steps", "; ".join(_step(step) for step in run.steps)),
         ("Trained on", " + ".join(run.trained_on)),
         ("Scored on", scored.scorecard.split),
