@@ -34,7 +34,7 @@ class BothPictures(Method):
         return Fitted(self, {"means": np.nan_to_num(np.stack(means)), "widths": np.array(together.shape)})
 
     def scores(self, arrays: Arrays, part: Part) -> np.ndarray:
-        assert "habitat" in part.items.columns
+        assert "habitat" in part.items.columns and np.isfinite(features_of(part, "habitat")).all()
         apart = self._together(part)[:, None] - arrays["means"]
         return np.asarray(-np.square(apart).sum(axis=2), dtype=np.float32)
 

@@ -19,7 +19,7 @@ FOLDER = Benchmark(
         items=Photos(),
         answer=OneLabel(),
         unit="observation_id",
-        inputs=("photo", "date", "place", "habitat", "substrate", "boxes"),
+        inputs=("photo", "date", "place", "habitat", "substrate", "boxes", "environment"),
         run=Ranked(at_most=10, separator="|"),  # names of class folders may contain spaces
         metrics=(macro_f1(over="all"), macro_f1(over="present"), macro_f1(over="union"), top(1), top(3)),
     ),

@@ -9,6 +9,7 @@ ROOT/
   observations.csv           optional: file[,observation,date,latitude,longitude,...]
   taxa.csv                   optional: label[,kingdom,...,genus,species,poisonous]
   boxes.csv                  optional: photo,x,y,width,height (see `photo_boxes`)
+  rasters/*.tif              optional: maps (climate, elevation); what they say at the place of an observation
 ```
 
 Quirks:
@@ -29,13 +30,13 @@ from __future__ import annotations
 import datetime
 import hashlib
 import re
-from dataclasses import replace
 from pathlib import PurePosixPath
 
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.datasets.inputs import CONTEXT, MEDIA_INPUTS, MediaKind
+from fieldmark.datasets.gridded import Rasters
+from fieldmark.datasets.inputs import CONTEXT, MEDIA_INPUTS, Input, Layer, MediaKind
 from fieldmark.datasets.photo_boxes import BOXES, BOXES_FILE, MediaBoxes, has_boxes, with_boxes
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.media_files import is_photo, is_recording
@@ -46,7 +47,8 @@ from fieldmark.tables import RANKS, missing_column, parse_column, read_csv
 PART_FOLDERS = ("train", "val", "test")
 # How a folder is cut: into its own parts, or by a draw over observations.
 SPLIT = Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.25))
-OBSERVATIONS_FILE, TAXA_FILE = "observations.csv", "taxa.csv"
+OBSERVATIONS_FILE, TAXA_FILE, RASTERS_FOLDER = "observations.csv", "taxa.csv", "rasters"
+ENVIRONMENT = Input("environment", extractor="numbers")
 RENAMED = {"observation": "observation_id", "latitude": "lat", "longitude": "lon"}
 BINOMIAL = re.compile(r"^([A-Z][a-z]+)[ _]([a-z][a-z-]+)$")
 
@@ -61,11 +63,21 @@ def open_folder(release: Release, subset: str = "all") -> Dataset:
     parts = pl.when(pl.col("part").is_null()).then(pl.lit([], pl.List(pl.String))).otherwise(pl.concat_list("part"))
     media = with_boxes(release, photos.select("media_id", "observation_id", "path", parts.alias("parts")))
     taxa = _taxa(release, photos)
-    dataset = Dataset("folder", release, taxa, observations, media, remarks, media_kind=kind)
-    if not has_boxes(media):
-        return dataset
-    layers = {"boxes": MediaBoxes(media, release.where(BOXES_FILE))}
-    return replace(dataset, layers=layers, inputs=(MEDIA_INPUTS[kind], *CONTEXT, BOXES))
+    layers: dict[str, Layer] = _rasters_layer(release, observations)
+    inputs: tuple[Input, ...] = (MEDIA_INPUTS[kind], *CONTEXT, ENVIRONMENT)
+    if has_boxes(media):
+        layers["boxes"], inputs = MediaBoxes(media, release.where(BOXES_FILE)), (*inputs, BOXES)
+    return Dataset("folder", release, taxa, observations, media, remarks, layers=layers, inputs=inputs, media_kind=kind)
+
+
+def _rasters_layer(release: Release, observations: pl.DataFrame) -> dict[str, Layer]:
+    paths = tuple(f"{RASTERS_FOLDER}/{name}" for name in _rasters(release))
+    places = observations.drop_nulls(["lat", "lon"]).select("observation_id", "lat", "lon").iter_rows()
+    return {"environment": Rasters(release, paths, {one: (lat, lon) for one, lat, lon in places})} if paths else {}
+
+
+def _rasters(release: Release) -> list[str]:
+    return [name for name in release.files(RASTERS_FOLDER) if name.lower().endswith((".tif", ".tiff"))]
 
 
 def _kind(release: Release, photos: pl.DataFrame) -> MediaKind:
@@ -89,6 +101,8 @@ def _list_photos(release: Release) -> tuple[pl.DataFrame, tuple[str, ...]]:
     for part in where_to_look:
         before = len(rows)
         for label in release.folders(part or ""):
+            if not part and label == RASTERS_FOLDER and _rasters(release):
+                continue
             folder = f"{part}/{label}" if part else label
             media = [name for name in release.files(folder) if is_photo(name) or is_recording(name)]
             rows += [(f"{folder}/{name}", part, label) for name in media]

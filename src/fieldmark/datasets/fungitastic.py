@@ -116,8 +116,8 @@ CONTEXT = (
 INPUTS = (
     inputs.PHOTO,
     *inputs.CONTEXT,
-    inputs.Input("caption"),
-    inputs.Input("climate"),
+    inputs.Input("caption", extractor="words"),
+    inputs.Input("climate", extractor="numbers"),
     inputs.Input("satellite", extractor="efficientnet_lite0"),
     inputs.Input("masks"),
 )

@@ -26,7 +26,7 @@ import ast
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -237,7 +237,10 @@ class Captions(Layer):
     by: ClassVar[KeyedBy] = "media_id"
 
     def read(self, ids: Sequence[str]) -> list[str | None]:
-        return [self.given.get(media_id) or read_caption(self.release, media_id) for media_id in ids]
+        return list(self.texts(ids))
+
+    def texts(self, ids: Sequence[str]) -> Iterator[str | None]:
+        return (self.given.get(media_id) or read_caption(self.release, media_id) for media_id in ids)
 
 
 @dataclass(frozen=True)
@@ -269,6 +272,23 @@ class Climate(Layer):
             series.setdefault(variable, {})[year, month] = row[name]
         return {"monthly": series, "annual": {number: row[name] for number, name in annual.items()}}
 
+    def numbers(self, ids: Sequence[str]) -> NDArray[np.float64]:
+        """The mean of each variable in each month of the year over all years, then the annual values."""
+        rows, row_of, monthly, annual = self._table
+        groups: dict[tuple[str, int], list[str]] = {}
+        for (variable, _, month), name in sorted(monthly.items()):
+            groups.setdefault((variable, month), []).append(name)
+        means = [
+            pl.mean_horizontal(pl.col(*names).cast(pl.Float64, strict=False)).alias(f"{variable} {month}")
+            for (variable, month), names in groups.items()
+        ]
+        years = [pl.col(name).cast(pl.Float64, strict=False).alias(f"bio {number}") for number, name in annual.items()]
+        there = np.array([row_of.get(one, -1) for one in ids], dtype=np.int64)
+        table = rows[np.maximum(there, 0).tolist()].select(*means, *years)
+        found: NDArray[np.float64] = table.to_numpy().astype(np.float64)
+        found[there < 0] = np.nan
+        return found
+
 
 @dataclass(frozen=True)
 class Satellite(Layer):
@@ -285,6 +305,9 @@ class Satellite(Layer):
 
     def read(self, ids: Sequence[str]) -> list[NDArray[np.uint8] | None]:
         return [None if data is None else np.asarray(Image.open(io.BytesIO(data))) for data in self.files(ids)]
+
+    def there(self, ids: Sequence[str]) -> list[bool]:
+        return [observation_id in self._file_of for observation_id in ids]
 
     def files(self, ids: Sequence[str]) -> list[bytes | None]:
         names = [self._file_of.get(observation_id) for observation_id in ids]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import IO, Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
 
@@ -21,13 +24,16 @@ class Input:
         name: As tasks allow it and settings name it (`satellite.backbone=...`).
         columns: The columns of the items it stands for.
         medium: Whether it is a photo or a recording, for files that are opened by media id; empty for anything else.
-        extractor: The backbone that makes features of it where nobody asks for another; empty for none.
+        extractor: What makes features of it: a backbone, where nobody asks for another, or for layers one of
+            `features.settings.ENCODERS`; empty for the encoder of columns.
+        codes: Whether whole numbers in its columns are names of something (land cover), not amounts.
     """
 
     name: str
     columns: tuple[str, ...] = ()
     medium: MediaKind | Literal[""] = ""
     extractor: str = ""
+    codes: bool = False
 
 
 PHOTO = Input("photo", ("media_ids",), "photo", "efficientnet_lite0")
@@ -42,7 +48,7 @@ CONTEXT = (
     Input("substrate", ("substrate", "meta_substrate")),
     Input("observer", ("observer",)),
     Input("elevation", ("elevation_m",)),
-    Input("landcover", ("landcover",)),
+    Input("landcover", ("landcover",), codes=True),
     Input("region", ("country", "region", "district", "biogeographical_region")),
 )
 MEDIA_INPUTS: Mapping[str, Input] = {"photo": PHOTO, "recording": RECORDING}
@@ -73,6 +79,18 @@ class Layer(ABC):
         """The files behind them, for layers that are pictures and can be made features of."""
         raise MisuseError(f"The input {self.input} holds no pictures, so that no backbone can look at it.")
 
+    def there(self, ids: Sequence[str]) -> list[bool]:
+        """Which of them have a file, without reading any where that can be known."""
+        return [file is not None for file in self.files(ids)]
+
+    def numbers(self, ids: Sequence[str]) -> NDArray[np.float64]:
+        """One row of numbers for each id, NaN where one is missing, for layers that hold numbers."""
+        raise MisuseError(f"The input {self.input} holds no numbers.")
+
+    def texts(self, ids: Sequence[str]) -> Iterator[str | None]:
+        """The text of each id, one after the other, for layers that hold texts."""
+        raise MisuseError(f"The input {self.input} holds no texts.")
+
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
@@ -99,6 +117,18 @@ class OwnLayer(Layer):
     def files(self, ids: Sequence[str]) -> list[bytes | None]:
         self._refuse_others(ids)
         return self.layer.files(ids)
+
+    def there(self, ids: Sequence[str]) -> list[bool]:
+        self._refuse_others(ids)
+        return self.layer.there(ids)
+
+    def numbers(self, ids: Sequence[str]) -> NDArray[np.float64]:
+        self._refuse_others(ids)
+        return self.layer.numbers(ids)
+
+    def texts(self, ids: Sequence[str]) -> Iterator[str | None]:
+        self._refuse_others(ids)
+        return self.layer.texts(ids)
 
     def _refuse_others(self, ids: Sequence[str]) -> None:
         for one in ids:

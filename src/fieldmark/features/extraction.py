@@ -51,6 +51,7 @@ def extract(
     boxes: PhotoBoxes | None = None,
     where: Callable[[str], str] = str,
     what: str = "photos",
+    expected: str = "a photo that can be read to its end",
 ) -> NDArray[np.float32]:
     """Returns the features of photos, one row per id.
 
@@ -65,6 +66,7 @@ def extract(
         boxes: Which part of each photo is shown; without any, whole photos.
         where: The place of a photo as a person would look for it, for messages.
         what: What is being read, for the progress bar.
+        expected: What each should be, for messages.
 
     Raises:
         InputError: When photos cannot be decoded; all of them have been tried, and the good ones are stored.
@@ -90,7 +92,7 @@ def extract(
         media_id, problem = problems[0]
         more = f" {len(problems) - 1} more photos cannot be read either." if len(problems) > 1 else ""
         hint = f"Replace the file or remove it (and its line in any table).{more}"
-        raise InputError(where(media_id), found=problem, expected="a photo that can be read to its end", hint=hint)
+        raise InputError(where(media_id), found=problem, expected=expected, hint=hint)
     return store.get(keys).astype(np.float32)
 
 

@@ -35,6 +35,13 @@ EMBEDDERS = {
     "logmel": "mean and spread over time of each band of a mel spectrogram; knows nothing, needs no weights",
     "birdnet": "BirdNET V2.4, the layer before its classifier (extra birdnet; CC BY-NC-SA 4.0)",
 }
+# What makes features of inputs that are no pictures, each with one line about it; all are fitted to train.
+ENCODERS = {
+    "columns": "columns of the items: numbers, categories, dates and hours as cycles, places",
+    "words": "texts: TF-IDF over the words that train has often",
+    "numbers": "numbers of a layer, standardized",
+    "patches": "statistics of patches of maps, standardized",
+}
 
 
 # A smaller photo is a slip of the finger.
@@ -96,6 +103,34 @@ class FeatureSettings:
     def external_data(self) -> tuple[str, ...]:
         """What these features bring in from outside the release."""
         return (*data_behind(self.backbone, self.weights), *data_behind_crop(self.crop))
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """How an input that is no picture becomes numbers (`habitat.categories=20`).
+
+    Args:
+        categories: The most names of a column that have a number of their own; all others share one.
+        waves: How many waves, each half as long as the one before, a place is seen by.
+        words: How many words and pairs of words of texts are counted at most.
+    """
+
+    categories: int = 64
+    waves: int = 4
+    words: int = 1024
+
+    def __post_init__(self) -> None:
+        if self.categories < 1 or self.words < 1 or not 0 <= self.waves <= 16:
+            raise MisuseError("Inputs need at least 1 category and 1 word, and waves from 0 to 16.")
+
+
+def encoder_of(extractor: str) -> str:
+    """The encoder behind the extractor of an input, empty for a backbone.
+
+    >>> encoder_of(""), encoder_of("words"), encoder_of("efficientnet_lite0")
+    ('columns', 'words', '')
+    """
+    return (extractor or "columns") if extractor in ("", *ENCODERS) else ""
 
 
 def names_folder(backbone: str) -> bool:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from fieldmark.datasets.inputs import Input
-from fieldmark.errors import MisuseError
-from fieldmark.features.settings import FeatureSettings
+from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.features.settings import EncoderSettings, FeatureSettings, encoder_of
 from fieldmark.foundation.key_values import configure
 from fieldmark.methods import METHODS
 from fieldmark.methods.base import Method
 from fieldmark.models import feature_source
-from fieldmark.supply import Supply, feature_inputs
+from fieldmark.supply import InputEncoder, Supply, feature_inputs, table_inputs
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,13 @@ class Configured:
         name: The name of the method.
         method: The method with its settings.
         features: For each input that it needs features of (empty for the media of the release), the settings given.
+        of_inputs: The settings that were given for one input by its name (`caption.words`), by that name.
     """
 
     name: str
     method: Method
     features: Mapping[str, Mapping[str, Any]]
+    of_inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def feature_settings(self, declared: Mapping[str, Input], main: str) -> dict[str, FeatureSettings]:
         """The settings of features, completed by what the inputs of a release come with.
@@ -40,14 +42,42 @@ class Configured:
         """
         made = {}
         for name, given in self.features.items():
+            if name and encoder_of(self._declared(declared, name).extractor):
+                continue
             usual = {"backbone": declared[name].extractor if name else main}
             made[name] = configure({**usual, **self.method.feature_defaults, **given}, FeatureSettings)[0]
+        return made
+
+    def encoders(self, declared: Mapping[str, Input], store: Path | None = None) -> dict[str, InputEncoder]:
+        """What makes numbers of the inputs that no backbone looks at, by their names.
+
+        Raises:
+            MisuseError: For settings that encoders do not have, and for a table of an input that is none.
+        """
+        made = {}
+        for name in (*self.features, *table_inputs(self.method)):
+            if not name or not encoder_of(self._declared(declared, name).extractor):
+                if name in table_inputs(self.method):
+                    raise MisuseError(f"The method {self.name!r} needs the input {name!r} as a table, and it is none.")
+                continue
+            if encoder_of(declared[name].extractor) == "columns" and not declared[name].columns:
+                raise MisuseError(
+                    f"The input {name!r} is neither a picture nor a table, and no features can be made of it."
+                )
+            settings = configure(self.of_inputs.get(name, {}), EncoderSettings)[0]
+            made[name] = InputEncoder(declared[name], settings, store)
         return made
 
     def supply(self, declared: Mapping[str, Input], main: str, store: Path | None = None) -> Supply:
         """Where the features come from."""
         settings = self.feature_settings(declared, main)
-        return Supply({name: feature_source(one, store) for name, one in settings.items()})
+        sources = {name: feature_source(one, store) for name, one in settings.items()}
+        return Supply(sources, self.encoders(declared, store))
+
+    def _declared(self, declared: Mapping[str, Input], name: str) -> Input:
+        if name not in declared:
+            raise MisuseError(f"The method {self.name!r} needs the input {name!r}. {did_you_mean(name, declared)}")
+        return declared[name]
 
 
 def configured_method(name: str, settings: Mapping[str, Any], seed: int = 0) -> Configured:
@@ -69,12 +99,16 @@ def configured_method(name: str, settings: Mapping[str, Any], seed: int = 0) -> 
     if further:
         configure(plain, cls, *([FeatureSettings] if inputs else []))  # says which setting there is not
     features: dict[str, dict[str, Any]] = {one: dict(further) for one in inputs}
+    of_inputs: dict[str, dict[str, Any]] = {}
     for key, value in dotted.items():
         of, _, setting = key.partition(".")
         if of not in features:
             names = ", ".join(one for one in inputs if one) or "none"
             raise MisuseError(f"There is no input called {of!r} to set {setting} of; this method names: {names}.")
         features[of][setting] = value
-    for given in features.values():
-        configure({**method.feature_defaults, **given}, FeatureSettings)
-    return Configured(name, method, features)
+        of_inputs.setdefault(of, {})[setting] = value
+    for one, given in features.items():
+        # Whether an input is a picture is known when the release is open.
+        either = (FeatureSettings, EncoderSettings) if one else (FeatureSettings,)
+        configure({**method.feature_defaults, **given}, *either)
+    return Configured(name, method, features, of_inputs)

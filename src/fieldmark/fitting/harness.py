@@ -66,7 +66,7 @@ from fieldmark.runs.provenance import RUN_CSV, Run
 from fieldmark.scoring import SCORECARD_FILE, Scorecard, score_predictions
 from fieldmark.splits.files import SPLIT_FILE, Split, read_split
 from fieldmark.steps import Step, step_to_data
-from fieldmark.supply import Supply
+from fieldmark.supply import Supply, remarks_on_missing
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,7 @@ def fit(
     external_data: Sequence[str] = (),
     split: str | Path | None = None,
     search: Search | None = None,
+    extra_annotations: Sequence[str] = (),
 ) -> FitResult:
     """Fits a method to a benchmark and writes the folder of the run.
 
@@ -120,6 +121,7 @@ def fit(
         external_data: What besides the release went in, one sentence each; pre-trained weights declare themselves.
         split: A split file (`fieldmark split`) in place of the split of the benchmark.
         search: Settings to choose by cross-validation on train before the fit.
+        extra_annotations: What was annotated on the media of the release beyond what it holds, one sentence each.
 
     Raises:
         InputError: When the release or the split is at fault.
@@ -156,8 +158,10 @@ def fit(
         lineage = lineage_of(main.fine_tuned, opened, data) if main and main.fine_tuned else None
         external = [*_declared_external(configured.method, fitted_steps, lineage, supply), *external_data]
         model = _model(method, final, fitted_steps, opened, supply, trained_on, seed, external, lineage)
+        if extra_annotations:
+            model.trained["extra_annotations"] = list(extra_annotations)
         choices = _remarks_on_choices(configured.method, fitted.method, opened, searched)
-        run = _provenance(model, opened, supply, data, seconds, choices, searched)
+        run = _provenance(model, opened, supply, data, seconds, [*remarks_on_missing(view), *choices], searched)
         predictions = {"val": val_predictions}
         with _timed(seconds, "predict"):
             if view.test is not None:
@@ -279,7 +283,8 @@ def _model(
     terms = fitted.method.license
     if terms == NOT_STATED and backbone is not None:
         terms = backbone.license
-    return Model(name, fitted, steps, opened.view.labels, opened.dataset.taxa, features, trained, terms, backbone)
+    taxa, labels = opened.dataset.taxa, opened.view.labels
+    return Model(name, fitted, steps, labels, taxa, features, trained, terms, backbone, supply.encoders)
 
 
 def _provenance(
@@ -296,7 +301,7 @@ def _provenance(
         benchmark=opened.benchmark.name,
         version=opened.benchmark.version,
         method=model.name,
-        options=asdict(model.fitted.method),  # type: ignore[call-overload]
+        options=model.fitted.method.options,
         sees=seen_by(model.fitted.method, model.steps),
         features=_features(supply, fine_tuned),
         steps=[step_to_data(step) for step in model.steps],
@@ -319,16 +324,19 @@ def _provenance(
         learns_from=list(model.fitted.method.learns_from),
         split=opened.split.record if opened.split is not None else None,
         search=searched.record if searched is not None else None,
+        extra_annotations=model.trained.get("extra_annotations", []),
     )
 
 
 def _features(supply: Supply, fine_tuned: Mapping[str, Any]) -> dict[str, Any] | None:
     """What a run records about its features; those of further inputs stand under their names."""
-    if not supply.sources:
+    if not supply.sources and not supply.encoders:
         return None
     further = {name: source.about for name, source in supply.sources.items() if name}
+    encoded = {name: encoder.about for name, encoder in supply.encoders.items()}
     main = supply.main.about if supply.main else {}
-    return {**main, **({"fine_tuned": fine_tuned} if fine_tuned else {}), **({"inputs": further} if further else {})}
+    named = {"fine_tuned": fine_tuned, "inputs": further, "encoded": encoded}
+    return {**main, **{name: about for name, about in named.items() if about}}
 
 
 def _write(

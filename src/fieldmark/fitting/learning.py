@@ -36,7 +36,7 @@ def supply_of(configured: Configured, opened: Opened, store: Path | None) -> Sup
     allowed = {name: one for name, one in declared.items() if name in opened.benchmark.task.inputs}
     refuse_unfit(configured.name, method, allowed, dataset.media_kind, dataset.release.root)
     method.check(opened.view)
-    return configured.supply(declared, dataset.main_input.extractor, store)
+    return configured.supply(declared, dataset.main_input.extractor, store).fit(opened.view.train)
 
 
 def supplied_view(opened: Opened, supply: Supply) -> View:

@@ -29,6 +29,7 @@ EXTRA_OF_MODULE = {
     "soxr": "audio",
     "ai_edge_litert": "birdnet",
     "rasterio": "geo",
+    "sklearn": "text",
     "fastapi": "server",
     "sqlalchemy": "server",
     "alembic": "server",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -31,7 +31,8 @@ class Need:
     """What a method reads of an item.
 
     Args:
-        form: Features made by a backbone, the pixels or the sound itself, patches of maps, or columns of the items.
+        form: Features (made by a backbone, or by the encoder that an input comes with), the pixels or the sound itself,
+            patches of maps, or columns of the items, which are there as numbers as well (`features_of(part, input)`).
         input: The input (`datasets.inputs`) by its name; empty for the media of the release, whatever they are.
     """
 
@@ -52,6 +53,8 @@ class Method(ABC):
         search_space: Settings worth choosing by cross-validation (`--search auto`), each with its values in the order
             of preference among equals.
         exportable: Whether its network can be written as ONNX: it has `load(arrays)` and `transform(network)`.
+        added_settings: Settings that it was given after models had been saved; they go unsaid where they are at their
+            defaults, so that a model that is saved anew stays as it was.
     """
 
     sees: ClassVar[Sees] = "item"
@@ -62,6 +65,14 @@ class Method(ABC):
     trains_network: ClassVar[bool] = False
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     exportable: ClassVar[bool] = False
+    added_settings: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Its settings as plain data."""
+        usual = {one.name: one.default for one in fields(self) if one.name in self.added_settings}  # type: ignore[arg-type]
+        settings: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        return {name: value for name, value in settings.items() if name not in usual or value != usual[name]}
 
     @property
     def needs(self) -> tuple[Need, ...]:

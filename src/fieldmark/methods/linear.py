@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.progress import progress
-from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of
+from fieldmark.methods.base import Arrays, Fitted, Need, OnFeatures, features_of, truth_of
+from fieldmark.methods.joined import Joined, input_names, needs_of
 from fieldmark.runs.label_scores import Scale, log_softmax
 from fieldmark.views import Part, View
 
@@ -30,20 +31,32 @@ class Linear(OnFeatures):
         l2: The strength of the penalty. 0 tries several, from strong to weak, and takes the one of lowest log loss on
             val; the search ends when two weaker ones in a row are no better.
         iterations: The most steps of L-BFGS for each strength.
+        inputs: The inputs whose features stand side by side, with commas between them ("photo,habitat,date"); empty for
+            the media alone. Items that lack one have its mean.
     """
 
     l2: float = 0.0
     iterations: int = 100
+    inputs: str = ""
 
     scale: ClassVar[Scale] = "logit"
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {"l2": STRENGTHS}
+    added_settings: ClassVar[tuple[str, ...]] = ("inputs",)
 
     def __post_init__(self) -> None:
         if self.l2 < 0 or self.iterations < 1:
             raise MisuseError("linear needs l2 of at least 0 and at least one iteration.")
+        input_names(self.inputs)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return needs_of(input_names(self.inputs))
 
     def fit(self, view: View) -> Fitted:
-        features, truth = features_of(view.train), truth_of(view.train)
+        names = input_names(self.inputs)
+        joined = Joined.fit(names, view.train) if names else None
+        read = joined or features_of
+        features, truth = read(view.train), truth_of(view.train)
         mean, spread = features.mean(axis=0), features.std(axis=0)
         spread = np.maximum(spread, 1e-6 * max(float(spread.max()), 1e-12))
         train = (features - mean) / spread
@@ -57,15 +70,18 @@ class Linear(OnFeatures):
         elif view.val is None:
             raise MisuseError("linear chooses l2 on val, and there is none: pass --set l2=VALUE.")
         else:
-            val = (features_of(view.val) - mean) / spread
+            val = (read(view.val) - mean) / spread
             best, l2 = self._search(train, truth, val if basis is None else val @ basis, truth_of(view.val), weights)
         if basis is not None:
             best = np.vstack([basis @ best[:-1], best[-1:]])
-        return Fitted(replace(self, l2=l2), {"weights": best, "mean": mean, "spread": spread})
+        arrays = {"weights": best, "mean": mean, "spread": spread, **(joined.arrays if joined else {})}
+        return Fitted(replace(self, l2=l2), arrays)
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         weights = arrays["weights"]
-        standardized = (features_of(part) - arrays["mean"]) / arrays["spread"]
+        names = input_names(self.inputs)
+        features = Joined.of(names, arrays)(part) if names else features_of(part)
+        standardized = (features - arrays["mean"]) / arrays["spread"]
         return np.asarray(standardized @ weights[:-1] + weights[-1], dtype=np.float32)
 
     def _search(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -228,7 +228,7 @@ def _scaled(head: Method, logits: NDArray[np.float32], arrays: Arrays) -> NDArra
 
 
 def _settings(method: Method) -> str:
-    return ",".join(f"{name}={value}" for name, value in asdict(method).items())  # type: ignore[call-overload]
+    return ",".join(f"{name}={value}" for name, value in method.options.items())
 
 
 def _under(prefix: str, arrays: Arrays) -> Arrays:

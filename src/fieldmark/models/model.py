@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from fieldmark.models.streaming import answer_stream
 from fieldmark.questions.items import loose_items
 from fieldmark.steps import Step, step_from_data, step_to_data
 from fieldmark.steps.base import apply_step
-from fieldmark.supply import FeatureSource, Supply
+from fieldmark.supply import FeatureSource, InputEncoder, Supply
 from fieldmark.tables import RANKS
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.version import __version__
@@ -47,6 +47,8 @@ BACKBONE_FOLDER = "backbone"
 CARD_FILE = "README.md"
 # Arrays that steps keep stand beside those of the method, under the number of the step.
 STEP_PREFIX = "steps."
+# Likewise those of the encoders of inputs, under the name of the input.
+INPUT_PREFIX = "inputs."
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Model:
         trained: Where it was trained (benchmark, data digest, simulated or not).
         license: Under which terms it may be used; the terms of the photos it learned from bind as well.
         backbone: The model whose fine-tuned network makes the features, None for any other backbone.
+        encoders: What makes numbers of inputs that no backbone looks at, as train made it, by the name of the input.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Model:
     trained: dict[str, Any]
     license: str = NOT_STATED
     backbone: Model | None = None
+    encoders: Mapping[str, InputEncoder] = field(default_factory=dict)
 
     @property
     def simulated(self) -> bool:
@@ -85,7 +89,8 @@ class Model:
     @cached_property
     def supply(self) -> Supply:
         """Where its features come from."""
-        return Supply({name: FeatureSource(one, None, self._fine_tuned(one)) for name, one in self.features.items()})
+        sources = {name: FeatureSource(one, None, self._fine_tuned(one)) for name, one in self.features.items()}
+        return Supply(sources, self.encoders)
 
     def _fine_tuned(self, settings: FeatureSettings) -> Model | None:
         return self.backbone if settings.backbone.startswith(FINE_TUNED) else None
@@ -133,7 +138,7 @@ class Model:
                 "license": self.license,
                 "remarks": list(self.fitted.remarks),
                 "method": self.name,
-                "options": asdict(self.fitted.method),  # type: ignore[call-overload]
+                "options": self.fitted.method.options,
                 "features": self.features[""].to_data() if "" in self.features else None,
                 **self._further_features(),
                 "steps": [step_to_data(step) for step in self.steps],
@@ -145,7 +150,8 @@ class Model:
 
     def _further_features(self) -> dict[str, Any]:
         named = {name: one.to_data() for name, one in self.features.items() if name}
-        return {"features_of": named} if named else {}
+        encoded = {name: encoder.to_data()[0] for name, encoder in self.encoders.items()}
+        return {**({"features_of": named} if named else {}), **({"encoders": encoded} if encoded else {})}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         kept = {
@@ -153,7 +159,12 @@ class Model:
             for number, step in enumerate(self.steps)
             for name, array in step.arrays.items()
         }
-        return {**self.fitted.arrays, **kept}
+        encoded = {
+            f"{INPUT_PREFIX}{name}.{key}": array
+            for name, encoder in self.encoders.items()
+            for key, array in encoder.to_data()[1].items()
+        }
+        return {**self.fitted.arrays, **kept, **encoded}
 
     def card(self, scores: Mapping[str, str] | None = None) -> str:
         """The model card, with scores to print by name."""
@@ -182,7 +193,12 @@ def load_model(path: str | Path) -> Model:
         method = METHODS[data["method"]](**data["options"])
         settings = {"": data["features"], **data.get("features_of", {})}
         features = {name: FeatureSettings(**one) for name, one in settings.items() if one}
-        learned = {name: array for name, array in arrays.items() if not name.startswith(STEP_PREFIX)}
+        encoders = {
+            name: InputEncoder.from_data(one, _own(arrays, f"{INPUT_PREFIX}{name}."))
+            for name, one in data.get("encoders", {}).items()
+        }
+        apart = (STEP_PREFIX, *(f"{INPUT_PREFIX}{name}." for name in encoders))
+        learned = {name: array for name, array in arrays.items() if not name.startswith(apart)}
         return Model(
             name=data["method"],
             fitted=Fitted(method, learned, tuple(data.get("remarks", ()))),
@@ -193,6 +209,7 @@ def load_model(path: str | Path) -> Model:
             trained=data["trained"],
             license=data.get("license", NOT_STATED),
             backbone=_beside(folder) if _is_fine_tuned(features) else None,
+            encoders=encoders,
         )
     except (FileNotFoundError, NotADirectoryError) as error:
         hint = "Make one with `fieldmark fit`."
@@ -216,9 +233,11 @@ def _is_fine_tuned(features: Mapping[str, FeatureSettings]) -> bool:
 
 
 def _step(data: Mapping[str, Any], number: int, arrays: Mapping[str, NDArray[Any]]) -> Step:
-    prefix = f"{STEP_PREFIX}{number}."
-    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    return step_from_data(data, own)
+    return step_from_data(data, _own(arrays, f"{STEP_PREFIX}{number}."))
+
+
+def _own(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def feature_source(settings: FeatureSettings, store: Path | None = None) -> FeatureSource:

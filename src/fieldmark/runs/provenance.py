@@ -97,7 +97,7 @@ class Run:
     def write(self, folder: Path) -> None:
         """Writes `run.json` into a run's folder."""
         data = {**asdict(self), "simulated": self.simulated}
-        for name in ("learns_from", "split", "search", "extra_annotations"):  # said only where there is something to say
+        for name in ("learns_from", "split", "search", "extra_annotations"):  # said where there is something to say
             if not data[name]:
                 del data[name]
         write_json(folder / RUN_FILE, data)

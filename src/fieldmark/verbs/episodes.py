@@ -41,7 +41,7 @@ from fieldmark.opening import Opened, open_benchmark, open_release
 from fieldmark.scoring import score_predictions
 from fieldmark.stats.intervals import interval
 from fieldmark.steps import make_step
-from fieldmark.supply import Supply
+from fieldmark.supply import InputEncoder, Supply
 from fieldmark.version import __version__
 from fieldmark.views import Part, View
 
@@ -210,12 +210,14 @@ class _Features:
     """The features that an entry needs: entries that need the same ones share them."""
 
     sources: tuple[tuple[str, FeatureSettings], ...]
+    encoders: tuple[tuple[str, InputEncoder], ...]
     fine_tuned: tuple[Model, ...] = field(compare=False)
     supply: Supply = field(compare=False)
 
     def settings(self) -> Any:
         """As plain data; those of the media alone stand for themselves."""
         named = {name: asdict(one) for name, one in self.sources}
+        named |= {name: encoder.about for name, encoder in self.encoders}
         return named.get("") if set(named) <= {""} else named
 
     def digests(self) -> list[str]:
@@ -228,7 +230,7 @@ def _features(configured: Configured, opened: Opened, store: Path | None) -> _Fe
     settings = configured.feature_settings(dataset.inputs_by_name, dataset.main_input.extractor)
     supply = configured.supply(dataset.inputs_by_name, dataset.main_input.extractor, store)
     trained = tuple(source.fine_tuned for source in supply.sources.values() if source.fine_tuned)
-    return _Features(tuple(settings.items()), trained, supply)
+    return _Features(tuple(settings.items()), tuple(supply.encoders.items()), trained, supply)
 
 
 def _sees(method: Method, steps: Sequence[str]) -> str:
@@ -308,7 +310,7 @@ def _fingerprint(
         opened.dataset.digest,
         seed,
         entry.method,
-        asdict(method),  # type: ignore[call-overload]
+        method.options,
         features.settings(),
         list(entry.steps),
         __version__,

@@ -1,18 +1,20 @@
-"""Supplies parts with what a method needs: features of photos, recordings and other pictures."""
+"""Features of photos, recordings and other pictures, made by backbones and kept in the store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from PIL import Image
 
-from fieldmark.datasets.inputs import Input, MediaFiles
+from fieldmark.datasets.inputs import Layer, MediaFiles
 from fieldmark.errors import MisuseError
 from fieldmark.features.cropping import PhotoBoxes, remark_on_whole
 from fieldmark.features.embeddings import quantized
@@ -20,7 +22,7 @@ from fieldmark.features.photos import views_of
 from fieldmark.features.settings import EMBEDDERS, FeatureSettings
 from fieldmark.features.store import FeatureStore, default_store
 from fieldmark.foundation.registry import require
-from fieldmark.methods.base import NOT_STATED, Method, media_of
+from fieldmark.methods.base import NOT_STATED, media_of
 from fieldmark.methods.photo_crops import boxes_of
 from fieldmark.views import Part
 
@@ -102,7 +104,7 @@ class FeatureSource:
         if media.kind == "recording" and self.crop[0]:
             raise MisuseError(f"crop={self.crop[0]} is for photos; these are recordings.")
         of_media = self._of_recordings if media.kind == "recording" else self._of_items
-        return _with_features(part, media.kind, of_media(part, media, what or f"{media.kind}s"))
+        return with_features(part, media.kind, of_media(part, media, what or f"{media.kind}s"))
 
     def _of_recordings(self, part: Part, media: MediaFiles, what: str) -> NDArray[np.float32]:
         from fieldmark.features.sounds import Clip, extract_sounds
@@ -138,23 +140,28 @@ class FeatureSource:
         if self.medium != "photo":
             raise MisuseError(f"{name}.backbone={self.settings.backbone} does not read pictures.")
         layers = {key: layer for key, layer in part.layers.items() if layer.input == name}
-        if not layers:
-            raise MisuseError(f"There is no input called {name!r} here, or the task does not allow it.")
-        rows, absent = [], np.ones(len(part), dtype=np.bool_)
+        rows, absent = [np.zeros((len(part), 0), dtype=np.float32)], np.ones(len(part), dtype=np.bool_)
         for key, layer in layers.items():
             column = part.items["media_ids"].list.first() if layer.by == "media_id" else part.items[layer.by]
             ids = column.to_list()
-            files = dict(zip(ids, layer.files(ids), strict=True))
-            there = [one for one in dict.fromkeys(ids) if files[one] is not None]
-            made = self._of_photos(there, lambda one: files[one] or b"", str, f"{what}, {key}")  # noqa: B023
+            distinct = list(dict.fromkeys(ids))
+            there = [one for one, file in zip(distinct, layer.there(distinct), strict=True) if file]
+            made = self._of_photos(there, partial(_file, layer), str, f"{what}, {key}")
             row_of = {one: row for row, one in enumerate(there)}
-            own = np.zeros((len(part), made.shape[1]), dtype=np.float32)
+            own = np.zeros((len(part), made.shape[1] if there else self._width), dtype=np.float32)
             for row, one in enumerate(ids):
                 if one in row_of:
                     own[row], absent[row] = made[row_of[one]], False
             rows.append(own)
-        supplied = _with_features(part, name, np.concatenate(rows, axis=1))
+        supplied = with_features(part, name, np.concatenate(rows, axis=1))
         return replace(supplied, missing={**part.missing, name: absent})
+
+    @cached_property
+    def _width(self) -> int:
+        """How many features a picture has, for a part in which nothing has one: those of a black picture."""
+        black = io.BytesIO()
+        Image.new("RGB", (8, 8)).save(black, "PNG")
+        return int(self.backbone([self.backbone.decode(black.getvalue())])["features"].shape[1])
 
     def _of_photos(
         self,
@@ -180,51 +187,10 @@ class FeatureSource:
         return quantized(features) if self.settings.embeddings == "quantized" else features
 
 
-def _with_features(part: Part, name: str, features: NDArray[np.float32]) -> Part:
+def _file(layer: Layer, one: str) -> bytes:
+    return layer.files([one])[0] or b""
+
+
+def with_features(part: Part, name: str, features: NDArray[np.float32]) -> Part:
+    """The part with the features of one more input."""
     return replace(part, features={**part.features, name: features})
-
-
-@dataclass(frozen=True)
-class Supply:
-    """Everything that is made for a method before it sees a part: the features of each input that it needs."""
-
-    sources: Mapping[str, FeatureSource]
-
-    def supply(self, part: Part, what: str | None = None) -> Part:
-        """The part with the features that are missing.
-
-        Args:
-            part: The part.
-            what: What its media are called on the progress bar.
-        """
-        for name, source in self.sources.items():
-            own = name or (part.media.kind if part.media is not None else "")
-            if own not in part.features:
-                part = source.supply(part, name, what if not name else None)
-        return part
-
-    @property
-    def main(self) -> FeatureSource | None:
-        """The source of features of the media themselves."""
-        return self.sources.get("")
-
-    @property
-    def remarks(self) -> list[str]:
-        """What a person should know who uses these features."""
-        return [remark for source in self.sources.values() for remark in source.remarks]
-
-
-def feature_inputs(method: Method) -> tuple[str, ...]:
-    """The inputs that a method needs features of; empty for the media of the release."""
-    return tuple(need.input for need in method.needs if need.form == "features")
-
-
-def refuse_unfit(name: str, method: Method, declared: Mapping[str, Input], medium: str, root: str) -> None:
-    """Refuses a network for photos on recordings, and an input that a release does not have."""
-    wanted = {"pixels": "photo", "audio": "recording"}
-    for need in method.needs:
-        if need.input and need.input not in declared:
-            inputs = ", ".join(declared)
-            raise MisuseError(f"The method {name!r} needs the input {need.input!r}; {root} has {inputs}.")
-        if not need.input and need.form in wanted and wanted[need.form] != medium:
-            raise MisuseError(f"The method {name!r} reads {wanted[need.form]}s; {root} holds {medium}s.")
