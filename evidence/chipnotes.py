@@ -38,7 +38,7 @@ def run() -> dict[str, Any] | None:
     data = real_data("birds_chipnotes")
     if data is None:
         return None
-    clips = _clips(data)
+    clips = list_clips(data)
     cards: dict[str, Scorecard] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, (method, settings) in RUNS.items():
@@ -73,7 +73,7 @@ def _unknown_to_birdnet(names: set[str]) -> list[str]:
     return sorted(names - known)
 
 
-def _clips(data: Path) -> list[dict[str, Any]]:
+def list_clips(data: Path) -> list[dict[str, Any]]:
     """One row per clip: file, species, source recording and fold. The folds share out the sources of each species."""
     common = {row["species_code"]: row["common_name"] for row in json.loads((data / "clips.json").read_text())}
     sources: dict[str, list[str]] = defaultdict(list)

@@ -19,6 +19,8 @@ def write_tables() -> Path:
     from evidence.crop_tables import crops  # late: they take how tables look from here
     from evidence.open_tables import costs, open_set
     from evidence.search_tables import search
+    from evidence.open_tables import costs, open_set  # late: they take how tables look from here
+    from evidence.variant_tables import variants
 
     sections = {
         "coverage": _coverage,
@@ -32,11 +34,13 @@ def write_tables() -> Path:
         "crops": crops,
         "finetuning": _finetuning,
         "finetuning-small": _finetuning_small,
+        "objectives": variants,
         "scratch": _scratch,
         "openset": open_set,
         "costs": costs,
         "baselines": _baselines,
         "chipnotes": _chipnotes,
+        "front-ends": variants,
         "soundscapes": _soundscapes,
         "perf-scoring": _perf,
         "perf-photos": _perf,

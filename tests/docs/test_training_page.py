@@ -19,7 +19,7 @@ def test_the_commands_of_the_page_run(make_release, tmp_path, monkeypatch):
     assert recipe
     Path("mine.toml").write_text(recipe[1].replace("batch = 16", "batch = 4"))  # there are only twelve photos
     commands = re.findall(r"^fieldmark (.*)$", PAGE, re.MULTILINE)
-    assert len(commands) == 6
+    assert len(commands) == 8
     for command in commands:
         few = " --set batch=4 --set workers=1" if "--method finetune" in command else ""
         done = CliRunner().invoke(app, shlex.split(command + few))

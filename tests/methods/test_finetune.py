@@ -121,3 +121,39 @@ def test_with_refit_the_final_network_learns_from_val_as_well(make_release, tmp_
 def test_refit_has_no_val_to_choose_an_epoch_by(make_release, tmp_path):
     with pytest.raises(MisuseError, match="refit needs best_by=last"):
         fit(make_release(), tmp_path / "run", refit=True)
+
+
+def test_a_network_learns_genera_beside_species_and_answers_with_species(make_release, tmp_path):
+    result = fit(make_release(), tmp_path / "run", objective="auxiliary-rank:weight=0.5", epochs=1)
+    assert result.model.fitted.arrays["fc.weight"].shape[0] == 3  # the heads of genera are gone
+    assert any("No auxiliary head for family" in remark for remark in result.run.remarks)
+    lines = [json.loads(line) for line in (tmp_path / "run/training/log.jsonl").read_text().splitlines()]
+    assert "genus_top_1" in lines[-1]["val"]
+    again = fieldmark.load_model(tmp_path / "run")
+    assert again.fitted.method.objective == "auxiliary-rank:weight=0.5" == result.run.options["objective"]
+
+
+def test_a_network_learns_triplets_beside_labels_and_is_chosen_by_retrieval(make_release, tmp_path):
+    settings = {"objective": "triplet:each=2", "best_by": "retrieval_top_1", "epochs": 1}
+    result = fit(make_release(), tmp_path / "run", **settings)
+    assert any("by retrieval_top_1 on val" in remark for remark in result.run.remarks)
+    assert result.model.fitted.arrays["fc.weight"].shape[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("objective", "sentence"),
+    [
+        ("consistency", "finetune has no objective=consistency: expected labels or triplet or auxiliary-rank"),
+        ("triplet:labels=0", "answers with its head"),
+        ("auxiliary-rank:ranks=kingdom", "no such rank tells labels apart; the release has genus"),
+    ],
+)
+def test_objectives_that_cannot_be_learned_here_are_refused(objective, sentence, make_release, tmp_path):
+    with pytest.raises(MisuseError, match=sentence):
+        fit(make_release(), tmp_path / "run", objective=objective)
+
+
+def test_a_usual_objective_goes_unsaid_in_what_is_saved():
+    from fieldmark.methods.finetune import Finetune
+
+    assert "objective" not in Finetune().options and Finetune(objective="triplet").options["objective"] == "triplet"

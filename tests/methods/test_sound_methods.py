@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import fieldmark
+from fieldmark.audio.spectrograms import SPECTROGRAMS, MelSettings
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
 from fieldmark.errors import MisuseError
@@ -27,6 +28,7 @@ from fieldmark.models import load_model
 from fieldmark.opening import open_benchmark
 from fieldmark.supply import FeatureSource
 from fieldmark.taxonomy import Taxonomy
+from fieldmark.training.gabor import GaborFrontEnd
 from fieldmark.views import Part, View
 from tests.lessons import with_columns
 
@@ -157,3 +159,26 @@ def test_birdnet_rules_out_birds_that_do_not_live_there(birdnet_view):
     assert not scores[:, :2].any() and scores[0, 2] > 0  # no flycatchers of America, but ravens
     asked_nothing = BirdNetClassifier(occurrence=0).fit(birdnet_view).predict(berlin, LABELS).scores
     assert asked_nothing[0, 0] > 0.9
+
+
+def test_a_learned_front_end_and_triplets_run_from_recordings_to_a_model(bird_world, tmp_path, monkeypatch):
+    little = MelSettings(8000, 1.0, bands=12, frames=26, fft=128, low_hz=200, high_hz=3500)
+    monkeypatch.setitem(SPECTROGRAMS, "little", little)
+    settings = {"front_end": "gabor", "objective": "triplet:each=2", "spectrogram": "little", "batch": 8}
+    result = fieldmark.fit("birdclef-2020", bird_world, "cnn", tmp_path / "run", settings=SMALL | settings)
+    learned = torch.from_numpy(result.model.fitted.arrays["front_end.log_center"])
+    began = GaborFrontEnd(little).log_center.detach()
+    assert 0 < (learned - began).abs().max() < 0.5
+    again = fieldmark.load_model(tmp_path / "run")
+    assert again.fitted.method.options["front_end"] == "gabor"
+    one, other = (fieldmark.predict(model, bird_world).scores for model in (again, result.model))
+    assert (one == other).all() and one.std() > 0
+    embedder = FeatureSource(FeatureSettings("fine-tuned:lcnet_050"), tmp_path, fine_tuned=again).backbone
+    assert np.isfinite(embedder(np.zeros((2, little.samples), dtype=np.float32))["features"]).all()
+
+
+def test_objectives_that_sounds_do_not_have_are_refused():
+    with pytest.raises(MisuseError, match="cnn has no objective=masks: expected labels or triplet"):
+        SpectrogramNetwork(objective="masks")
+    with pytest.raises(MisuseError, match="set layer_decay=1"):
+        SpectrogramNetwork(front_end="gabor", layer_decay=0.7)

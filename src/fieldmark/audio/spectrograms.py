@@ -141,14 +141,19 @@ def _decibel(power: torch.Tensor, torch: Any) -> torch.Tensor:
 def mel_bands(how: MelSettings) -> NDArray[np.float32]:
     """Triangular bands over the frequencies of a spectrum, evenly spaced on the mel scale: bands x frequencies."""
     frequencies = np.linspace(0, how.rate_hz / 2, how.fft // 2 + 1)
-    low, high = _to_mel(np.array([how.low_hz, how.high_hz]), how)
-    edges = _from_mel(np.linspace(low, high, how.bands + 2), how)
+    edges = band_edges(how)
     rising = (frequencies - edges[:-2, None]) / np.diff(edges)[:-1, None]
     falling = (edges[2:, None] - frequencies) / np.diff(edges)[1:, None]
     bands = np.maximum(0, np.minimum(rising, falling))
     if how.mel is None:
         bands *= 2 / (edges[2:] - edges[:-2])[:, None]
     return bands.astype(np.float32)
+
+
+def band_edges(how: MelSettings) -> NDArray[np.float64]:
+    """Where bands begin, peak and end, in Hz: band i begins at edge i, peaks at the next and ends at the one after."""
+    low, high = _to_mel(np.array([how.low_hz, how.high_hz]), how)
+    return _from_mel(np.linspace(low, high, how.bands + 2), how)
 
 
 # Slaney's scale: linear up to 1 kHz, then 27 steps for each factor of 6.4.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -23,11 +23,13 @@ from fieldmark.foundation.progress import progress
 from fieldmark.methods.base import Arrays, Fitted, Need, media_of, targets_of
 from fieldmark.methods.trained_networks import TrainsNetwork
 from fieldmark.runs.label_scores import Scale
+from fieldmark.training.gabor import GaborFrontEnd, listen_through
 from fieldmark.training.loop import make_fabric, train
-from fieldmark.training.networks import load_trained, make_network
-from fieldmark.training.objectives import Objective, SeveralLabels, SingleLabel
+from fieldmark.training.networks import answer_with_embedding, load_trained, make_network, with_one_channel
+from fieldmark.training.objective_names import make_objective, objective_name, refuse_other_objectives
+from fieldmark.training.objectives import Objective
 from fieldmark.training.packing import default_packs
-from fieldmark.training.recipe import Training
+from fieldmark.training.recipe import BestBy, Training
 from fieldmark.training.sounds import SoundSource, SoundTransform, Windowed, choirs, open_sound_pack
 from fieldmark.training.trained_embedders import TrainedEmbedder
 from fieldmark.views import Part, View
@@ -48,6 +50,9 @@ class SpectrogramNetwork(Training, TrainsNetwork):
         spectrogram: The settings of the spectrogram, by name.
         windows: How many windows are kept of a training recording.
         choirs: How many choirs there are for each recording; 0 for none.
+        front_end: "mel" for the spectrogram, "gabor" for filters that begin there and are learned with the network
+            (`training.gabor`).
+        objective: "labels" (one or several, as the task has it), or "triplet" for triplets beside them.
     """
 
     network: str = "efficientnet_lite0"
@@ -55,18 +60,24 @@ class SpectrogramNetwork(Training, TrainsNetwork):
     spectrogram: str = "segment"
     windows: int = 4
     choirs: float = 1.0
+    front_end: Literal["mel", "gabor"] = "mel"
     loss: str = "binary"
     weight_decay: float = 0.01
     warmup_epochs: float = 1.0
     epochs: int = 10
     batch: int = 32
-    best_by: Literal["loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "last"] = "top_1"
+    best_by: BestBy = "top_1"
+
+    added_settings: ClassVar[tuple[str, ...]] = ("objective", "front_end")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         spectrogram_settings(self.spectrogram)
         if self.windows < 1 or not 0 <= self.choirs <= 1:
             raise MisuseError("cnn needs windows of at least 1, and choirs from 0 to 1 for each recording.")
+        if self.front_end == "gabor" and self.layer_decay != 1:
+            raise MisuseError("front_end=gabor learns at the pace of all layers; set layer_decay=1.")
+        refuse_other_objectives("cnn", self.objective, ("labels", "triplet"))
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -96,13 +107,17 @@ class SpectrogramNetwork(Training, TrainsNetwork):
             learned, remarks = self._source(view.train, mixing=self.choirs)
             val, _ = self._source(view.val, mixing=0)
         with tempfile.TemporaryDirectory() as temporary:
+            objective = self._objective(len(view.labels))
+            network = self._network(len(view.labels), self.weights)
+            if objective.with_embedding:
+                answer_with_embedding(network)
             trained = train(
-                self._network(len(view.labels), self.weights),
+                network,
                 learned,
                 val,
-                SoundTransform(self.settings, str(fabric.device)),
+                self._transform(str(fabric.device)),
                 self,
-                objective=self._objective(len(view.labels)),
+                objective=objective,
                 scratch=view.scratch or Path(temporary),
                 fabric=fabric,
             )
@@ -115,7 +130,7 @@ class SpectrogramNetwork(Training, TrainsNetwork):
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         device = "cuda" if torch.cuda.is_available() else "cpu"
         network = self._loaded(arrays).to(device)
-        transform = SoundTransform(self.settings, device)
+        transform = self._transform(device)
         sums: NDArray[np.float64] | None = None
         counts = np.zeros(len(part), dtype=np.int64)
         with progress("listening", len(part)) as tick:
@@ -139,7 +154,7 @@ class SpectrogramNetwork(Training, TrainsNetwork):
             raise MisuseError("size and resize are for photos; this network looks at spectrograms.")
         device = "cuda" if torch.cuda.is_available() else "cpu"
         network = self._loaded(arrays).requires_grad_(False).to(device)
-        return TrainedEmbedder(self.network, network, self.settings)
+        return TrainedEmbedder(self.network, network, self.settings, self.front_end == "mel")
 
     def _batches(self, part: Part) -> Iterator[tuple[NDArray[np.int64], Samples]]:
         """Windows of the items, a few at a time, each with the row of its item."""
@@ -174,7 +189,13 @@ class SpectrogramNetwork(Training, TrainsNetwork):
         return SoundSource(pack, heard, targets, partners), [left_out] if pack.problems else []
 
     def _objective(self, classes: int) -> Objective:
-        return SeveralLabels(classes) if self.loss == "binary" else SingleLabel(classes)
+        several = self.loss == "binary"
+        if objective_name(self.objective) == "triplet":
+            return make_objective(self.objective, classes=classes, several=several)
+        return make_objective("several-labels" if several else "labels", classes=classes)
+
+    def _transform(self, device: str) -> SoundTransform:
+        return SoundTransform(self.settings, device, pictures=self.front_end == "mel")
 
     def _network(self, classes: int, weights: str) -> Any:
         # Packaged weights fit networks of three channels, whose first layer is then made one of one channel.
@@ -187,21 +208,16 @@ class SpectrogramNetwork(Training, TrainsNetwork):
             channels=3 if packaged else 1,
             seed=self.seed,
         )
-        return _with_one_channel(network) if packaged else network
+        if packaged:
+            network = with_one_channel(network)
+        if self.front_end == "gabor":
+            listen_through(network, GaborFrontEnd(self.settings))
+        return network
 
     def _loaded(self, arrays: Arrays) -> Any:
         network = self._network(1, "random")
         load_trained(network, self.network, {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
         return network.eval()
-
-
-def _with_one_channel(network: Any) -> Any:
-    """The network for pictures of one channel: its first layer does to it what it did to three equal ones."""
-    first = next(layer for layer in network.modules() if isinstance(layer, torch.nn.Conv2d))
-    with torch.no_grad():
-        summed = first.weight.sum(dim=1, keepdim=True)
-    first.in_channels, first.weight = 1, torch.nn.Parameter(summed)
-    return network
 
 
 def _clip_rows(part: Part) -> Iterator[tuple[str, float | None, float | None]]:

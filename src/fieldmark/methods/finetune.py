@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fieldmark.errors import MisuseError
 from fieldmark.features.photos import Preprocessing
 from fieldmark.features.settings import data_behind_crop
 from fieldmark.labels import Labels
@@ -20,9 +21,18 @@ from fieldmark.methods.photo_networks import PhotoReading, on_device, unreadable
 from fieldmark.methods.trained_networks import TrainsNetwork
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import LabelScores, Scale
+from fieldmark.training.auxiliary_ranks import AuxiliaryRanks, rank_labels
 from fieldmark.training.loop import make_fabric, train
-from fieldmark.training.networks import change_size, load_trained, make_network, normalization
-from fieldmark.training.objectives import SingleLabel
+from fieldmark.training.networks import (
+    answer_with_embedding,
+    change_size,
+    first_outputs,
+    load_trained,
+    make_network,
+    normalization,
+)
+from fieldmark.training.objective_names import make_objective, refuse_other_objectives
+from fieldmark.training.objectives import Objective
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform
 from fieldmark.training.recipe import Recipe, read_recipe
 from fieldmark.training.trained_backbones import TrainedBackbone
@@ -44,7 +54,12 @@ class Finetune(Recipe, TrainsNetwork):
 
     scale: ClassVar[Scale] = "logit"
     exportable: ClassVar[bool] = True
+    added_settings: ClassVar[tuple[str, ...]] = ("objective",)
     targets: ClassVar[tuple[Shape, ...]] = ("codes",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_other_objectives("finetune", self.objective, ("labels", "triplet", "auxiliary-rank"))
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -67,9 +82,12 @@ class Finetune(Recipe, TrainsNetwork):
 
     def fit(self, view: View) -> Fitted:
         fabric = make_fabric(self)
-        network = self._network(len(view.labels), self.weights)
         sources: dict[str, PhotoSource] = {}
         remarks: list[str] = []
+        objective, taxon_of = self._objective(view, remarks)
+        network = self._network(objective.outputs, self.weights)
+        if objective.with_embedding:
+            answer_with_embedding(network)
         parts = {"train": view.train} | ({} if view.val is None else {"val": view.val})
         for name, part in parts.items():
             with fabric.rank_zero_first(local=True):  # one process packs, the others find the pack
@@ -77,7 +95,8 @@ class Finetune(Recipe, TrainsNetwork):
             problems = photos.find_problems()
             if problems and name == "val":
                 raise unreadable(problems)
-            sources[name] = self._reading.source(photos, part, problems)
+            source = self._reading.source(photos, part, problems)
+            sources[name] = replace(source, labels=rank_labels(source.labels, taxon_of)) if taxon_of else source
             if problems:
                 some = "; ".join(f"{medium} ({problem})" for medium, problem in list(problems.items())[:3])
                 remarks.append(f"{len(problems)} photos of {name} cannot be read and were left out: {some}.")
@@ -90,7 +109,7 @@ class Finetune(Recipe, TrainsNetwork):
                 sources.get("val"),
                 self.transform(network),
                 self,
-                objective=SingleLabel(len(view.labels)),
+                objective=objective,
                 scratch=view.scratch or Path(temporary),
                 per_group=self.photos_per_observation,
                 fabric=fabric,
@@ -101,9 +120,28 @@ class Finetune(Recipe, TrainsNetwork):
             remarks.append(f"The last of {self.epochs} epochs.")
         else:
             remarks.append(f"Best of {self.epochs} epochs by {self.best_by} on val: {trained.best_epoch}.")
-        arrays = {name: tensor.numpy() for name, tensor in trained.weights.items()}
+        weights = trained.weights
+        if objective.outputs > len(view.labels):
+            weights = first_outputs(network, weights, len(view.labels))
+        arrays = {name: tensor.numpy() for name, tensor in weights.items()}
         arrays |= {name: np.array(values) for name, values in zip(INPUTS, normalization(network), strict=True)}
         return Fitted(self, arrays, tuple(remarks))
+
+    def _objective(self, view: View, remarks: list[str]) -> tuple[Objective, dict[str, NDArray[np.int32]]]:
+        """What is learned and, for auxiliary ranks, the taxon of each label at each of them."""
+        objective = make_objective(self.objective, classes=len(view.labels))
+        if not isinstance(objective, AuxiliaryRanks):
+            return objective, {}
+        ranks = {rank: view.taxonomy.ranks[rank] for rank in objective.names if rank in view.taxonomy.ranks}
+        ranks = {rank: known for rank, known in ranks.items() if len(known[0]) > 1}
+        if not ranks:
+            told = ", ".join(view.taxonomy.ranks) or "none"
+            raise MisuseError(f"objective={self.objective}: no such rank tells labels apart; the release has {told}.")
+        absent = [rank for rank in objective.names if rank not in ranks]
+        if absent:
+            remarks.append(f"No auxiliary head for {' and '.join(absent)}, which tell no labels apart here.")
+        sizes = tuple(len(taxa) for taxa, _ in ranks.values())
+        return replace(objective, ranks="+".join(ranks), sizes=sizes), {rank: of for rank, (_, of) in ranks.items()}
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         network = self.load(arrays)

@@ -248,14 +248,16 @@ class _Trainer:
         outcomes = self._outcomes(val, rows)
         if self.share.processes > 1:
             most = -(-len(val) // self.share.processes)
-            padded = torch.zeros((most, self.objective.columns), device=self.fabric.device)
+            padded = torch.zeros((most, outcomes.shape[1]), device=self.fabric.device)
             padded[: len(outcomes)] = outcomes
             gathered = self.fabric.all_gather(padded)  # processes x rows x columns
             outcomes = gathered.transpose(0, 1).flatten(0, 1)[: len(val)]
-        return self.objective.metrics(outcomes.cpu().numpy(), val.labels)
+        return self.objective.metrics(outcomes.cpu().numpy(), val.labels, val.groups)
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def _outcomes(self, val: Source, rows: NDArray[np.int64]) -> Tensor:
+        if not len(rows):  # more processes than examples: one is looked at to know how many numbers it comes to
+            return self._outcomes(val, np.array([0]))[:0]
         self.network.eval()
         how = self.how
         batches = evaluation_batches(
@@ -266,7 +268,7 @@ class _Trainer:
             with self.fabric.autocast():  # the network itself: compiling it a second time for val would not pay
                 logits = self.network(batch.inputs)
             outcomes.append(self.objective.outcomes(logits, batch.targets, self.loss))
-        return torch.cat(outcomes) if outcomes else torch.zeros((0, self.objective.columns), device=self.fabric.device)
+        return torch.cat(outcomes)
 
     @contextmanager
     def _evaluated_weights(self) -> Iterator[None]:

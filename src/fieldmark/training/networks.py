@@ -68,6 +68,32 @@ def load_trained(network: Any, name: str, weights: Mapping[str, Any]) -> None:
         ) from error
 
 
+def with_one_channel(network: Any) -> Any:
+    """The network for pictures of one channel: its first layer does to it what it did to three equal ones."""
+    first = next(layer for layer in network.modules() if isinstance(layer, torch.nn.Conv2d))
+    with torch.no_grad():
+        summed = first.weight.sum(dim=1, keepdim=True)
+    first.in_channels, first.weight = 1, torch.nn.Parameter(summed)
+    return network
+
+
+def answer_with_embedding(network: Any) -> None:
+    """Lets a network answer with its logits and, in the columns after them, with what goes into its head."""
+
+    def forward(inputs: Any) -> Any:
+        embedding = network.forward_head(network.forward_features(inputs), pre_logits=True)
+        return torch.cat([network.get_classifier()(embedding), embedding], dim=1)
+
+    network.forward = forward
+
+
+def first_outputs(network: Any, weights: Mapping[str, Any], classes: int) -> dict[str, Any]:
+    """The weights of a network whose head keeps its first outputs only: those that answer."""
+    head = network.default_cfg["classifier"]
+    names = (f"{head}.weight", f"{head}.bias")
+    return {name: tensor[:classes].clone() if name in names else tensor for name, tensor in weights.items()}
+
+
 def change_size(network: Any, name: str, size: int) -> None:
     """Lets a loaded network take photos of another size; positions it has learned are resampled.
 

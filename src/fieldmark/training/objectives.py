@@ -6,6 +6,10 @@
 | `SeveralLabels` | batch x classes | one row of 0/1 over the classes | the same |
 | `MaskObjective` | batch x classes x height x width | pixels of each class (`pixels_of_classes`) | a mask each |
 | `Consistency` | batch x classes | the class of each example, -1 for unlabeled ones | the same |
+| `metric_learning.Triplet` | batch x (classes + embedding) | as for single or several labels | the same |
+| `auxiliary_ranks.AuxiliaryRanks` | batch x (classes + taxa) | class and taxa, -1 where unknown | the same |
+
+Recipes name them as `objective_names.OBJECTIVES` lists them.
 
 *Labels* are held for all examples at once: they are counted, sampled by and compared when a training goes on. *Targets*
 are read batch by batch. An objective has no state: what it needs from one step to the next is in the recipe, the labels
@@ -72,6 +76,13 @@ class Objective(ABC):
     # The metrics on val that a recipe may choose the best epoch by, and the one that is shown beside the loss.
     measures: ClassVar[tuple[str, ...]]
     headline: ClassVar[str]
+    # Whether the network must answer with what goes into its head as well, after the logits.
+    with_embedding: ClassVar[bool] = False
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs the head of the network has."""
+        return self.classes
 
     @abstractmethod
     def counts(self, labels: Labels) -> NDArray[np.int64]:
@@ -118,18 +129,21 @@ class Objective(ABC):
         logits = model(inputs * weight + inputs.roll(1, 0) * (1 - weight))
         return (share * loss(logits, targets) + (1 - share) * loss(logits, targets.roll(1, 0))).mean()
 
-    @property
-    @abstractmethod
-    def columns(self) -> int:
-        """How many numbers are kept of each example of val."""
-
     @abstractmethod
     def outcomes(self, logits: Tensor, targets: Tensor, loss: Loss) -> Tensor:
-        """What each example of a val batch came to: one row of `columns` numbers, the loss first."""
+        """What each example of a val batch came to: one row of numbers, as many for each, the loss first."""
 
     @abstractmethod
-    def metrics(self, measured: NDArray[np.float32], labels: Labels) -> dict[str, float]:
-        """The metrics from the outcomes of all of val, in its order; "loss" is among them."""
+    def metrics(
+        self, measured: NDArray[np.float32], labels: Labels, groups: NDArray[np.int64] | None = None
+    ) -> dict[str, float]:
+        """The metrics from the outcomes of all of val, in its order; "loss" is among them.
+
+        Args:
+            measured: The outcomes.
+            labels: The labels of val.
+            groups: What each example belongs to (its observation), None where that is not known.
+        """
 
     def check(self, how: Training, part: int) -> None:
         """Refuses recipes that do not go with the objective.
@@ -159,7 +173,6 @@ class SingleLabel(Objective):
 
     measures = ("loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present")
     headline = "top_1"
-    columns = 3
 
     def counts(self, labels: Labels) -> NDArray[np.int64]:
         return np.bincount(labels, minlength=self.classes)
@@ -174,7 +187,9 @@ class SingleLabel(Objective):
         logits = logits.float()
         return label_outcomes(loss(logits, targets), logits, targets)
 
-    def metrics(self, measured: NDArray[np.float32], labels: Labels) -> dict[str, float]:
+    def metrics(
+        self, measured: NDArray[np.float32], labels: Labels, groups: NDArray[np.int64] | None = None
+    ) -> dict[str, float]:
         outcomes = Outcomes.of(measured)
         return place_metrics(outcomes) | macro_f1_metrics(outcomes, labels, self.classes)
 
@@ -189,7 +204,6 @@ class SeveralLabels(Objective):
     # Macro-F1 is not measured, but was never refused either: every epoch then counts as the best so far.
     measures = SingleLabel.measures
     headline = "top_1"
-    columns = 3
 
     def counts(self, labels: Labels) -> NDArray[np.int64]:
         return np.asarray(labels.sum(axis=0))
@@ -205,7 +219,9 @@ class SeveralLabels(Objective):
         best_true = torch.where(targets > 0, logits, -torch.inf).argmax(dim=1)
         return label_outcomes(loss(logits, targets), logits, best_true)
 
-    def metrics(self, measured: NDArray[np.float32], labels: Labels) -> dict[str, float]:
+    def metrics(
+        self, measured: NDArray[np.float32], labels: Labels, groups: NDArray[np.int64] | None = None
+    ) -> dict[str, float]:
         return place_metrics(Outcomes.of(measured))
 
 
@@ -242,15 +258,13 @@ class MaskObjective(Objective):
     def make_loss(self, labels: Labels, how: Training, device: Any) -> Loss:
         return MaskLoss(super().make_loss(labels, how, device), self.dice)
 
-    @property
-    def columns(self) -> int:
-        return 1 + 2 * self.classes
-
     def outcomes(self, logits: Tensor, targets: Tensor, loss: Loss) -> Tensor:
         logits = logits.float()
         return mask_outcomes(loss(logits, targets), logits, targets, targets != UNKNOWN_PIXEL)
 
-    def metrics(self, measured: NDArray[np.float32], labels: Labels) -> dict[str, float]:
+    def metrics(
+        self, measured: NDArray[np.float32], labels: Labels, groups: NDArray[np.int64] | None = None
+    ) -> dict[str, float]:
         return mask_metrics(measured, self.classes)
 
     def check(self, how: Training, part: int) -> None:

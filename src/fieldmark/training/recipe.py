@@ -15,7 +15,16 @@ from fieldmark.features.settings import SMALLEST_PX
 from fieldmark.training.sampling import Sampler
 
 BestBy = Literal[
-    "loss", "top_1", "top_3", "top_5", "macro_f1_all", "macro_f1_present", "miou", "pixel_accuracy", "last"
+    "loss",
+    "top_1",
+    "top_3",
+    "top_5",
+    "macro_f1_all",
+    "macro_f1_present",
+    "miou",
+    "pixel_accuracy",
+    "retrieval_top_1",
+    "last",
 ]
 
 
@@ -24,6 +33,8 @@ class Training:
     """How any network is trained, whatever it looks at or listens to.
 
     Args:
+        objective: What is learned, by a name in `objective_names.OBJECTIVES` and, after a colon, its settings
+            (`triplet:margin=0.3`).
         loss: A name in `losses.LOSSES`; `loss_strength` is what the loss calls its strength, `label_smoothing` is for
             cross-entropy.
         sampler: How classes share an epoch.
@@ -38,7 +49,8 @@ class Training:
         mixup: The alpha of mixup, 0 for none.
         ema: The decay of the averaged weights that are evaluated and kept, 0 for none.
         best_by: The metric on val that decides which epoch is kept: loss, top_1, top_3, top_5, macro_f1_all or
-            macro_f1_present; for masks loss, miou or pixel_accuracy; or last for the last epoch.
+            macro_f1_present; for masks loss, miou or pixel_accuracy; for triplets also retrieval_top_1 (whether the
+            nearest photo of another observation is of the same class); or last for the last epoch.
         precision: "auto" is bf16 on a GPU that has it and single precision elsewhere.
         compile: Whether torch.compile is used.
         devices: How many devices of this host; under torchrun, its processes.
@@ -48,6 +60,7 @@ class Training:
         seed: The seed of everything random.
     """
 
+    objective: str = "labels"
     loss: str = "cross-entropy"
     loss_strength: float = 1.0
     label_smoothing: float = 0.0

@@ -102,6 +102,40 @@ def followed_order(
     return np.concatenate(columns, axis=1).ravel()
 
 
+def classes_order(
+    labels: NDArray[np.int32],
+    groups: NDArray[np.int64] | None,
+    *,
+    each: int,
+    per_group: int,
+    seed: int,
+    epoch: int,
+) -> NDArray[np.int64]:
+    """The examples of one epoch, `each` of one class after the other, the classes in random order.
+
+    A class of n examples comes n / `each` times, rounded down, and once at least; examples that are left over have
+    their turn in another epoch. A class with fewer than `each` examples shows some of them again.
+
+    Args:
+        labels: The class of each example.
+        groups: See `epoch_order`, as for all that is not named here.
+        each: How many examples of a class follow each other.
+        per_group: How many examples each group gives.
+        seed: The seed of the training.
+        epoch: Which epoch, counted from 0.
+
+    >>> order = classes_order(np.array([0, 0, 0, 1]), None, each=2, per_group=0, seed=0, epoch=0)
+    >>> sorted(np.array([0, 0, 0, 1])[order].tolist())
+    [0, 0, 1, 1]
+    """
+    shown = epoch_order(labels, groups, sampler="natural", per_group=per_group, seed=seed, epoch=epoch)
+    by_class = shown[np.argsort(labels[shown], kind="stable")]
+    own = np.split(by_class, np.flatnonzero(np.diff(labels[by_class])) + 1)
+    turns = [np.resize(rows, max(1, len(rows) // each) * each).reshape(-1, each) for rows in own]
+    rng = np.random.default_rng([seed, epoch, 2])
+    return np.asarray(rng.permutation(np.concatenate(turns)).ravel())
+
+
 def _rotating(groups: NDArray[np.int64], per_group: int, seed: int, epoch: int) -> NDArray[np.int64]:
     """At most `per_group` examples of each group, others in each epoch until all have had their turn."""
     shuffled = np.random.default_rng([seed, 0, 1]).permutation(len(groups))  # the same in every epoch

@@ -252,6 +252,7 @@ class SoundTransform:
         second_db: How loud a second voice is beside the first, from and to.
         background_db: How loud the background is beside the voices.
         mask_time, mask_bands: The largest share of a picture that is blanked.
+        pictures: Whether pictures are made; a network with a front end of its own takes the sounds.
     """
 
     settings: MelSettings
@@ -260,6 +261,7 @@ class SoundTransform:
     background_db: tuple[float, float] = (-30.0, 5.0)
     mask_time: float = 0.15
     mask_bands: float = 0.1
+    pictures: bool = True
 
     @cached_property
     def _picture(self) -> MelSpectrogram:
@@ -268,11 +270,13 @@ class SoundTransform:
     def __call__(self, raw: Sequence[Tensor], draws: Draws | None) -> Tensor:
         sounds = _as_float(raw[0])
         if draws is None:
-            return self._picture(sounds)[:, None]  # one channel
+            return self._picture(sounds)[:, None] if self.pictures else sounds  # one channel
         sounds = shifted(sounds, draws.uniform("shift"))
         sounds = mixed(sounds, _as_float(raw[1]), draws.uniform("second", *self.second_db))
         backgrounds = shifted(_as_float(raw[2]), draws.uniform("background shift"))
         sounds = mixed(sounds, backgrounds, draws.uniform("loudness of background", *self.background_db))
+        if not self.pictures:
+            return sounds
         pictures = self._picture(sounds)
         pictures = time_masked(pictures, draws.uniform("time", 0, self.mask_time), draws.uniform("when"))
         return band_masked(pictures, draws.uniform("bands", 0, self.mask_bands), draws.uniform("which"))[:, None]

@@ -20,11 +20,19 @@ from fieldmark.training.sounds import SoundTransform, Windowed
 
 @dataclass(frozen=True)
 class TrainedEmbedder:
-    """A trained network that is shown spectrograms as it was shown those of val; see `features.embedders.Embedder`."""
+    """A trained network that is shown spectrograms as it was shown those of val; see `features.embedders.Embedder`.
+
+    Args:
+        name: The network.
+        network: The network, with the front end it was trained with, if any.
+        settings: The spectrogram, or what the front end began from.
+        pictures: Whether it is shown spectrograms; one with a front end takes the sounds.
+    """
 
     name: str
     network: Any
     settings: MelSettings
+    pictures: bool = True
 
     @property
     def rate_hz(self) -> int:
@@ -49,7 +57,7 @@ class TrainedEmbedder:
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def __call__(self, windows: Samples) -> dict[str, NDArray[Any]]:
         device = next(self.network.parameters()).device
-        transform = SoundTransform(self.settings, str(device))
+        transform = SoundTransform(self.settings, str(device), pictures=self.pictures)
         return pooled_outputs(self.network, transform([torch.from_numpy(windows).to(device)], None))
 
     @property

@@ -13,6 +13,9 @@ from fieldmark.metrics.segmentation import pooled_miou
 
 Tensor = Any
 
+# How many columns `label_outcomes` has.
+LABEL_OUTCOMES = 3
+
 
 class Outcomes(NamedTuple):
     """What val examples came to: their loss, the class answered, and the place of the true class (0 is first)."""
