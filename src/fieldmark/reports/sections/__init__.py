@@ -36,6 +36,10 @@ SECTIONS: Registry[Section] = Registry(
         ),
         "reliability": ("fieldmark.reports.sections.reliability:SECTION", "whether stated confidence can be believed"),
         "season": ("fieldmark.reports.sections.season:SECTION", "errors by month"),
+        "collectors": (
+            "fieldmark.reports.sections.collectors:SECTION",
+            "scores by how many training records the observer has",
+        ),
         "origin": ("fieldmark.reports.sections.origin:SECTION", "how the runs were made"),
     },
     group="fieldmark.sections",
