@@ -19,7 +19,6 @@ def write_tables() -> Path:
     from evidence.crop_tables import crops  # late: they take how tables look from here
     from evidence.open_tables import costs, open_set
     from evidence.search_tables import search
-    from evidence.open_tables import costs, open_set  # late: they take how tables look from here
     from evidence.variant_tables import variants
 
     sections = {

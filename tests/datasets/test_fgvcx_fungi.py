@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 import fieldmark
+from fieldmark.datasets.fgvcx_fungi_check import check_fgvcx_fungi
 from fieldmark.datasets.scientific_names import parse_name
 from fieldmark.errors import InputError
 from tests.datasets.fgvcx_by_hand import CATEGORIES, PHOTOS, edit_json, folder_of, write_fgvcx
@@ -194,3 +196,40 @@ def test_a_solution_with_a_wrong_line_is_refused(root, line, sentence):
 def test_an_empty_folder_is_refused_with_advice(tmp_path):
     with pytest.raises(InputError, match=r"found none of train\.json, val\.json and test\.json"):
         opened(tmp_path)
+
+
+def in_the_tree_of_the_draft(root: Path) -> Path:
+    """Moves the photos of train and val to `train_val_images/<super category>/<category>/`, as the draft had it."""
+    for part in ("train", "val"):
+        data = json.loads((root / f"{part}.json").read_text())
+        names = {one["id"]: one["name"] for one in data["categories"]}
+        category_of = {one["image_id"]: one["category_id"] for one in data["annotations"]}
+        for image in data["images"]:
+            category = category_of[image["id"]]
+            name = f"train_val_images/Fungi/{category} {names[category]}/{Path(image['file_name']).name}"
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / image["file_name"]).rename(root / name)
+            image["file_name"] = name
+        (root / f"{part}.json").write_text(json.dumps(data))
+    shutil.rmtree(root / "images")
+    return root
+
+
+def test_the_folder_tree_of_the_draft_opens_and_checks_as_well(tmp_path):
+    usual = opened(write_fgvcx(tmp_path / "usual"))
+    draft = opened(in_the_tree_of_the_draft(write_fgvcx(tmp_path / "draft")))
+    assert draft.remarks == usual.remarks and len(draft.media) == len(usual.media)
+    assert [draft.read_medium(one) for one in draft.media["media_id"]] == [
+        usual.read_medium(one) for one in usual.media["media_id"]
+    ]
+    report = check_fgvcx_fungi(draft.release)
+    problems = {problem.what for problem in report.problems}
+    assert not problems & {"an id has no photo", "a photo has no entry", "a folder of photos is missing"}
+
+
+def test_folders_of_the_draft_that_lost_the_end_of_their_name_are_found(tmp_path):
+    root = in_the_tree_of_the_draft(write_fgvcx(tmp_path / "draft"))
+    ending = next(path for path in (root / "train_val_images/Fungi").iterdir() if path.name.endswith(" "))
+    ending.rename(ending.with_name(ending.name.rstrip()))
+    dataset = opened(root)
+    assert all(dataset.read_medium(one) for one in dataset.media["media_id"])

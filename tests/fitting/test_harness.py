@@ -13,6 +13,7 @@ from fieldmark.fitting.learning import fit_on_train
 from fieldmark.foundation.registry import Registry
 from fieldmark.methods.frequent import Frequent
 from fieldmark.runs.predictions import read_predictions
+from fieldmark.runs.provenance import Run
 
 LITTLE = {"backbone": "resnet10t", "weights": "random", "size": 32}
 
@@ -176,3 +177,14 @@ def test_thresholds_and_choices_do_not_depend_on_the_labels_of_test(make_release
     assert first.run.steps == second.run.steps and first.run.options == second.run.options
     one, two = (read_predictions(tmp_path / name / "predictions/test.parquet") for name in ("one", "two"))
     assert two.select(one.items).scores == pytest.approx(one.scores, rel=1e-4, abs=1e-4)
+
+
+def test_annotations_that_were_added_are_declared_wherever_a_run_is_told_of(make_release, tmp_path):
+    boxes = "boxes around the caps of all training photos"
+    result = fieldmark.fit("folder", make_release(), "frequent", tmp_path / "run", extra_annotations=[boxes])
+    assert Run.read(tmp_path / "run").extra_annotations == [boxes]
+    assert result.scorecard.provenance["extra_annotations"] == [boxes]
+    assert f"Extra annotations: {boxes}" in (tmp_path / "run/model/README.md").read_text()
+    without = fieldmark.fit("folder", make_release(name="other"), "frequent", tmp_path / "without")
+    assert "extra_annotations" not in json.loads((tmp_path / "without/run.json").read_text())
+    assert "extra_annotations" not in without.scorecard.provenance

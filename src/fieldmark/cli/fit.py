@@ -53,6 +53,14 @@ def fit(
         str,
         typer.Option(help="With --search: what is never parted: unit, day, block:METRES, or a column such as site."),
     ] = "unit",
+    extra_annotations: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--extra-annotations",
+            metavar="TEXT",
+            help="What was annotated on the photos or recordings of the release beyond what it holds.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, where the release has none.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
@@ -78,6 +86,7 @@ def fit(
         external_data=external_data or (),
         split=split,
         search=Search(parse_search(search), folds, folds_by) if search else None,
+        extra_annotations=extra_annotations or (),
     )
     if as_json:
         for leak in result.run.leaks:

@@ -5,6 +5,7 @@ ROOT/
   train.json, val.json                     COCO's lists: info, images, categories, annotations, licenses
   test.json                                info, images, licenses
   images/<taxon id>_<Genus>_<epithet>/<file>.JPG     the photos of train and val
+  train_val_images/<super category>/<category>/<file>.jpg     the same in the tree that the draft described
   test/<uuid>.JPG                                    the photos of test
   solution.csv                             id,expected,usage: the organizers' own, where somebody has it
   fungi_dataset_spec.json                  the categories as Meta-Dataset lists them, where there is nothing better
@@ -46,7 +47,8 @@ from fieldmark.tables import read_csv
 
 NAME = "fgvcx-fungi-2018"
 RELEASED_PARTS = ("train", "val", "test")
-PHOTO_FOLDERS = {"train": "images", "val": "images", "test": "test"}
+# Where photos of train and val may lie, and how many folders deep.
+PHOTO_TREES = {"images": 1, "train_val_images": 2}
 CATEGORY_LIST = "fungi_dataset_spec.json"
 LISTED_CLASS = re.compile(r"(\d+)\.(.*)", re.DOTALL)
 _NOWHERE = (
@@ -145,9 +147,29 @@ def read_solution(release: Release, path: str) -> pl.DataFrame:
     return rows
 
 
+def photo_folders(release: Release) -> list[str]:
+    """The folders that hold photos of train and val."""
+    found = []
+    for root, depth in PHOTO_TREES.items():
+        folders = [root]
+        for _ in range(depth):
+            folders = [f"{folder}/{name}" for folder in folders for name in release.folders(folder)]
+        found += folders
+    return found
+
+
 def cut_folders(release: Release) -> dict[str, str]:
-    """The folders of `images/` by their name without the spaces and dots at its end, which copying may have cost."""
-    return {name.rstrip(" ."): name for name in release.folders("images")}
+    """Those folders by their path without the spaces and dots at the end of names, which copying may have cost."""
+    return {cut_name(folder): folder for folder in photo_folders(release)}
+
+
+def cut_name(folder: str) -> str:
+    """A path without the spaces and dots at the end of each name in it.
+
+    >>> cut_name("images/15809_Lactarius_azonites f. azonites ")
+    'images/15809_Lactarius_azonites f. azonites'
+    """
+    return "/".join(name.rstrip(" .") for name in folder.split("/"))
 
 
 def _taxa(release: Release, files: Mapping[str, CocoFile]) -> pl.DataFrame:
@@ -189,9 +211,10 @@ def _photos(release: Release, files: Mapping[str, CocoFile], category_ids: set[s
     again = pl.col("media_id").is_duplicated() & (pl.col("part") != "test")
     renamed = pl.when(again).then(pl.format("{}-{}", "part", "media_id")).otherwise("media_id")
     photos = photos.with_columns(renamed.alias("media_id"))
-    folder, there = pl.col("path").str.extract(r"^images/(.*)/[^/]+$"), cut_folders(release)
-    actual = folder.str.strip_chars_end(" .").replace_strict(there, default=None, return_dtype=pl.String)
-    moved = pl.format("images/{}/{}", actual, pl.col("path").str.extract(r"([^/]+)$"))
+    folder, there = pl.col("path").str.extract(r"^(.*)/[^/]+$"), cut_folders(release)
+    cut = folder.str.replace_all(r"[ .]+(/|$)", "${1}")
+    actual = cut.replace_strict(there, default=None, return_dtype=pl.String)
+    moved = pl.format("{}/{}", actual, pl.col("path").str.extract(r"([^/]+)$"))
     lost = actual.is_not_null() & ~folder.is_in(list(there.values()))
     return photos.with_columns(pl.when(lost).then(moved).otherwise("path").alias("path"))
 
@@ -269,7 +292,7 @@ def _remarks(
         remarks.append("No file lists the categories, so that there are no classes.")
     elif not any(file.has_categories for file in files.values()):
         remarks.append(f"The categories are those of {CATEGORY_LIST}; no file tells which photo shows which.")
-    for folder in sorted({PHOTO_FOLDERS[part] for part in files}):
+    for folder in sorted(set(photos["path"].str.extract(r"^([^/]+)/").drop_nulls())):
         if not release.exists(folder):
             remarks.append(f"The photos in {folder}/ are not there: only their annotations can be read.")
     unlabeled = len(photos.filter((pl.col("part") != "test") & pl.col("label").is_null()))

@@ -11,11 +11,13 @@ from fieldmark.datasets.coco import CocoFile
 from fieldmark.datasets.fgvcx_fungi import (
     CATEGORY_LIST,
     NAME,
-    PHOTO_FOLDERS,
+    PHOTO_TREES,
     RELEASED_PARTS,
     annotation_files,
     cut_folders,
+    cut_name,
     listed_categories,
+    photo_folders,
     read_solution,
     solution_file,
 )
@@ -191,10 +193,10 @@ def _check_files(
     rows = pl.concat([file.images.select("id", "file_name", part=pl.lit(part)) for part, file in files.items()] or [
         pl.DataFrame(schema={"id": pl.Int64, "file_name": pl.String, "part": pl.String})
     ])  # fmt: skip
-    missing = sorted({PHOTO_FOLDERS[part] for part in files} - set(release.folders()))
+    missing = sorted(set(rows["file_name"].str.extract(r"^([^/]+)/").drop_nulls()) - set(release.folders()))
     if missing:
         problems.add("warning", "a folder of photos is missing", [f"{name}/" for name in missing])
-    there = {f"images/{name}/{file}" for name in release.folders("images") for file in release.files(f"images/{name}")}
+    there = {f"{folder}/{file}" for folder in photo_folders(release) for file in release.files(folder)}
     there |= {f"test/{file}" for file in release.files("test")}
     renamed = _renamed(release, rows, problems)
     rows = rows.with_columns(pl.col("file_name").replace(renamed).alias("path"))
@@ -203,7 +205,7 @@ def _check_files(
         places = [f"image {number}: {name}" for number, name in absent.select("id", "file_name").iter_rows()]
         problems.add("error", "an id has no photo", places)
     # Without train.json nobody can say that a photo of images/ has no entry, and so on.
-    complete = {"images"} if {"train", "val"} <= files.keys() else set()
+    complete = set(PHOTO_TREES) if {"train", "val"} <= files.keys() else set()
     complete |= {"test"} if "test" in files else set()
     strays = sorted(name for name in there - set(rows["path"]) if name.partition("/")[0] in complete)
     if strays:
@@ -217,18 +219,16 @@ def _check_files(
 def _renamed(release: Release, rows: pl.DataFrame, problems: Problems) -> dict[str, str]:
     """Where photos lie whose folder lost the space or the dot at the end of its name."""
     on_disk = cut_folders(release)
-    listed = rows["file_name"].str.extract(r"^images/(.*)/[^/]+$").drop_nulls().unique(maintain_order=True)
+    listed = rows["file_name"].str.extract(r"^(.*)/[^/]+$").drop_nulls().unique(maintain_order=True)
     lost = {
-        name: on_disk[name.rstrip(" .")]
-        for name in listed
-        if name not in on_disk.values() and name.rstrip(" .") in on_disk
+        name: on_disk[cut_name(name)] for name in listed if name not in on_disk.values() and cut_name(name) in on_disk
     }
     if lost:
-        places = [f"images/{name!r} lies in {actual!r}" for name, actual in lost.items()]
+        places = [f"{name!r} lies in {actual!r}" for name, actual in lost.items()]
         problems.add("note", "a folder lost the end of its name on the way (photos are found all the same)", places)
     moved = {}
     for file in rows["file_name"]:
-        folder, _, name = file.removeprefix("images/").rpartition("/")
+        folder, _, name = file.rpartition("/")
         if folder in lost:
-            moved[file] = f"images/{lost[folder]}/{name}"
+            moved[file] = f"{lost[folder]}/{name}"
     return moved

@@ -213,7 +213,9 @@ def _features(configured: Configured, opened: Opened) -> str:
     """The features of a trial as text: trials with the same share them."""
     dataset = opened.dataset
     settings = configured.feature_settings(dataset.inputs_by_name, dataset.main_input.extractor)
-    return json.dumps({name: asdict(one) for name, one in settings.items()}, sort_keys=True, default=str)
+    features = {name: asdict(one) for name, one in settings.items()}
+    features |= {name: encoder.about for name, encoder in configured.encoders(dataset.inputs_by_name).items()}
+    return json.dumps(features, sort_keys=True, default=str)
 
 
 def _digest(
