@@ -15,10 +15,10 @@ from fieldmark.labels import Labels
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps import STEPS, step_from_data, step_to_data
 from fieldmark.steps.class_thresholds import ClassThresholds, best_threshold
-from fieldmark.steps.group_prior import SeasonPrior, SitePrior
 from fieldmark.steps.multilabel import mean_average_precision
 from fieldmark.steps.neighbors import Neighbors
 from fieldmark.steps.presence import PresenceCurve
+from fieldmark.steps.priors.groups import SeasonPrior, SitePrior
 from fieldmark.steps.temperature import Temperature
 from tests.lessons import learned
 

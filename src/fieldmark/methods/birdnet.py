@@ -14,7 +14,7 @@ from fieldmark.features.birdnet import BirdNet
 from fieldmark.labels import UNKNOWN
 from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of
 from fieldmark.runs.label_scores import Scale
-from fieldmark.steps.place_prior import places_of
+from fieldmark.steps.priors.places import places_of
 from fieldmark.views import Part, View
 
 

@@ -47,12 +47,25 @@ STEPS: Registry[type[Step]] = Registry(
             "fieldmark.steps.observation:ObservationMax",
             "photos of an observation share the highest score of each label",
         ),
+        "observation-attention": (
+            "fieldmark.steps.observation:ObservationAttention",
+            "photos of an observation share a mean in which better photos have more of a say",
+        ),
         "presence": ("fieldmark.steps.presence:PresenceCurve", "scores as probabilities that a label holds, from val"),
         "neighbors": ("fieldmark.steps.neighbors:Neighbors", "smoothing over the neighboring segments of a recording"),
-        "site-prior": ("fieldmark.steps.group_prior:SitePrior", "what is to be expected at a site, from val"),
-        "season-prior": ("fieldmark.steps.group_prior:SeasonPrior", "what is to be expected in a month, from val"),
+        "prior": (
+            "fieldmark.steps.priors.prior:Prior",
+            "what is to be expected in a context (column=habitat, month, country, ...), from train",
+        ),
+        "month-prior": ("fieldmark.steps.priors.prior:MonthPrior", "what is to be expected in a month, from train"),
+        "country-prior": (
+            "fieldmark.steps.priors.prior:CountryPrior",
+            "what is to be expected in a country, from train or from a table of presence",
+        ),
+        "site-prior": ("fieldmark.steps.priors.groups:SitePrior", "what is to be expected at a site, from val"),
+        "season-prior": ("fieldmark.steps.priors.groups:SeasonPrior", "what is to be expected in a month, from val"),
         "place-prior": (
-            "fieldmark.steps.place_prior:PlacePrior",
+            "fieldmark.steps.priors.places:PlacePrior",
             "what is to be expected at a place in a week, by BirdNET's location model",
         ),
         "class-thresholds": (

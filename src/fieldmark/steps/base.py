@@ -76,14 +76,17 @@ class Step(ABC):
         sees: What it looks at besides the item; the harness refuses what the task does not allow.
         takes_lists: Whether it can be applied to lists of labels, and not only to a score for every label.
         learns_from_unknown: Whether it is shown the unknown items of val as well.
-        external_data: What it brings in from outside the release, one sentence each.
     """
 
     name: ClassVar[str]
     sees: ClassVar[Sees] = "item"
     takes_lists: ClassVar[bool] = False
     learns_from_unknown: ClassVar[bool] = False
-    external_data: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def external_data(self) -> tuple[str, ...]:
+        """What it brings in from outside the release, one sentence each."""
+        return ()
 
     def check(self, task: Task) -> None:
         """Refuses what cannot be done for a task, before anything is read."""

@@ -19,7 +19,7 @@ from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.predictions import read_predictions
 from fieldmark.steps import make_step, step_from_data, step_to_data
 from fieldmark.steps.base import Step, fit_step
-from fieldmark.steps.place_prior import PlacePrior
+from fieldmark.steps.priors.places import PlacePrior
 from tests.lessons import lesson
 
 LABELS = Labels(("acafly", "Corvus corax", "yeti"))
@@ -92,6 +92,22 @@ def test_what_cannot_be_is_refused_in_one_sentence():
         PlacePrior().check(replace(TASK, inputs=("recording",)))
     with pytest.raises(MisuseError, match="floor"):
         PlacePrior(floor=0)
+
+
+def test_the_location_model_is_a_source_of_the_general_prior_too():
+    predictions, truth, items = heard()
+    codes = truth.argmax(axis=1).astype(np.int32)
+    photos = LabelScores(predictions.items, LABELS, np.log(predictions.scores), "logit")
+    about = replace(lesson(photos, codes, items, taxa=TAXA), train=lesson(photos, codes, items).val)
+    step = fit_step(make_step("prior:source=birdnet"), photos, about)
+    assert step.exponents[0] > 0 and step.log_loss["fitted"] < step.log_loss["0"]
+    assert any("location model" in sentence for sentence in step.external_data)
+    again = step_from_data(step_to_data(step), step.arrays)
+    changed = again.apply(photos, items)
+    assert (changed.scores == step.apply(photos, items).scores).all()
+    assert changed.probabilities().sum(axis=1) == pytest.approx(1, abs=1e-5)
+    nowhere = items.with_columns(pl.lit(None, pl.Float64).alias("lat"))
+    assert again.apply(photos, nowhere).probabilities() == pytest.approx(photos.probabilities(), abs=1e-6)
 
 
 def test_a_centroid_on_soundscapes_can_ask_and_the_run_declares_it(bird_world, tmp_path, monkeypatch):

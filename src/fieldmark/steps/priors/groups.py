@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from fieldmark.errors import MisuseError
+from fieldmark.labels import Labels
 from fieldmark.runs.label_scores import LabelScores
-from fieldmark.steps.base import Lesson, Step
+from fieldmark.steps.base import Lesson
 from fieldmark.steps.multilabel import Chances, Holds, chances_of, logits_of, mean_average_precision
+from fieldmark.steps.priors.base import ContextStep, in_order
+from fieldmark.steps.priors.combining import shifted
 
 WEIGHTS = (0.0, 0.25, 0.5, 1.0)
 # The rate of a label over all of val counts as much as this many segments of a group, so that few segments say little.
@@ -21,7 +24,7 @@ SEGMENTS_OF_ALL = 120.0
 
 
 @dataclass(frozen=True)
-class _GroupPrior(Step):
+class _GroupPrior(ContextStep):
     """Shifts the logit of each label by how much more often it holds in a group than everywhere.
 
     The shift is the log of (rate in the group / rate in all of val), rates shrunk toward the common one, times a
@@ -39,9 +42,9 @@ class _GroupPrior(Step):
     column: ClassVar[str] = ""
 
     def fit(self, val: LabelScores, lesson: Lesson) -> Self:
-        holds, items = lesson.holds, lesson.items
-        groups = self._groups(val, items)
-        recordings = _aligned(val, items, "observation_id")
+        holds, items = lesson.holds, in_order(lesson.items, val)
+        groups = self._groups(items)
+        recordings = items["observation_id"].to_numpy()
         logits = logits_of(chances_of(val))
         held_out = np.zeros_like(logits)
         for recording in np.unique(recordings):
@@ -54,21 +57,25 @@ class _GroupPrior(Step):
         rounded = {group: [round(value, 4) for value in row] for group, row in _shifts(holds, groups).items()}
         return replace(self, weight=weight, shifts=rounded)
 
+    def log_shift(self, items: pl.DataFrame, labels: Labels) -> Chances:
+        none = np.zeros(len(labels))
+        return np.stack([np.array(self.shifts.get(group, none)) for group in self._groups(items)])
+
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         chances = chances_of(predictions)
-        if not self.weight:
-            return predictions.with_scores(chances.astype(np.float32), "score")
-        groups = self._groups(predictions, items)
-        none = np.zeros(len(predictions.labels))
-        shift = np.stack([np.array(self.shifts.get(group, none)) for group in groups])
-        # What scores exactly 0 was ruled out, and stays so.
-        shifted = np.where(chances > 0, expit(logits_of(chances) + self.weight * shift), 0.0)
-        return predictions.with_scores(shifted.astype(np.float32), "score")
+        if self.weight:
+            shift = self.log_shift(in_order(items, predictions), predictions.labels)
+            chances = shifted(chances, self.weight * shift)
+        return predictions.with_scores(chances.astype(np.float32), "score")
 
-    def _groups(self, predictions: LabelScores, items: pl.DataFrame) -> NDArray[Any]:
+    def _groups(self, items: pl.DataFrame) -> NDArray[Any]:
+        """The group of each item; an empty text where it is not known."""
         if self.column not in items.columns:
             raise MisuseError(f"The step {self.name} needs to know the {self.column} of each item; the task has none.")
-        return _aligned(predictions, items, self.column)
+        return np.array([value or "" for value in self._names(items[self.column])], dtype=object)
+
+    def _names(self, values: pl.Series) -> pl.Series:
+        return values
 
 
 @dataclass(frozen=True)
@@ -86,25 +93,16 @@ class SeasonPrior(_GroupPrior):
     name: ClassVar[str] = "season-prior"
     column: ClassVar[str] = "date"
 
-    def _groups(self, predictions: LabelScores, items: pl.DataFrame) -> NDArray[Any]:
-        dates = super()._groups(predictions, items)
-        return np.array(["" if date is None else f"{date.month:02d}" for date in dates.tolist()], dtype=object)
-
-
-def _aligned(predictions: LabelScores, items: pl.DataFrame, column: str) -> NDArray[Any]:
-    """A column of the items in the order of the predictions; an empty string where there is no value."""
-    value_of = dict(zip(items["item_id"], items[column], strict=True))
-    values = [value_of[item] for item in predictions.items]
-    empty = None if items.schema[column] == pl.Date else ""
-    return np.array([empty if value is None else value for value in values], dtype=object)
+    def _names(self, values: pl.Series) -> pl.Series:
+        return values.dt.strftime("%m")
 
 
 def _shifts(holds: Holds, groups: NDArray[Any]) -> dict[str, Chances]:
     """For each named group the shift of each label's logit."""
     everywhere = (holds.sum(axis=0) + 0.5) / (len(holds) + 1.0)
-    shift_of = {}
+    made = {}
     for group in sorted({name for name in groups.tolist() if name}):
         rows = groups == group
         rate = (holds[rows].sum(axis=0) + SEGMENTS_OF_ALL * everywhere) / (rows.sum() + SEGMENTS_OF_ALL)
-        shift_of[group] = np.asarray(np.log(rate / everywhere))
-    return shift_of
+        made[group] = np.asarray(np.log(rate / everywhere))
+    return made

@@ -1,0 +1,95 @@
+"""The context of items: the values of a column, and the wider values that each of them backs off to.
+
+| context | levels, widest first |
+|---|---|
+| `month` | season (three months), month; from the date |
+| `season` | season; from the date |
+| `country` | continent, country |
+| any other column of the items | its values |
+| `habitat/month` | the levels of habitat, then those of month within each habitat |
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from fieldmark.benchmarks.declarations import Task
+from fieldmark.datasets.inputs import CONTEXT
+from fieldmark.errors import MisuseError
+from fieldmark.steps.priors.countries import country_and_continent
+
+WITHIN = "/"
+SEASONS = ("Dec-Feb", "Mar-May", "Jun-Aug", "Sep-Nov")
+# What stands between the values of a context within another.
+JOINED = " / "
+# Columns of the items that identify an item or its unit: a prior over those would learn the items by heart.
+IDENTIFYING = ("item_id", "observation_id", "media_ids", "recording", "start_s", "end_s", "observer")
+
+
+def columns_of(context: str) -> tuple[str, ...]:
+    """The columns of the items that a context is read from.
+
+    >>> columns_of("habitat/month")
+    ('habitat', 'date')
+    """
+    return tuple("date" if name in ("month", "season") else name for name in context.split(WITHIN))
+
+
+def check_context(step: str, context: str, task: Task) -> None:
+    """Refuses a context that a task does not let anybody read, before anything is opened.
+
+    Raises:
+        MisuseError: Names the input that would be needed.
+    """
+    for column in columns_of(context):
+        if not column:
+            raise MisuseError(f"The step {step} needs a column, for example {step}:column=habitat; found {context!r}.")
+        if column in IDENTIFYING:
+            raise MisuseError(
+                f"The step {step} takes no prior over {column}: it tells items apart, not their contexts."
+            )
+        for declared in CONTEXT:
+            if column in declared.columns and declared.name not in task.inputs:
+                allowed = ", ".join(task.inputs)
+                raise MisuseError(f"The step {step} reads {column}, which the task does not tell; it tells {allowed}.")
+
+
+def levels_of(context: str, items: pl.DataFrame, *, months_later: int = 0) -> list[pl.Series]:
+    """The values of a context for each item, one column of texts per level, widest first; null where not known.
+
+    Args:
+        context: The context, see above.
+        items: The items.
+        months_later: As if every date were so many months later in the year, for smoothing around the year.
+
+    Raises:
+        MisuseError: When the items have no such column, or one of numbers with decimals.
+    """
+    levels: list[pl.Series] = []
+    for name in context.split(WITHIN):
+        own = _levels(name, items, months_later)
+        if levels:
+            outer = levels[-1]
+            own = [pl.select(pl.concat_str(outer, one, separator=JOINED)).to_series() for one in own]
+        levels += own
+    return levels
+
+
+def _levels(name: str, items: pl.DataFrame, months_later: int) -> list[pl.Series]:
+    column = columns_of(name)[0]
+    if column not in items.columns:
+        known = ", ".join(one for one in items.columns if one not in IDENTIFYING)
+        raise MisuseError(f"A prior finds no column {column!r} among the inputs of the task: {known}.")
+    values = items[column]
+    if column == "date":
+        month = ((values.cast(pl.Date).dt.month().cast(pl.Int32) - 1 + months_later) % 12) + 1
+        season = (month % 12 // 3).replace_strict(dict(enumerate(SEASONS)), return_dtype=pl.String)
+        return [season] if name == "season" else [season, month.cast(pl.String).str.zfill(2)]
+    if values.dtype.is_float() or values.dtype.is_nested():
+        raise MisuseError(f"A prior counts categories, and {column} holds {values.dtype}: give it as classes.")
+    texts = values.cast(pl.String)
+    if column == "country":
+        found = {text: country_and_continent(text) for text in texts.unique().to_list()}
+        return [pl.Series([found[text][place] for text in texts], dtype=pl.String) for place in (1, 0)]
+    stripped = texts.str.strip_chars()
+    return [stripped.set(stripped == "", None)]

@@ -1,0 +1,150 @@
+"""A table of which label lives in which place.
+
+```
+label,afghanistan,albania,...
+Acanthophis antarcticus,0,0,...
+```
+The first column holds labels or the scientific names of their species, whatever it is called; each further column is a
+place, with 1 where the label lives and 0 where it does not. A label that is listed twice lives where either row says,
+and the same holds for places: tables in use have both, under two spellings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.benchmarks.declarations import Task
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.steps.priors.base import Logs, PriorSource
+from fieldmark.steps.priors.contexts import check_context, columns_of, levels_of
+from fieldmark.steps.priors.countries import country_and_continent
+from fieldmark.tables import read_csv
+from fieldmark.taxonomy import Taxonomy
+from fieldmark.views import Part
+
+_PRESENT = {"1": 1, "true": 1, "yes": 1, "0": 0, "false": 0, "no": 0}
+
+
+@dataclass(frozen=True)
+class PresenceTable(PriorSource):
+    """Every label that lives in a place is as likely as any other; those that do not are `floor` times as likely.
+
+    Labels that the table does not list stay as they are. A place that the table does not have, one where none of the
+    labels lives, and an item without a place say nothing. All labels are alike without a place, so that the table
+    brings in no frequencies.
+
+    Args:
+        context: Of what (`contexts`): country as a rule.
+        file: The table.
+        floor: How likely a label is where it does not live; above 0, since tables have gaps.
+        places: The places of the table where at least one label lives, found by `fit`.
+        listed: How many of the labels the table lists, found by `fit`.
+    """
+
+    context: str = "country"
+    file: str = ""
+    floor: float = 0.01
+    places: Sequence[str] = ()
+    listed: int = 0
+    kind: ClassVar[str] = "presence"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.floor <= 1:
+            raise MisuseError(f"A table of presence needs a floor above 0 and up to 1; found {self.floor:g}.")
+        if not self.file:
+            raise MisuseError("A table of presence is read from a file: add file=TABLE.csv.")
+
+    @property
+    def external_data(self) -> tuple[str, ...]:
+        return (f"The table of presence {Path(self.file).name}.",)
+
+    def check(self, step: str, task: Task) -> None:
+        check_context(step, self.context, task)
+
+    def fit(self, part: Part, taxonomy: Taxonomy, *, several: bool) -> Self:
+        if not Path(self.file).is_file():
+            raise InputError(self.file, found="no such file", expected="a CSV table of labels by places")
+        with Path(self.file).open("rb") as file:
+            frame = read_csv(file, self.file)
+        return self.fit_frame(frame, taxonomy)
+
+    def fit_frame(self, frame: pl.DataFrame, taxonomy: Taxonomy) -> Self:
+        """Takes the table from a frame of texts: labels in the first column, places in the others.
+
+        Raises:
+            InputError: For a row without a label, a cell that is neither 0 nor 1, or no label that is asked for.
+        """
+        rows_of: dict[str, list[int]] = {}
+        for row, name in enumerate(frame.to_series(0)):
+            key = _plain(name or "")
+            if not key:
+                raise InputError(self.file, line=row + 2, found="no label", expected="one in the first column")
+            rows_of.setdefault(key, []).append(row)
+        n_labels = len(taxonomy.labels)
+        pairs = [(code, row) for code in range(n_labels) for row in _rows(code, taxonomy, rows_of)]
+        if not pairs:
+            expected = f"at least one of the {n_labels:,} labels, by name or species, in the first column"
+            raise InputError(self.file, found="none of them", expected=expected)
+        codes, rows = np.array(pairs, dtype=np.int64).T
+        present: dict[str, NDArray[np.uint8]] = {}
+        for column in frame.columns[1:]:
+            place, own = self._place(column), np.zeros(n_labels, dtype=np.uint8)
+            np.maximum.at(own, codes, self._cells(frame[column])[rows])
+            if place is not None and own.any():
+                present[place] = own | present[place] if place in present else own
+        table = np.stack(list(present.values())) if present else np.zeros((0, n_labels), dtype=np.uint8)
+        listed = np.isin(np.arange(n_labels), codes)
+        made = replace(self, places=tuple(present), listed=int(listed.sum()))
+        return made.with_arrays({"present": table, "listed": listed.astype(np.uint8)})
+
+    def _cells(self, column: pl.Series) -> NDArray[np.uint8]:
+        values = [_PRESENT.get((value or "").strip().lower()) for value in column]
+        if None in values:
+            row = values.index(None)
+            found = f"{column[row]!r} in column {column.name!r}"
+            raise InputError(self.file, line=row + 2, found=found, expected="0 or 1")
+        return np.array(values, dtype=np.uint8)
+
+    def _place(self, name: str) -> str | None:
+        if columns_of(self.context)[-1] == "country":
+            return country_and_continent(name)[0]
+        return name.strip() or None
+
+    @property
+    def log_prior(self) -> Logs:
+        n = len(self.arrays["listed"])
+        return np.full(n, -np.log(n))
+
+    def log_ratio(self, items: pl.DataFrame) -> Logs:
+        logs = self.log_odds_ratio(items)
+        return np.asarray(logs - np.log(np.exp(logs).mean(axis=1, keepdims=True)))
+
+    def log_odds_ratio(self, items: pl.DataFrame) -> Logs:
+        """The log of the floor for labels that do not live in the place of an item, 0 for all others."""
+        present, listed = self.arrays["present"], self.arrays["listed"].astype(np.bool_)
+        logs = np.zeros((len(items), len(listed)))
+        if any(name not in items.columns for name in columns_of(self.context)):
+            return logs
+        row_of = {place: row for row, place in enumerate(self.places)}
+        for number, place in enumerate(levels_of(self.context, items)[-1]):
+            if place in row_of:
+                logs[number, listed & (present[row_of[place]] == 0)] = np.log(self.floor)
+        return logs
+
+
+def _plain(name: str) -> str:
+    """A name without case, and with blanks for the signs that slugs put between words."""
+    return " ".join(name.replace("_", " ").replace("-", " ").casefold().split())
+
+
+def _rows(code: int, taxonomy: Taxonomy, rows_of: Mapping[str, list[int]]) -> list[int]:
+    """The rows of a label: those of its own name, else those of its species."""
+    names = (taxonomy.labels.names[code], taxonomy.taxon(code, "species") or "")
+    return next((rows_of[_plain(name)] for name in names if _plain(name) in rows_of), [])
