@@ -23,6 +23,8 @@ STUDIES = {
     "fuzzing": "100,000 damaged files: each is scored or refused in a sentence",
     "mutations": "60 random changes of one token of the scorer: do the tests notice?",
     "search": "settings by cross-validation on train against the defaults (real photos)",
+    "priors": "what month and country alone tell, by each way to smooth counts (real tables)",
+    "pooling": "photos of a specimen pooled by mean, max and attention (real photos of Amanita)",
     "fungi": "the baselines on fungi_genera over five drawn splits (real photos)",
 }
 

@@ -16,7 +16,8 @@ PAGE = RESULTS.parent / "results.md"
 
 def write_tables() -> Path:
     """Renews the page from whatever results there are."""
-    from evidence.crop_tables import crops  # late: they take how tables look from here
+    from evidence.context_tables import pooling, priors  # late: they take how tables look from here
+    from evidence.crop_tables import crops
     from evidence.open_tables import costs, open_set
     from evidence.search_tables import search
     from evidence.variant_tables import variants
@@ -37,6 +38,8 @@ def write_tables() -> Path:
         "scratch": _scratch,
         "openset": open_set,
         "costs": costs,
+        "priors": priors,
+        "pooling": pooling,
         "baselines": _baselines,
         "chipnotes": _chipnotes,
         "front-ends": variants,

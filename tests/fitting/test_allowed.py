@@ -101,7 +101,7 @@ def test_a_method_that_cannot_give_the_kind_of_answer_is_refused(shape):
                 refuse_disallowed("guess", method, (), task)
 
 
-@pytest.mark.parametrize("step", ["observation-mean", "observation-max"])
+@pytest.mark.parametrize("step", ["observation-mean", "observation-max", "observation-attention"])
 def test_in_time_order_photos_of_an_observation_do_not_see_each_other(step, tmp_path):
     with pytest.raises(MisuseError, match=f"'{step}' is shown unit"):
         fieldmark.fit("fungitastic/temporal", tmp_path, "frequent", tmp_path / "run", steps=[step])
@@ -124,5 +124,6 @@ def test_every_step_says_what_it_sees():
     assert {name for name in STEPS if STEPS[name].sees != "item"} == {
         "observation-mean",
         "observation-max",
+        "observation-attention",
         "neighbors",
     }

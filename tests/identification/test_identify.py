@@ -97,7 +97,7 @@ def test_a_poisonous_name_is_marked_and_the_model_is_not_to_be_eaten_by(make_rel
 
 def test_json_and_a_file_may_be_wanted_at_once(sound_run, concert, tmp_path, capsys):
     out = tmp_path / "heard.csv"
-    verb.identify(concert, str(sound_run), form=verb.Form.CSV, out=out, as_json=True)
+    verb.identify([concert], str(sound_run), form=verb.Form.CSV, out=out, as_json=True)
     assert json.loads(capsys.readouterr().out)["kind"] == "recording" and out.read_text().startswith("start_s,")
 
 
@@ -194,14 +194,14 @@ def test_the_command_line_prints_csv_for_programs_and_the_license_for_people(con
 
 def test_the_verb_writes_tables_for_people_and_files_for_other_programs(concert, tmp_path, capsys):
     ask = {"top": 3, "at_least": 0.01, "lat": None, "lon": None, "date": None, "site": None, "each_window": False}
-    verb.identify(concert, "birdnet", form=verb.Form.RAVEN, out=tmp_path / "c.txt", as_json=False, **ask)
+    verb.identify([concert], "birdnet", form=verb.Form.RAVEN, out=tmp_path / "c.txt", as_json=False, **ask)
     number = len(read_selections(tmp_path / "c.txt"))
     assert number > 0 and f"{number} detections in {tmp_path / 'c.txt'}" in capsys.readouterr().out
-    verb.identify(concert, "birdnet", form=verb.Form.TABLE, out=None, as_json=False, **ask)
+    verb.identify([concert], "birdnet", form=verb.Form.TABLE, out=None, as_json=False, **ask)
     assert "00:00:03" in capsys.readouterr().out
-    verb.identify(concert, "birdnet", form=verb.Form.TABLE, out=None, as_json=False, **{**ask, "at_least": 1.0})
+    verb.identify([concert], "birdnet", form=verb.Form.TABLE, out=None, as_json=False, **{**ask, "at_least": 1.0})
     assert "No voice scores 1 or more in 22.0 s." in capsys.readouterr().out
     with pytest.raises(MisuseError, match="add --out"):
-        verb.identify(concert, "birdnet", form=verb.Form.RAVEN, out=None, as_json=False, **ask)
+        verb.identify([concert], "birdnet", form=verb.Form.RAVEN, out=None, as_json=False, **ask)
     with pytest.raises(MisuseError, match="go together"):
-        verb.identify(concert, "birdnet", form=verb.Form.TABLE, out=None, as_json=False, **{**ask, "lat": 1.0})
+        verb.identify([concert], "birdnet", form=verb.Form.TABLE, out=None, as_json=False, **{**ask, "lat": 1.0})

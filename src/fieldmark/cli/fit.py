@@ -61,6 +61,12 @@ def fit(
             help="What was annotated on the photos or recordings of the release beyond what it holds.",
         ),
     ] = None,
+    pooling: Annotated[
+        str,
+        typer.Option(
+            help="Items of several photos: from their mean features, or each answered and pooled: mean, max, attention."
+        ),
+    ] = "features",
     seed: Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, where the release has none.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
@@ -87,6 +93,7 @@ def fit(
         split=split,
         search=Search(parse_search(search), folds, folds_by) if search else None,
         extra_annotations=extra_annotations or (),
+        pooling=pooling,
     )
     if as_json:
         for leak in result.run.leaks:

@@ -30,7 +30,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def identify(
-    file: Annotated[Path, typer.Argument(help="A photo or a recording.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="A photo, several photos of one specimen, or a recording.")
+    ],
     model: Annotated[
         str, typer.Option(help="The folder of a model or of the run that made it; or birdnet, for BirdNET itself.")
     ],
@@ -38,6 +40,7 @@ def identify(
     at_least: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="From which score on a name stands in a timeline.")
     ] = 0.25,
+    pooling: Annotated[str, typer.Option(help="How several photos are pooled: mean, max or attention.")] = "mean",
     form: Annotated[Form, typer.Option("--format", help="How a timeline is written.")] = Form.TABLE,
     out: Annotated[Path | None, typer.Option(help="Write the timeline there (csv, raven or audacity).")] = None,
     lat: Annotated[float | None, typer.Option(min=-90, max=90, help="Where it was recorded, in degrees.")] = None,
@@ -62,10 +65,10 @@ def identify(
         raise MisuseError("A Raven table is written to a file: add --out NAME.selections.txt.")
     if out is not None and form is Form.TABLE:
         raise MisuseError("--out needs --format csv, raven or audacity.")
-    if (out is not None or form is not Form.TABLE) and is_photo(file):
+    if (out is not None or form is not Form.TABLE) and is_photo(files[0]):
         raise MisuseError("--format and --out are for the timeline of a recording; a photo's answer comes with --json.")
     context = Circumstances(lat, lon, None if date is None else date.date(), site)
-    answer = ask(file, model, top=top, at_least=at_least, context=context)
+    answer = ask(files, model, top=top, at_least=at_least, context=context, pooling=pooling)
     if as_json:
         print_json(answer.to_json())
         if out is not None and isinstance(answer, Timeline):

@@ -54,6 +54,7 @@ from fieldmark.foundation.files import appearing_folder, only_writer
 from fieldmark.methods import Fitted, Method
 from fieldmark.methods.base import NOT_STATED
 from fieldmark.models import MODEL_FOLDER, Model, load_model
+from fieldmark.models.photo_by_photo import OF_FEATURES, check_pooling
 from fieldmark.opening import (
     ANSWERABLE_PARTS,
     Opened,
@@ -100,6 +101,7 @@ def fit(
     split: str | Path | None = None,
     search: Search | None = None,
     extra_annotations: Sequence[str] = (),
+    pooling: str = OF_FEATURES,
 ) -> FitResult:
     """Fits a method to a benchmark and writes the folder of the run.
 
@@ -122,6 +124,7 @@ def fit(
         split: A split file (`fieldmark split`) in place of the split of the benchmark.
         search: Settings to choose by cross-validation on train before the fit.
         extra_annotations: What was annotated on the media of the release beyond what it holds, one sentence each.
+        pooling: How items of several photos are answered: features, mean, max or attention (`models.photo_by_photo`).
 
     Raises:
         InputError: When the release or the split is at fault.
@@ -135,6 +138,7 @@ def fit(
     unfitted = steps_of(configured.method, task, steps)
     refuse_disallowed(method, configured.method, unfitted, task)
     planned = plan(method, settings or {}, search, seed) if search is not None else None
+    check_pooling(pooling)
     other_split = read_split(Path(split)) if split is not None else None
     with _held(Path(out)), appearing_folder(Path(out), overwrite=overwrite) as folder:
         with _timed(seconds, "open"):
@@ -151,7 +155,7 @@ def fit(
         with _timed(seconds, "fit"):
             scratch = Path(f"{out}.training")
             fitted, fitted_steps, val_predictions = fit_on_train(
-                configured.method, unfitted, replace(view, scratch=scratch), opened
+                configured.method, unfitted, replace(view, scratch=scratch), opened, (supply, pooling)
             )
             final, trained_on = final_fit(fitted, replace(view, scratch=scratch / "refit"), opened.val_is_drawn)
         main = supply.main
@@ -160,6 +164,8 @@ def fit(
         model = _model(method, final, fitted_steps, opened, supply, trained_on, seed, external, lineage)
         if extra_annotations:
             model.trained["extra_annotations"] = list(extra_annotations)
+        if pooling != OF_FEATURES:
+            model.trained["pooling"] = pooling
         choices = _remarks_on_choices(configured.method, fitted.method, opened, searched)
         run = _provenance(model, opened, supply, data, seconds, [*remarks_on_missing(view), *choices], searched)
         predictions = {"val": val_predictions}

@@ -11,6 +11,7 @@ from fieldmark.benchmarks.declarations import Task
 from fieldmark.fitting.allowed import refuse_disallowed
 from fieldmark.fitting.configuring import Configured, configured_method
 from fieldmark.methods import Fitted, Method
+from fieldmark.models.photo_by_photo import OF_FEATURES, answer
 from fieldmark.models.streaming import answer_stream
 from fieldmark.opening import Opened
 from fieldmark.steps import Step, make_step
@@ -63,16 +64,23 @@ def _shown(method: Method, view: View) -> View:
 
 
 def fit_on_train(
-    method: Method, steps: Sequence[Step], view: View, opened: Opened
+    method: Method,
+    steps: Sequence[Step],
+    view: View,
+    opened: Opened,
+    pooled: tuple[Supply, str] = (Supply({}), OF_FEATURES),
 ) -> tuple[Fitted, tuple[Step, ...], Any]:
-    """Fits the method on train and the steps on val; returns the predictions on val with all steps applied."""
+    """Fits the method on train and the steps on val; returns the predictions on val with all steps applied.
+
+    `pooled` says how items of several photos are answered, and where the features of each photo come from.
+    """
     task, val = opened.benchmark.task, view.val
     assert val is not None  # open_benchmark refuses an empty val
     fitted = method.fit(_shown(method, view))
     if task.delivery == "stream":
         predictions = answer_stream(fitted, (), val, view.labels)
     else:
-        predictions = fitted.predict(val, view.labels)
+        predictions = answer(fitted, val, view.labels, pooled[0].supply, pooled[1])
     lesson = Lesson(task, view.labels, opened.dataset.taxa, val, view.train)
     fitted_steps: list[Step] = []
     for step in steps:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from fieldmark.foundation.progress import progress
 from fieldmark.identification.results import Circumstances, Detection, Identified, Name, PhotoAnswer, Timeline
 from fieldmark.models import Model, load_model
 from fieldmark.questions.segments import Segments
+from fieldmark.steps.pooling import pooling_of
 from fieldmark.views import Part, loose_media
 
 BIRDNET = "birdnet"
@@ -30,28 +31,36 @@ EXPECTED = 0.03
 
 
 def identify(
-    file: str | Path,
+    file: str | Path | Sequence[str | Path],
     model: str | Path | Model,
     *,
     top: int = 3,
     at_least: float = 0.25,
     context: Circumstances | None = None,
+    pooling: str = "mean",
 ) -> Identified:
-    """Asks a model about one photo or recording.
+    """Asks a model about one specimen, by one or several photos, or about one recording.
 
     Args:
-        file: The photo or recording.
+        file: The photo or recording; several photos of one specimen are one question.
         model: A model, the folder of one or of the run that made it, or "birdnet" for BirdNET itself.
         top: How many names to give for a photo.
         at_least: From which score on a name stands in the timeline of a recording.
         context: Where and when, for models that ask.
+        pooling: How several photos are pooled: mean, max or attention (`steps.pooling`).
 
     Raises:
         InputError: When the file is no photo or recording, or there is no model.
         MisuseError: When a model for photos is asked about a recording, or the other way around.
     """
-    path, context = Path(file), context or Circumstances()
-    kind = _kind(path)
+    files = [Path(one) for one in ([file] if isinstance(file, str | Path) else file)]
+    if not files:
+        raise MisuseError("There is nothing to identify: give at least one photo or recording.")
+    path, context, kind = files[0], context or Circumstances(), _kind(files[0])
+    pooling_of(pooling)
+    for one in files[1:]:
+        if (kind, _kind(one)) != ("photo", "photo"):
+            raise MisuseError(f"Several photos of one specimen are one question; {one} and {path} are not all photos.")
     if str(model) == BIRDNET and not Path(BIRDNET).exists():
         if kind != "recording":
             raise MisuseError(f"BirdNET hears recordings; {path} is a photo.")
@@ -60,7 +69,7 @@ def identify(
     if kind != loaded.medium:
         raise MisuseError(f"The model {loaded.name!r} was fitted to {loaded.medium}s; {path} is a {kind}.")
     if kind == "photo":
-        return _ask_about_photo(loaded, path, top)
+        return _ask_about_photos(loaded, files, top, pooling)
     return _ask_about_recording(loaded, path, at_least, context)
 
 
@@ -88,8 +97,8 @@ def _kind(path: Path) -> str:
     raise InputError(path, found=f"a file ending in {suffix or 'nothing'}", expected=f"one of {endings}", hint=hint)
 
 
-def _ask_about_photo(model: Model, path: Path, top: int) -> PhotoAnswer:
-    predictions = model.predict_photos([path])
+def _ask_about_photos(model: Model, photos: Sequence[Path], top: int, pooling: str) -> PhotoAnswer:
+    predictions = model.predict_specimen(photos, pooling) if len(photos) > 1 else model.predict_photos(photos)
     chances = predictions.chances()[0]
     best = predictions.top(min(top, len(model.labels)))[0]
     taxa = _taxa(model)
@@ -98,7 +107,8 @@ def _ask_about_photo(model: Model, path: Path, top: int) -> PhotoAnswer:
         for code, taxon in ((code, taxa[code]) for code in best if code >= 0)
     )
     unknown = None if predictions.unknown is None else float(predictions.unknown[0])
-    return PhotoAnswer(path, names, unknown, model.simulated, (*_remarks(model), *_cautions(model, unknown)))
+    remarks = (*_remarks(model), *_cautions(model, unknown))
+    return PhotoAnswer(photos[0], names, unknown, model.simulated, remarks, tuple(photos[1:]))
 
 
 def _ask_about_recording(model: Model, path: Path, at_least: float, context: Circumstances) -> Timeline:

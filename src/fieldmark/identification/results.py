@@ -44,7 +44,7 @@ class Name:
 
 @dataclass(frozen=True)
 class PhotoAnswer:
-    """What a photo shows.
+    """What a photo shows, or several of one specimen.
 
     Args:
         file: The photo.
@@ -52,6 +52,7 @@ class PhotoAnswer:
         unknown: How strongly it looks like none of the labels, where the model says so; higher is stranger.
         simulated: Whether the model learned from simulated data.
         remarks: What a person should know about the answer.
+        further: Further photos of the same specimen, which the answer rests on as well.
     """
 
     file: Path
@@ -59,10 +60,11 @@ class PhotoAnswer:
     unknown: float | None
     simulated: bool
     remarks: tuple[str, ...] = ()
+    further: tuple[Path, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The answer as plain data."""
-        return {"kind": "photo", **asdict(self), "file": str(self.file)}
+        return {"kind": "photo", **asdict(self), "file": str(self.file), "further": [str(one) for one in self.further]}
 
 
 @dataclass(frozen=True)

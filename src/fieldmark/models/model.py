@@ -31,6 +31,7 @@ from fieldmark.labels import Labels
 from fieldmark.methods import METHODS, Fitted
 from fieldmark.methods.base import NOT_STATED
 from fieldmark.models.card import card
+from fieldmark.models.photo_by_photo import OF_FEATURES, answer, check_pooling
 from fieldmark.models.sharing import HUB_PREFIX
 from fieldmark.models.streaming import answer_stream
 from fieldmark.questions.items import loose_items
@@ -102,17 +103,23 @@ class Model:
             return self.supply.main.medium
         return "recording" if any(need.form == "audio" for need in self.fitted.method.needs) else "photo"
 
-    def predict(self, part: Part, *, in_time_order: bool = False) -> Any:
+    @property
+    def pooling(self) -> str:
+        """How items of several photos are answered: from the mean of their features, or by a pooling of answers."""
+        return str(self.trained.get("pooling", OF_FEATURES))
+
+    def predict(self, part: Part, *, in_time_order: bool = False, pooling: str = "") -> Any:
         """Predictions for a part, all steps applied. Features are supplied where they are missing.
 
         Args:
             part: The items.
             in_time_order: Whether they are handed over day by day, as a task with a stream asks for.
+            pooling: How items of several photos are answered (`photo_by_photo`), if not as the model was fitted.
         """
-        part = self.supply.supply(part)
         if in_time_order:
-            return answer_stream(self.fitted, self.steps, part, self.labels)
-        predictions = self.fitted.predict(part, self.labels)
+            return answer_stream(self.fitted, self.steps, self.supply.supply(part), self.labels)
+        check_pooling(pooling or self.pooling)
+        predictions = answer(self.fitted, part, self.labels, self.supply.supply, pooling or self.pooling)
         for step in self.steps:
             predictions = apply_step(step, predictions, part.items)
         return predictions
@@ -122,6 +129,11 @@ class Model:
         for photo in photos:
             check_name(str(photo))
         return self.predict(Part(loose_items(photos), media=loose_media("photo", photos)))
+
+    def predict_specimen(self, photos: Sequence[Path], pooling: str) -> Any:
+        """The prediction for one specimen from several photo files, answered one by one and pooled."""
+        items = loose_items(photos[:1]).with_columns(media_ids=pl.lit([str(photo) for photo in photos]))
+        return self.predict(Part(items, media=loose_media("photo", photos)), pooling=pooling)
 
     def save(self, folder: Path) -> None:
         """Writes the model into a folder."""

@@ -1,0 +1,71 @@
+"""Items of several photos answered photo by photo, and pooled into one answer for each item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fieldmark.errors import MisuseError
+from fieldmark.labels import Labels
+from fieldmark.methods.base import Fitted
+from fieldmark.runs.label_scores import LabelScores, Scale
+from fieldmark.steps.pooling import pool, pooling_of
+from fieldmark.views import Part
+
+# How items of several photos are answered where no pooling is named: from the mean of the features of their photos.
+OF_FEATURES = "features"
+
+
+def check_pooling(pooling: str) -> None:
+    """Refuses a pooling that does not exist; `features` is no pooling of predictions, and always there."""
+    if pooling != OF_FEATURES:
+        pooling_of(pooling)
+
+
+def answer(fitted: Fitted, part: Part, labels: Labels, supply: Callable[[Part], Part], pooling: str) -> Any:
+    """Answers the items of a part: each as one, or photo by photo.
+
+    Args:
+        fitted: The method.
+        part: The items.
+        labels: The known labels.
+        supply: Adds the features that the method needs.
+        pooling: `features` for one answer from the mean of the features of all photos, else a name of
+            `steps.pooling.POOLINGS`: each photo is answered by itself.
+
+    Raises:
+        MisuseError: When the method gives no score to every label, or attention meets scores that only rank.
+    """
+    media = part.items["media_ids"].list.len()
+    if pooling == OF_FEATURES or not len(part) or media.max() == 1:
+        return fitted.predict(supply(part), labels)
+    photos, item = _one_item_per_photo(part)
+    predictions = fitted.predict(supply(photos), labels)
+    if not isinstance(predictions, LabelScores) or not predictions.dense:
+        raise MisuseError(f"pooling={pooling} needs a score for every label of each photo, which this method lacks.")
+    scale: Scale = "score" if predictions.scale == "score" else "log_probability"
+    whole = replace(predictions.select(predictions.items[row] for row in _first(item)), items=part.item_ids)
+    whole = whole.with_columns(pool(predictions, item, pooling), scale)
+    if predictions.unknown is None:
+        return whole
+    strange = np.bincount(item, weights=predictions.unknown) / np.bincount(item)
+    return replace(whole, unknown=strange.astype(predictions.unknown.dtype))
+
+
+def _one_item_per_photo(part: Part) -> tuple[Part, np.ndarray[Any, np.dtype[np.int64]]]:
+    """Every photo as an item of its own, and the row of the item that it belongs to."""
+    rows = part.items.with_row_index("row").explode("media_ids")
+    number = pl.int_range(pl.len()).over("row").cast(pl.String)
+    items = rows.with_columns(
+        item_id=pl.concat_str("item_id", pl.lit("#"), number), media_ids=pl.concat_list("media_ids")
+    )
+    return Part(items.drop("row"), media=part.media, layers=part.layers), rows["row"].to_numpy().astype(np.int64)
+
+
+def _first(item: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The first photo of each item."""
+    return np.flatnonzero(np.diff(item, prepend=-1))
