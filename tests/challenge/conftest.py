@@ -21,7 +21,7 @@ from sqlalchemy import text
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.storage import Storage
-from tests.challenge.platform import House, absent, open_house
+from tests.challenge.platform import Platform, absent, open_platform
 
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
 KINDS = ("sqlite", "postgresql")
@@ -114,17 +114,17 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 
 @pytest.fixture
-def house(database_url: str, tmp_path: Path) -> Iterator[House]:
+def platform(database_url: str, tmp_path: Path) -> Iterator[Platform]:
     """A platform with a small challenge, on each database in turn."""
     database = Database(database_url)
-    yield open_house(database, Storage(tmp_path / "files"), tmp_path)
+    yield open_platform(database, Storage(tmp_path / "files"), tmp_path)
     database.close()
 
 
 @pytest.fixture
-def small_house(empty_sqlite: Path, tmp_path: Path) -> Iterator[House]:
+def small_platform(empty_sqlite: Path, tmp_path: Path) -> Iterator[Platform]:
     """The same on SQLite only, for promises that have nothing to do with the database."""
     shutil.copyfile(empty_sqlite, tmp_path / "platform.sqlite")
     database = Database(f"sqlite:///{tmp_path / 'platform.sqlite'}")
-    yield open_house(database, Storage(tmp_path / "files"), tmp_path)
+    yield open_platform(database, Storage(tmp_path / "files"), tmp_path)
     database.close()

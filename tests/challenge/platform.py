@@ -50,7 +50,9 @@ def run_text(*, right: int = 60) -> str:
 
 
 @dataclass
-class House:
+class Platform:
+    """A running platform for the tests: its database and files, an admin, one challenge, and people who join."""
+
     database: Database
     storage: Storage
     folder: Path
@@ -126,9 +128,9 @@ class House:
             return found
 
 
-def open_house(database: Database, storage: Storage, folder: Path) -> House:
+def open_platform(database: Database, storage: Storage, folder: Path) -> Platform:
     admin = accounts.register(database, "admin", "admin@example.org", PASSWORD, role="admin")
-    house = House(database, storage, folder, admin, challenge=None)  # type: ignore[arg-type]
-    house.challenge = house.make("tiny")
-    house.people["admin"] = admin
-    return house
+    platform = Platform(database, storage, folder, admin, challenge=None)  # type: ignore[arg-type]
+    platform.challenge = platform.make("tiny")
+    platform.people["admin"] = admin
+    return platform

@@ -15,19 +15,19 @@ from fieldmark.cli.challenge.status import _print_board
 from fieldmark.cli.main import app
 from fieldmark.scoring.measuring import FEW_UNITS_CAUTION
 from tests.challenge.hosting import entrants
-from tests.challenge.platform import House, run_text
+from tests.challenge.platform import Platform, run_text
 
 
-def test_the_caution_about_few_units_stands_on_the_board(small_house: House):
-    house = small_house
-    house.hand_in(house.captain("ada"), run_text(right=40))
-    truth = house.storage.fetch_folder(house.challenge.truth_path, house.folder / "truth")
-    (house.folder / "run.csv").write_text(run_text(right=40))
-    cards = score_parts("folder", house.folder / "run.csv", truth_files(truth))
+def test_the_caution_about_few_units_stands_on_the_board(small_platform: Platform):
+    platform = small_platform
+    platform.hand_in(platform.captain("ada"), run_text(right=40))
+    truth = platform.storage.fetch_folder(platform.challenge.truth_path, platform.folder / "truth")
+    (platform.folder / "run.csv").write_text(run_text(right=40))
+    cards = score_parts("folder", platform.folder / "run.csv", truth_files(truth))
     assert cards["public"].units < 20
-    queue.finish(house.database, queue.claim(house.database, "w"), cards)
-    client = TestClient(create_app(house.database, house.storage))
-    assert FEW_UNITS_CAUTION[1:] in client.get(f"/c/{house.challenge.slug}/board").text
+    queue.finish(platform.database, queue.claim(platform.database, "w"), cards)
+    client = TestClient(create_app(platform.database, platform.storage))
+    assert FEW_UNITS_CAUTION[1:] in client.get(f"/c/{platform.challenge.slug}/board").text
 
 
 def test_the_caution_is_told_in_the_shell(tmp_path, capsys):

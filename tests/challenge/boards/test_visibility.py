@@ -10,26 +10,26 @@ from fieldmark.challenge.records.schema import Challenge
 from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
-from tests.challenge.platform import House, run_text
+from tests.challenge.platform import Platform, run_text
 
 
-def score_all(house: House, *, right: list[int]) -> None:
+def score_all(platform: Platform, *, right: list[int]) -> None:
     """Scores what waits, as a worker would, with runs that have so many right answers."""
-    truth = house.storage.fetch_folder(house.challenge.truth_path, house.folder / f"truth-{right[0]}")
+    truth = platform.storage.fetch_folder(platform.challenge.truth_path, platform.folder / f"truth-{right[0]}")
     for number in right:
-        claimed = queue.claim(house.database, "w")
-        run = house.folder / "run.csv"
+        claimed = queue.claim(platform.database, "w")
+        run = platform.folder / "run.csv"
         run.write_text(run_text(right=number))
-        queue.finish(house.database, claimed, score_parts("folder", run, truth_files(truth)))
+        queue.finish(platform.database, claimed, score_parts("folder", run, truth_files(truth)))
 
 
-def test_boards_follow_new_runs_choices_and_scores(house):
-    ada, bea = house.captain("ada"), house.captain("bea")
+def test_boards_follow_new_runs_choices_and_scores(platform):
+    ada, bea = platform.captain("ada"), platform.captain("bea")
     for user, right in ((ada, 50), (bea, 20), (bea, 30)):
-        house.hand_in(user, run_text(right=right), title=f"{right} right")
-    score_all(house, right=[50, 20, 30])
-    with house.database.read() as session:
-        challenge = session.get_one(Challenge, house.challenge.id)
+        platform.hand_in(user, run_text(right=right), title=f"{right} right")
+    score_all(platform, right=[50, 20, 30])
+    with platform.database.read() as session:
+        challenge = session.get_one(Challenge, platform.challenge.id)
         sight = visibility.look(challenge, None, manages=False)
         board = visibility.board_of(session, sight, "top_1")
         assert [row.entrant.title for row in board.rows] == ["50 right", "30 right"]
@@ -40,21 +40,21 @@ def test_boards_follow_new_runs_choices_and_scores(house):
             visibility.look(challenge, "private", manages=False)
         private = visibility.board_of(session, visibility.look(challenge, "private", manages=True), "top_1")
         assert [row.entrant.title for row in private.rows] == ["50 right", "30 right"]
-    house.hand_in(bea, run_text(right=60), title="all right")
-    score_all(house, right=[60])
-    with house.database.read() as session:
-        challenge = session.get_one(Challenge, house.challenge.id)
+    platform.hand_in(bea, run_text(right=60), title="all right")
+    score_all(platform, right=[60])
+    with platform.database.read() as session:
+        challenge = session.get_one(Challenge, platform.challenge.id)
         board = visibility.board_of(session, visibility.look(challenge, None, manages=False), "top_1")
     assert [row.entrant.title for row in board.rows] == ["all right", "50 right"]
 
 
-def test_a_team_that_breaks_the_rule_on_external_data_has_no_place_in_the_end(house):
-    ada, bea = house.captain("ada"), house.captain("bea")
-    house.hand_in(ada, title="with more data", external_data=True, external_note="GBIF")
-    house.hand_in(bea, run_text(right=20), title="without")
-    score_all(house, right=[60, 20])
-    with house.database.write() as session:
-        challenge = session.get_one(Challenge, house.challenge.id)
+def test_a_team_that_breaks_the_rule_on_external_data_has_no_place_in_the_end(platform):
+    ada, bea = platform.captain("ada"), platform.captain("bea")
+    platform.hand_in(ada, title="with more data", external_data=True, external_note="GBIF")
+    platform.hand_in(bea, run_text(right=20), title="without")
+    score_all(platform, right=[60, 20])
+    with platform.database.write() as session:
+        challenge = session.get_one(Challenge, platform.challenge.id)
         challenge.needs_run_without_external = True
         session.flush()
         public = visibility.board_of(session, visibility.look(challenge, "public", manages=True))

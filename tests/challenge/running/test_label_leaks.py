@@ -13,7 +13,7 @@ from fieldmark.challenge.running.creating import ITEMS_FILE, LABELS_FILE, SAMPLE
 from fieldmark.challenge.running.label_leaks import leaks_of, natural, runs_test, secret_order
 from fieldmark.challenge.submitting.uploads import checklist
 from fieldmark.questions.truth import Truth
-from tests.challenge.platform import House
+from tests.challenge.platform import Platform
 
 CLASSES = 10
 PER_CLASS = 20
@@ -30,59 +30,59 @@ def make_truth(ids: list[str], labels: list[str]) -> Truth:
 SORTED = [f"class {number // PER_CLASS}" for number in range(CLASSES * PER_CLASS)]
 
 
-def make_challenge(house: House, slug: str, ids: list[str], labels: list[str]):
-    path = house.folder / f"{slug}.csv"
+def make_challenge(platform: Platform, slug: str, ids: list[str], labels: list[str]):
+    path = platform.folder / f"{slug}.csv"
     rows = [f"{item},{label}" for item, label in zip(ids, labels, strict=True)]
     path.write_text("\n".join(["id,label", *rows, ""]))
     with creating.material_of_files("folder", path) as material:
         new = creating.NewChallenge(slug, "folder", public_share=0.5)
-        return creating.create_challenge(house.database, house.storage, house.admin, new, material)
+        return creating.create_challenge(platform.database, platform.storage, platform.admin, new, material)
 
 
-def offered(house: House, challenge, name: str) -> list[str]:
-    with house.database.read() as session:
+def offered(platform: Platform, challenge, name: str) -> list[str]:
+    with platform.database.read() as session:
         row = session.query(DataFile).filter_by(challenge_id=challenge.id, name=name).one()
-        return b"".join(house.storage.chunks(row.path)).decode().splitlines()[1:]
+        return b"".join(platform.storage.chunks(row.path)).decode().splitlines()[1:]
 
 
-def test_equal_blocks_of_what_is_handed_out_score_no_better_than_chance(small_house: House):
+def test_equal_blocks_of_what_is_handed_out_score_no_better_than_chance(small_platform: Platform):
     """With a truth sorted by class, equal blocks of items.csv once scored 1.000 without a model."""
     ids = drawn_ids()
-    made = make_challenge(small_house, "sorted", ids, SORTED)
+    made = make_challenge(small_platform, "sorted", ids, SORTED)
     label_of = dict(zip(ids, SORTED, strict=True))
     names = sorted(set(SORTED))
     for file in (ITEMS_FILE, SAMPLE_FILE):
-        listed = [line.partition(",")[0] for line in offered(small_house, made, file)]
+        listed = [line.partition(",")[0] for line in offered(small_platform, made, file)]
         assert sorted(listed) == sorted(ids) and listed != ids
         hits = [label_of[item] == names[place // PER_CLASS] for place, item in enumerate(listed)]
         assert np.mean(hits) < 0.3
         assert not runs_test([label_of[item] for item in listed]).leaks
-    assert offered(small_house, made, LABELS_FILE) == names
+    assert offered(small_platform, made, LABELS_FILE) == names
 
 
-def test_the_secret_order_is_the_same_on_renewal_and_another_in_another_challenge(small_house: House):
+def test_the_secret_order_is_the_same_on_renewal_and_another_in_another_challenge(small_platform: Platform):
     ids = drawn_ids()
-    one, other = (make_challenge(small_house, slug, ids, SORTED) for slug in ("one", "other"))
-    before = [offered(small_house, one, file) for file in (ITEMS_FILE, SAMPLE_FILE)]
-    creating.renew_lists(small_house.database, small_house.storage, small_house.admin, one)
-    assert [offered(small_house, one, file) for file in (ITEMS_FILE, SAMPLE_FILE)] == before
-    assert offered(small_house, other, ITEMS_FILE) != before[0]
+    one, other = (make_challenge(small_platform, slug, ids, SORTED) for slug in ("one", "other"))
+    before = [offered(small_platform, one, file) for file in (ITEMS_FILE, SAMPLE_FILE)]
+    creating.renew_lists(small_platform.database, small_platform.storage, small_platform.admin, one)
+    assert [offered(small_platform, one, file) for file in (ITEMS_FILE, SAMPLE_FILE)] == before
+    assert offered(small_platform, other, ITEMS_FILE) != before[0]
     assert secret_order(ids, b"key") == secret_order(ids[::-1], b"key") != secret_order(ids, b"another")
 
 
-def test_what_runs_are_checked_against_says_nothing_of_the_order_of_the_truth(small_house: House):
-    made = make_challenge(small_house, "sorted", drawn_ids(), SORTED)
-    assert list(checklist(small_house.storage, made).items) == sorted(drawn_ids())
+def test_what_runs_are_checked_against_says_nothing_of_the_order_of_the_truth(small_platform: Platform):
+    made = make_challenge(small_platform, "sorted", drawn_ids(), SORTED)
+    assert list(checklist(small_platform.storage, made).items) == sorted(drawn_ids())
 
 
-def test_ids_that_sort_by_class_are_warned_of_and_drawn_ones_are_not(small_house: House):
+def test_ids_that_sort_by_class_are_warned_of_and_drawn_ones_are_not(small_platform: Platform):
     numbered = [f"photo{number}" for number in range(len(SORTED))]
-    made = make_challenge(small_house, "numbered", numbered, SORTED)
-    (sentence,) = creating.warnings_about(small_house.database, small_house.storage, made)
+    made = make_challenge(small_platform, "numbered", numbered, SORTED)
+    (sentence,) = creating.warnings_about(small_platform.database, small_platform.storage, made)
     assert sentence.startswith("The order of the ids tells labels (95% of neighbors have the same label, 10% by chance")
     assert "runs test of Wald and Wolfowitz" in sentence
-    drawn = make_challenge(small_house, "drawn", drawn_ids(), SORTED)
-    assert creating.warnings_about(small_house.database, small_house.storage, drawn) == []
+    drawn = make_challenge(small_platform, "drawn", drawn_ids(), SORTED)
+    assert creating.warnings_about(small_platform.database, small_platform.storage, drawn) == []
 
 
 def test_photos_of_one_observation_stand_together_without_a_warning():

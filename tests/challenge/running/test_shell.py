@@ -22,7 +22,7 @@ from fieldmark.challenge.scoring.worker import Worker
 from fieldmark.challenge.site.app import create_app
 from fieldmark.cli.main import app
 from fieldmark.errors import FieldmarkError, InputError, MisuseError
-from tests.challenge.platform import House, run_text, truth_text
+from tests.challenge.platform import Platform, run_text, truth_text
 
 VERBS = sorted(typer.main.get_command(app).commands["challenge"].commands)
 # What does not answer with data: it writes a file of the kind that its name says.
@@ -182,12 +182,14 @@ def test_a_verb_in_the_wrong_folder_makes_no_platform(tmp_path):
 
 
 @pytest.fixture
-def api(small_house: House) -> Iterator[TestClient]:
+def api(small_platform: Platform) -> Iterator[TestClient]:
     """Somebody who may make challenges, with a token that says so."""
-    token = accounts.make_token(small_house.database, small_house.person("olga", "organizer"), "all", accounts.SCOPES)
-    with TestClient(create_app(small_house.database, small_house.storage), base_url="http://x/api/v1/") as client:
+    token = accounts.make_token(
+        small_platform.database, small_platform.person("olga", "organizer"), "all", accounts.SCOPES
+    )
+    with TestClient(create_app(small_platform.database, small_platform.storage), base_url="http://x/api/v1/") as client:
         client.headers["authorization"] = f"Bearer {token}"
-        client.house = small_house
+        client.platform = small_platform
         yield client
 
 

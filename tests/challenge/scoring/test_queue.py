@@ -18,7 +18,7 @@ from fieldmark.challenge.scoring.sandbox import Outcome
 from fieldmark.challenge.scoring.stored_scores import cards_of, challenge_scores, own_cards, parts_visible
 from fieldmark.challenge.scoring.worker import Worker
 from fieldmark.scoring import Score, Scorecard
-from tests.challenge.platform import House, truth_text
+from tests.challenge.platform import Platform, truth_text
 
 
 def cards(value: float = 0.5) -> dict[str, Scorecard]:
@@ -30,20 +30,20 @@ def cards(value: float = 0.5) -> dict[str, Scorecard]:
     }
 
 
-def expire(house: House, submission_id: int) -> None:
+def expire(platform: Platform, submission_id: int) -> None:
     """As if the worker had not been heard of for longer than its lease."""
-    with house.database.write() as session:
+    with platform.database.write() as session:
         session.get_one(Submission, submission_id).lease_until = utc_now() - dt.timedelta(seconds=1)
 
 
-def test_runs_are_claimed_once_and_in_the_order_of_arrival(house: House):
-    users = [house.captain(name) for name in ("ada", "bob", "cyd", "dan")]
-    ids = [house.hand_in(user).id for user in users]
+def test_runs_are_claimed_once_and_in_the_order_of_arrival(platform: Platform):
+    users = [platform.captain(name) for name in ("ada", "bob", "cyd", "dan")]
+    ids = [platform.hand_in(user).id for user in users]
     claims: list[queue.Claim] = []
     lock = threading.Lock()
 
     def work() -> None:
-        while claimed := queue.claim(house.database, "w"):
+        while claimed := queue.claim(platform.database, "w"):
             with lock:
                 claims.append(claimed)
 
@@ -56,186 +56,186 @@ def test_runs_are_claimed_once_and_in_the_order_of_arrival(house: House):
     assert {claimed.fence for claimed in claims} == {1}
 
 
-def test_positions_count_from_one_and_shrink(small_house: House):
-    house = small_house
-    user = house.captain("ada")
-    ids = [house.hand_in(user).id for _ in range(3)]
+def test_positions_count_from_one_and_shrink(small_platform: Platform):
+    platform = small_platform
+    user = platform.captain("ada")
+    ids = [platform.hand_in(user).id for _ in range(3)]
 
     def positions() -> list[int | None]:
-        with house.database.read() as session:
+        with platform.database.read() as session:
             return [queue.position(session, session.get_one(Submission, number)) for number in ids]
 
     assert positions() == [1, 2, 3]
-    queue.claim(house.database, "w")
+    queue.claim(platform.database, "w")
     assert positions() == [None, 1, 2]
 
 
-def test_a_silent_worker_loses_its_run_and_cannot_overwrite(house: House):
-    run = house.hand_in(house.captain("ada"))
-    stale = queue.claim(house.database, "asleep")
-    assert queue.claim(house.database, "eager") is None  # the lease holds
-    expire(house, run.id)
-    fresh = queue.claim(house.database, "eager")
+def test_a_silent_worker_loses_its_run_and_cannot_overwrite(platform: Platform):
+    run = platform.hand_in(platform.captain("ada"))
+    stale = queue.claim(platform.database, "asleep")
+    assert queue.claim(platform.database, "eager") is None  # the lease holds
+    expire(platform, run.id)
+    fresh = queue.claim(platform.database, "eager")
     assert fresh.submission_id == run.id and fresh.fence == stale.fence + 1
-    assert not queue.renew(house.database, stale) and queue.renew(house.database, fresh)
+    assert not queue.renew(platform.database, stale) and queue.renew(platform.database, fresh)
     for act in (
-        lambda: queue.finish(house.database, stale, cards(0.9)),
-        lambda: queue.refuse(house.database, stale, [], "no"),
-        lambda: queue.give_back(house.database, stale, "no"),
-        lambda: queue.release(house.database, stale),
+        lambda: queue.finish(platform.database, stale, cards(0.9)),
+        lambda: queue.refuse(platform.database, stale, [], "no"),
+        lambda: queue.give_back(platform.database, stale, "no"),
+        lambda: queue.release(platform.database, stale),
     ):
         with pytest.raises(StaleClaimError):
             act()
-    queue.finish(house.database, fresh, cards(0.4))
+    queue.finish(platform.database, fresh, cards(0.4))
     with pytest.raises(StaleClaimError):
-        queue.finish(house.database, stale, cards(0.9))  # not even when all is done
-    found = house.submission(run.id)
+        queue.finish(platform.database, stale, cards(0.9))  # not even when all is done
+    found = platform.submission(run.id)
     assert found.state == "scored" and sorted((row.part, row.value) for row in found.scores) == [
         ("private", 0.4),
         ("public", 0.4),
     ]
 
 
-def test_a_renewed_lease_is_not_taken(house: House):
-    house.hand_in(house.captain("ada"))
-    claimed = queue.claim(house.database, "busy", lease_s=0.3)
-    queue.renew(house.database, claimed, lease_s=60)
+def test_a_renewed_lease_is_not_taken(platform: Platform):
+    platform.hand_in(platform.captain("ada"))
+    claimed = queue.claim(platform.database, "busy", lease_s=0.3)
+    queue.renew(platform.database, claimed, lease_s=60)
     threading.Event().wait(0.4)
-    assert queue.claim(house.database, "eager") is None
+    assert queue.claim(platform.database, "eager") is None
 
 
-def test_attempts_after_a_fault_wait_longer_and_longer(house: House):
-    run = house.hand_in(house.captain("ada"))
+def test_attempts_after_a_fault_wait_longer_and_longer(platform: Platform):
+    run = platform.hand_in(platform.captain("ada"))
     waits = []
     for _ in range(queue.MAX_ATTEMPTS - 1):
-        queue.give_back(house.database, queue.claim(house.database, "w"), "the store does not answer")
-        found = house.submission(run.id)
+        queue.give_back(platform.database, queue.claim(platform.database, "w"), "the store does not answer")
+        found = platform.submission(run.id)
         waits.append((found.lease_until - found.finished_at).total_seconds())
-        assert found.state == "queued" and queue.claim(house.database, "eager") is None
-        expire(house, run.id)
+        assert found.state == "queued" and queue.claim(platform.database, "eager") is None
+        expire(platform, run.id)
     assert waits == pytest.approx([30, 120, 480], abs=1)
-    queue.give_back(house.database, queue.claim(house.database, "w"), "the store does not answer")
-    assert house.submission(run.id).state == "failed"
+    queue.give_back(platform.database, queue.claim(platform.database, "w"), "the store does not answer")
+    assert platform.submission(run.id).state == "failed"
 
 
-def test_a_run_that_kills_every_worker_ends_as_failed_and_costs_nothing(house: House):
-    user = house.captain("ada")
-    run = house.hand_in(user)
+def test_a_run_that_kills_every_worker_ends_as_failed_and_costs_nothing(platform: Platform):
+    user = platform.captain("ada")
+    run = platform.hand_in(user)
     for _ in range(queue.MAX_ATTEMPTS):
-        assert queue.claim(house.database, "doomed") is not None
-        expire(house, run.id)
-    assert queue.claim(house.database, "wary") is None
-    found = house.submission(run.id)
-    assert found.state == "failed" and found.reason == queue.FAULT and house.quota(user).used == 0
+        assert queue.claim(platform.database, "doomed") is not None
+        expire(platform, run.id)
+    assert queue.claim(platform.database, "wary") is None
+    found = platform.submission(run.id)
+    assert found.state == "failed" and found.reason == queue.FAULT and platform.quota(user).used == 0
 
 
-def test_scoring_anew_keeps_acceptance_times_and_old_scores_until_the_new_ones_are_there(house: House):
-    user = house.captain("ada")
-    run = house.hand_in(user)
-    queue.finish(house.database, queue.claim(house.database, "w"), cards(0.5))
-    later = house.hand_in(user)
-    running = queue.claim(house.database, "old truth")
-    assert queue.rescore(house.database, house.admin, house.challenge) == 2
+def test_scoring_anew_keeps_acceptance_times_and_old_scores_until_the_new_ones_are_there(platform: Platform):
+    user = platform.captain("ada")
+    run = platform.hand_in(user)
+    queue.finish(platform.database, queue.claim(platform.database, "w"), cards(0.5))
+    later = platform.hand_in(user)
+    running = queue.claim(platform.database, "old truth")
+    assert queue.rescore(platform.database, platform.admin, platform.challenge) == 2
     with pytest.raises(StaleClaimError):
-        queue.finish(house.database, running, cards(0.1))  # scored against the old truth
-    with house.database.read() as session:
-        challenge = session.get_one(Challenge, house.challenge.id)
+        queue.finish(platform.database, running, cards(0.1))  # scored against the old truth
+    with platform.database.read() as session:
+        challenge = session.get_one(Challenge, platform.challenge.id)
         assert challenge.revision == 2
         assert [card.metrics["macro_f1_all"].value for _, card in challenge_scores(session, challenge, "public")] == [
             0.5
         ]
-    while claimed := queue.claim(house.database, "w"):
-        queue.finish(house.database, claimed, cards(0.7))
+    while claimed := queue.claim(platform.database, "w"):
+        queue.finish(platform.database, claimed, cards(0.7))
     for before in (run, later):
-        after = house.submission(before.id)
+        after = platform.submission(before.id)
         assert after.accepted_at == before.accepted_at and after.quota_day == before.quota_day
         assert {row.value for row in after.scores} == {0.7} and {row.revision for row in after.scores} == {2}
-    with house.database.read() as session:
+    with platform.database.read() as session:
         noted = session.query(AuditEvent).filter_by(action="submission.rescored").one()
     assert noted.details["before"] == 0.5 and noted.details["after"] == 0.7
 
 
-def test_new_runs_come_before_those_scored_anew(small_house: House):
-    house = small_house
-    user = house.captain("ada")
-    old = house.hand_in(user)
-    queue.finish(house.database, queue.claim(house.database, "w"), cards())
-    queue.rescore(house.database, house.admin, house.challenge)
-    new = house.hand_in(user)
-    assert [queue.claim(house.database, "w").submission_id for _ in range(2)] == [new.id, old.id]
+def test_new_runs_come_before_those_scored_anew(small_platform: Platform):
+    platform = small_platform
+    user = platform.captain("ada")
+    old = platform.hand_in(user)
+    queue.finish(platform.database, queue.claim(platform.database, "w"), cards())
+    queue.rescore(platform.database, platform.admin, platform.challenge)
+    new = platform.hand_in(user)
+    assert [queue.claim(platform.database, "w").submission_id for _ in range(2)] == [new.id, old.id]
 
 
-def test_a_mended_truth_is_about_the_same_items(small_house: House):
-    house = small_house
-    mended, other = house.folder / "mended.csv", house.folder / "other.csv"
+def test_a_mended_truth_is_about_the_same_items(small_platform: Platform):
+    platform = small_platform
+    mended, other = platform.folder / "mended.csv", platform.folder / "other.csv"
     mended.write_text(truth_text(swapped=True))
     other.write_text(truth_text() + "i60,a,u30\n")
-    before = house.challenge.truth_sha256
-    run = house.hand_in(house.captain("ada"))
-    claimed = queue.claim(house.database, "w")
-    assert creating.replace_truth(house.database, house.storage, house.admin, house.challenge, mended) == 1
-    with house.database.read() as session:
-        after = session.get_one(Challenge, house.challenge.id)
-    assert after.revision == house.challenge.revision + 1 and house.submission(run.id).state == "queued"
+    before = platform.challenge.truth_sha256
+    run = platform.hand_in(platform.captain("ada"))
+    claimed = queue.claim(platform.database, "w")
+    assert creating.replace_truth(platform.database, platform.storage, platform.admin, platform.challenge, mended) == 1
+    with platform.database.read() as session:
+        after = session.get_one(Challenge, platform.challenge.id)
+    assert after.revision == platform.challenge.revision + 1 and platform.submission(run.id).state == "queued"
     with pytest.raises(queue.StaleClaimError):  # a score against the old truth is not wanted any more
-        queue.finish(house.database, claimed, cards())
-    assert after.truth_sha256 != before and after.truth_path != house.challenge.truth_path
-    assert house.storage.exists(f"{house.challenge.truth_path}/truth.csv")  # the old one is kept
+        queue.finish(platform.database, claimed, cards())
+    assert after.truth_sha256 != before and after.truth_path != platform.challenge.truth_path
+    assert platform.storage.exists(f"{platform.challenge.truth_path}/truth.csv")  # the old one is kept
     with pytest.raises(creating.RefusalError, match="other items"):
-        creating.replace_truth(house.database, house.storage, house.admin, after, other)
+        creating.replace_truth(platform.database, platform.storage, platform.admin, after, other)
 
 
-def test_private_scores_are_for_organizers_until_they_are_revealed(small_house: House):
-    house = small_house
-    run = house.hand_in(house.captain("ada"))
-    queue.finish(house.database, queue.claim(house.database, "w"), cards())
-    with house.database.read() as session:
-        challenge, found = session.get_one(Challenge, house.challenge.id), session.get_one(Submission, run.id)
+def test_private_scores_are_for_organizers_until_they_are_revealed(small_platform: Platform):
+    platform = small_platform
+    run = platform.hand_in(platform.captain("ada"))
+    queue.finish(platform.database, queue.claim(platform.database, "w"), cards())
+    with platform.database.read() as session:
+        challenge, found = session.get_one(Challenge, platform.challenge.id), session.get_one(Submission, run.id)
         assert set(own_cards(session, challenge, found, manages=False)) == {"public"}
         assert set(own_cards(session, challenge, found, manages=True)) == {"public", "private"}
     with pytest.raises(ConflictError, match="still open"):
-        phases.reveal(house.database, house.admin, house.challenge)
-    waiting = house.hand_in(house.people["ada"])
-    house.set_phase(ends_at=utc_now())
+        phases.reveal(platform.database, platform.admin, platform.challenge)
+    waiting = platform.hand_in(platform.people["ada"])
+    platform.set_phase(ends_at=utc_now())
     with pytest.raises(ConflictError, match="1 runs still wait"):
-        phases.reveal(house.database, house.admin, house.challenge)
-    queue.finish(house.database, queue.claim(house.database, "w"), cards())
-    phases.reveal(house.database, house.admin, house.challenge)
-    with house.database.read() as session:
-        challenge = session.get_one(Challenge, house.challenge.id)
+        phases.reveal(platform.database, platform.admin, platform.challenge)
+    queue.finish(platform.database, queue.claim(platform.database, "w"), cards())
+    phases.reveal(platform.database, platform.admin, platform.challenge)
+    with platform.database.read() as session:
+        challenge = session.get_one(Challenge, platform.challenge.id)
         assert parts_visible(challenge, False) == ("public", "private")
         assert len(cards_of(session, session.get_one(Submission, waiting.id), ("public", "private"))) == 2
 
 
-def test_a_frozen_board_shows_what_was_accepted_before(small_house: House):
-    house = small_house
-    user = house.captain("ada")
-    early = house.hand_in(user)
-    phases.freeze(house.database, house.admin, house.challenge)
-    house.hand_in(user)
-    while claimed := queue.claim(house.database, "w"):
-        queue.finish(house.database, claimed, cards())
-    with house.database.read() as session:
-        challenge = session.get_one(Challenge, house.challenge.id)
+def test_a_frozen_board_shows_what_was_accepted_before(small_platform: Platform):
+    platform = small_platform
+    user = platform.captain("ada")
+    early = platform.hand_in(user)
+    phases.freeze(platform.database, platform.admin, platform.challenge)
+    platform.hand_in(user)
+    while claimed := queue.claim(platform.database, "w"):
+        queue.finish(platform.database, claimed, cards())
+    with platform.database.read() as session:
+        challenge = session.get_one(Challenge, platform.challenge.id)
         shown = challenge_scores(session, challenge, "public", until=challenge.frozen_at)
         assert [submission.id for submission, _ in shown] == [early.id]
         assert len(challenge_scores(session, challenge, "public")) == 2
 
 
-def test_final_runs_are_those_chosen_or_the_best_public_ones(small_house: House):
-    house = small_house
-    ada, bob = house.captain("ada"), house.captain("bob")
+def test_final_runs_are_those_chosen_or_the_best_public_ones(small_platform: Platform):
+    platform = small_platform
+    ada, bob = platform.captain("ada"), platform.captain("bob")
     values = (0.3, 0.6, 0.5)
     for user in (ada, bob):
         for value in values:
-            house.hand_in(user, external_data=user is bob, external_note="web" if user is bob else "")
-            queue.finish(house.database, queue.claim(house.database, "w"), cards(value))
-    with house.database.write() as session:
+            platform.hand_in(user, external_data=user is bob, external_note="web" if user is bob else "")
+            queue.finish(platform.database, queue.claim(platform.database, "w"), cards(value))
+    with platform.database.write() as session:
         mine = session.query(Submission).filter_by(user_id=ada.id).order_by(Submission.id).first()
         mine.selected = True
-        session.get_one(Challenge, house.challenge.id).needs_run_without_external = True
-    with house.database.read() as session:
-        finals = final_submissions(session, session.get_one(Challenge, house.challenge.id))
+        session.get_one(Challenge, platform.challenge.id).needs_run_without_external = True
+    with platform.database.read() as session:
+        finals = final_submissions(session, session.get_one(Challenge, platform.challenge.id))
         value_of = {row.submission_id: row.value for row in session.query(PartScore).filter_by(part="public")}
     of_ada = [final for final in finals if final.submission.user_id == ada.id]
     of_bob = [final for final in finals if final.submission.user_id == bob.id]
@@ -244,10 +244,10 @@ def test_final_runs_are_those_chosen_or_the_best_public_ones(small_house: House)
     assert all(not final.eligible and final.reason == NO_RUN_WITHOUT for final in of_bob)
 
 
-def test_a_score_that_is_no_number_is_never_ranked(small_house: House):
-    house = small_house
-    run = house.hand_in(house.captain("ada"))
-    claimed = queue.claim(house.database, "w")
-    Worker(house.database, house.storage)._settle(claimed, Outcome(cards=cards(float("nan"))))
-    found = house.submission(run.id)
+def test_a_score_that_is_no_number_is_never_ranked(small_platform: Platform):
+    platform = small_platform
+    run = platform.hand_in(platform.captain("ada"))
+    claimed = queue.claim(platform.database, "w")
+    Worker(platform.database, platform.storage)._settle(claimed, Outcome(cards=cards(float("nan"))))
+    found = platform.submission(run.id)
     assert found.state == "refused" and "not a number" in found.reason and not found.scores and not found.counted

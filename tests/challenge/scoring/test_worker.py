@@ -19,7 +19,7 @@ from fieldmark.challenge.scoring import queue, sandbox
 from fieldmark.challenge.scoring.sandbox import Limits, score_in_sandbox
 from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
 from fieldmark.challenge.scoring.worker import Worker
-from tests.challenge.platform import House, run_text, truth_text
+from tests.challenge.platform import Platform, run_text, truth_text
 
 MAIN = [sys.executable, "-c", "from fieldmark.cli.main import main; main()"]
 
@@ -29,105 +29,109 @@ def start_worker(database_url: str, files: Path, *options: str) -> subprocess.Po
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def wait_for(house: House, submission_id: int, state: str, seconds: float = 60) -> Submission:
+def wait_for(platform: Platform, submission_id: int, state: str, seconds: float = 60) -> Submission:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        found = house.submission(submission_id)
+        found = platform.submission(submission_id)
         if found.state == state:
             return found
         time.sleep(0.02)
     raise AssertionError(f"{found.state}: {found.reason} {found.detail}")
 
 
-def test_a_worker_killed_in_mid_score_is_followed_by_another_that_scores_once(house: House, database_url, tmp_path):
-    run = house.hand_in(house.captain("ada"), run_text(right=45))
+def test_a_worker_killed_in_mid_score_is_followed_by_another_that_scores_once(
+    platform: Platform, database_url, tmp_path
+):
+    run = platform.hand_in(platform.captain("ada"), run_text(right=45))
     doomed = start_worker(database_url, tmp_path / "files")
     try:
-        wait_for(house, run.id, "running")
+        wait_for(platform, run.id, "running")
         doomed.send_signal(signal.SIGKILL)
         doomed.wait()
-        assert house.submission(run.id).state == "running"  # nobody has noticed yet
-        with house.database.read() as session:
+        assert platform.submission(run.id).state == "running"  # nobody has noticed yet
+        with platform.database.read() as session:
             assert session.query(PartScore).count() == 0
     finally:
         doomed.kill()
-    heir = Worker(house.database, house.storage, name="heir")
+    heir = Worker(platform.database, platform.storage, name="heir")
     deadline = time.monotonic() + 30
     while not heir.run_one() and time.monotonic() < deadline:
         time.sleep(0.1)
-    found = house.submission(run.id)
+    found = platform.submission(run.id)
     assert (found.state, found.attempts, found.fence, found.worker) == ("scored", 2, 2, "heir")
     assert sorted(row.part for row in found.scores) == ["private", "public"] and found.counted
-    with house.database.read() as session:
+    with platform.database.read() as session:
         assert session.query(AuditEvent).filter_by(action="submission.rescored").count() == 0  # scored once
-    truth = house.storage.fetch_folder(house.challenge.truth_path, tmp_path / "truth")
+    truth = platform.storage.fetch_folder(platform.challenge.truth_path, tmp_path / "truth")
     (tmp_path / "run.csv").write_text(run_text(right=45))
     expected = score_parts("folder", tmp_path / "run.csv", truth_files(truth))
     for row in found.scores:
         assert row.card["metrics"] == expected[row.part].to_json()["metrics"]
 
 
-def test_a_mended_truth_changes_the_scores(small_house: House):
-    house = small_house
-    run = house.hand_in(house.captain("ada"))
-    worker = Worker(house.database, house.storage)
+def test_a_mended_truth_changes_the_scores(small_platform: Platform):
+    platform = small_platform
+    run = platform.hand_in(platform.captain("ada"))
+    worker = Worker(platform.database, platform.storage)
     worker.run(threading.Event(), until_idle=True)
-    assert {row.value for row in house.submission(run.id).scores} == {1.0}
-    (house.folder / "mended.csv").write_text(truth_text(swapped=True))
-    creating.replace_truth(house.database, house.storage, house.admin, house.challenge, house.folder / "mended.csv")
+    assert {row.value for row in platform.submission(run.id).scores} == {1.0}
+    (platform.folder / "mended.csv").write_text(truth_text(swapped=True))
+    creating.replace_truth(
+        platform.database, platform.storage, platform.admin, platform.challenge, platform.folder / "mended.csv"
+    )
     worker.run(threading.Event(), until_idle=True)
-    after = house.submission(run.id)
+    after = platform.submission(run.id)
     assert after.state == "scored" and [row.value for row in after.scores] == [pytest.approx(1 / 3)] * 2
     assert after.accepted_at == run.accepted_at
 
 
-def test_a_stored_run_that_was_changed_is_not_scored(small_house: House, monkeypatch):
+def test_a_stored_run_that_was_changed_is_not_scored(small_platform: Platform, monkeypatch):
     monkeypatch.setattr(queue, "RETRY_S", 0.0)
-    house = small_house
-    run = house.hand_in(house.captain("ada"))
-    (house.folder / "other.csv").write_text(run_text(right=3))
-    house.storage.put(house.folder / "other.csv", run.path)
-    worker = Worker(house.database, house.storage)
+    platform = small_platform
+    run = platform.hand_in(platform.captain("ada"))
+    (platform.folder / "other.csv").write_text(run_text(right=3))
+    platform.storage.put(platform.folder / "other.csv", run.path)
+    worker = Worker(platform.database, platform.storage)
     worker.run(threading.Event(), until_idle=True)
-    found = house.submission(run.id)
+    found = platform.submission(run.id)
     assert found.state == "failed" and "SHA-256" in found.detail and not found.counted and not found.scores
 
 
-def test_a_run_is_not_scored_against_another_truth_than_that_of_the_challenge(small_house: House):
-    house = small_house
-    run = house.hand_in(house.captain("ada"))
-    (house.folder / "other.csv").write_text(truth_text(swapped=True))
-    house.storage.put(house.folder / "other.csv", f"{house.challenge.truth_path}/truth.csv")
-    assert Worker(house.database, house.storage).run_one()
-    found = house.submission(run.id)
+def test_a_run_is_not_scored_against_another_truth_than_that_of_the_challenge(small_platform: Platform):
+    platform = small_platform
+    run = platform.hand_in(platform.captain("ada"))
+    (platform.folder / "other.csv").write_text(truth_text(swapped=True))
+    platform.storage.put(platform.folder / "other.csv", f"{platform.challenge.truth_path}/truth.csv")
+    assert Worker(platform.database, platform.storage).run_one()
+    found = platform.submission(run.id)
     assert not found.scores and "the stored truth is not the one of the challenge" in found.detail
 
 
-def test_a_worker_survives_its_own_faults_and_charges_nobody(small_house: House, monkeypatch):
-    house = small_house
+def test_a_worker_survives_its_own_faults_and_charges_nobody(small_platform: Platform, monkeypatch):
+    platform = small_platform
     monkeypatch.setattr(queue, "RETRY_S", 0.0)
-    run = house.hand_in(house.captain("ada"))
+    run = platform.hand_in(platform.captain("ada"))
 
     def stumble(*_: object, **__: object) -> None:
         raise RuntimeError("a bug of ours")
 
     monkeypatch.setattr("fieldmark.challenge.scoring.worker.score_in_sandbox", stumble)
-    Worker(house.database, house.storage).run(threading.Event(), until_idle=True)
-    found = house.submission(run.id)
+    Worker(platform.database, platform.storage).run(threading.Event(), until_idle=True)
+    found = platform.submission(run.id)
     assert (found.state, found.attempts, found.counted) == ("failed", queue.MAX_ATTEMPTS, False)
     assert "a bug of ours" in found.detail and "bug" not in found.reason
 
 
-def test_a_worker_that_is_told_to_stop_gives_its_run_back(small_house: House):
-    house = small_house
-    run = house.hand_in(house.captain("ada"))
+def test_a_worker_that_is_told_to_stop_gives_its_run_back(small_platform: Platform):
+    platform = small_platform
+    run = platform.hand_in(platform.captain("ada"))
     stop = threading.Event()
-    thread = threading.Thread(target=Worker(house.database, house.storage).run, args=(stop,))
+    thread = threading.Thread(target=Worker(platform.database, platform.storage).run, args=(stop,))
     thread.start()
-    wait_for(house, run.id, "running")
+    wait_for(platform, run.id, "running")
     stop.set()
     thread.join(20)
-    found = house.submission(run.id)
+    found = platform.submission(run.id)
     assert not thread.is_alive() and found.state == "queued" and found.attempts == 0
 
 

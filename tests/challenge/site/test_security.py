@@ -12,13 +12,13 @@ from fieldmark.challenge.people import accounts, rates, teams
 from fieldmark.challenge.records.schema import Submission
 from fieldmark.challenge.site.app import create_app
 from fieldmark.challenge.site.security import POLICY, SESSION_COOKIE
-from tests.challenge.platform import PASSWORD, House, run_text
+from tests.challenge.platform import PASSWORD, Platform, run_text
 
 
 @pytest.fixture
-def client(small_house: House) -> Iterator[TestClient]:
-    with TestClient(create_app(small_house.database, small_house.storage), follow_redirects=False) as made:
-        made.house = small_house
+def client(small_platform: Platform) -> Iterator[TestClient]:
+    with TestClient(create_app(small_platform.database, small_platform.storage), follow_redirects=False) as made:
+        made.platform = small_platform
         yield made
 
 
@@ -49,10 +49,10 @@ def test_pages_hold_nothing_that_the_policy_would_block(client: TestClient):
 
 
 def test_cookies_are_closed_to_scripts_and_other_sites(client: TestClient):
-    client.house.person("ada")
+    client.platform.person("ada")
     cookie = sign_in(client, "ada").headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=lax" in cookie and "Secure" not in cookie
-    secure = create_app(client.house.database, client.house.storage, public_url="https://challenge.example.org")
+    secure = create_app(client.platform.database, client.platform.storage, public_url="https://challenge.example.org")
     with TestClient(secure, base_url="https://testserver") as other:
         answer = sign_in(other, "ada")
     assert "Secure" in answer.history[0].headers["set-cookie"]
@@ -60,18 +60,18 @@ def test_cookies_are_closed_to_scripts_and_other_sites(client: TestClient):
 
 
 def test_a_new_session_at_every_sign_in(client: TestClient):
-    client.house.person("ada")
+    client.platform.person("ada")
     client.cookies.set(SESSION_COOKIE, "planted-by-somebody-else")
     sign_in(client, "ada")
     first = [cookie.value for cookie in client.cookies.jar if cookie.name == SESSION_COOKIE]
-    assert accounts.session_user(client.house.database, "planted-by-somebody-else") is None
-    assert any(accounts.session_user(client.house.database, value) for value in first)
+    assert accounts.session_user(client.platform.database, "planted-by-somebody-else") is None
+    assert any(accounts.session_user(client.platform.database, value) for value in first)
 
 
 @pytest.mark.parametrize("kind", ["no token", "another's token", "another origin", "no cookie"])
 def test_forms_from_elsewhere_are_refused(client: TestClient, kind):
-    house = client.house
-    house.person("ada")
+    platform = client.platform
+    platform.person("ada")
     sign_in(client, "ada")
     token, headers = csrf_of(client, "/account"), {}
     if kind == "no token":
@@ -88,7 +88,7 @@ def test_forms_from_elsewhere_are_refused(client: TestClient, kind):
     )
     expected = 303 if kind == "no cookie" else 403
     assert answer.status_code == expected
-    with house.database.read() as session:
+    with platform.database.read() as session:
         assert session.query(accounts.ApiToken).count() == 0
 
 
@@ -110,13 +110,13 @@ def test_every_form_is_guarded(client: TestClient):
     "target", ["//evil.example", "https://evil.example", "/\\evil.example", "\\\\evil", "javascript:1"]
 )
 def test_nobody_is_sent_elsewhere(client: TestClient, target):
-    client.house.person("ada")
+    client.platform.person("ada")
     form = {"who": "ada", "password": PASSWORD, "csrf": csrf_of(client, "/login"), "next": target}
     assert client.post("/login", data=form).headers["location"] == "/"
 
 
 def test_guessing_is_slowed_down_whatever_a_client_claims_to_be(client: TestClient):
-    client.house.person("ada")
+    client.platform.person("ada")
     form = {"who": "ada", "password": "wrong", "csrf": csrf_of(client, "/login")}
     tries = [
         client.post("/login", data=form, headers={"x-forwarded-for": f"10.0.0.{number}"}).status_code
@@ -128,7 +128,7 @@ def test_guessing_is_slowed_down_whatever_a_client_claims_to_be(client: TestClie
 
 
 def test_a_reset_link_never_believes_the_host_header(client: TestClient, caplog):
-    client.house.person("ada")
+    client.platform.person("ada")
     form = {"who": "ada", "csrf": csrf_of(client, "/reset")}
     answers = [
         client.post("/reset", data=form | {"who": who}, headers={"host": "evil.example"}) for who in ("ada", "no")
@@ -139,7 +139,7 @@ def test_a_reset_link_never_believes_the_host_header(client: TestClient, caplog)
 
 
 def test_requests_are_cut_off_at_their_limit(client: TestClient):
-    client.house.person("ada")
+    client.platform.person("ada")
     big = b"x" * (2 << 20)
     assert client.post("/login", content=big).status_code == 413
 
@@ -217,7 +217,7 @@ def test_an_organizer_walks_through_the_forms(client: TestClient):
 
 @pytest.mark.parametrize("number", ["0", "-1", str(2**31), str(2**63), "9" * 30])
 def test_numbers_that_no_row_has_are_nothing_there(client: TestClient, number):
-    client.house.person("admin")
+    client.platform.person("admin")
     sign_in(client, "admin")
     for path in (f"submissions/{number}", f"submissions/{number}/file", f"data/{number}", f"entries/{number}"):
         assert client.get(f"/c/tiny/{path}").status_code == 404
@@ -236,12 +236,12 @@ def test_text_with_a_nul_character_and_numbers_beyond_measure_are_refused(client
     assert client.get("/c/ti%00ny").status_code == 404
 
 
-def test_answers_to_faults_carry_the_headers_as_well(small_house: House, monkeypatch):
+def test_answers_to_faults_carry_the_headers_as_well(small_platform: Platform, monkeypatch):
     def broken(*args: object, **options: object) -> None:
         raise OverflowError
 
     monkeypatch.setattr("fieldmark.challenge.people.rights.visible_challenges", broken)
-    made = create_app(small_house.database, small_house.storage)
+    made = create_app(small_platform.database, small_platform.storage)
     with TestClient(made, raise_server_exceptions=False) as server:
         answer = server.get("/")
     assert answer.status_code == 500 and answer.headers["content-security-policy"] == POLICY
@@ -255,7 +255,7 @@ def test_rights_are_checked_before_a_body_is_read(client: TestClient, monkeypatc
     async def reads(*args: object, **options: object) -> None:
         raise AssertionError("the body was read")
 
-    client.house.person(who)
+    client.platform.person(who)
     sign_in(client, who)
     monkeypatch.setattr("starlette.requests.Request._get_form", reads)
     assert client.post(path, data={"csrf": "x"}).status_code == 404
@@ -265,12 +265,12 @@ def test_a_run_that_says_it_is_too_large_or_comes_too_often_is_not_read(client: 
     async def reads(*args: object, **options: object) -> None:
         raise AssertionError("the body was read")
 
-    user = client.house.captain("ada")
+    user = client.platform.captain("ada")
     sign_in(client, "ada")
-    secret = accounts.make_token(client.house.database, user, "shell", ["submit"])
+    secret = accounts.make_token(client.platform.database, user, "shell", ["submit"])
     bearer = {"authorization": f"Bearer {secret}"}
     monkeypatch.setattr("starlette.requests.Request._get_form", reads)
-    large = {"content-length": str(client.house.challenge.max_upload_mb * (1 << 20) + (2 << 20))}
+    large = {"content-length": str(client.platform.challenge.max_upload_mb * (1 << 20) + (2 << 20))}
     for path, headers in (("/c/tiny/submit", {}), ("/api/v1/challenges/tiny/submissions", bearer)):
         assert client.post(path, content=b"x", headers=headers | large).status_code == 413
     monkeypatch.setattr(rates, "UPLOAD", rates.Rate("upload", 0, 3600))
@@ -280,8 +280,8 @@ def test_a_run_that_says_it_is_too_large_or_comes_too_often_is_not_read(client: 
 
 @pytest.mark.parametrize(("state", "offered"), [("failed", True), ("refused", False)])
 def test_scoring_again_is_offered_where_it_can_work(client: TestClient, state, offered):
-    run = client.house.hand_in(client.house.captain("ada"))
-    with client.house.database.write() as session:
+    run = client.platform.hand_in(client.platform.captain("ada"))
+    with client.platform.database.write() as session:
         session.get_one(Submission, run.id).state = state
     sign_in(client, "admin")
     page = client.get("/c/tiny/organize/submissions").text
@@ -292,11 +292,11 @@ def test_scoring_again_is_offered_where_it_can_work(client: TestClient, state, o
 
 
 def test_no_page_offers_a_form_to_those_who_may_not_use_it(client: TestClient):
-    house = client.house
-    captain, member = house.captain("ada"), house.person("bob")
-    teams.accept_rules(house.database, member, house.challenge)
-    teams.join(house.database, member, teams.invite(house.database, captain, house.team(captain)))
-    link = f"/join/{teams.invite(house.database, captain, house.team(captain))}"
+    platform = client.platform
+    captain, member = platform.captain("ada"), platform.person("bob")
+    teams.accept_rules(platform.database, member, platform.challenge)
+    teams.join(platform.database, member, teams.invite(platform.database, captain, platform.team(captain)))
+    link = f"/join/{teams.invite(platform.database, captain, platform.team(captain))}"
 
     def forms(name: str, *paths: str) -> set[str]:
         sign_in(client, name)
@@ -309,7 +309,7 @@ def test_no_page_offers_a_form_to_those_who_may_not_use_it(client: TestClient):
     assert 'href="/c/tiny/submit"' not in client.get("/c/tiny").text
     assert forms("bob", "/c/tiny/team") == {"/c/tiny/team/leave"}
     assert forms("ada", "/c/tiny/team") >= {"/c/tiny/team/leave", "/c/tiny/team/invite"}
-    house.hand_in(captain)
+    platform.hand_in(captain)
     assert "/c/tiny/team/leave" not in forms("ada", "/c/tiny/team") | forms("bob", "/c/tiny/team")
 
 
@@ -329,9 +329,9 @@ def test_what_is_wrong_with_a_baseline_is_listed_with_its_lines(client: TestClie
         ("https://challenge.example.org", "https://challenge.example.org"),
     ],
 )
-def test_links_to_send_are_whole_addresses(small_house: House, public_url, expected):
-    captain = small_house.captain("ada")
-    with TestClient(create_app(small_house.database, small_house.storage, public_url=public_url)) as client:
-        client.cookies.set(SESSION_COOKIE, accounts.sign_in(small_house.database, captain.name, PASSWORD)[1])
+def test_links_to_send_are_whole_addresses(small_platform: Platform, public_url, expected):
+    captain = small_platform.captain("ada")
+    with TestClient(create_app(small_platform.database, small_platform.storage, public_url=public_url)) as client:
+        client.cookies.set(SESSION_COOKIE, accounts.sign_in(small_platform.database, captain.name, PASSWORD)[1])
         page = client.post("/c/tiny/team/invite", data={"csrf": csrf_of(client, "/c/tiny/team")}).text
     assert re.search(rf"{re.escape(expected)}/join/[\w-]{{43}}<", page)

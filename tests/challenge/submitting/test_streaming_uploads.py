@@ -18,20 +18,20 @@ from fieldmark.challenge.people import accounts
 from fieldmark.challenge.records.schema import Challenge, Submission
 from fieldmark.challenge.site.app import create_app
 from fieldmark.challenge.site.security import MIB, SESSION_COOKIE
-from tests.challenge.platform import PASSWORD, House, run_text
+from tests.challenge.platform import PASSWORD, Platform, run_text
 
 HEAD = '--edge\r\nContent-Disposition: form-data; name="{name}"{file}\r\n\r\n'
 PIECE = b"i1,a\n" * 13_000
 
 
 @pytest.fixture
-def address(small_house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
+def address(small_platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     """A server on a port of its own, whose temporary files lie where they can be counted."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    with small_house.database.write() as session:
-        session.get_one(Challenge, small_house.challenge.id).max_upload_mb = 1
-    app = create_app(small_house.database, small_house.storage)
+    with small_platform.database.write() as session:
+        session.get_one(Challenge, small_platform.challenge.id).max_upload_mb = 1
+    app = create_app(small_platform.database, small_platform.storage)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -92,14 +92,14 @@ def left_behind(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("by", ["api", "page", "baseline"])
-def test_an_endless_upload_is_stopped_at_the_limit_of_the_challenge(small_house, address, tmp_path, by):
-    user = small_house.admin if by == "baseline" else small_house.captain("ada")
+def test_an_endless_upload_is_stopped_at_the_limit_of_the_challenge(small_platform, address, tmp_path, by):
+    user = small_platform.admin if by == "baseline" else small_platform.captain("ada")
     if by == "api":
-        token = accounts.make_token(small_house.database, user, "shell", accounts.SCOPES)
+        token = accounts.make_token(small_platform.database, user, "shell", accounts.SCOPES)
         path, fields = "/api/v1/challenges/tiny/submissions", {}
         headers = {"Authorization": f"Bearer {token}"}
     else:
-        cookies = {SESSION_COOKIE: accounts.sign_in(small_house.database, user.name, PASSWORD)[1]}
+        cookies = {SESSION_COOKIE: accounts.sign_in(small_platform.database, user.name, PASSWORD)[1]}
         path = "/c/tiny/submit" if by == "page" else "/c/tiny/organize/baselines"
         page = httpx.get(f"http://127.0.0.1:{address[1]}{path.removesuffix('/baselines')}", cookies=cookies).text
         fields = {"csrf": re.search(r'name="csrf" value="([0-9a-f]+)"', page)[1], "title": "endless"}
@@ -110,12 +110,12 @@ def test_an_endless_upload_is_stopped_at_the_limit_of_the_challenge(small_house,
     assert ("application/json" in answer) == (by == "api")
     assert sent < 16 * MIB  # two were read; the rest lies in the buffers of the connection
     assert left_behind(tmp_path / "temporary") == []
-    with small_house.database.read() as session:
+    with small_platform.database.read() as session:
         assert session.query(Submission).count() == 0
 
 
-def test_a_small_upload_in_chunks_is_taken(small_house, address, tmp_path):
-    token = accounts.make_token(small_house.database, small_house.captain("ada"), "shell", accounts.SCOPES)
+def test_a_small_upload_in_chunks_is_taken(small_platform, address, tmp_path):
+    token = accounts.make_token(small_platform.database, small_platform.captain("ada"), "shell", accounts.SCOPES)
     pieces = form(iter([run_text().encode()]), title="in chunks")
     path = "/api/v1/challenges/tiny/submissions"
     answer, _ = send_in_chunks(address, path, pieces, Authorization=f"Bearer {token}", Connection="close")
