@@ -89,7 +89,7 @@ def _write_sound(path: Path, seconds: int) -> None:
 
 def _small_network() -> Model:
     method = SpectrogramNetwork(network=NETWORK, weights="random")
-    weights = method._network(len(LABELS), "random").state_dict()
+    weights = method.new_network(len(LABELS), "random").state_dict()
     fitted = Fitted(method, {name: tensor.numpy() for name, tensor in weights.items()})
     taxa = pl.DataFrame({"label": LABELS.names, "poisonous": pl.Series([None] * len(LABELS), dtype=pl.Boolean)})
     trained = {"benchmark": "birdclef-2020", "version": "1", "parts": ["nothing"], "seed": 0, "data_digest": ""}

@@ -28,7 +28,7 @@ KINDS = ("sqlite", "postgresql")
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _quick_passwords() -> Iterator[None]:
+def quick_passwords() -> Iterator[None]:
     """The strength of argon2 is not under test, and takes time."""
     accounts.HASHER, kept = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1), accounts.HASHER
     yield

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fieldmark.cli import listing
 from fieldmark.cli.main import main
+from fieldmark.foundation.registry import Registry
 
 TRUTH = "id,label,unit\na.jpg,Alba alba,1\nb.jpg,Rubra vera,2\nc.jpg,Alba alba,3\n"
 RUN = "id,predicted\na.jpg,Alba alba\nb.jpg,Alba alba\nc.jpg,Rubra vera\n"
@@ -192,9 +192,9 @@ def test_without_a_kind_the_names_of_everything_are_listed(run_main):
 
 
 def test_an_interrupt_says_what_is_left(run_main, monkeypatch):
-    def interrupted(kind):
+    def interrupted(registry, name):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(listing, "_entries", interrupted)
+    monkeypatch.setattr(Registry, "about", interrupted)
     code, _, said = run_main("list", "methods")
     assert code == 130 and said.startswith("fieldmark: interrupted. Nothing half-written is left")

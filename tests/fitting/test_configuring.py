@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,6 @@ import pytest
 import fieldmark
 from fieldmark.errors import MisuseError
 from fieldmark.fitting.configuring import configured_method
-from fieldmark.foundation.registry import Registry
 from fieldmark.methods import METHODS
 from fieldmark.methods.base import Arrays, Fitted, Method, Need, features_of, truth_of
 from fieldmark.runs.label_scores import Scale
@@ -44,10 +44,14 @@ class BothPictures(Method):
 
 
 @pytest.fixture
-def both(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {**METHODS._own, "both": (f"{__name__}:BothPictures", "photo and satellite")}
-    monkeypatch.setattr(METHODS, "_own", known)
-    assert isinstance(METHODS, Registry)
+def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The method as if a package had added it."""
+    about = tmp_path / "packages" / "both_pictures-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: both-pictures\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[fieldmark.methods]\nboth = {__name__}:BothPictures\n")
+    monkeypatch.syspath_prepend(str(about.parent))
+    assert METHODS.about("both") == "from the package both-pictures"
 
 
 def test_a_method_reads_photo_table_and_satellite_together(both, fungi_world, tmp_path):

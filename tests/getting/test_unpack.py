@@ -7,13 +7,17 @@ import io
 import stat
 import tarfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from fieldmark.errors import InputError
 from fieldmark.getting import unpack as unpacking
-from fieldmark.getting.archives import ArchiveLimits, members
+from fieldmark.getting.archives import ArchiveLimits, Member, members
 from fieldmark.getting.unpack import staging_of, unpack
 
 FILES = {"images/1_Amanita muscaria /1.JPG": b"red" * 1000, "images/2_Boletus/2.JPG": b"brown" * 900, "a.json": b"{}"}
@@ -228,15 +232,17 @@ def test_a_file_in_place_of_a_folder_is_told(tmp_path: Path) -> None:
 @both
 def test_an_interrupted_unpacking_goes_on(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     archive, root = make(kind, tmp_path, FILES), tmp_path / "root"
-    write, written = unpacking._write, list[object]()
+    real_members = unpacking.members
 
-    def interrupted(member: object, folder: Path, of: Path) -> None:
-        if len(written) == 2:
-            raise KeyboardInterrupt
-        write(member, folder, of)  # type: ignore[arg-type]
-        written.append(member)
+    def interrupt() -> IO[bytes]:
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(unpacking, "_write", interrupted)
+    @contextmanager
+    def interrupted(*args: object, **options: object) -> Iterator[Iterator[Member]]:
+        with real_members(*args, **options) as inside:  # type: ignore[arg-type]
+            yield (replace(member, open=interrupt) if place == 2 else member for place, member in enumerate(inside))
+
+    monkeypatch.setattr(unpacking, "members", interrupted)
     with pytest.raises(KeyboardInterrupt):
         unpack(archive, root, kind)  # type: ignore[arg-type]
     assert [path.name for path in root.iterdir()] == [f".{archive.name}.unpacking"]
@@ -244,7 +250,7 @@ def test_an_interrupted_unpacking_goes_on(tmp_path: Path, kind: str, monkeypatch
     times = {name: (staged / name).stat().st_mtime_ns for name in contents(staged)}
     assert len(times) == 2
 
-    monkeypatch.setattr(unpacking, "_write", write)
+    monkeypatch.setattr(unpacking, "members", real_members)
     unpack(archive, root, kind)  # type: ignore[arg-type]
     assert contents(root) == FILES
     assert all((root / name).stat().st_mtime_ns == at for name, at in times.items())

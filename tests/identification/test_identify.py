@@ -74,7 +74,7 @@ def test_a_photo_is_answered_with_names_and_probabilities(make_release, tmp_path
         "The model knows 3 names and gives one of them to whatever it is shown, however strange; "
         "a high probability does not mean that it is one of them.",
     )
-    verb._print_photo(answer)
+    verb.identify(photo, str(run), top=2)
     printed = capsys.readouterr().out
     assert f"{answer.names[0].shown} " in printed and "species" not in printed.splitlines()[0]
     with pytest.raises(MisuseError, match="was fitted to photos"):
@@ -89,9 +89,10 @@ def test_a_poisonous_name_is_marked_and_the_model_is_not_to_be_eaten_by(make_rel
     root = make_release()
     (root / "taxa.csv").write_text("label,poisonous\nAlba alba,true\nAlba nigra,true\nRubra vera,true\n")
     run = fieldmark.fit("folder", root, "frequent", tmp_path / "run").folder
-    answer = fieldmark.identify(next((root / "test" / "Rubra vera").iterdir()), run)
+    photo = next((root / "test" / "Rubra vera").iterdir())
+    answer = fieldmark.identify(photo, run)
     assert answer.remarks[-1].startswith("Never eat anything because a model named it")
-    verb._print_photo(answer)
+    verb.identify(photo, str(run))
     assert capsys.readouterr().out.count("poisonous") == 3
 
 

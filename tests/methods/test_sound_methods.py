@@ -66,7 +66,7 @@ def test_a_fitted_network_answers_a_soundscape_with_a_timeline(run, bird_world):
 
 def lively(method: SpectrogramNetwork, labels: int) -> dict[str, np.ndarray]:
     """Random weights whose outputs differ from sound to sound, as those after a single epoch hardly do."""
-    network = method._network(labels, "random").train()
+    network = method.new_network(labels, "random").train()
     pictures = torch.rand((16, 1, method.settings.bands, method.settings.frames), generator=torch.manual_seed(0))
     with torch.no_grad():
         for _ in range(30):

@@ -55,7 +55,7 @@ def test_sets_follow_the_definition_whatever_the_blocks(case, strict, rng, cells
     assert same(adaptive_sets([score], truth, k=k, strict=strict), expected)
     with pytest.MonkeyPatch.context() as patch:
         # Small enough that the cutoff rises many times.
-        patch.setattr(geo, "_CHUNK_CELLS", cells)
+        patch.setattr(geo, "CHUNK_CELLS", cells)
         assert same(adaptive_sets(in_blocks(score, rng), truth, k=k, strict=strict), expected)
 
 

@@ -49,7 +49,7 @@ def test_leaving_out_a_unit_and_the_size_of_blocks_change_only_what_they_should(
     fast = log_loss_without_each_unit(truth, probability, unit, **options)
     np.testing.assert_allclose(fast, recomputed(log_loss, (truth, probability), unit, **options))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(probabilistic, "_BLOCK_CELLS", 7)
+        patch.setattr(probabilistic, "BLOCK_CELLS", 7)
         np.testing.assert_allclose(log_loss_without_each_unit(truth, probability, unit, **options), fast)
 
 

@@ -117,7 +117,7 @@ def test_the_size_of_the_tables_changes_nothing(case):
     run, truth, unit = case
     whole = cmap_without_each_unit(*run, *truth, unit)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retrieval, "_TABLE_CELLS", 3)
+        patch.setattr(retrieval, "TABLE_CELLS", 3)
         np.testing.assert_array_equal(cmap_without_each_unit(*run, *truth, unit), whole)
 
 

@@ -16,7 +16,7 @@ def test_every_draw_takes_as_many_units_as_there_are():
 
 def test_the_size_of_the_blocks_changes_nothing(monkeypatch):
     whole = np.concatenate(list(draws(9, rng=np.random.default_rng(1), replicates=30)))
-    monkeypatch.setattr(bootstrap, "_BLOCK_CELLS", 40)
+    monkeypatch.setattr(bootstrap, "BLOCK_CELLS", 40)
     parts = list(draws(9, rng=np.random.default_rng(1), replicates=30))
     assert len(parts) > 1 and (np.concatenate(parts) == whole).all()
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.training.checkpoints import _changes
 from fieldmark.training.logs import Log
 from tests.training.examples import EXAMPLES, HOW, plain, train_stripes
 
@@ -94,12 +93,6 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
         (tmp_path / "last.pt").write_bytes(damage)
         with pytest.raises(InputError, match=r"last\.pt: found a damaged checkpoint.*Remove .* to start over"):
             train_stripes(tmp_path)
-
-
-def test_other_examples_and_unknown_settings_are_told_apart():
-    was, now = {"lr": 1, "train labels": 5, "old": 1}, {"lr": 1, "train labels": 6, "new": 2}
-    changes = ["its train labels were others", "it did not know the setting new", "it knew the setting old"]
-    assert _changes(was, now) == changes
 
 
 def test_a_finished_training_is_not_done_again(tmp_path):

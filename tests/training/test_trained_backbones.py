@@ -157,7 +157,7 @@ def test_another_size_is_taken_where_the_network_can(trained, asked, tmp_path):
 
 def test_a_network_with_positions_has_them_resampled_for_another_size(release):
     method = Finetune(network="test_vit", weights="random", size=32)
-    network = method._network(3, "random")
+    network = method.new_network(3, "random")
     arrays = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
     arrays |= dict.fromkeys(INPUTS, np.full(3, 0.5))
     larger = method.backbone(arrays, size=64)

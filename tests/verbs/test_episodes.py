@@ -13,7 +13,7 @@ from fieldmark.cli.main import app
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.fitting import answer_test
 from fieldmark.questions.targets import LabelTargets
-from fieldmark.verbs.episodes import MethodEntry, _draw, run_episodes
+from fieldmark.verbs.episodes import MethodEntry, draw_photos, run_episodes
 from fieldmark.views import Part
 
 LITTLE = {"backbone": "resnet10t", "weights": "random", "size": 32}
@@ -124,7 +124,7 @@ def observed(counts: dict[int, list[int]]) -> Part:
 def test_photos_are_drawn_from_as_many_observations_as_there_are():
     train = observed({0: [5, 5, 5, 1], 1: [9], 2: [1, 1]})
     for draw in range(20):
-        rows = _draw(train, 4, [0, draw])
+        rows = draw_photos(train, 4, [0, draw])
         names = train.items["observation_id"].to_numpy()[rows]
         truth = train.truth[rows]
         assert len(set(rows)) == len(rows) and np.bincount(truth).tolist() == [4, 4, 2]
@@ -133,7 +133,7 @@ def test_photos_are_drawn_from_as_many_observations_as_there_are():
 
 def test_fewer_photos_are_a_part_of_more_and_draws_differ():
     train = observed({0: [2] * 10, 1: [1] * 20})
-    one, four, other = _draw(train, 1, [0, 0]), _draw(train, 4, [0, 0]), _draw(train, 4, [0, 1])
+    one, four, other = draw_photos(train, 1, [0, 0]), draw_photos(train, 4, [0, 0]), draw_photos(train, 4, [0, 1])
     assert set(one) < set(four) and set(four) != set(other)
 
 

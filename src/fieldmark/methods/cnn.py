@@ -108,7 +108,7 @@ class SpectrogramNetwork(Training, TrainsNetwork):
             val, _ = self._source(view.val, mixing=0)
         with tempfile.TemporaryDirectory() as temporary:
             objective = self._objective(len(view.labels))
-            network = self._network(len(view.labels), self.weights)
+            network = self.new_network(len(view.labels), self.weights)
             if objective.with_embedding:
                 answer_with_embedding(network)
             trained = train(
@@ -197,7 +197,8 @@ class SpectrogramNetwork(Training, TrainsNetwork):
     def _transform(self, device: str) -> SoundTransform:
         return SoundTransform(self.settings, device, pictures=self.front_end == "mel")
 
-    def _network(self, classes: int, weights: str) -> Any:
+    def new_network(self, classes: int, weights: str) -> Any:
+        """A network of the settings for so many classes, with weights as they are before training."""
         # Packaged weights fit networks of three channels, whose first layer is then made one of one channel.
         packaged = self.network in PACKAGED
         network = make_network(
@@ -215,7 +216,7 @@ class SpectrogramNetwork(Training, TrainsNetwork):
         return network
 
     def _loaded(self, arrays: Arrays) -> Any:
-        network = self._network(1, "random")
+        network = self.new_network(1, "random")
         load_trained(network, self.network, {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
         return network.eval()
 

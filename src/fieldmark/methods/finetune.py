@@ -85,7 +85,7 @@ class Finetune(Recipe, TrainsNetwork):
         sources: dict[str, PhotoSource] = {}
         remarks: list[str] = []
         objective, taxon_of = self._objective(view, remarks)
-        network = self._network(objective.outputs, self.weights)
+        network = self.new_network(objective.outputs, self.weights)
         if objective.with_embedding:
             answer_with_embedding(network)
         parts = {"train": view.train} | ({} if view.val is None else {"val": view.val})
@@ -156,7 +156,7 @@ class Finetune(Recipe, TrainsNetwork):
 
     def load(self, arrays: Arrays) -> Any:
         """The trained network, ready to answer."""
-        network = self._network(1, "random")
+        network = self.new_network(1, "random")
         weights = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items() if name not in INPUTS}
         load_trained(network, self.network, weights)
         given = dict(zip(("mean", "std"), (tuple(arrays[name].tolist()) for name in INPUTS), strict=True))
@@ -187,7 +187,8 @@ class Finetune(Recipe, TrainsNetwork):
         mean, std = normalization(network)
         return PhotoTransform(self.size, mean, std, self.randaugment_ops, self.randaugment_magnitude)
 
-    def _network(self, classes: int, weights: str) -> Any:
+    def new_network(self, classes: int, weights: str) -> Any:
+        """A network of the settings for so many classes, with weights as they are before training."""
         return make_network(
             self.network, weights, classes=classes, size=self.size, drop_path=self.drop_path, seed=self.seed
         )

@@ -25,7 +25,7 @@ Scores = NDArray[Any]
 Counts = NDArray[np.int64]
 
 # Scores that are looked at in one go.
-_CHUNK_CELLS = 4_000_000
+CHUNK_CELLS = 4_000_000
 # The gain of accuracy with the size of the sets is measured between (1 - this) K and (1 + this) K.
 _WINDOW = 0.25
 
@@ -77,7 +77,7 @@ def adaptive_sets(blocks: Iterable[Scores], truth: Codes, *, k: int, strict: boo
         if last > len(truth):
             break
         true_score[first:last] = block[np.arange(len(block)), truth[first:last]]
-        rows = max(_CHUNK_CELLS // max(block.shape[1], 1), 1)
+        rows = max(CHUNK_CELLS // max(block.shape[1], 1), 1)
         for start in range(0, len(block), rows):
             chunk = np.ascontiguousarray(block[start : start + rows])
             listed = np.flatnonzero(largest.may_matter(chunk.ravel()))

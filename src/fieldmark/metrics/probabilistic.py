@@ -14,7 +14,7 @@ Probabilities = NDArray[Any]
 Renormalize = Literal["never", "before clipping", "after clipping"]
 
 # Cells that are turned to float64 at a time.
-_BLOCK_CELLS = 4_000_000
+BLOCK_CELLS = 4_000_000
 
 
 def log_loss(truth: Codes, probability: Probabilities, *, eps: float, renormalize: Renormalize) -> float:
@@ -51,7 +51,7 @@ def _losses(truth: Codes, probability: Probabilities, eps: float, renormalize: R
         raise ValueError(f"renormalize={renormalize!r}, expected 'never', 'before clipping' or 'after clipping'")
     refuse_negative(truth)
     losses = np.empty(len(truth))
-    per_block = max(_BLOCK_CELLS // max(probability.shape[1], 1), 1)
+    per_block = max(BLOCK_CELLS // max(probability.shape[1], 1), 1)
     for first in range(0, len(truth), per_block):
         rows = slice(first, first + per_block)
         losses[rows] = _block_losses(truth[rows], probability[rows].astype(np.float64), eps, renormalize)

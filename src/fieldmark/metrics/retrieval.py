@@ -32,7 +32,7 @@ Counts = NDArray[np.int64]
 Ties = Literal["optimistic", "expected", "grouped"]
 
 # Cells of the tables (score levels x recordings) that are filled at a time.
-_TABLE_CELLS = 2_000_000
+TABLE_CELLS = 2_000_000
 # Columns of a dense matrix that are turned around at a time.
 _COLUMNS = 32
 
@@ -243,7 +243,7 @@ def _sums_without_each_unit(column: _Column, unit: Codes, n_units: int, ties: Ti
     place = 2 * left + (level[np.minimum(left, len(level) - 1)] == column.score)
     unit_of_row = unit[column.segment].astype(np.int64)
     sums = np.empty(n_units)
-    width = max(_TABLE_CELLS // (2 * len(level) + 1), 1)
+    width = max(TABLE_CELLS // (2 * len(level) + 1), 1)
     all_rows, all_relevant = np.bincount(place, minlength=2 * len(level) + 1), relevant
     for first in range(0, n_units, width):
         last = min(first + width, n_units)

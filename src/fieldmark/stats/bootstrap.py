@@ -20,7 +20,7 @@ Times = NDArray[np.int64]
 
 REPLICATES = 1000
 # Cells of a block of draws: large enough to keep NumPy busy, small enough to forget.
-_BLOCK_CELLS = 4_000_000
+BLOCK_CELLS = 4_000_000
 # Above this share of draws without a value, what is left no longer stands for the sampling of units.
 _UNDEFINED_ALLOWED = 0.05
 
@@ -31,7 +31,7 @@ def draws(n_units: int, *, rng: np.random.Generator, replicates: int = REPLICATE
     Yields:
         Blocks with one row per replicate and one column per unit; `replicates` rows in all.
     """
-    per_block = max(_BLOCK_CELLS // n_units, 1)
+    per_block = max(BLOCK_CELLS // n_units, 1)
     for start in range(0, replicates, per_block):
         rows = min(per_block, replicates - start)
         drawn = rng.integers(0, n_units, (rows, n_units)) + n_units * np.arange(rows)[:, None]

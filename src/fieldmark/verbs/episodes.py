@@ -181,7 +181,7 @@ def run_episodes(
     opened = open_benchmark(declared, open_release(declared, data), seed=seed)
     if "test" not in opened.truth or opened.view.test is None:
         raise InputError(data, found="no labels for test", expected="a release that holds them")
-    chosen = {(n, draw): _draw(opened.view.train, n, [seed, draw]) for n in shots for draw in range(draws)}
+    chosen = {(n, draw): draw_photos(opened.view.train, n, [seed, draw]) for n in shots for draw in range(draws)}
     supplies = {name: _features(configured, opened, store) for name, configured in prepared.items()}
     scored: dict[tuple[str, int], list[_Scored]] = {}
     views: dict[_Features, View] = {}
@@ -259,7 +259,7 @@ def _check(entries: Sequence[MethodEntry], shots: Sequence[int], draws: int) -> 
         raise MisuseError("Episodes need numbers of photos of at least 1, each once, and at least one draw.")
 
 
-def _draw(train: Part, shots: int, seed: Sequence[int]) -> NDArray[np.int64]:
+def draw_photos(train: Part, shots: int, seed: Sequence[int]) -> NDArray[np.int64]:
     """The rows of so many training photos of each class, observation by observation.
 
     One photo is taken of each observation in turn, in a drawn order, and second ones only where a class has too few

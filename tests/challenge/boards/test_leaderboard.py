@@ -13,6 +13,7 @@ from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
 from fieldmark.challenge.scoring.stored_scores import to_row
 from fieldmark.errors import MisuseError
 from fieldmark.scoring import Score
+from fieldmark.scoring.measuring import FEW_UNITS_CAUTION
 from tests.challenge.hosting import START, entrants
 from tests.challenge.soundscape_runs import BIRDS, write_run, write_soundscapes
 
@@ -125,3 +126,12 @@ def test_every_deciding_metric_is_one_of_the_benchmark():
     for name in BENCHMARKS:
         task = BENCHMARKS[name].task
         assert task.deciding.name == (task.decides or task.metrics[0].name)
+
+
+def test_a_caution_about_a_score_stands_on_the_board(entered):
+    assert make_board("folder", "public", entered).cautions == []
+    marked = []
+    for one in entered:
+        scores = {name: replace(score, reason=FEW_UNITS_CAUTION) for name, score in one.card.metrics.items()}
+        marked.append(replace(one, card=replace(one.card, metrics=scores)))
+    assert make_board("folder", "public", marked).cautions == [FEW_UNITS_CAUTION]

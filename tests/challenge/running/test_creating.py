@@ -1,27 +1,17 @@
-"""What is kept and taken home: challenges made from releases, exports, backups."""
+"""Challenges made from releases and from files: truth, samples, parts, and what will not do."""
 
 from __future__ import annotations
-
-import csv
-import io
-import zipfile
 
 import pytest
 
 from fieldmark.benchmarks import BENCHMARKS
-from fieldmark.challenge.records import backup
-from fieldmark.challenge.records.database import Database
-from fieldmark.challenge.records.schema import Base, Challenge, DataFile, PartScore, Submission, Team
-from fieldmark.challenge.records.storage import Storage
-from fieldmark.challenge.refusals import ConflictError, RefusalError
-from fieldmark.challenge.running import creating, exports
-from fieldmark.challenge.scoring import queue
+from fieldmark.challenge.records.schema import Challenge, DataFile, Submission, Team
+from fieldmark.challenge.refusals import RefusalError
+from fieldmark.challenge.running import creating
 from fieldmark.challenge.submitting.uploads import checklist
-from fieldmark.errors import InputError, MisuseError
+from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
-from tests.challenge.conftest import administer
-from tests.challenge.platform import Platform, absent, run_text
-from tests.challenge.scoring.test_queue import cards
+from tests.challenge.platform import Platform
 
 HOSTED = [name for name in BENCHMARKS if BENCHMARKS[name].task.run.hosted]
 
@@ -94,98 +84,3 @@ def test_masks_are_not_hosted(tmp_path):
         creating.material_of_files("fungitastic-mini/segmentation", tmp_path),
     ):
         pass
-
-
-def test_exports_are_safe_in_a_spreadsheet_and_complete(small_platform: Platform):
-    platform = small_platform
-    ada = platform.captain("ada")
-    texts = {"title": '=HYPERLINK("http://evil")', "method": "+1 line\nanother", "external_note": "@SUM(A1)"}
-    platform.hand_in(ada, external_data=True, **texts)
-    queue.finish(platform.database, queue.claim(platform.database, "w"), cards(0.25))
-    with platform.database.read() as session:
-        rows = exports.export_rows(session, session.get_one(Challenge, platform.challenge.id))
-    assert rows[0]["scores"]["private"]["macro_f1_all"]["value"] == 0.25 and rows[0]["final"]
-    table = list(csv.DictReader(io.StringIO(exports.to_csv(rows))))
-    assert table[0]["title"] == "'" + texts["title"] and table[0]["external_note"] == "'@SUM(A1)"
-    assert float(table[0]["public_macro_f1_all_low"]) == 0.15
-    for cell in table[0].values():
-        assert not cell.startswith(("=", "+", "@", "\t", "-"))
-
-
-def furnish(platform: Platform) -> None:
-    """One of everything."""
-    ada = platform.captain("ada")
-    platform.hand_in(ada, title="Ünïcode")
-    queue.finish(platform.database, queue.claim(platform.database, "w"), cards(0.25))
-    platform.hand_in(ada, run_text(right=5))
-
-
-@pytest.mark.parametrize("target", ["sqlite", "postgresql"])
-def test_a_backup_is_restored_on_either_database(platform: Platform, target, tmp_path, request):
-    furnish(platform)
-    counts = backup.backup(platform.database, platform.storage, tmp_path / "all.zip")
-    assert counts["submissions"] == 2 and counts["files"] == len(platform.storage.everything())
-    url = f"sqlite:///{tmp_path / 'restored.sqlite'}"
-    if target == "postgresql":
-        server = request.getfixturevalue("postgresql")
-        name = f"restored{request.node.callspec.params['database_url']}"
-        administer(server, f"CREATE DATABASE {name}")
-        url = f"{server}/{name}"
-    restored, store = Database(url), Storage(tmp_path / "restored-files")
-    backup.restore(restored, store, tmp_path / "all.zip")
-    with platform.database.read() as before, restored.read() as after:
-        for table in Base.metadata.sorted_tables:
-            if table.name not in backup.LEFT_OUT:
-                key = list(table.primary_key.columns)
-                rows = [session.execute(table.select().order_by(*key)).all() for session in (before, after)]
-                assert rows[0] == rows[1], table.name
-        assert after.query(PartScore).count() == 2
-    for path in platform.storage.everything():
-        assert b"".join(store.chunks(path)) == b"".join(platform.storage.chunks(path))
-    # Life goes on: new rows get new numbers, and what waited is scored.
-    again = Platform(restored, store, tmp_path, platform.admin, platform.challenge, dict(platform.people))
-    assert again.hand_in(again.people["ada"]).id > 2
-    assert queue.claim(restored, "w").submission_id == 2
-    with pytest.raises(MisuseError, match="restore into an empty one"):
-        backup.restore(restored, store, tmp_path / "all.zip")
-    restored.close()
-
-
-def test_only_a_backup_is_restored(small_platform: Platform, tmp_path):
-    (tmp_path / "no.zip").write_text("no")
-    with pytest.raises(InputError, match="expected a backup"):
-        backup.restore(small_platform.database, small_platform.storage, tmp_path / "no.zip")
-    with zipfile.ZipFile(tmp_path / "evil.zip", "w") as archive:
-        archive.writestr("manifest.json", '{"tables": "0001", "counts": {}}')
-        for table in Base.metadata.sorted_tables:
-            archive.writestr(f"tables/{table.name}.jsonl", "")
-        archive.writestr("files/../../evil", "x")
-    fresh = Database(f"sqlite:///{tmp_path / 'fresh.sqlite'}")
-    with pytest.raises(ValueError, match="not a path of the store"):
-        backup.restore(fresh, Storage(tmp_path / "fresh"), tmp_path / "evil.zip")
-    fresh.close()
-
-
-def test_baselines_need_a_name_of_their_own(small_platform: Platform):
-    platform = small_platform
-    from fieldmark.challenge.submitting.submissions import add_baseline
-    from fieldmark.challenge.submitting.uploads import received
-
-    for attempt in range(2):
-        with received(io.BytesIO(run_text().encode()), "run.csv", limit_mb=1) as upload:
-            if attempt:
-                with pytest.raises(ConflictError):
-                    add_baseline(
-                        platform.database, platform.storage, platform.admin, platform.challenge, "chance", upload
-                    )
-            else:
-                add_baseline(platform.database, platform.storage, platform.admin, platform.challenge, "chance", upload)
-
-
-def test_absent_programs_fail_where_they_are_required(monkeypatch):
-    monkeypatch.delenv("FIELDMARK_REQUIRE_SYSTEM", raising=False)
-    with pytest.raises(pytest.skip.Exception, match="no such program"):
-        absent("no such program")
-    monkeypatch.setenv("FIELDMARK_REQUIRE_SYSTEM", "1")
-    with pytest.raises(pytest.fail.Exception, match="asks for it"):
-        absent("no such program")

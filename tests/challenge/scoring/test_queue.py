@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from dataclasses import replace
 
 import pytest
 
-from fieldmark.challenge.boards.finals import NO_RUN_WITHOUT, final_submissions
-from fieldmark.challenge.records.schema import AuditEvent, Challenge, PartScore, Submission, utc_now
+from fieldmark.challenge.records.schema import AuditEvent, Challenge, Submission, utc_now
 from fieldmark.challenge.refusals import ConflictError
 from fieldmark.challenge.running import creating, phases
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.queue import StaleClaimError
-from fieldmark.challenge.scoring.sandbox import Outcome
 from fieldmark.challenge.scoring.stored_scores import cards_of, challenge_scores, own_cards, parts_visible
-from fieldmark.challenge.scoring.worker import Worker
-from fieldmark.scoring import Score, Scorecard
+from tests.challenge.hosting import cards
 from tests.challenge.platform import Platform, truth_text
-
-
-def cards(value: float = 0.5) -> dict[str, Scorecard]:
-    score = Score(value, value - 0.1, value + 0.1, "jackknife-t")
-    metrics = {"macro_f1_all": score, "top_1": replace(score, value=value / 2)}
-    return {
-        part: Scorecard("folder", "1", part, 30, 15, 3, metrics, {}, pseudo={}, unit_ids=())
-        for part in ("public", "private")
-    }
 
 
 def expire(platform: Platform, submission_id: int) -> None:
@@ -220,34 +207,3 @@ def test_a_frozen_board_shows_what_was_accepted_before(small_platform: Platform)
         shown = challenge_scores(session, challenge, "public", until=challenge.frozen_at)
         assert [submission.id for submission, _ in shown] == [early.id]
         assert len(challenge_scores(session, challenge, "public")) == 2
-
-
-def test_final_runs_are_those_chosen_or_the_best_public_ones(small_platform: Platform):
-    platform = small_platform
-    ada, bob = platform.captain("ada"), platform.captain("bob")
-    values = (0.3, 0.6, 0.5)
-    for user in (ada, bob):
-        for value in values:
-            platform.hand_in(user, external_data=user is bob, external_note="web" if user is bob else "")
-            queue.finish(platform.database, queue.claim(platform.database, "w"), cards(value))
-    with platform.database.write() as session:
-        mine = session.query(Submission).filter_by(user_id=ada.id).order_by(Submission.id).first()
-        mine.selected = True
-        session.get_one(Challenge, platform.challenge.id).needs_run_without_external = True
-    with platform.database.read() as session:
-        finals = final_submissions(session, session.get_one(Challenge, platform.challenge.id))
-        value_of = {row.submission_id: row.value for row in session.query(PartScore).filter_by(part="public")}
-    of_ada = [final for final in finals if final.submission.user_id == ada.id]
-    of_bob = [final for final in finals if final.submission.user_id == bob.id]
-    assert [(value_of[final.submission.id], final.chosen, final.eligible) for final in of_ada] == [(0.3, True, True)]
-    assert [value_of[final.submission.id] for final in of_bob] == [0.6, 0.5]
-    assert all(not final.eligible and final.reason == NO_RUN_WITHOUT for final in of_bob)
-
-
-def test_a_score_that_is_no_number_is_never_ranked(small_platform: Platform):
-    platform = small_platform
-    run = platform.hand_in(platform.captain("ada"))
-    claimed = queue.claim(platform.database, "w")
-    Worker(platform.database, platform.storage)._settle(claimed, Outcome(cards=cards(float("nan"))))
-    found = platform.submission(run.id)
-    assert found.state == "refused" and "not a number" in found.reason and not found.scores and not found.counted

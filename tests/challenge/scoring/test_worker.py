@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -13,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from fieldmark.challenge.records.schema import AuditEvent, PartScore, Submission
-from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.running import creating
-from fieldmark.challenge.scoring import queue, sandbox
-from fieldmark.challenge.scoring.sandbox import Limits, score_in_sandbox
+from fieldmark.challenge.scoring import queue
+from fieldmark.challenge.scoring.sandbox import Outcome
 from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
 from fieldmark.challenge.scoring.worker import Worker
+from tests.challenge.hosting import cards
 from tests.challenge.platform import Platform, run_text, truth_text
 
 MAIN = [sys.executable, "-c", "from fieldmark.cli.main import main; main()"]
@@ -135,72 +134,11 @@ def test_a_worker_that_is_told_to_stop_gives_its_run_back(small_platform: Platfo
     assert not thread.is_alive() and found.state == "queued" and found.attempts == 0
 
 
-def job(folder: Path, run: str) -> Path:
-    (folder / "truth").mkdir(parents=True)
-    (folder / "truth" / "truth.csv").write_text(truth_text())
-    (folder / "run").write_text(run)
-    return folder
-
-
-def test_limits_end_a_scoring_process(tmp_path):
-    stop = threading.Event()
-    slow = score_in_sandbox(job(tmp_path / "slow", run_text()), "folder", limits=Limits(wall_s=0.05), stop=stop)
-    assert slow.fault is not None and slow.fault.startswith("ended after 0.05 seconds")
-    small = score_in_sandbox(job(tmp_path / "small", run_text()), "folder", limits=Limits(memory_mb=100), stop=stop)
-    assert small.fault is not None and not small.cards
-
-
-def test_a_run_at_fault_is_told_apart_from_a_fault_of_the_platform(tmp_path):
-    outcome = score_in_sandbox(job(tmp_path / "j", "id,predicted\n"), "folder", limits=Limits(), stop=threading.Event())
-    assert outcome.fault is None and outcome.total == 1
-    assert "no line for 60 of 60 ids" in outcome.problems[0]["text"]
-
-
-PROBE = """
-import os, socket, sys
-print(sorted(os.environ))
-def tried(act):
-    try: act(); return "possible"
-    except OSError: return "refused"
-print(tried(lambda: socket.create_connection(("127.0.0.1", int(sys.argv[2])), 2)))
-print(tried(lambda: open(sys.argv[1]).read()))
-print(tried(lambda: open(os.path.join(sys.prefix, "evil"), "w")))
-print(len([name for name in os.listdir("/proc") if name.isdigit()]))
-"""
-
-
-def test_the_wall_hides_network_files_processes_and_secrets(tmp_path, monkeypatch):
-    program = sandbox.bubblewrap()
-    if program is None:
-        pytest.skip("bubblewrap is not installed, or not allowed here")
-    import socket
-
-    monkeypatch.setenv("DATABASE_PASSWORD", "hunter2")
-    secret, folder = tmp_path / "labels.csv", tmp_path / "job"
-    secret.write_text("zebra")
-    folder.mkdir()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        command = [*sandbox._wall(program, folder), sys.executable, "-c", PROBE, str(secret), str(port)]
-        done = subprocess.run(
-            command, env=sandbox._environment(folder), capture_output=True, text=True, check=True, timeout=60
-        )
-    environment, network, files, prefix, processes = done.stdout.splitlines()
-    assert "DATABASE_PASSWORD" not in environment and "hunter2" not in done.stdout
-    assert (network, files, prefix) == ("refused", "refused", "refused")
-    assert int(processes) <= 3
-
-
-def test_files_may_lie_on_an_object_store(tmp_path):
-    store = Storage(f"memory://runs-{os.getpid()}")
-    (tmp_path / "a").write_bytes(b"one")
-    store.put(tmp_path / "a", "runs/1/a")
-    (tmp_path / "b").write_bytes(b"two")
-    store.put(tmp_path / "b", "runs/1/b")
-    assert store.names("runs/1") == ["a", "b"] and store.everything() == ["runs/1/a", "runs/1/b"]
-    assert store.fetch("runs/1/b", tmp_path / "back").read_bytes() == b"two"
-    store.delete("runs/1/a")
-    assert not store.exists("runs/1/a")
-    for path in ("../etc/passwd", "/etc/passwd", "runs/../../x", "runs/.hidden", "runs//x", ""):
-        with pytest.raises(ValueError, match="not a path of the store"):
-            store.exists(path)
+def test_a_score_that_is_no_number_is_never_ranked(small_platform: Platform, monkeypatch):
+    platform = small_platform
+    run = platform.hand_in(platform.captain("ada"))
+    outcome = Outcome(cards=cards(float("nan")))
+    monkeypatch.setattr("fieldmark.challenge.scoring.worker.score_in_sandbox", lambda *_, **__: outcome)
+    assert Worker(platform.database, platform.storage).run_one()
+    after = platform.submission(run.id)
+    assert after.state == "refused" and "not a number" in after.reason and not after.scores and not after.counted

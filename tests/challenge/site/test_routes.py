@@ -58,7 +58,7 @@ class Site:
             base = self.cookies.get(role) or "anonymous-form-secret"
             if role not in self.cookies:
                 client.cookies.set("fieldmark_form", base)
-            form = {"csrf": self.app.state.guard._token(base), "accept": "yes"}
+            form = {"csrf": self.app.state.guard.token_for(base), "accept": "yes"}
         return client.request(verb, path, data=form)
 
 

@@ -268,3 +268,19 @@ def test_a_phase_with_runs_stays(platform: Platform):
     platform.hand_in(platform.captain("ada"))
     with pytest.raises(ConflictError, match="Runs were handed in during the phase 'main'"):
         phases.remove_phase(platform.database, platform.admin, platform.challenge, platform.phase().id)
+
+
+def test_baselines_need_a_name_of_their_own(small_platform: Platform):
+    platform = small_platform
+    from fieldmark.challenge.submitting.submissions import add_baseline
+    from fieldmark.challenge.submitting.uploads import received
+
+    for attempt in range(2):
+        with received(io.BytesIO(run_text().encode()), "run.csv", limit_mb=1) as upload:
+            if attempt:
+                with pytest.raises(ConflictError):
+                    add_baseline(
+                        platform.database, platform.storage, platform.admin, platform.challenge, "chance", upload
+                    )
+            else:
+                add_baseline(platform.database, platform.storage, platform.admin, platform.challenge, "chance", upload)

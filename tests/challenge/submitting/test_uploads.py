@@ -99,5 +99,12 @@ def test_a_run_that_takes_too_much_to_check_is_refused_with_a_sentence(limits, t
     with pytest.raises(RunRefusedError, match="one problem") as refused:
         check_run(*large_run(tmp_path, rows=100_000), limit_mb=64)
     assert "takes more than" in refused.value.problems[0]["text"]
-    assert uploads._APART.acquire(blocking=False)  # others may go on
-    uploads._APART.release()
+
+
+def test_checks_that_were_given_up_leave_their_places_to_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(uploads, "CHECK_LIMITS", Limits(wall_s=0.05))
+    monkeypatch.setattr(uploads, "WAIT_S", 0.0)
+    run = large_run(tmp_path)
+    for _ in range(uploads.CHECKS_AT_ONCE + 1):  # one more than there are places, and never "too many at once"
+        with pytest.raises(RunRefusedError, match="one problem"):
+            check_run(*run, limit_mb=64)

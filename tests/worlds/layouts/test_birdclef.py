@@ -28,7 +28,7 @@ def world(bird_world: Path) -> tuple[Path, dict[str, object]]:
 
 @pytest.fixture(scope="session")
 def birds() -> birdclef.Birds:
-    return birdclef._grow(birdclef.EXTENTS["small"], np.random.default_rng(3))
+    return birdclef.grow_birds(birdclef.EXTENTS["small"], np.random.default_rng(3))
 
 
 def test_the_reader_opens_the_world_as_what_was_written(world):
@@ -68,8 +68,8 @@ def test_a_world_is_the_same_for_the_same_seed_whoever_records(tmp_path, world):
     root, _ = world
     jobs = birdclef.EXTENTS["tiny"]
     rng = birdclef.finding_rng(1)
-    birds = birdclef._grow(jobs, rng)
-    first = birdclef._focal(birds, jobs, 1, rng)[0]
+    birds = birdclef.grow_birds(jobs, rng)
+    first = birdclef.plan_focal(birds, jobs, 1, rng)[0]
     samples, _ = record(first.job)
     soundfile.write(tmp_path / "again.ogg", samples, RATE_HZ)
     assert np.array_equal(soundfile.read(tmp_path / "again.ogg")[0], soundfile.read(root / first.job.file)[0])

@@ -97,7 +97,7 @@ def test_the_world_is_sound_and_its_counts_are_those_it_says(world):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("size", "photos", "species"), [("tiny", (230, 320), 13), ("small", (2_400, 3_300), 70)])
 def test_sizes_hold_for_any_seed(size, photos, species, seed):
-    seen, parts = fgvcx_fungi._find(grow_nature(EXTENTS[size].nature, seed), EXTENTS[size], finding_rng(seed))
+    seen, parts = fgvcx_fungi.find(grow_nature(EXTENTS[size].nature, seed), EXTENTS[size], finding_rng(seed))
     there = np.unique(seen.species)
     assert photos[0] <= len(seen) <= photos[1] and len(there) >= species
     for part, least in (("train", 3), ("val", 3), ("test", 7)):
@@ -107,8 +107,9 @@ def test_sizes_hold_for_any_seed(size, photos, species, seed):
 def test_equal_seeds_give_equal_photos_and_others_do_not():
     def photos(seed: int) -> pl.DataFrame:
         nature, rng = grow_nature(EXTENTS["tiny"].nature, seed), finding_rng(seed)
-        seen, parts = fgvcx_fungi._find(nature, EXTENTS["tiny"], rng)
-        return fgvcx_fungi._photo_table(seen, parts, fgvcx_fungi._categories(nature, np.unique(seen.species), rng), rng)
+        seen, parts = fgvcx_fungi.find(nature, EXTENTS["tiny"], rng)
+        categories = fgvcx_fungi.name_categories(nature, np.unique(seen.species), rng)
+        return fgvcx_fungi.photo_table(seen, parts, categories, rng)
 
     assert photos(1).equals(photos(1)) and not photos(1).equals(photos(2))
 

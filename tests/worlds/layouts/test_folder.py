@@ -95,7 +95,7 @@ def test_every_class_is_taught_and_described(tiny: Tiny) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_tiny_is_small_and_yet_has_something_of_everything(seed: int) -> None:
     nature = folder.nature_of("tiny", seed)
-    splits, _ = folder._observe_splits(nature, folder.EXTENTS["tiny"], seed)
+    splits, _ = folder.observe_splits(nature, folder.EXTENTS["tiny"], seed)
     photos_in = {split: int(seen.table["photos"].sum()) for split, seen in splits.items()}
     assert sum(photos_in.values()) <= 300
     assert 70 <= photos_in["test"] <= 90
@@ -107,7 +107,7 @@ def test_tiny_is_small_and_yet_has_something_of_everything(seed: int) -> None:
 
 def test_the_small_world_has_a_long_tail() -> None:
     nature = folder.nature_of("small", 0)
-    splits, _ = folder._observe_splits(nature, folder.EXTENTS["small"], 0)
+    splits, _ = folder.observe_splits(nature, folder.EXTENTS["small"], 0)
     seen = splits["train"]
     counts = np.sort(np.bincount(seen.species, weights=seen.table["photos"].to_numpy()))[::-1]
     counts = counts[counts > 0]
@@ -144,12 +144,12 @@ def test_neither_workers_nor_blocks_change_a_byte(tiny: Tiny, tmp_path: Path, mo
     """The world on disk was painted on all cores; here a few of its photos are painted by one, in other blocks."""
     root, _ = tiny
     nature = folder.nature_of("tiny", 3)
-    splits, _ = folder._observe_splits(nature, folder.EXTENTS["tiny"], 3)
-    tables = {split: folder._photo_table(split, seen) for split, seen in splits.items()}
+    splits, _ = folder.observe_splits(nature, folder.EXTENTS["tiny"], 3)
+    tables = {split: folder.photo_table(split, seen) for split, seen in splits.items()}
     jobs = [job for split, seen in splits.items() for job in photo_jobs(nature, seen, tables[split], 3)]
-    monkeypatch.setattr(photos, "_PHOTOS_PER_BLOCK", 7)
+    monkeypatch.setattr(photos, "PHOTOS_PER_BLOCK", 7)
     photos.paint_photos(tmp_path, jobs[::12], 192, LocalExecutor(1))
-    folder._write_tables(tmp_path, nature, splits, tables)
+    folder.write_tables(tmp_path, nature, splits, tables)
     again = _files(tmp_path)
     assert len(again) == len(jobs[::12]) >= 20
     for file in [*again, "observations.csv", "taxa.csv", "traits.parquet"]:

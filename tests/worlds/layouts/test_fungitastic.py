@@ -480,7 +480,7 @@ def test_neither_workers_nor_blocks_change_a_byte(
     labeled: World, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The world on disk was painted on all cores; here some of its photos are painted by one, in other blocks."""
-    monkeypatch.setattr(fungitastic_photos, "_PHOTOS_PER_BLOCK", 5)
+    monkeypatch.setattr(fungitastic_photos, "PHOTOS_PER_BLOCK", 5)
     some = [photo for photo in source.published("2025") if photo.microscopic or photo.masked][::6]
     masks = paint_release(tmp_path, some, LocalExecutor(1))
     for photo in some:

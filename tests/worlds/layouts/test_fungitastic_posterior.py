@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fieldmark.worlds.layouts.fungitastic import _best_possible
+from fieldmark.worlds.layouts.fungitastic import best_possible
 from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS, find
 from fieldmark.worlds.layouts.fungitastic_posterior import open_posterior
 from fieldmark.worlds.nature.nature import grow_nature
@@ -16,5 +16,5 @@ def test_the_posterior_is_the_one_that_the_mark_of_the_world_speaks_of(seed):
     assert found.probabilities.sum(axis=1) == pytest.approx(np.ones(len(found.items)))
     extent = EXTENTS["tiny"]
     nature = grow_nature(extent.nature, seed)
-    known = _best_possible(nature, find(nature, extent, seed))["open_expected_top_1"]
+    known = best_possible(nature, find(nature, extent, seed))["open_expected_top_1"]
     assert found.probabilities.max(axis=1).mean() == pytest.approx(known, abs=1e-4)

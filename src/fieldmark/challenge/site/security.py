@@ -159,7 +159,7 @@ class FormGuard:
         base = request.cookies.get(SESSION_COOKIE) or request.cookies.get(ANONYMOUS_COOKIE)
         if not base:
             base = request.state.new_anonymous = getattr(request.state, "new_anonymous", None) or new_secret()
-        return self._token(base)
+        return self.token_for(base)
 
     def keep(self, request: Request, response: Response) -> None:
         """Gives a browser without a session the cookie its form tokens rest on."""
@@ -177,7 +177,7 @@ class FormGuard:
             raise OutdatedFormError
         bases = [request.cookies.get(SESSION_COOKIE), request.cookies.get(ANONYMOUS_COOKIE)]
         base = next((base for base in bases if base), None)
-        if base is None or not isinstance(token, str) or not hmac.compare_digest(self._token(base), token):
+        if base is None or not isinstance(token, str) or not hmac.compare_digest(self.token_for(base), token):
             raise OutdatedFormError
 
     def set_cookie(self, response: Response, name: str, value: str, *, max_age_s: int | None = None) -> None:
@@ -188,8 +188,9 @@ class FormGuard:
         hosts = {request.headers.get("host", "")}
         return hosts | {urlsplit(self.public_url).netloc} if self.public_url else hosts
 
-    def _token(self, base: str) -> str:
-        return hmac.new(self.secret, base.encode(), hashlib.sha256).hexdigest()
+    def token_for(self, cookie: str) -> str:
+        """The token that belongs to the secret in a cookie."""
+        return hmac.new(self.secret, cookie.encode(), hashlib.sha256).hexdigest()
 
 
 def safe_next(target: object) -> str:

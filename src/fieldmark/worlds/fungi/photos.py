@@ -18,7 +18,7 @@ from fieldmark.worlds.fungi.painter import Camera, paint
 from fieldmark.worlds.nature.kingdom import Specimen
 
 JPEG_QUALITY = 90
-_PHOTOS_PER_BLOCK = 16
+PHOTOS_PER_BLOCK = 16
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def paint_photos(root: Path, jobs: Sequence[PhotoJob], size_px: int, executor: E
         folder.mkdir(parents=True, exist_ok=True)
     block = partial(_paint_block, root, size_px)
     with progress("painting photos", len(jobs)) as tick:
-        for done in map_blocks(block, blocks_of(jobs, _PHOTOS_PER_BLOCK), executor or all_cores()):
+        for done in map_blocks(block, blocks_of(jobs, PHOTOS_PER_BLOCK), executor or all_cores()):
             tick(done)
 
 

@@ -157,8 +157,8 @@ def write(
     """
     extent = extent_of(EXTENTS, size)
     rng = finding_rng(seed)
-    birds = _grow(extent, rng)
-    focal = _focal(birds, extent, seed, rng)
+    birds = grow_birds(extent, rng)
+    focal = plan_focal(birds, extent, seed, rng)
     scapes = {
         "val": _soundscapes("val", VAL_SITES, extent.val_per_site, birds, extent, seed, rng),
         "test": _soundscapes("test", tuple(SITES), extent.test_per_site, birds, extent, seed, rng),
@@ -183,7 +183,8 @@ def write(
     return {**mark, "note": NOTE}
 
 
-def _grow(extent: BirdClefExtent, rng: np.random.Generator) -> Birds:
+def grow_birds(extent: BirdClefExtent, rng: np.random.Generator) -> Birds:
+    """The species of a world: at least two at every site, some of them at two sites."""
     tree = grow_tree(rng, BIRDS, species=extent.species, genera=extent.genera)
     names = name_birds(tree.taxa, rng)
     sites = list(SITES)
@@ -202,7 +203,7 @@ def _grow(extent: BirdClefExtent, rng: np.random.Generator) -> Birds:
     return Birds(tree, names, dict(zip(sites, weights, strict=True)), peak % 365)
 
 
-def _focal(birds: Birds, extent: BirdClefExtent, seed: int, rng: np.random.Generator) -> list[Focal]:
+def plan_focal(birds: Birds, extent: BirdClefExtent, seed: int, rng: np.random.Generator) -> list[Focal]:
     """Recordings that people made of one bird, some with others behind it."""
     made: list[Focal] = []
     for species, row in enumerate(birds.names.iter_rows(named=True)):

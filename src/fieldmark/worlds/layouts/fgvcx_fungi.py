@@ -111,9 +111,9 @@ def write(
     extent = extent_of(EXTENTS, size)
     nature = grow_nature(extent.nature, seed)
     rng = finding_rng(seed)
-    seen, parts = _find(nature, extent, rng)
-    categories = _categories(nature, np.unique(seen.species), rng)
-    photos = _photo_table(seen, parts, categories, rng)
+    seen, parts = find(nature, extent, rng)
+    categories = name_categories(nature, np.unique(seen.species), rng)
+    photos = photo_table(seen, parts, categories, rng)
     with appearing_folder(Path(out), overwrite=overwrite) as root:
         paint_photos(root, photo_jobs(nature, seen, photos, seed), PHOTO_SIZE_PX, executor)
         _write_annotations(root, photos, categories)
@@ -129,7 +129,7 @@ def write(
     return mark
 
 
-def _find(nature: Nature, extent: FgvcxExtent, rng: np.random.Generator) -> tuple[Sightings, Codes]:
+def find(nature: Nature, extent: FgvcxExtent, rng: np.random.Generator) -> tuple[Sightings, Codes]:
     """Observations of one photo each, and the part that each goes to.
 
     The first finds are train; of the later ones, the first of each species are val and test. A species of which there
@@ -148,7 +148,7 @@ def _find(nature: Nature, extent: FgvcxExtent, rng: np.random.Generator) -> tupl
     return seen.take(kept), parts[kept]
 
 
-def _categories(nature: Nature, species: Codes, rng: np.random.Generator) -> pl.DataFrame:
+def name_categories(nature: Nature, species: Codes, rng: np.random.Generator) -> pl.DataFrame:
     """`species`, `category`, `taxon` and `name` of every species that is there, in the order of the categories."""
     names = nature.taxa["label"].gather(species).to_list()
     genus = nature.genus_of[species]
@@ -175,7 +175,7 @@ def _spoil(names: list[str], siblings: Codes) -> None:
         names[place] = f"{names[place]} {rank} {names[place].split()[1]}{end}"
 
 
-def _photo_table(seen: Sightings, parts: Codes, categories: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
+def photo_table(seen: Sightings, parts: Codes, categories: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
     """One row per photo: what `photo_jobs` needs, `part`, `category`, `image_id` and `rights_holder`."""
     one_each = seen.table.with_columns(pl.lit(1).alias("photos"), pl.Series("part", parts))
     photos = one_row_per_photo(one_each).join(categories, on="species", how="left", maintain_order="left")

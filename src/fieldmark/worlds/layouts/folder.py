@@ -99,12 +99,12 @@ def write(
         The content of `WORLD.json`.
     """
     nature = nature_of(size, seed)
-    splits, dropped = _observe_splits(nature, EXTENTS[size], seed)
-    photos = {split: _photo_table(split, seen) for split, seen in splits.items()}
+    splits, dropped = observe_splits(nature, EXTENTS[size], seed)
+    photos = {split: photo_table(split, seen) for split, seen in splits.items()}
     with appearing_folder(Path(out), overwrite=overwrite) as root:
         jobs = [job for split, seen in splits.items() for job in photo_jobs(nature, seen, photos[split], seed)]
         paint_photos(root, jobs, PHOTO_SIZE_PX, executor)
-        _write_tables(root, nature, splits, photos)
+        write_tables(root, nature, splits, photos)
         about = {
             "counts": {split: _counts(photos[split]) for split in splits},
             "dropped": dropped,
@@ -120,7 +120,7 @@ def nature_of(size: Size, seed: int) -> Nature:
     return grow_nature(extent_of(EXTENTS, size).nature, seed)
 
 
-def _observe_splits(nature: Nature, extent: FolderExtent, seed: int) -> tuple[dict[str, Sightings], dict[str, int]]:
+def observe_splits(nature: Nature, extent: FolderExtent, seed: int) -> tuple[dict[str, Sightings], dict[str, int]]:
     """Draws the observations of each split and leaves out species that train does not teach."""
     rng = finding_rng(seed)
     splits: dict[str, Sightings] = {}
@@ -146,7 +146,7 @@ def _observe_splits(nature: Nature, extent: FolderExtent, seed: int) -> tuple[di
     return splits, dropped
 
 
-def _photo_table(split: str, seen: Sightings) -> pl.DataFrame:
+def photo_table(split: str, seen: Sightings) -> pl.DataFrame:
     """Returns one row per photo: `file`, `row` (of the observation), `photo`, and the columns of the observation."""
     photos = one_row_per_photo(seen.table).with_columns(
         pl.col("observation_id").cast(pl.String).str.zfill(6).alias("observation")
@@ -155,9 +155,10 @@ def _photo_table(split: str, seen: Sightings) -> pl.DataFrame:
     return photos.with_columns(path.alias("file"))
 
 
-def _write_tables(
+def write_tables(
     root: Path, nature: Nature, splits: Mapping[str, Sightings], photos: Mapping[str, pl.DataFrame]
 ) -> None:
+    """Writes the tables of a world: `observations.csv`, `taxa.csv` and `traits.parquet`."""
     columns = ("file", "observation", "date", "latitude", "longitude", "habitat", "substrate", "observer")
     pl.concat([table.select(columns) for table in photos.values()]).write_csv(root / "observations.csv")
     taught = photos["train"]["label"].unique()

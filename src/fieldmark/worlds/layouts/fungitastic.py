@@ -121,7 +121,7 @@ def write(
             "release": release,
             "counts": counts,
             "unlabeled": [file.stem for file in metadata_files(release) if not file.labeled_in(release)],
-            "best_possible": _best_possible(nature, finds),
+            "best_possible": best_possible(nature, finds),
         }
         world = world_mark("fungitastic", size=size, seed=seed, generator_version=GENERATOR_VERSION, about=about)
         write_json(root / "WORLD.json", world)
@@ -223,7 +223,7 @@ def _truth(finds: Finds, photos: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([columns, photos.select(ids), trait_table(finds.seen, photos)], how="horizontal")
 
 
-def _best_possible(nature: Nature, finds: Finds) -> dict[str, float]:
+def best_possible(nature: Nature, finds: Finds) -> dict[str, float]:
     """Returns what the exact posterior, which knows the traits and the abundances of the test year, gets right."""
     closed = finds.seen.take(finds.of("test", finds.known))
     prior_of_known = prior_over(nature, [TEST_YEAR], finds.known)

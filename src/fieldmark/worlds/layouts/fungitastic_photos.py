@@ -30,7 +30,7 @@ from fieldmark.worlds.nature.kingdom import Specimen
 SMALL_PX = 192
 FULL_PX = 224
 
-_PHOTOS_PER_BLOCK = 16
+PHOTOS_PER_BLOCK = 16
 _CAPTION_ASPECT = 1
 # A part with fewer of its photo's pixels is not mentioned in the caption.
 _NOTICED_SHARE = 0.004
@@ -81,7 +81,7 @@ def paint_release(root: Path, photos: Sequence[ReleasePhoto], executor: Executor
         folder.mkdir(parents=True, exist_ok=True)
     rows: list[PublishedMask] = []
     with progress("painting photos", len(photos)) as tick:
-        blocks = blocks_of(photos, _PHOTOS_PER_BLOCK)
+        blocks = blocks_of(photos, PHOTOS_PER_BLOCK)
         for done, masks in map_blocks(partial(_paint_block, root), blocks, executor or all_cores()):
             rows += masks
             tick(done)

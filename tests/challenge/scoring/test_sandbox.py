@@ -1,0 +1,86 @@
+"""Scoring in a process of its own: limits, walls, and whose fault it was."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from fieldmark.challenge.scoring import sandbox
+from fieldmark.challenge.scoring.sandbox import Limits, score_in_sandbox
+from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
+from tests.challenge.platform import run_text, truth_text
+
+
+def job(folder: Path, run: str) -> Path:
+    (folder / "truth").mkdir(parents=True)
+    (folder / "truth" / "truth.csv").write_text(truth_text())
+    (folder / "run").write_text(run)
+    return folder
+
+
+def test_limits_end_a_scoring_process(tmp_path):
+    stop = threading.Event()
+    slow = score_in_sandbox(job(tmp_path / "slow", run_text()), "folder", limits=Limits(wall_s=0.05), stop=stop)
+    assert slow.fault is not None and slow.fault.startswith("ended after 0.05 seconds")
+    small = score_in_sandbox(job(tmp_path / "small", run_text()), "folder", limits=Limits(memory_mb=100), stop=stop)
+    assert small.fault is not None and not small.cards
+
+
+def test_a_run_at_fault_is_told_apart_from_a_fault_of_the_platform(tmp_path):
+    outcome = score_in_sandbox(job(tmp_path / "j", "id,predicted\n"), "folder", limits=Limits(), stop=threading.Event())
+    assert outcome.fault is None and outcome.total == 1
+    assert "no line for 60 of 60 ids" in outcome.problems[0]["text"]
+
+
+PROBE = """
+import os, pathlib, socket, sys
+secret, port = pathlib.Path(sys.argv[1], "run").read_text().split("\\n")
+def tried(act):
+    try: act(); return "possible"
+    except OSError: return "refused"
+print("environment", *sorted(os.environ))
+print("network", tried(lambda: socket.create_connection(("127.0.0.1", int(port)), 2)))
+print("files", tried(lambda: open(secret).read()))
+print("installation", tried(lambda: open(os.path.join(sys.prefix, "evil"), "w")))
+print("processes", len([name for name in os.listdir("/proc") if name.isdigit()]))
+"""
+
+
+def test_the_wall_hides_network_files_processes_and_secrets(tmp_path, monkeypatch):
+    if sandbox.bubblewrap() is None:
+        pytest.skip("bubblewrap is not installed, or not allowed here")
+    monkeypatch.setenv("DATABASE_PASSWORD", "hunter2")
+    # A job that looks around in place of the one that scores; what it prints is in the report about the fault.
+    monkeypatch.setattr(sandbox, "SCORING_JOB", "probe")
+    secret = tmp_path / "labels.csv"
+    secret.write_text("zebra")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        folder = job(tmp_path / "job", f"{secret}\n{server.getsockname()[1]}")
+        (folder / "probe.py").write_text(PROBE)
+        outcome = score_in_sandbox(folder, "folder", limits=Limits(), stop=threading.Event())
+    assert outcome.fault is not None and outcome.fault.startswith("the scoring process wrote nothing")
+    said = dict(line.split(" ", 1) for line in outcome.fault.splitlines()[1:])
+    assert "PATH" in said["environment"] and "DATABASE_PASSWORD" not in said["environment"]
+    assert (said["network"], said["files"], said["installation"]) == ("refused", "refused", "refused")
+    assert int(said["processes"]) <= 3
+
+
+def test_a_stopped_worker_ends_the_process_of_its_run(tmp_path):
+    stop = threading.Event()
+    stop.set()
+    outcome = score_in_sandbox(job(tmp_path / "j", run_text()), "folder", limits=Limits(), stop=stop)
+    assert outcome.fault is not None and not outcome.cards and not (tmp_path / "j" / "out" / "public.json").exists()
+
+
+def test_a_run_and_its_truth_come_back_as_scorecards(tmp_path):
+    outcome = score_in_sandbox(
+        job(tmp_path / "j", run_text(right=30)), "folder", limits=Limits(), stop=threading.Event()
+    )
+    assert outcome.fault is None and outcome.problems is None
+    expected = score_parts("folder", tmp_path / "j" / "run", truth_files(tmp_path / "j" / "truth"))
+    assert {part: card.metrics for part, card in outcome.cards.items()} == {
+        part: card.metrics for part, card in expected.items()
+    }

@@ -1,0 +1,62 @@
+"""Rules for the tests themselves; those for the packages are contracts of import-linter in `pyproject.toml`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+# Private names of other libraries that a test compares with or counts by, and the method of named tuples.
+OF_OTHERS = {
+    "_AUGMENTATION_SPACE",
+    "_MODEL_CONFIGS",
+    "_apply_image_or_video_transform",
+    "_get_form",
+    "_get_ops_details",
+    "_python_dispatch",
+    "_replace",
+}
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name not in OF_OTHERS
+
+
+def private_names(source: str) -> Iterator[str]:
+    """The private names that a file imports, reads from another object, or patches, each with its line."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            words = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            words = [word for alias in node.names for word in alias.name.split(".")]
+        elif isinstance(node, ast.Attribute):
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            words = [] if own else [node.attr]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".setattr", ".delattr")):
+            texts = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            words = [word for text in texts for word in text.split(".")]
+        else:
+            continue
+        yield from (f"line {node.lineno}: {word}" for word in words if is_private(word))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from fieldmark.fitting.harness import _fit",
+        "harness._fit(method)",
+        'monkeypatch.setattr(harness, "_fit", other)',
+        'monkeypatch.setattr("fieldmark.fitting.harness._fit", other)',
+    ],
+)
+def test_private_names_are_found_however_they_are_reached(line):
+    assert list(private_names(line)) == ["line 1: _fit"]
+
+
+def test_tests_use_public_names_only():
+    files = [path for path in TESTS.rglob("*.py") if "site-packages" not in path.parts]
+    uses = {str(path.relative_to(TESTS)): list(private_names(path.read_text(encoding="utf-8"))) for path in files}
+    assert {name: lines for name, lines in uses.items() if lines} == {}
