@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from PIL import Image
+
+from fieldmark.cli.main import main
 
 # No example may fail because a machine is busy.
 settings.register_profile("fieldmark", deadline=None)
@@ -78,3 +81,17 @@ def fungi_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("fungi") / "world"
     fungitastic.write(root, size="tiny", seed=3, executor=LocalExecutor(1))
     return root
+
+
+@pytest.fixture
+def run_main(monkeypatch, capsys):
+    """The command line in this process, which is quicker: its exit code and what it printed."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["fieldmark", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
+
+    return run

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from fieldmark.cli.main import main
 from fieldmark.foundation.registry import Registry
 
 TRUTH = "id,label,unit\na.jpg,Alba alba,1\nb.jpg,Rubra vera,2\nc.jpg,Alba alba,3\n"
 RUN = "id,predicted\na.jpg,Alba alba\nb.jpg,Alba alba\nc.jpg,Rubra vera\n"
-
-
-@pytest.fixture
-def run_main(monkeypatch, capsys):
-    """The command line in this process, which is quicker: its exit code and what it printed."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fieldmark", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture

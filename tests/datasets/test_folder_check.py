@@ -14,10 +14,7 @@ from fieldmark.datasets.checking import CheckReport
 from fieldmark.datasets.folder_check import check_folder
 from fieldmark.opening import open_benchmark
 from fieldmark.release import Release
-from tests.cli.test_refusals import run_main
 from tests.conftest import COLORS, save_photo
-
-__all__ = ["run_main"]
 
 
 def problems(report: CheckReport) -> dict[str, tuple[str, tuple[str, ...]]]:

@@ -4,10 +4,8 @@ from pathlib import Path
 
 from fieldmark.datasets import release_of
 from fieldmark.datasets.occurrences_check import check_occurrences
-from tests.cli.test_refusals import run_main
 from tests.conftest import save_photo
 
-__all__ = ["run_main"]
 GOLDEN = Path(__file__).parents[1] / "golden" / "occurrences"
 
 

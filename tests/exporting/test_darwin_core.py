@@ -16,11 +16,9 @@ import fieldmark
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.exporting.darwin_core import About, export_darwin_core
 from fieldmark.exporting.identifications import identifications_of
-from tests.cli.test_refusals import run_main
 from tests.conftest import save_photo
 from tests.datasets.test_occurrences import GOLDEN, photos_and_places
 
-__all__ = ["run_main"]
 DWC = "http://rs.tdwg.org/dwc/terms/"
 
 

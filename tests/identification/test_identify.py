@@ -18,7 +18,7 @@ from fieldmark.identification import Circumstances, PhotoAnswer, Timeline
 from fieldmark.identification.results import Detection, joined
 from fieldmark.identification.timeline_formats import as_audacity, as_csv, write_timeline
 from tests.audio.sounds import encoded, song, tone
-from tests.cli.test_cli import fieldmark as command
+from tests.cli.test_main import fieldmark as command
 
 PITCHES = {"Low whistler": 1500.0, "Middle piper": 3500.0, "High twitterer": 7000.0}
 SETTINGS = {"backbone": "resnet10t", "weights": "random", "size": 32}

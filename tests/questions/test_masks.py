@@ -9,6 +9,7 @@ from sklearn.metrics import jaccard_score
 import fieldmark
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import InputError
+from fieldmark.verbs.score_run import write_truth
 
 NAME = "fungitastic-mini/segmentation"
 PHOTOS = [f"{n % 2}-{1000 + n // 2}.JPG" for n in range(12)]  # two photos of each of six observations
@@ -180,3 +181,13 @@ def test_a_part_spelled_otherwise_is_refused_and_a_strange_one_counts_nothing(tm
     pl.DataFrame([good | {"label": "hat"}]).write_parquet(tmp_path / "run.parquet")
     card = fieldmark.score(NAME, tmp_path / "run.parquet", truth=tmp_path / "truth.parquet")
     assert (card.metrics["iou"].value, card.metrics["miou"].value, card.classes) == (1.0, 0.0, 2)
+
+
+def test_the_truth_of_masks_is_written_as_masks_and_scores_one_against_itself(fungi_world, tmp_path):
+    name = "fungitastic-mini/segmentation"
+    assert write_truth(name, fungi_world, tmp_path / "truth") > 0
+    path = tmp_path / "truth" / "truth.parquet"
+    assert set(pl.read_parquet_schema(path)) == {"file_name", "label", "width", "height", "rle"}
+    card = fieldmark.score(name, path, truth=path)
+    assert card.metrics["iou"].value == card.metrics["miou"].value == 1.0
+    assert fieldmark.score(name, path, data=fungi_world).metrics["iou"].value == 1.0

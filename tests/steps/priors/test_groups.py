@@ -1,50 +1,41 @@
-"""Site and season priors answer as they did before priors had a package of their own."""
+"""What lives at a site, or is heard in a season."""
 
 from __future__ import annotations
 
-import datetime
-
+import numpy as np
 import polars as pl
 import pytest
 
-from fieldmark.steps import step_from_data, step_to_data
+from fieldmark.errors import MisuseError
 from fieldmark.steps.priors.groups import SeasonPrior, SitePrior
 from tests.lessons import learned
-from tests.steps.test_sound_steps import soundscapes
-
-# Weight, shifts of one group, and the scores of three items, as version 0.1.0 computed them.
-BEFORE = {
-    SitePrior: (
-        1.0,
-        ("NORTH", [0.2823, -0.2199, 0.1451, -0.6256]),
-        [
-            [0.04403788596391678, 0.4910581409931183, 0.7616699934005737, 0.3908909559249878],
-            [0.027745725587010384, 0.1164272353053093, 0.08352900296449661, 0.22115173935890198],
-            [0.07778457552194595, 0.07424720376729965, 0.08899524062871933, 0.06324958056211472],
-        ],
-    ),
-    SeasonPrior: (
-        0.25,
-        ("05", [-0.0139, -0.4112, -0.2192, -0.1914]),
-        [
-            [0.0642499178647995, 0.44821852445602417, 0.7922525405883789, 0.3052610754966736],
-            [0.04079929366707802, 0.09985765814781189, 0.09808935970067978, 0.1627691090106964],
-            [0.11167590320110321, 0.0632508397102356, 0.1043999046087265, 0.04418713599443436],
-        ],
-    ),
-}
+from tests.steps.soundscapes import soundscapes
 
 
-@pytest.mark.parametrize("kind", BEFORE)
-def test_the_numbers_are_those_of_version_0_1_0(kind):
+def test_a_site_prior_lifts_what_lives_there_and_leaves_unknown_sites_alone():
     predictions, truth, items = soundscapes()
-    dates = [datetime.date(2020, 4 + (row // 24) % 3, 3) if row % 50 else None for row in range(len(items))]
-    items = items.with_columns(date=pl.Series(dates))
-    step = learned(kind(), predictions, truth, items)
-    weight, (group, shifts), scores = BEFORE[kind]
-    assert step.weight == weight and step.shifts[group] == pytest.approx(shifts)
-    saved = {"step": step.name, "weight": step.weight, "shifts": step.shifts}
-    assert step_to_data(step) == saved  # the fields that stored models have
-    assert step_from_data(saved).apply(predictions, items).scores[[0, 100, 200]] == pytest.approx(
-        pl.DataFrame(scores, orient="row").to_numpy(), abs=1e-7
-    )
+    step = learned(SitePrior(), predictions, truth, items)
+    assert step.weight > 0 and step.shifts["NORTH"][0] > 0 > step.shifts["NORTH"][3]
+    elsewhere = items.with_columns(site=pl.lit("EAST"))
+    assert step.apply(predictions, elsewhere).scores == pytest.approx(predictions.scores, abs=1e-6)
+    nowhere = items.with_columns(site=pl.lit(None, pl.String))
+    assert step.apply(predictions, nowhere).scores == pytest.approx(predictions.scores, abs=1e-6)
+
+
+def test_a_group_that_tells_nothing_gets_no_shift():
+    predictions, truth, items = soundscapes()  # one month only
+    step = learned(SeasonPrior(), predictions, truth, items)
+    assert np.abs(step.shifts["05"]).max() < 0.05
+
+
+def test_a_prior_without_its_column_is_misuse():
+    predictions, truth, items = soundscapes()
+    with pytest.raises(MisuseError, match="needs to know the site of each item"):
+        learned(SitePrior(), predictions, truth, items.drop("site"))
+
+
+def test_what_scored_exactly_0_was_ruled_out_and_stays_so():
+    predictions, truth, items = soundscapes()
+    step = SitePrior(weight=1.0, shifts={"NORTH": [5.0] * 4, "SOUTH": [5.0] * 4})
+    ruled_out = predictions.with_scores(np.where(truth, predictions.scores, 0), "score")
+    assert not step.apply(ruled_out, items).scores[~truth].any()

@@ -1,3 +1,5 @@
+"""A temperature for each group."""
+
 from __future__ import annotations
 
 import datetime
@@ -7,53 +9,12 @@ import polars as pl
 import pytest
 
 from fieldmark.errors import MisuseError
-from fieldmark.labels import Labels
-from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps import step_from_data, step_to_data
 from fieldmark.steps.bias_temperature import BiasTemperature
 from fieldmark.steps.group_temperature import GroupTemperature
 from fieldmark.steps.temperature import Temperature
 from tests.lessons import learned
-
-LABELS = Labels(tuple("abcde"))
-
-
-def drawn(temperature: np.ndarray, biases: np.ndarray, seed: int = 0) -> tuple[LabelScores, np.ndarray]:
-    """Logits z with the label drawn from softmax(z / temperature + biases)."""
-    rng, n = np.random.default_rng(seed), len(temperature)
-    logits = rng.normal(0, 3, (n, 5)).astype(np.float32)
-    truth = (logits / temperature[:, None] + biases + rng.gumbel(size=(n, 5))).argmax(axis=1).astype(np.int32)
-    return LabelScores(tuple(map(str, range(n))), LABELS, logits, "logit"), truth
-
-
-def log_loss(predictions: LabelScores, truth: np.ndarray) -> float:
-    p = predictions.probabilities()[np.arange(len(truth)), truth]
-    return -float(np.log(np.maximum(p, 1e-12)).mean())
-
-
-def test_temperature_and_biases_that_made_the_labels_are_found():
-    biases = np.array([1.0, 0.5, 0, -0.5, -1.0])
-    predictions, truth = drawn(np.full(4000, 2.0), biases)
-    step = learned(BiasTemperature(), predictions, truth)
-    assert step.temperature == pytest.approx(2.0, rel=0.1)
-    assert np.array(step.biases) - np.mean(step.biases) == pytest.approx(biases, abs=0.15)
-
-
-def test_biases_lower_the_log_loss_where_there_are_some():
-    fitted, later = (drawn(np.full(2000, 2.0), np.array([1.5, 0, 0, 0, -1.5]), seed) for seed in (0, 1))
-    plain, biased = (
-        learned(step, *fitted, pl.DataFrame()).apply(later[0], pl.DataFrame())
-        for step in (Temperature(), BiasTemperature())
-    )
-    assert log_loss(biased, later[1]) < log_loss(plain, later[1])
-
-
-def test_a_label_that_val_lacks_is_not_ruled_out():
-    predictions, truth = drawn(np.full(60, 1.0), np.zeros(5))
-    seen = truth != 4
-    kept = predictions.select([item for item, keep in zip(predictions.items, seen, strict=True) if keep])
-    step = learned(BiasTemperature(), kept, truth[seen], pl.DataFrame())
-    assert min(step.biases) > -4
+from tests.steps.sharp_and_biased import drawn
 
 
 def items_in(months: np.ndarray) -> pl.DataFrame:

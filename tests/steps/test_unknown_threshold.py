@@ -1,42 +1,20 @@
+"""The line beyond which an item is called unknown."""
+
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 import pytest
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import MisuseError
-from fieldmark.labels import Labels
 from fieldmark.metrics.openset import f1_of_class, known_roc_auc, open_macro_f1
 from fieldmark.runs.label_scores import NOTHING, LabelScores
 from fieldmark.runs.predictions import read_predictions
-from fieldmark.steps import step_from_data, step_to_data
-from fieldmark.steps.base import fit_step
-from fieldmark.steps.bias_temperature import BiasTemperature
-from fieldmark.steps.group_temperature import GroupTemperature
 from fieldmark.steps.max_softmax import MaxSoftmax
-from fieldmark.steps.observation import ObservationMax, ObservationMean
-from fieldmark.steps.temperature import Temperature
 from fieldmark.steps.unknown_probability import UnknownProbability
 from fieldmark.steps.unknown_threshold import UnknownThreshold, decision_metric
-from tests.lessons import learned, lesson
-
-LABELS, ITEMS = Labels(("a", "b", "c")), pl.DataFrame()
-TAXA = pl.DataFrame({"label": list(LABELS.names), "poisonous": [True, False, False]})
-
-
-def drawn(n: int = 400, share: float = 0.3, seed: int = 0) -> tuple[LabelScores, np.ndarray]:
-    """Items of which a share is unknown, with a score of strangeness that tells something."""
-    rng = np.random.default_rng(seed)
-    truth = np.where(rng.random(n) < share, -1, rng.integers(0, 3, n)).astype(np.int32)
-    logits = rng.normal(0, 1, (n, 3)).astype(np.float32)
-    logits[np.arange(n)[truth >= 0], truth[truth >= 0]] += 2
-    unknown = (rng.normal(0, 1, n) + 1.5 * (truth < 0)).astype(np.float32)
-    return LabelScores(tuple(map(str, range(n))), LABELS, logits, "logit", unknown=unknown), truth
-
-
-def codes(predictions: LabelScores) -> np.ndarray:
-    return predictions.top(1)[:, 0]
+from tests.lessons import learned
+from tests.steps.unknown_items import ITEMS, LABELS, TAXA, codes, drawn
 
 
 def test_a_constant_score_tells_nothing_and_calls_nothing_unknown_for_nothing():
@@ -102,53 +80,6 @@ def test_a_val_without_unknown_items_cannot_draw_a_line_for_them():
     assert learned(UnknownProbability(), predictions, truth, ITEMS).apply(predictions, ITEMS) is predictions
 
 
-def test_stated_probabilities_of_unknown_come_true_and_all_sum_to_one():
-    val, truth = drawn(n=4000)
-    test, later = drawn(n=4000, seed=1)
-    stated = learned(UnknownProbability(), val, truth, ITEMS).apply(test, ITEMS).probabilities()
-    assert stated.sum(axis=1) == pytest.approx(np.ones(4000), abs=1e-5)
-    for low in np.arange(0, 0.8, 0.2):
-        inside = (stated[:, 3] >= low) & (stated[:, 3] < low + 0.2)
-        assert (later[inside] < 0).mean() == pytest.approx(stated[inside, 3].mean(), abs=0.07)
-
-
-def test_known_labels_keep_their_odds_whatever_is_unknown():
-    predictions, truth = drawn()
-    scaled = learned(UnknownProbability(), predictions, truth, ITEMS).apply(predictions, ITEMS).scores[:, :3]
-    before = predictions.scores - predictions.scores[:, :1]
-    assert scaled - scaled[:, :1] == pytest.approx(before, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    "step", [Temperature(), BiasTemperature(), GroupTemperature("habitat"), ObservationMean(), ObservationMax()]
-)
-def test_a_probability_of_unknown_is_scaled_and_pooled_like_that_of_any_label(step):
-    predictions, truth = drawn(n=60)
-    items = pl.DataFrame(
-        {
-            "item_id": predictions.items,
-            "observation_id": [str(row // 3) for row in range(60)],
-            "habitat": ["bog", "meadow"] * 30,
-        }
-    )
-    stated = UnknownProbability(1.5, -1.0).apply(predictions, ITEMS)
-    as_label = LabelScores(stated.items, Labels(("a", "b", "c", "other")), stated.columns, stated.scale)
-    known = truth >= 0
-    changed, expected = (
-        learned(step, one.select(np.array(one.items)[known]), truth[known], items.filter(known)).apply(one, items)
-        for one in (stated, as_label)
-    )
-    assert changed.unknown_label is not None
-    assert changed.probabilities() == pytest.approx(expected.probabilities(), abs=1e-6)
-
-
-def test_steps_that_know_nothing_of_the_unknown_are_fitted_on_known_items_alone():
-    predictions, truth = drawn()
-    known = [item for item, code in zip(predictions.items, truth, strict=True) if code >= 0]
-    alone = learned(Temperature(), predictions.select(known), truth[truth >= 0])
-    assert fit_step(Temperature(), predictions, lesson(predictions, truth)) == alone
-
-
 def test_decisions_of_a_rule_survive_the_file_and_come_first_without_being_listed_twice(tmp_path):
     predictions, _ = drawn(n=30)
     decided = UnknownThreshold("task", 0.5).apply(predictions, ITEMS)
@@ -161,13 +92,6 @@ def test_decisions_of_a_rule_survive_the_file_and_come_first_without_being_liste
     assert (decided.top(1)[:, 0] == np.where(predictions.unknown > 0.5, -1, predictions.scores.argmax(axis=1))).all()
     assert decided.with_scores(decided.scores, "score").decisions is None
     assert (decided.select(decided.items[::-1]).decisions.codes == decided.decisions.codes[::-1]).all()
-
-
-def test_fitted_steps_are_plain_data():
-    predictions, truth = drawn()
-    for step in (UnknownProbability(), UnknownThreshold("tpr-95")):
-        fitted = learned(step, predictions, truth, ITEMS)
-        assert step_from_data(step_to_data(fitted)) == fitted
 
 
 def test_without_a_score_of_strangeness_the_missing_step_is_named():

@@ -1,0 +1,89 @@
+"""Task, predictions and truth become a scorecard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fieldmark
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.errors import InputError
+from fieldmark.labels import Labels
+from fieldmark.questions.truth import Truth
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.scoring.measuring import FEW_UNITS, FEW_UNITS_CAUTION, measure, numbered, score_predictions
+
+
+def test_public_and_private_parts_are_shown_apart(run):
+    truth = {"id": ["1", "2"], "label": ["a", "b"], "split": ["public", "private"]}
+    card = fieldmark.score("folder", run("id,predicted\n1,a\n2,a\n"), truth=truth)
+    assert {part: scores["top_1"].value for part, scores in card.groups["split"].items()} == {
+        "public": 1.0,
+        "private": 0.0,
+    }
+
+
+@pytest.mark.parametrize("name", ["folder", "fungitastic/open"])
+def test_the_order_of_lines_and_the_naming_of_classes_change_nothing(run, name):
+    rng = np.random.default_rng(1)
+    ids, labels = [str(n) for n in range(60)], [f"c{n}" for n in rng.integers(0, 5, 60)]
+    separator, extra = ("|", "") if name == "folder" else (" ", ",0.5")
+    header = "id,predicted" + (",unknown_score" if extra else "") + "\n"
+    lines = [f"{i},{separator.join(f'c{n}' for n in rng.permutation(5)[:3])}{extra}\n" for i in ids]
+    truth = {"id": ids, "label": labels}
+    first = fieldmark.score(name, run(header + "".join(lines)), truth=truth)
+    shuffled = fieldmark.score(name, run(header + "".join(rng.permutation(lines))), truth=truth)
+    assert str(first.metrics) == str(shuffled.metrics)  # as text, because nan is not equal to itself
+    renamed_truth = pl.DataFrame(truth).with_columns(pl.col("label").str.replace("c", "z"))
+    renamed = fieldmark.score(
+        name, run(header + "".join(line.replace("c", "z") for line in lines)), truth=renamed_truth
+    )
+    for metric, score in first.metrics.items():
+        assert renamed.metrics[metric].value == pytest.approx(score.value, nan_ok=True)
+
+
+LABELS = Labels(("a", "b"))
+
+
+def answered(units: int) -> tuple[LabelScores, Truth]:
+    """Two items in each unit, of which three in four are answered right."""
+    items = tuple(str(number) for number in range(2 * units))
+    codes = np.arange(len(items)) % 2
+    first = np.where(np.arange(len(items)) % 4 == 3, 1 - codes, codes)
+    rows = pl.DataFrame({"item_id": items, "label": [LABELS.names[code] for code in codes]})
+    truth = Truth(rows, items, tuple(f"u{number // 2}" for number in range(len(items))))
+    return LabelScores(items, LABELS, np.eye(2)[first], "score"), truth
+
+
+def test_a_value_lies_within_its_interval_and_rests_on_one_pseudo_value_per_unit():
+    predictions, truth = answered(40)
+    card = score_predictions(BENCHMARKS["folder"], predictions, truth, labels=LABELS)
+    top = card.metrics["top_1"]
+    assert top.value == 0.75 and top.low < 0.75 < top.high
+    assert (card.items, card.units) == (80, 40) and len(card.pseudo["top_1"]) == 40
+    assert card.pseudo["top_1"].mean() == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize(("units", "reason"), [(FEW_UNITS - 1, FEW_UNITS_CAUTION), (FEW_UNITS, None)])
+def test_few_units_are_cautioned_about_where_a_score_is_no_plain_share(units, reason):
+    predictions, truth = answered(units)
+    metrics = score_predictions(BENCHMARKS["folder"], predictions, truth, labels=LABELS).metrics
+    assert metrics["macro_f1_all"].reason == reason and metrics["top_1"].reason is None
+
+
+def test_a_metric_that_cannot_be_computed_is_left_out_only_where_it_is_optional():
+    predictions, truth = answered(20)
+    task = BENCHMARKS["folder"].task
+    evaluation = task.answer.evaluate(predictions, truth, LABELS, pl.DataFrame({"label": LABELS.names}), 3)
+    poison = next(one for one in BENCHMARKS["fungitastic/cost-poison"].task.metrics if not one.optional)
+    with pytest.raises(InputError, match="poisonous"):
+        measure([poison], evaluation)
+    assert measure([replace(poison, optional=True)], evaluation)[1] == {}
+
+
+def test_units_are_numbered_in_the_order_of_their_names():
+    names, numbers = numbered(["o2", "o10", "o2", "o1"])
+    assert names == ("o1", "o10", "o2") and numbers.tolist() == [2, 1, 2, 0]
