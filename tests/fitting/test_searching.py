@@ -19,9 +19,6 @@ from fieldmark.methods.base import Fitted
 from fieldmark.methods.frequent import Frequent
 from fieldmark.methods.linear import Linear
 from fieldmark.methods.ridge import Ridge
-from tests.cli.test_refusals import run_main
-
-__all__ = ["run_main"]
 
 SITES = "file,observation,site\n"
 
