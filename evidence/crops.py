@@ -47,7 +47,7 @@ CROPS = ("saliency", "none")
 SETTINGS = {"size": 160}
 FOLDS, DRAWS, SEED = 5, 5, 0
 # U²-Netp takes half a second or more for each photo: the first species in a drawn order. None takes all 100.
-BIRD_SPECIES: int | None = 5
+BIRD_SPECIES: int | None = None
 Rows = NDArray[np.int64]
 
 

@@ -95,3 +95,21 @@ def run_main(monkeypatch, capsys):
         return int(ended.value.code or 0), printed.out, printed.err
 
     return run
+
+
+AddEntry = Callable[[str, str, str], None]
+
+
+@pytest.fixture
+def add_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AddEntry:
+    """Adds to a registry as an installed package does: `add_entry("fieldmark.methods", "name", "module:Class")`."""
+
+    def add(group: str, name: str, place: str) -> None:
+        packages = tmp_path / "packages"
+        about = packages / f"{name.replace('-', '_')}-1.0.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text(f"[{group}]\n{name} = {place}\n")
+        monkeypatch.syspath_prepend(str(packages))
+
+    return add

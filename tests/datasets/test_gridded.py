@@ -67,8 +67,8 @@ def test_places_outside_and_without_coordinates_are_missing_and_counted(root):
 def test_every_block_is_read_once_however_many_places_it_holds(root, monkeypatch):
     from fieldmark.datasets import gridded
 
-    read, windows = gridded._window, []
-    monkeypatch.setattr(gridded, "_window", lambda raster, *window: windows.append(window) or read(raster, *window))
+    read, windows = gridded.read_window, []
+    monkeypatch.setattr(gridded, "read_window", lambda raster, *window: windows.append(window) or read(raster, *window))
     rng = np.random.default_rng(0)
     cells = rng.integers(0, (40, 32), (500, 2))
     layer = rasters(root, {str(n): place_of(*cell) for n, cell in enumerate(cells)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -44,14 +43,10 @@ class BothPictures(Method):
 
 
 @pytest.fixture
-def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def both(add_entry) -> None:
     """The method as if a package had added it."""
-    about = tmp_path / "packages" / "both_pictures-1.0.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: both-pictures\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[fieldmark.methods]\nboth = {__name__}:BothPictures\n")
-    monkeypatch.syspath_prepend(str(about.parent))
-    assert METHODS.about("both") == "from the package both-pictures"
+    add_entry("fieldmark.methods", "both", f"{__name__}:BothPictures")
+    assert METHODS.about("both") == "from the package both"
 
 
 def test_a_method_reads_photo_table_and_satellite_together(both, fungi_world, tmp_path):

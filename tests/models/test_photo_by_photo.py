@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 import fieldmark
-from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.folder import FOLDER
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
@@ -87,9 +86,9 @@ def pairs(make_release) -> Path:
     return root
 
 
-def test_a_run_with_a_pooling_says_so_and_its_model_and_identify_answer_alike(pairs, tmp_path, monkeypatch):
+def test_a_run_with_a_pooling_says_so_and_its_model_and_identify_answer_alike(pairs, tmp_path, add_entry):
     pytest.importorskip("torch", reason="features of photos need the extra vision")
-    monkeypatch.setitem(BENCHMARKS._own, "by-observation", (f"{__name__}:BY_OBSERVATION", "observations"))
+    add_entry("fieldmark.benchmarks", "by-observation", f"{__name__}:BY_OBSERVATION")
     settings = {"backbone": "resnet10t", "weights": "random", "size": 32}
     plain, _, pooled = (
         fieldmark.fit("by-observation", pairs, "linear", tmp_path / name, settings=settings, pooling=name)

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from fieldmark.audio.spectrograms import SPECTROGRAMS, MelSettings, MelSpectrogram, band_edges
-from fieldmark.training.gabor import GaborFrontEnd, _stride
+from fieldmark.training.gabor import GaborFrontEnd, stride_of
 
 SMALL = MelSettings(8000, 0.5, bands=12, frames=26, fft=256, low_hz=200, high_hz=3500)
 
@@ -71,7 +71,7 @@ def test_pictures_are_scaled_and_masked_in_training_alone():
 
 def test_every_spectrogram_has_a_front_end_of_its_size():
     for settings in SPECTROGRAMS.values():
-        assert settings.hop % _stride(settings.hop, settings.rate_hz) == 0
+        assert settings.hop % stride_of(settings.hop, settings.rate_hz) == 0
     short = SPECTROGRAMS["birdclef-baseline"]
     with torch.no_grad():
         picture = GaborFrontEnd(short).eval()(torch.zeros(1, short.samples))

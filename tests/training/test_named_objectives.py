@@ -10,7 +10,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.training.auxiliary_ranks import AuxiliaryRanks, RankLoss, rank_labels
 from fieldmark.training.loop import train
 from fieldmark.training.losses import cross_entropy
-from fieldmark.training.metric_learning import Triplet, _same, batch_hard, retrieval_top_1
+from fieldmark.training.metric_learning import Triplet, batch_hard, retrieval_top_1, same_label
 from fieldmark.training.objective_names import OBJECTIVES, make_objective
 from fieldmark.training.objectives import Consistency, MaskObjective, SeveralLabels, SingleLabel
 from fieldmark.training.recipe import Training
@@ -32,32 +32,32 @@ def chord(degrees: float) -> float:
 
 def test_the_loss_of_triplets_is_that_of_the_farthest_partner_and_the_nearest_opponent():
     embedding = at_angles(0, 30, 50, 110) * torch.tensor([[1.0], [5.0], [0.1], [2.0]])  # lengths do not matter
-    same = _same(torch.tensor([0, 0, 1, 1]))
+    same = same_label(torch.tensor([0, 0, 1, 1]))
     anchors = [(30, 50), (30, 20), (60, 20), (60, 80)]  # degrees to partner and to nearest opponent
     expected = np.mean([max(0.0, 0.2 + chord(own) - chord(other)) for own, other in anchors])
     assert float(batch_hard(embedding, same, 0.2)) == pytest.approx(expected)
 
 
 def test_anchors_without_a_partner_or_an_opponent_do_not_count():
-    alone = batch_hard(at_angles(0, 30, 50), _same(torch.tensor([0, 0, 1])), 0.2)
+    alone = batch_hard(at_angles(0, 30, 50), same_label(torch.tensor([0, 0, 1])), 0.2)
     both = [max(0.0, 0.2 + chord(30) - chord(50)), max(0.0, 0.2 + chord(30) - chord(20))]
     assert float(alone) == pytest.approx(np.mean(both))
-    assert float(batch_hard(at_angles(0, 30), _same(torch.tensor([0, 0])), 0.2)) == 0
+    assert float(batch_hard(at_angles(0, 30), same_label(torch.tensor([0, 0])), 0.2)) == 0
 
 
 def test_gradients_of_triplets_are_those_of_differences_and_finite_for_equal_examples():
     torch.manual_seed(0)
     embedding = torch.randn(8, 5, dtype=torch.float64, requires_grad=True)
-    same = _same(torch.arange(8) // 2)
+    same = same_label(torch.arange(8) // 2)
     assert torch.autograd.gradcheck(lambda values: batch_hard(values, same, 0.5), [embedding])
     equal = torch.ones(4, 3, requires_grad=True)
-    batch_hard(equal, _same(torch.tensor([0, 0, 1, 1])), 0.2).backward()
+    batch_hard(equal, same_label(torch.tensor([0, 0, 1, 1])), 0.2).backward()
     assert torch.isfinite(equal.grad).all()
 
 
 def test_examples_with_several_labels_are_partners_if_they_share_one():
     marks = torch.tensor([[1.0, 1, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]])
-    assert _same(marks).int().tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    assert same_label(marks).int().tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
 
 
 def test_batches_hold_so_many_of_each_class_and_all_examples_have_their_turn():

@@ -214,7 +214,7 @@ def _about(release: Release, json_path: str | None) -> Mapping[str, Any]:
 def scape_id(recording: RecordingFile) -> str:
     """The MediaId of a soundscape: from its JSON, or from its file name, without the date.
 
-    >>> scape_id(Found("val/PER54_20190116.wav", "val", None, {"media_id": None}))
+    >>> scape_id(RecordingFile("val/PER54_20190116.wav", "val", None, {"media_id": None}))
     'PER54'
     """
     dated = DATED.match(recording.stem)

@@ -145,7 +145,7 @@ def _at_cells(raster: Any, rows: Cells, columns: Cells) -> Values:
         if not len(places):
             continue
         top, left = int(rows[places[0]] // high * high), int(columns[places[0]] // wide * wide)
-        values = _window(raster, top, left, min(high, raster.height - top), min(wide, raster.width - left))
+        values = read_window(raster, top, left, min(high, raster.height - top), min(wide, raster.width - left))
         found[places] = values[:, rows[places] - top, columns[places] - left].T
     return found[:, :, None, None]
 
@@ -158,12 +158,13 @@ def _around_cells(raster: Any, rows: Cells, columns: Cells, side: int) -> Values
         top, left = int(rows[place]) - side // 2, int(columns[place]) - side // 2
         first, last = max(top, 0), min(top + side, raster.height)
         start, end = max(left, 0), min(left + side, raster.width)
-        values = _window(raster, first, start, last - first, end - start)
+        values = read_window(raster, first, start, last - first, end - start)
         found[place, :, first - top : last - top, start - left : end - left] = values
     return found
 
 
-def _window(raster: Any, top: int, left: int, height: int, width: int) -> Values:
+def read_window(raster: Any, top: int, left: int, height: int, width: int) -> Values:
+    """A window of a raster for each of its bands, NaN where it has no data."""
     rows, columns = (top, top + height), (left, left + width)
     return np.asarray(raster.read(window=(rows, columns), masked=True).astype(np.float32).filled(np.nan))
 

@@ -39,7 +39,7 @@ class GaborFrontEnd(torch.nn.Module):  # type: ignore[misc]
         edges = torch.from_numpy(band_edges(settings)).float()
         widths = (edges[2:] - edges[:-2]) / 2  # at half the height of a triangular band
         deviation = settings.rate_hz * HALF_POWER_WIDTH / (2 * math.pi * widths)
-        self.stride = _stride(settings.hop, settings.rate_hz)
+        self.stride = stride_of(settings.hop, settings.rate_hz)
         self.log_center = torch.nn.Parameter(torch.log(edges[1:-1] / settings.rate_hz))
         self.log_deviation = torch.nn.Parameter(torch.log(deviation))
         self.log_smoothing = torch.nn.Parameter(torch.full((settings.bands,), math.log(0.4 * settings.hop)))
@@ -100,6 +100,6 @@ def listen_through(network: Any, front_end: GaborFrontEnd) -> None:
     network.forward_features = lambda sounds: look(front_end(sounds))
 
 
-def _stride(hop: int, rate_hz: int) -> int:
+def stride_of(hop: int, rate_hz: int) -> int:
     """The largest number of samples between envelopes that divides the hop and keeps to `ENVELOPE_HZ`."""
     return next(step for step in range(max(1, rate_hz // ENVELOPE_HZ), 0, -1) if hop % step == 0)

@@ -86,7 +86,7 @@ class Triplet(Objective):
     def batch_loss(self, model: Any, batch: Prepared, loss: Loss, how: Training) -> Tensor:
         answered = model(batch.inputs)
         logits, embedding = answered[:, : self.classes], answered[:, self.classes :]
-        triplets = batch_hard(embedding.float(), _same(batch.targets), self.margin)
+        triplets = batch_hard(embedding.float(), same_label(batch.targets), self.margin)
         return self.labels * loss(logits, batch.targets).mean() + self.weight * triplets
 
     def outcomes(self, logits: Tensor, targets: Tensor, loss: Loss) -> Tensor:
@@ -138,7 +138,8 @@ def batch_hard(embedding: Tensor, same: Tensor, margin: float) -> Tensor:
     return losses.sum() / counts.sum().clamp(min=1)
 
 
-def _same(targets: Tensor) -> Tensor:
+def same_label(targets: Tensor) -> Tensor:
+    """For each pair of examples whether they have a label in common."""
     if targets.ndim == 1:
         return targets[:, None] == targets[None, :]
     shared = targets @ targets.T > 0

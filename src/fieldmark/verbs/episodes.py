@@ -65,7 +65,7 @@ class MethodEntry:
     def parse(cls, text: str, settings: Mapping[str, Any], steps: Sequence[str] = ()) -> MethodEntry:
         """An entry as it is written on the command line.
 
-        >>> Entry.parse("knn:k=1,vote=majority", {"size": "160"}).settings
+        >>> MethodEntry.parse("knn:k=1,vote=majority", {"size": "160"}).settings
         {'size': '160', 'k': '1', 'vote': 'majority'}
         """
         method, _, pairs = text.partition(":")

@@ -17,7 +17,6 @@ from fieldmark.questions.targets import LabelTargets
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps import make_step, step_from_data, step_to_data
 from fieldmark.steps.base import Lesson, fit_step
-from fieldmark.steps.priors.base import SOURCES
 from fieldmark.steps.priors.prior import Prior
 from fieldmark.views import Part
 from tests.lessons import lesson, pairs_of, with_columns
@@ -300,11 +299,11 @@ def test_a_table_that_cannot_be_is_refused_with_its_line(tmp_path, text, sentenc
         fitted(f"country-prior:file={path}", val, about)
 
 
-def test_a_fitted_model_of_places_is_a_source_like_any_other(monkeypatch):
+def test_a_fitted_model_of_places_is_a_source_like_any_other(add_entry):
     """Another package adds a source with arrays of its own; the prior saves and loads it."""
     from tests.steps.priors.latitudes import Latitudes
 
-    monkeypatch.setitem(SOURCES._own, "latitudes", ("tests.steps.priors.latitudes:Latitudes", "labels by latitude"))
+    add_entry("fieldmark.priors", "latitudes", "tests.steps.priors.latitudes:Latitudes")
     val, about = world(0)
     rng = np.random.default_rng(0)
     assert about.train is not None and about.train.truth is not None
