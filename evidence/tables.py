@@ -246,9 +246,10 @@ def _finetuning(name: str, result: dict[str, Any]) -> str:
         f"{_percent(result['top_1_better_ahead_of_paper'])}. Intervals of differences are over photos and seeds."
         "\n\n"
         + _table(["", "seed", *metrics], rows)
-        + "\nIn a first run of this study `better` showed the whole photo squashed, as the paper's recipe does, and was "
-        "ahead of the probe on train by 1.9 [-0.0, 3.8]. It shows the center since test photos at 96 px had led to the "
-        "fault (below); everything was then chosen again on val. Settings were chosen by macro-F1 on val (400 photos) with two seeds of "
+        + "\nIn a first run of this study `better` showed the whole photo squashed, as the paper's recipe does, and "
+        "was ahead of the probe on train by 1.9 [-0.0, 3.8]. It shows the center since test photos at 96 px had led to "
+        "the fault (below); everything was then chosen again on val. "
+        "Settings were chosen by macro-F1 on val (400 photos) with two seeds of "
         "their own, before test was looked at. `better` had many more tries than the paper's recipe. A head that "
         "learns alone at first (`head_epochs`) did not help and is no part of the engine.\n\n"
         + _table(["recipe", "settings", "seed 100", "seed 101", "mean"], tried)
