@@ -14,7 +14,7 @@ import polars as pl
 from dwca.read import DwCAReader
 
 import fieldmark
-from fieldmark.datasets.darwin_core import TEXT_NAMESPACE
+from fieldmark.datasets.occurrences.darwin_core import TEXT_NAMESPACE
 from fieldmark.exporting.darwin_core import DC, DWC
 from perf.timing import fastest
 

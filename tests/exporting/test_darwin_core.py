@@ -17,7 +17,7 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.exporting.darwin_core import About, export_darwin_core
 from fieldmark.exporting.identifications import identifications_of
 from tests.conftest import save_photo
-from tests.datasets.test_occurrences import GOLDEN, photos_and_places
+from tests.datasets.occurrences.test_opening import GOLDEN, photos_and_places
 
 DWC = "http://rs.tdwg.org/dwc/terms/"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fieldmark
-from tests.datasets.test_occurrences import photos_and_places
+from tests.datasets.occurrences.test_opening import photos_and_places
 
 SETTINGS = {"backbone": "resnet10t", "weights": "random", "size": 32}
 

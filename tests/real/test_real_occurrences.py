@@ -11,7 +11,7 @@ from dwca.read import DwCAReader
 
 import fieldmark
 from fieldmark.datasets import release_of
-from fieldmark.datasets.occurrences_check import check_occurrences
+from fieldmark.datasets.occurrences.check import check_occurrences
 from fieldmark.errors import InputError
 from fieldmark.exporting.darwin_core import export_darwin_core
 

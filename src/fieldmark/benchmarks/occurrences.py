@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Benchmark, Task
 from fieldmark.benchmarks.measures import macro_f1, mrr, recall_at, top
-from fieldmark.datasets.occurrences import SPLIT
+from fieldmark.datasets.occurrences.opening import SPLIT
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
 from fieldmark.questions.places import Places

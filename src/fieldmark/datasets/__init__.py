@@ -1,4 +1,4 @@
-"""Releases as tables. One module per release; each opens real files and never writes them."""
+"""Releases as tables. One module or package per release; each opens real files and never writes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DATASETS: Registry[DatasetOpener] = Registry(
         "birdclef-2020": ("fieldmark.datasets.birdclef:open_birdclef", "BirdCLEF 2020: focal recordings, soundscapes"),
         "fungitastic": ("fieldmark.datasets.fungitastic:open_fungitastic", "FungiTastic: full, Mini and FewShot"),
         "occurrences": (
-            "fieldmark.datasets.occurrences:open_occurrences",
+            "fieldmark.datasets.occurrences.opening:open_occurrences",
             "any table of occurrences: CSV, Darwin Core Archive, GBIF download, iNaturalist export",
         ),
     },

@@ -87,7 +87,7 @@ CHECKS: Registry[Checker] = Registry(
         "birdclef-2020": ("fieldmark.datasets.birdclef_check:check_birdclef", "BirdCLEF 2020: counts, labels, leaks"),
         "fungitastic": ("fieldmark.datasets.fungitastic_check:check_fungitastic", "FungiTastic: counts, files, leaks"),
         "occurrences": (
-            "fieldmark.datasets.occurrences_check:check_occurrences",
+            "fieldmark.datasets.occurrences.check:check_occurrences",
             "occurrences: coordinates, dates, ids and names that cannot be, photos that are missing",
         ),
     },

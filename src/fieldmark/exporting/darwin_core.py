@@ -35,9 +35,9 @@ from xml.sax.saxutils import escape, quoteattr
 import polars as pl
 
 from fieldmark.datasets import Dataset
-from fieldmark.datasets.darwin_core import TEXT_NAMESPACE
-from fieldmark.datasets.occurrence_columns import SETTINGS_FILE
-from fieldmark.datasets.occurrence_names import species_name
+from fieldmark.datasets.occurrences.columns import SETTINGS_FILE
+from fieldmark.datasets.occurrences.darwin_core import TEXT_NAMESPACE
+from fieldmark.datasets.occurrences.names import species_name
 from fieldmark.errors import MisuseError
 from fieldmark.exporting.identifications import IDENTIFICATION_TERMS, Identifications
 from fieldmark.foundation.files import appearing_file

@@ -11,11 +11,11 @@ from dwca.read import DwCAReader
 from dwca.test.archive_builder import build_archive
 
 import fieldmark
-from fieldmark.datasets.darwin_core import archive_folder, read_archive_table, read_descriptor
+from fieldmark.datasets.occurrences.darwin_core import archive_folder, read_archive_table, read_descriptor
 from fieldmark.errors import InputError
 from fieldmark.release import Release
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "occurrences" / "archive"
+GOLDEN = Path(__file__).parents[2] / "golden" / "occurrences" / "archive"
 TERM = "http://rs.tdwg.org/dwc/terms/"
 DEFAULTS = {f"{TERM}term2": "by default", f"{TERM}country": "Nowhere"}
 DESCRIPTOR = """<archive xmlns="http://rs.tdwg.org/dwc/text/">

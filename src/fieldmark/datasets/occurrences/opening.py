@@ -4,8 +4,8 @@
 ROOT                           a folder, a .zip, or the table itself
   meta.xml, occurrence.txt     a Darwin Core Archive (`darwin_core.py`), with its extension of media ...
   observations-12345.csv       ... or an iNaturalist export, a simple download of GBIF, or any CSV with names of taxa
-  occurrences.toml             optional: which column is which, how dates are written (`occurrence_columns.py`)
-  photos/<id>.jpg              optional: photos, called by the id of their record (`occurrence_photos.py`)
+  occurrences.toml             optional: which column is which, how dates are written (`columns.py`)
+  photos/<id>.jpg              optional: photos, called by the id of their record (`photos.py`)
 ```
 
 Quirks:
@@ -31,13 +31,13 @@ from typing import Final
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.datasets.occurrence_columns import Format
-from fieldmark.datasets.occurrence_dates import add_dates
-from fieldmark.datasets.occurrence_names import taxa_of, with_labels
-from fieldmark.datasets.occurrence_photos import photos_of
-from fieldmark.datasets.occurrence_problems import RowProblems
-from fieldmark.datasets.occurrence_sources import Source, read_source
-from fieldmark.datasets.occurrence_values import (
+from fieldmark.datasets.occurrences.columns import Format
+from fieldmark.datasets.occurrences.dates import add_dates
+from fieldmark.datasets.occurrences.names import taxa_of, with_labels
+from fieldmark.datasets.occurrences.photos import photos_of
+from fieldmark.datasets.occurrences.problems import RowProblems
+from fieldmark.datasets.occurrences.sources import Source, read_source
+from fieldmark.datasets.occurrences.values import (
     with_flags,
     with_ids,
     with_places,

@@ -8,7 +8,7 @@ import polars as pl
 
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems
 from fieldmark.datasets.identical import across, identical_files, observations_together
-from fieldmark.datasets.occurrences import SPLIT, Records, open_occurrences, read_records
+from fieldmark.datasets.occurrences.opening import SPLIT, Records, open_occurrences, read_records
 from fieldmark.datasets.photo_checks import alike_pairs, check_photos
 from fieldmark.errors import InputError
 from fieldmark.release import Release

@@ -6,7 +6,7 @@ from typing import Final
 
 import polars as pl
 
-from fieldmark.datasets.occurrence_problems import RowProblems
+from fieldmark.datasets.occurrences.problems import RowProblems
 from fieldmark.datasets.scientific_names import parse_name
 from fieldmark.labels import UNKNOWN_NAME
 from fieldmark.tables import RANKS

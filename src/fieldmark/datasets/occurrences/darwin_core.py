@@ -33,7 +33,7 @@ from xml.etree import ElementTree
 
 import polars as pl
 
-from fieldmark.datasets.delimited import Dialect, read_columns
+from fieldmark.datasets.occurrences.delimited import Dialect, read_columns
 from fieldmark.errors import InputError
 from fieldmark.release import Release
 

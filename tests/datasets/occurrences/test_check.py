@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from fieldmark.datasets import release_of
-from fieldmark.datasets.occurrences_check import check_occurrences
+from fieldmark.datasets.occurrences.check import check_occurrences
 from tests.conftest import save_photo
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "occurrences"
+GOLDEN = Path(__file__).parents[2] / "golden" / "occurrences"
 
 
 def found(root: Path, **options) -> dict[str, tuple[str, int, tuple[str, ...]]]:

@@ -14,7 +14,7 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.opening import open_benchmark, open_release
 from tests.conftest import COLORS, save_photo
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "occurrences"
+GOLDEN = Path(__file__).parents[2] / "golden" / "occurrences"
 NAMED = "id,species,lat,lon,date\n"
 
 

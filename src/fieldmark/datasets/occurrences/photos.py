@@ -22,9 +22,9 @@ from typing import Final
 import polars as pl
 
 from fieldmark.datasets.folder import media_ids
-from fieldmark.datasets.occurrence_columns import Format
-from fieldmark.datasets.occurrence_problems import RowProblems
-from fieldmark.datasets.occurrence_sources import Source
+from fieldmark.datasets.occurrences.columns import Format
+from fieldmark.datasets.occurrences.problems import RowProblems
+from fieldmark.datasets.occurrences.sources import Source
 from fieldmark.release import Release
 
 SUFFIXES: Final = frozenset({".jpg", ".jpeg", ".png", ".webp"})

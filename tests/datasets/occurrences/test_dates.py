@@ -5,8 +5,8 @@ import datetime
 import polars as pl
 import pytest
 
-from fieldmark.datasets.occurrence_dates import add_dates
-from fieldmark.datasets.occurrence_problems import RowProblems
+from fieldmark.datasets.occurrences.dates import add_dates
+from fieldmark.datasets.occurrences.problems import RowProblems
 
 
 def read(columns, **options):

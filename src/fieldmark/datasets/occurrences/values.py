@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from fieldmark.datasets.occurrence_problems import RowProblems
+from fieldmark.datasets.occurrences.problems import RowProblems
 
 # What databases and R write for nothing. "NA" is also a country, so that countries are let be.
 EMPTY: Final = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None", "\\N")

@@ -8,7 +8,16 @@ from typing import Final
 
 import polars as pl
 
-from fieldmark.datasets.darwin_core import (
+from fieldmark.datasets.occurrences.columns import (
+    NAMES,
+    SETTINGS_FILE,
+    Format,
+    Settings,
+    find_columns,
+    read_settings,
+    recognize,
+)
+from fieldmark.datasets.occurrences.darwin_core import (
     EVENT,
     MEDIA_TYPES,
     OCCURRENCE,
@@ -18,16 +27,7 @@ from fieldmark.datasets.darwin_core import (
     read_archive_table,
     read_descriptor,
 )
-from fieldmark.datasets.delimited import COMPRESSIONS, read_columns, read_header
-from fieldmark.datasets.occurrence_columns import (
-    NAMES,
-    SETTINGS_FILE,
-    Format,
-    Settings,
-    find_columns,
-    read_settings,
-    recognize,
-)
+from fieldmark.datasets.occurrences.delimited import COMPRESSIONS, read_columns, read_header
 from fieldmark.errors import InputError
 from fieldmark.release import Release
 

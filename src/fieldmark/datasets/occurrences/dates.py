@@ -15,7 +15,7 @@ import datetime
 
 import polars as pl
 
-from fieldmark.datasets.occurrence_problems import RowProblems
+from fieldmark.datasets.occurrences.problems import RowProblems
 
 FIRST_YEAR = 1600
 # Two digits stand for a year of this century up to here, and for one of the last above, as POSIX has it.
