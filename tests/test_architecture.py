@@ -1,14 +1,20 @@
-"""Rules for the tests themselves; those for the packages are contracts of import-linter in `pyproject.toml`."""
+"""Rules for names: what tests may use, what classes may be called.
+
+Rules for imports between packages are contracts of import-linter in `pyproject.toml`.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+import fieldmark
+
 TESTS = Path(__file__).parent
+SOURCE = Path(fieldmark.__file__).parent
 # Private names of other libraries that a test compares with or counts by, and the method of named tuples.
 OF_OTHERS = {
     "_AUGMENTATION_SPACE",
@@ -60,3 +66,26 @@ def test_tests_use_public_names_only():
     files = [path for path in TESTS.rglob("*.py") if "site-packages" not in path.parts]
     uses = {str(path.relative_to(TESTS)): list(private_names(path.read_text(encoding="utf-8"))) for path in files}
     assert {name: lines for name, lines in uses.items() if lines} == {}
+
+
+def names_of_two_classes(sources: Mapping[str, str]) -> dict[str, list[str]]:
+    """The names that more than one class bears, with the files of those classes; nested classes count as well."""
+    files: dict[str, list[str]] = {}
+    for file, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef):
+                files.setdefault(node.name, []).append(file)
+    return {name: sorted(files[name]) for name in sorted(files) if len(files[name]) > 1}
+
+
+def test_names_of_two_classes_are_found():
+    sources = {"a.py": "class Box: ...", "b.py": "class Tree:\n    class Box: ...", "c.py": "class Boxes(Box): ..."}
+    assert names_of_two_classes(sources) == {"Box": ["a.py", "b.py"]}
+
+
+def test_every_class_has_a_name_of_its_own():
+    """Whoever meets a class name in a message, a signature or a search must know which class is meant."""
+    files = sorted(SOURCE.rglob("*.py"))
+    assert len(files) > 100  # an empty folder would prove nothing
+    sources = {str(path.relative_to(SOURCE)): path.read_text(encoding="utf-8") for path in files}
+    assert names_of_two_classes(sources) == {}

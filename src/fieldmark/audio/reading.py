@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fieldmark.foundation.registry import require
 
 Samples = NDArray[np.float32]
-Source = bytes | Path | IO[bytes]
+SoundSource = bytes | Path | IO[bytes]
 
 BLOCK_S = 10.0
 # A recording that promises more than this beyond what it holds was cut; less is the slack of a lossy codec.
@@ -39,7 +39,7 @@ class Recording:
         SoundError: When there is no sound in it.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SoundSource) -> None:
         soundfile: Any = require("soundfile", "Reading recordings")
         self._error: type[Exception] = soundfile.LibsndfileError
         size = _size(source)
@@ -142,7 +142,7 @@ class _Resampling:
         return empty if self._stream is None else self._stream.resample_chunk(empty, last=True)
 
 
-def read_samples(source: Source, rate_hz: int) -> Samples:
+def read_samples(source: SoundSource, rate_hz: int) -> Samples:
     """A whole recording at once, for those that are known to be short.
 
     Raises:
@@ -152,7 +152,7 @@ def read_samples(source: Source, rate_hz: int) -> Samples:
         return np.concatenate([*recording.blocks(rate_hz), np.empty(0, dtype=np.float32)])
 
 
-def _size(source: Source) -> int:
+def _size(source: SoundSource) -> int:
     if isinstance(source, bytes):
         return len(source)
     if isinstance(source, Path):

@@ -41,7 +41,7 @@ import polars as pl
 from fieldmark.datasets.annotations import EVENT_COLUMNS, read_events
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.birdclef_metadata import KEYS, NUMBERS, read_metadata
-from fieldmark.datasets.soundfiles import Header, read_header
+from fieldmark.datasets.soundfiles import SoundHeader, read_header
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.media_files import is_recording
 from fieldmark.foundation.progress import progress
@@ -71,7 +71,7 @@ class RecordingFile:
     part: str
     folder: str | None
     about: Mapping[str, Any]
-    header: Header | None = None
+    header: SoundHeader | None = None
 
     @property
     def stem(self) -> str:

@@ -10,7 +10,7 @@ from fieldmark.foundation.registry import require
 
 
 @dataclass(frozen=True)
-class Header:
+class SoundHeader:
     """The length and the make of a recording."""
 
     seconds: float
@@ -19,7 +19,7 @@ class Header:
     format: str
 
 
-def read_header(file: IO[bytes], where: object) -> Header:
+def read_header(file: IO[bytes], where: object) -> SoundHeader:
     """Reads the header of a recording.
 
     Raises:
@@ -34,4 +34,4 @@ def read_header(file: IO[bytes], where: object) -> Header:
         raise InputError(where, found=found, expected="WAV, FLAC, OGG or MP3") from error
     if info.frames <= 0:
         raise InputError(where, found="a recording without samples", expected="WAV, FLAC, OGG or MP3 with sound in it")
-    return Header(info.frames / info.samplerate, int(info.samplerate), int(info.channels), str(info.format))
+    return SoundHeader(info.frames / info.samplerate, int(info.samplerate), int(info.channels), str(info.format))

@@ -116,12 +116,14 @@ def export_darwin_core(
         raise MisuseError(f"{out} is no name for an archive: call it {out.name}.zip.")
     if answers is not None:
         answers.refuse_others(dataset)
-    tables = [_Table("core", f"{DWC}Occurrence", "occurrence.txt", core_table(dataset))]
+    tables = [_ArchiveTable("core", f"{DWC}Occurrence", "occurrence.txt", core_table(dataset))]
     if len(dataset.media):
-        tables.append(_Table("extension", f"{GBIF}Multimedia", "multimedia.txt", _media_table(dataset, photos=photos)))
+        tables.append(
+            _ArchiveTable("extension", f"{GBIF}Multimedia", "multimedia.txt", _media_table(dataset, photos=photos))
+        )
     if answers is not None:
         rows = answers.table.rename(IDENTIFICATION_TERMS)
-        tables.append(_Table("extension", f"{DWC}Identification", "identification.txt", rows))
+        tables.append(_ArchiveTable("extension", f"{DWC}Identification", "identification.txt", rows))
     with appearing_file(out) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
         _write_text(archive, "meta.xml", _descriptor(tables))
         _write_text(archive, "eml.xml", _metadata(dataset, about or About(), answers))
@@ -138,7 +140,7 @@ def export_darwin_core(
 
 
 @dataclass(frozen=True)
-class _Table:
+class _ArchiveTable:
     """One table of the archive; the first column is the id of the observation, the others are called by their terms."""
 
     element: str
@@ -247,7 +249,7 @@ def _media_table(dataset: Dataset, *, photos: bool) -> pl.DataFrame:
     )
 
 
-def _descriptor(tables: Sequence[_Table]) -> str:
+def _descriptor(tables: Sequence[_ArchiveTable]) -> str:
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<archive xmlns="{TEXT_NAMESPACE}" metadata="eml.xml">']
     for table in tables:
         lines += [
@@ -299,7 +301,7 @@ def _write_text(archive: zipfile.ZipFile, name: str, text: str) -> None:
     archive.writestr(_entry(name), text)
 
 
-def _write_table(archive: zipfile.ZipFile, table: _Table) -> None:
+def _write_table(archive: zipfile.ZipFile, table: _ArchiveTable) -> None:
     names = {term: PurePosixPath(term).name for term in table.rows.columns}
     header = table.rows.head(0).rename(names).write_csv(separator="\t")
     with archive.open(_entry(table.file), "w", force_zip64=True) as file:

@@ -66,7 +66,7 @@ class Box(NamedTuple):
         return left, top, min(max(right, left + 1), width), min(max(bottom, top + 1), height)
 
 
-class PixelBox(Protocol):
+class DrawnBox(Protocol):
     """A box as people write it down: pixels of the upright photo, and the line it comes from."""
 
     @property
@@ -191,7 +191,7 @@ def box_of_masks(masks: Mapping[str, NDArray[Any]], margin: float) -> Box | None
     return None if box is None else grown(box, together.shape[1] / together.shape[0], margin)
 
 
-def box_of_pixels(drawn: PixelBox, size: tuple[int, int], where: str, margin: float) -> Box | None:
+def box_of_pixels(drawn: DrawnBox, size: tuple[int, int], where: str, margin: float) -> Box | None:
     """The box that a person has drawn on a photo.
 
     Args:

@@ -52,7 +52,7 @@ class Dialect:
 
 
 @dataclass(frozen=True)
-class Header:
+class TableHeader:
     """The first line of a table that names its own columns, and how it is written."""
 
     columns: tuple[str, ...]
@@ -61,7 +61,7 @@ class Header:
 
 def read_header(
     release: Release, path: str, *, separator: str | None = None, encoding: str = UTF8, required: str = "a table"
-) -> Header:
+) -> TableHeader:
     """Reads the names of the columns, and finds the separator where it is not given: the one that makes most fields.
 
     Raises:
@@ -78,7 +78,7 @@ def read_header(
     rows = {mark: _first_row(text, mark) for mark in ([separator] if separator else SEPARATORS)}
     best = max(rows, key=lambda mark: len(rows[mark]))
     columns = tuple(name.strip() for name in rows[best])
-    return Header(columns, Dialect(best, line_end=line_end, encoding=encoding))
+    return TableHeader(columns, Dialect(best, line_end=line_end, encoding=encoding))
 
 
 def read_columns(

@@ -36,7 +36,7 @@ from fieldmark.datasets.occurrences.dates import add_dates
 from fieldmark.datasets.occurrences.names import taxa_of, with_labels
 from fieldmark.datasets.occurrences.photos import photos_of
 from fieldmark.datasets.occurrences.problems import RowProblems
-from fieldmark.datasets.occurrences.sources import Source, read_source
+from fieldmark.datasets.occurrences.sources import RecordSource, read_source
 from fieldmark.datasets.occurrences.values import (
     with_flags,
     with_ids,
@@ -74,7 +74,7 @@ class Records:
         without_file: How many photos have an address and no file.
     """
 
-    source: Source
+    source: RecordSource
     rows: pl.DataFrame
     photos: pl.DataFrame
     taxa: pl.DataFrame

@@ -24,7 +24,7 @@ import polars as pl
 from fieldmark.datasets.folder import media_ids
 from fieldmark.datasets.occurrences.columns import Format
 from fieldmark.datasets.occurrences.problems import RowProblems
-from fieldmark.datasets.occurrences.sources import Source
+from fieldmark.datasets.occurrences.sources import RecordSource
 from fieldmark.release import Release
 
 SUFFIXES: Final = frozenset({".jpg", ".jpeg", ".png", ".webp"})
@@ -39,7 +39,9 @@ _SCHEMA: Final = {
 _NO_FILES: Final = pl.DataFrame(schema={"called": pl.String, "number": pl.Int64, "path": pl.String})
 
 
-def photos_of(release: Release, source: Source, rows: pl.DataFrame, problems: RowProblems) -> tuple[pl.DataFrame, int]:
+def photos_of(
+    release: Release, source: RecordSource, rows: pl.DataFrame, problems: RowProblems
+) -> tuple[pl.DataFrame, int]:
     """Finds the photos of the records.
 
     Args:
@@ -76,7 +78,7 @@ def _without_file(addresses: pl.DataFrame, photos: pl.DataFrame) -> int:
     return int(counts.select(missing.clip(lower_bound=0).sum()).item())
 
 
-def _listed_media(source: Source, rows: pl.DataFrame) -> pl.DataFrame:
+def _listed_media(source: RecordSource, rows: pl.DataFrame) -> pl.DataFrame:
     """The photos that an archive lists: `observation_id`, `number`, `address`, `license`, `rights_holder`."""
     names = {"observation_id": pl.String, "address": pl.String, "license": pl.String, "rights_holder": pl.String}
     if source.media is None:
@@ -99,7 +101,7 @@ def _listed_media(source: Source, rows: pl.DataFrame) -> pl.DataFrame:
     return media.with_columns(number=pl.int_range(1, pl.len() + 1).over("observation_id"))
 
 
-def _named_in_table(release: Release, source: Source, rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
+def _named_in_table(release: Release, source: RecordSource, rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
     if "image_path" not in rows.columns:
         return pl.DataFrame(schema=_SCHEMA)
     named = rows.filter(pl.col("image_path").is_not_null() & ~pl.col("image_path").str.contains("://"))
@@ -121,7 +123,7 @@ def _named_in_table(release: Release, source: Source, rows: pl.DataFrame, proble
     )
 
 
-def _named_in_archive(release: Release, source: Source, listed: pl.DataFrame) -> pl.DataFrame:
+def _named_in_archive(release: Release, source: RecordSource, listed: pl.DataFrame) -> pl.DataFrame:
     local = listed.filter(pl.col("address").is_not_null() & ~pl.col("address").str.contains("://"))
     folders = ["", *_photo_folders(release, source)]
     path_of = _existing(release, source.folder, local["address"].unique().to_list(), folders)
@@ -129,7 +131,7 @@ def _named_in_archive(release: Release, source: Source, listed: pl.DataFrame) ->
     return local.with_columns(path=path).drop_nulls("path").select(list(_SCHEMA))
 
 
-def _called_by_id(release: Release, source: Source, rows: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
+def _called_by_id(release: Release, source: RecordSource, rows: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
     """Photos called by the id of their record; the n-th has the license of the n-th row of media."""
     files = pl.concat([_names_in(release, folder) for folder in _photo_folders(release, source)] or [_NO_FILES])
     if files.is_empty():
@@ -168,7 +170,7 @@ def _photos_in(release: Release, folder: str) -> list[str]:
     return [name for name in release.files(folder) if PurePosixPath(name).suffix.lower() in SUFFIXES]
 
 
-def _photo_folders(release: Release, source: Source) -> list[str]:
+def _photo_folders(release: Release, source: RecordSource) -> list[str]:
     names = FOLDERS if source.settings.photos is None else (source.settings.photos.rstrip("/"),)
     prefix = f"{source.folder}/" if source.folder else ""
     present = set(release.folders(source.folder))

@@ -56,7 +56,7 @@ MEDIA_TERMS: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Source:
+class RecordSource:
     """The rows of a release as they are written.
 
     Args:
@@ -78,7 +78,7 @@ class Source:
     columns: str
 
 
-def read_source(release: Release) -> Source:
+def read_source(release: Release) -> RecordSource:
     """Finds and reads the table of a release.
 
     Raises:
@@ -93,7 +93,7 @@ def read_source(release: Release) -> Source:
     return _read_table(release, release.file or settings.file or _only_table(release), settings)
 
 
-def _read_table(release: Release, path: str, settings: Settings) -> Source:
+def _read_table(release: Release, path: str, settings: Settings) -> RecordSource:
     where = release.where(path)
     header = read_header(release, path, separator=settings.separator, encoding=settings.encoding or "utf-8")
     kind = recognize(header.columns)
@@ -106,10 +106,10 @@ def _read_table(release: Release, path: str, settings: Settings) -> Source:
     rows = read_columns(release, path, dialect, places, width=len(header.columns))
     folder = path.rpartition("/")[0]
     names = {role: header.columns[place] for role, place in places.items()}
-    return Source(rows.with_columns(file=pl.lit(path)), None, kind, where, folder, settings, _told(names))
+    return RecordSource(rows.with_columns(file=pl.lit(path)), None, kind, where, folder, settings, _told(names))
 
 
-def _read_archive(release: Release, folder: str, settings: Settings) -> Source:
+def _read_archive(release: Release, folder: str, settings: Settings) -> RecordSource:
     archive = read_descriptor(release, folder)
     rows, of_events = _archive_rows(release, archive, _useful_terms(settings))
     terms = [name for name in rows.columns if name not in ("id", "line", "file")]
@@ -122,7 +122,7 @@ def _read_archive(release: Release, folder: str, settings: Settings) -> Source:
     read = rows.select("file", "line", chosen.alias("id"), *columns)
     extension = None if of_events else archive.extension(*MEDIA_TYPES)
     media = None if extension is None else read_archive_table(release, extension, MEDIA_TERMS)
-    return Source(read, media, Format.ARCHIVE, archive.where, folder, settings, _told(names))
+    return RecordSource(read, media, Format.ARCHIVE, archive.where, folder, settings, _told(names))
 
 
 def _archive_rows(release: Release, archive: Archive, wanted: frozenset[str]) -> tuple[pl.DataFrame, bool]:

@@ -52,7 +52,7 @@ class TaxonGroup:
 
 
 @dataclass(frozen=True)
-class Box:
+class TreeBox:
     """One box of the drawing.
 
     Args:
@@ -128,15 +128,15 @@ def grow(context: Context, ranks: list[str]) -> list[TaxonGroup]:
     return _group(context, leaves, ranks)
 
 
-def lay_out(taxa: list[TaxonGroup], room: Rectangle, context: Context, depth: int = 0) -> list[Box]:
+def lay_out(taxa: list[TaxonGroup], room: Rectangle, context: Context, depth: int = 0) -> list[TreeBox]:
     """The boxes from the outside in, so that later ones are drawn over earlier ones."""
-    boxes: list[Box] = []
+    boxes: list[TreeBox] = []
     for taxon, place in zip(taxa, squarify([taxon.training for taxon in taxa], room), strict=True):
         inner = depth > 0 or not taxon.taxa
         height, size, least_width, least_height = HEADINGS[1 if inner else 0]
         fits = place.width >= least_width and place.height >= least_height
         text = shortened(taxon.title, place.width - 8, size * (LETTER if inner else BOLD_LETTER)) if fits else ""
-        boxes.append(Box(place, "inner" if inner else "outer", text, size))
+        boxes.append(TreeBox(place, "inner" if inner else "outer", text, size))
         border = 1.0 if min(place.width, place.height) > 8 else 0.25
         inside = place.inset(top=height if text else border, sides=border)
         boxes += lay_out(taxon.taxa, inside, context, depth + 1)
@@ -170,7 +170,7 @@ def _group(context: Context, leaves: list[Leaf], ranks: list[str]) -> list[Taxon
     return taxa
 
 
-def _leaf_boxes(taxon: TaxonGroup, room: Rectangle, context: Context) -> list[Box]:
+def _leaf_boxes(taxon: TaxonGroup, room: Rectangle, context: Context) -> list[TreeBox]:
     boxes = []
     places = squarify([leaf.training for leaf in taxon.leaves], room)
     for leaf, place in zip(taxon.leaves, places, strict=True):
@@ -179,7 +179,7 @@ def _leaf_boxes(taxon: TaxonGroup, room: Rectangle, context: Context) -> list[Bo
         name = leaf.title.removeprefix(f"{taxon.title} ")
         size = next((size for size in (LARGE_LABEL_SIZE, LABEL_SIZE) if _fits(name, place, size)), None)
         tip = _tip(leaf, context) if place.area >= LEAST_POINTED_PIXELS else ""
-        boxes.append(Box(place, kind, name if size else "", size or LABEL_SIZE, tip))
+        boxes.append(TreeBox(place, kind, name if size else "", size or LABEL_SIZE, tip))
     return boxes
 
 

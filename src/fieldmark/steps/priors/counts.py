@@ -84,7 +84,7 @@ class Counts(PriorSource):
         fitted = replace(self, lent=lent, tried=tried, groups=groups, observations=round(float(table.seen.sum()), 3))
         return fitted.with_arrays({"log_prior": prior, "log_ratios": np.concatenate(logs).astype(np.float32)})
 
-    def _count(self, part: Part, n_labels: int) -> _Table:
+    def _count(self, part: Part, n_labels: int) -> _LeafCounts:
         """The observations of a part by leaf, label and fold."""
         if part.targets is None:
             raise ValueError("counts are made of items with labels")
@@ -122,7 +122,7 @@ class Counts(PriorSource):
         return np.vstack([table, np.zeros((1, table.shape[1]))])
 
 
-class _Table(NamedTuple):
+class _LeafCounts(NamedTuple):
     """Observations by leaf: by the combination of values of all levels.
 
     Args:
@@ -153,7 +153,7 @@ def _tabled(
     rows: NDArray[np.int64],
     codes: NDArray[np.int32],
     n_labels: int,
-) -> _Table:
+) -> _LeafCounts:
     frame = pl.DataFrame({str(number): column for number, column in enumerate(columns)})
     leaves = frame.unique().sort(frame.columns, nulls_last=True).with_row_index("leaf")
     leaf = frame.join(leaves, on=frame.columns, how="left", nulls_equal=True, maintain_order="left")["leaf"].to_numpy()
@@ -165,7 +165,7 @@ def _tabled(
     for name, names in zip(frame.columns, groups, strict=True):
         number_of = {value: number for number, value in enumerate(names)}
         levels.append(np.array([number_of.get(value, -1) for value in leaves[name]], dtype=np.int64))
-    return _Table(by_fold, seen, levels, groups)
+    return _LeafCounts(by_fold, seen, levels, groups)
 
 
 def _pairs(targets: Targets) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -192,7 +192,7 @@ def _log_ratios(ratios: NDArray[np.float64], log_prior: Logs, *, several: bool) 
     return np.asarray(logs - np.log(np.exp(log_prior + logs).sum(axis=1, keepdims=True)))
 
 
-def _held_out_loss(table: _Table, strength: float, taxon_of: NDArray[np.int32] | None, *, several: bool) -> float:
+def _held_out_loss(table: _LeafCounts, strength: float, taxon_of: NDArray[np.int32] | None, *, several: bool) -> float:
     """The log loss per observation, each fold judged by the counts of the others."""
     counts, seen, loss = table.counts, table.seen, 0.0
     for own, own_seen in zip(table.by_fold, table.seen_by_fold, strict=True):
