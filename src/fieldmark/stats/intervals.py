@@ -83,11 +83,14 @@ def interval(
 
 
 def _exact(value: float, effective: float, n_units: int, level: float) -> Interval:
-    """Clopper and Pearson's interval for `effective` items, shrunk for the few units the variance was taken from."""
+    """Clopper and Pearson's interval for `effective` items, of which there are never more than units.
+
+    Korn and Graubard also shrink the effective number by a ratio of t quantiles, since the variance behind it is itself
+    an estimate. That is not done here: the number of units as the upper limit of `effective` stands in for it.
+    """
     if n_units > 2 and 0 < value < 1:
-        # Korn and Graubard's correction: the variance behind the effective size is itself an estimate.
-        t_units, t_items = stdtrit(n_units - 1, 0.5 + level / 2), stdtrit(max(effective - 1, 1.0), 0.5 + level / 2)
-        effective = max(effective * min(float(t_items / t_units) ** 2, 1.0), 1.0)
+        # Units of very different sizes can come out as less than one item.
+        effective = max(effective, 1.0)
     hits, tail = value * effective, (1 - level) / 2
     low = float(betaincinv(hits, effective - hits + 1, tail)) if hits > 0 else 0.0
     high = float(betaincinv(hits + 1, effective - hits, 1 - tail)) if hits < effective else 1.0
