@@ -44,12 +44,25 @@ class ByName(Frequent):
         return (self.trust * (code[:, None] == arrays["labels"])).astype(np.float32)
 
 
+@dataclass(frozen=True)
+class ByNameWithMore(ByName):
+    """The same method in a later version, which has one more setting."""
+
+    more: int = 0
+    added_settings: ClassVar = ("more",)
+
+
+def register(monkeypatch, method):
+    """Makes a method the one that is called by-name."""
+    entries = {"by-name": (f"{__name__}:{method.__name__}", "")}
+    for place in ("fieldmark.fitting.configuring.METHODS", "fieldmark.models.model.METHODS"):
+        monkeypatch.setattr(place, Registry("method", entries))
+
+
 @pytest.fixture
 def by_name(monkeypatch, tmp_path, make_release):
     """A release of three classes at five sites, and the method."""
-    entries = {"by-name": (f"{__name__}:ByName", "")}
-    for place in ("fieldmark.fitting.configuring.METHODS", "fieldmark.models.model.METHODS"):
-        monkeypatch.setattr(place, Registry("method", entries))
+    register(monkeypatch, ByName)
     ByName.seen.clear()
     ByName.stop_after.clear()
     root = make_release(flat=True, per_class=15)
@@ -120,6 +133,21 @@ def test_answers_of_other_data_or_settings_are_not_taken_over(by_name, tmp_path)
     ByName.seen.clear()
     search(by_name, tmp_path / "run", search=how, settings={"slack": 0.5})
     assert len(ByName.seen) == 6 + 2
+
+
+@pytest.mark.parametrize(("settings", "left_to_fit"), [({}, 2), ({"more": 1}, 6)])
+def test_trials_stay_valid_when_a_method_gets_a_setting_that_stays_at_its_default(
+    by_name, tmp_path, monkeypatch, settings, left_to_fit
+):
+    how = Search({"trust": ("1", "2")}, folds=3)
+    ByName.stop_after.append(4)
+    with pytest.raises(KeyboardInterrupt):
+        search(by_name, tmp_path / "run", search=how)
+    ByName.stop_after.clear()
+    ByName.seen.clear()
+    register(monkeypatch, ByNameWithMore)
+    search(by_name, tmp_path / "run", search=how, settings=settings)
+    assert len(ByName.seen) == left_to_fit + 2
 
 
 def test_what_cannot_be_searched_is_refused_before_anything_is_read(tmp_path):

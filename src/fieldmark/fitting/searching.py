@@ -230,7 +230,8 @@ def _digest(
     depends_on = {
         "benchmark": [opened.benchmark.name, opened.benchmark.version, opened.dataset.digest],
         "split": opened.split.digest if opened.split is not None else None,
-        "method": [trial.configured.name, asdict(trial.configured.method)],  # type: ignore[call-overload]
+        # As in saved models, settings added later go unsaid at their defaults, so that trials made before them count.
+        "method": [trial.configured.name, trial.configured.method.options],
         "features": [_features(trial.configured, opened), dict(networks)],
         "steps": None if steps is None else list(steps),
         "folds": [search.folds, search.by, seed],
