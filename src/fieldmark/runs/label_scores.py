@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.runs.code_sets import Codes, CodeSets, Offsets, offsets_of, places, rows_of
+from fieldmark.runs.label_scores_arrow import PER_ITEM, from_arrow, to_arrow
 from fieldmark.runs.predictions import BLOCK_ITEMS, rows_by_item, write_blocks
 
 Scale = Literal["logit", "log_probability", "score"]
@@ -24,8 +24,6 @@ Scores = NDArray[np.floating[Any]]
 
 # In rankings: there is no further answer. Unknown is an answer, and is called -1.
 NOTHING = -2
-# What predictions may say of each item besides its scores.
-PER_ITEM = ("unknown", "unknown_label")
 
 
 @dataclass(frozen=True)
@@ -285,13 +283,13 @@ class LabelScores:
 
     def write(self, path: Path) -> None:
         """Writes the predictions as Parquet, one row group per block."""
-        write_blocks(path, (_to_arrow(block) for block in self.blocks()))
+        write_blocks(path, (to_arrow(block) for block in self.blocks()))
 
     @classmethod
     def read(cls, file: pq.ParquetFile, header: dict[str, Any]) -> LabelScores:
         """The predictions of a Parquet file, as `write` made it or an earlier version did."""
         tables = [file.read_row_group(group) for group in range(file.num_row_groups)]
-        return _from_arrow(pa.concat_tables(tables), header)
+        return cls(**from_arrow(pa.concat_tables(tables), header))
 
 
 def log_softmax(scores: NDArray[np.floating]) -> NDArray[Any]:
@@ -336,75 +334,6 @@ def _decided_first(decisions: CodeSets, ranked: Codes) -> Codes:
     order = np.argsort(again, axis=1, kind="stable")[:, : ranked.shape[1]]
     kept = np.take_along_axis(together, order, axis=1)
     return np.where(np.take_along_axis(again, order, axis=1), NOTHING, kept).astype(np.int32)
-
-
-def _to_arrow(block: LabelScores) -> pa.Table:
-    columns: dict[str, Any] = {"item_id": pa.array(block.items, type=pa.string())}
-    if block.offsets is None or block.codes is None:
-        flat = pa.array(np.ascontiguousarray(block.scores).reshape(-1))
-        columns["scores"] = pa.FixedSizeListArray.from_arrays(flat, len(block.labels))
-    else:
-        starts = pa.array(block.offsets.astype(np.int32))
-        columns["scores"] = pa.ListArray.from_arrays(starts, pa.array(block.scores))
-        columns["codes"] = pa.ListArray.from_arrays(starts, pa.array(block.codes))
-    for name in PER_ITEM:
-        if getattr(block, name) is not None:
-            columns[name] = pa.array(getattr(block, name))
-    if block.decisions is not None:
-        starts = pa.array(block.decisions.offsets.astype(np.int32))
-        columns["decisions"] = pa.ListArray.from_arrays(starts, pa.array(block.decisions.codes))
-    header = json.dumps({"labels": block.labels.names, "scale": block.scale, "version": 2})
-    return pa.table(columns).replace_schema_metadata({"fieldmark": header})
-
-
-def _from_arrow(table: pa.Table, header: dict[str, Any]) -> LabelScores:
-    names = tuple(header["labels"])
-    old = header.get("version", 1) == 1
-    listed = "codes" in table.column_names
-    columns: dict[str, Any] = {name: table.column(name).to_numpy() for name in PER_ITEM if name in table.column_names}
-    scores, offsets = _lists(table, "scores")
-    if listed:
-        columns |= {"codes": _lists(table, "codes")[0].astype(np.int32), "offsets": offsets}
-    else:
-        scores = scores.reshape(len(table), -1)
-    if "decisions" in table.column_names:
-        codes, starts = _lists(table, "decisions")
-        columns["decisions"] = CodeSets(codes.astype(np.int32), starts)
-    if old:
-        scores, columns = _from_version_1(table, names, scores, columns)
-    labels = Labels(tuple(name for name in names if name != UNKNOWN_NAME))
-    return LabelScores(tuple(table.column("item_id").to_pylist()), labels, scores, header["scale"], **columns)
-
-
-def _from_version_1(
-    table: pa.Table, names: tuple[str, ...], scores: NDArray[Any], columns: dict[str, Any]
-) -> tuple[NDArray[Any], dict[str, Any]]:
-    """Predictions of version 1: "-1" was a label, lists were padded with the code -1, and a rule gave one answer."""
-    known = np.array([name != UNKNOWN_NAME for name in names], dtype=bool)
-    new_code = np.where(known, np.cumsum(known) - 1, UNKNOWN).astype(np.int32)
-    if "codes" in columns:
-        kept = columns["codes"] >= 0
-        row = rows_of(columns["offsets"])[kept]
-        order = np.lexsort((-scores[kept], row))  # they were ranked when somebody asked
-        scores, columns["codes"] = scores[kept][order], new_code[columns["codes"][kept]][order]
-        columns["offsets"] = offsets_of(np.bincount(row, minlength=len(table)))
-    elif not known.all():
-        columns["unknown_label"] = np.ascontiguousarray(scores[:, ~known][:, 0])
-        scores = np.ascontiguousarray(scores[:, known])
-        if np.isneginf(columns["unknown_label"]).all():
-            del columns["unknown_label"]  # a place that was kept free for the answer of a rule
-    if "answer" in table.column_names:
-        columns["decisions"] = CodeSets.single(new_code[table.column("answer").to_numpy()])
-    return scores, columns
-
-
-def _lists(table: pa.Table, name: str) -> tuple[NDArray[Any], Offsets]:
-    """The values of a column of lists, one after the other, and where each begins."""
-    column = table.column(name).combine_chunks()
-    values = np.asarray(column.flatten().to_numpy(zero_copy_only=False))
-    if pa.types.is_fixed_size_list(column.type):
-        return values, np.arange(len(column) + 1, dtype=np.int64) * column.type.list_size
-    return values, offsets_of(column.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64))
 
 
 __all__ = ["BLOCK_ITEMS", "NOTHING", "CodeSets", "Codes", "LabelScores", "Scale", "Scores", "log_softmax"]
