@@ -12,6 +12,7 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from fieldmark.worlds.fungi.looks import Look
 from fieldmark.worlds.fungi.shape import Array
+from fieldmark.worlds.scenery.noise import cloud
 
 _SIDE = 192
 # How often each point of a sunflower's spiral turns: no two points ever line up.
@@ -61,12 +62,6 @@ def skin_of(look: Look, rng: np.random.Generator) -> Skin:
         cover_factor=1 - 0.75 * contrast,
         pale=1.0 if look.texture == "spotted" else 0.0,
     )
-
-
-def cloud(rng: np.random.Generator, side: int, cells: int) -> Array:
-    """Returns a square of smooth noise of about unit variance with so many swells across."""
-    coarse = Image.fromarray(rng.standard_normal((cells, cells)).astype(np.float32))
-    return np.asarray(coarse.resize((side, side), Image.Resampling.BICUBIC), dtype=np.float32)
 
 
 def _fibers(rng: np.random.Generator) -> Array:

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
-from fieldmark.worlds.fungi.shape import Array
-from fieldmark.worlds.fungi.skin import cloud
+from fieldmark.worlds.scenery.noise import Array, cloud
 
 Rgb = tuple[int, int, int]
 
