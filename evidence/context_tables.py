@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evidence.tables import _table
+from evidence.markdown import table
 
 UNITS = {"log_loss": (1.0, ".2f", ".3f"), "top_1": (100.0, ".1f", ".1f"), "top_10": (100.0, ".1f", ".1f")}
 
@@ -48,7 +48,7 @@ def _rows(one: dict[str, Any], metrics: Sequence[str], key: str, title: str) -> 
             value = said["value"][0] if isinstance(said["value"], list) else said["value"]
             row += [f"{factor * value:{digits}}", _difference(said.get(key), factor, finer)]
         rows.append(row)
-    return _table(["", *(column for metric in metrics for column in (metric, title))], rows)
+    return table(["", *(column for metric in metrics for column in (metric, title))], rows)
 
 
 def _difference(triple: Sequence[float | None] | None, factor: float, digits: str) -> str:

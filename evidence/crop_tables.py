@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evidence.tables import _table
+from evidence.markdown import table
 
 NAMES = {
     "birds_cub_odd": "birds (CUB, 5 species)",
@@ -32,4 +32,4 @@ def crops(name: str, result: dict[str, Any]) -> str:
                 ]
             )
     columns = ["", "metric", "whole", "cropped", "difference", "photos with a box"]
-    return f"## The organism cut out (real photos)\n\nPercent. {result['about']}\n\n" + _table(columns, rows)
+    return f"## The organism cut out (real photos)\n\nPercent. {result['about']}\n\n" + table(columns, rows)

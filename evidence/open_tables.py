@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evidence.tables import _difference, _percent, _table
+from evidence.markdown import mean_difference, percent, table
 from fieldmark.stats.intervals import interval
 
 
@@ -20,19 +20,19 @@ def open_set(name: str, result: dict[str, Any]) -> str:
     rows = []
     for score in worlds[0]["scores"]["test"]:
         values, plain = (np.array([area(world, one) for world in worlds]) for one in (score, "max-softmax"))
-        ahead = "" if score == "max-softmax" else _difference(values - plain)
+        ahead = "" if score == "max-softmax" else mean_difference(values - plain)
         rows.append([score, f"{100 * values.mean():.1f}", ahead])
     for choose in worlds[0]["chosen"]:
         values = np.array([area(world, world["chosen"][choose]) for world in worlds])
         plain = np.array([area(world, "max-softmax") for world in worlds])
         picked = ", ".join(world["chosen"][choose] for world in worlds)
-        rows.append([f"chosen by {choose} ({picked})", f"{100 * values.mean():.1f}", _difference(values - plain)])
+        rows.append([f"chosen by {choose} ({picked})", f"{100 * values.mean():.1f}", mean_difference(values - plain)])
     text = (
         "## Unknown species\n\n"
         f"`fungitastic/open` on {len(worlds)} worlds of size `{result['size']}` (simulated), linear classifier of "
         "frozen EfficientNet-Lite0 features at 160 px: mean ROC-AUC on test in percent, and the paired difference to "
         "max softmax with its 95 % interval over worlds. Chosen rows take what validation preferred on each world.\n\n"
-        + _table(["score", "ROC-AUC", "ahead of max-softmax by"], rows)
+        + table(["score", "ROC-AUC", "ahead of max-softmax by"], rows)
     )
     return text + ("\n" + _open_birds(result["birds"]) if "birds" in result else "")
 
@@ -46,10 +46,10 @@ def _open_birds(birds: dict[str, Any]) -> str:
         rows.append(
             [
                 score + mark,
-                _percent(birds["scores"]["val"][score]["roc_auc"]),
-                _percent(birds["scores"]["test"][score]["roc_auc"]),
-                _percent(birds["scores"]["test"][score]["tnr_at_95_tpr"]),
-                *(_percent(birds[group]["test"][score]["roc_auc"]) for group in ("also in val", "not in val")),
+                percent(birds["scores"]["val"][score]["roc_auc"]),
+                percent(birds["scores"]["test"][score]["roc_auc"]),
+                percent(birds["scores"]["test"][score]["tnr_at_95_tpr"]),
+                *(percent(birds[group]["test"][score]["roc_auc"]) for group in ("also in val", "not in val")),
             ]
         )
     photos = {part: birds[f"{part}_photos"] for part in ("val", "test")}
@@ -61,7 +61,7 @@ def _open_birds(birds: dict[str, Any]) -> str:
         "val. Which ones was fixed beforehand: the first 30 of NumPy's `default_rng(0).permutation(100)` over the "
         f"species in alphabetical order. {counts}. Percent with 95 % intervals over photos; the last two columns tell "
         "unknown species that val has from those it has not. On test the score chosen by val-unknowns is ahead of max "
-        f"softmax by {_percent(birds['ahead_of_max_softmax'])} (paired).\n\n" + _table(["score", *columns], rows)
+        f"softmax by {percent(birds['ahead_of_max_softmax'])} (paired).\n\n" + table(["score", *columns], rows)
     )
 
 
@@ -86,7 +86,7 @@ def costs(name: str, result: dict[str, Any]) -> str:
             rows.append([f"`{benchmark}`", run, f"{paid.mean():.3f}", saves, f"{100 * right:.1f}"])
         bound = np.mean([card["bound"] for card in cards])
         rows.append([f"`{benchmark}`", "bound given the traits", f"{bound:.3f}", "", ""])
-    text += _table(["benchmark", "answer", "mean cost", "min-cost saves", "top-1"], rows)
+    text += table(["benchmark", "answer", "mean cost", "min-cost saves", "top-1"], rows)
     curve = [
         [
             f"{c_p:g}",
@@ -95,9 +95,8 @@ def costs(name: str, result: dict[str, Any]) -> str:
         ]
         for place, c_p in enumerate(result["c_p"])
     ]
-    text += (
-        "\nThe same predictions over a range of c_p (poisonous taken for harmless), means over worlds:\n\n"
-        + _table(["c_p", "cost, arg-max", "cost, min-cost", "top-1, arg-max", "top-1, min-cost"], curve)
+    text += "\nThe same predictions over a range of c_p (poisonous taken for harmless), means over worlds:\n\n" + table(
+        ["c_p", "cost, arg-max", "cost, min-cost", "top-1, arg-max", "top-1, min-cost"], curve
     )
     return text + ("\n" + _genera(result["genera"]) if "genera" in result else "")
 
@@ -115,7 +114,7 @@ def _genera(genera: dict[str, Any]) -> str:
         "species of their families. A genus is neither edible nor poisonous: nobody should eat by this. Five drawn "
         "splits; a poisonous genus taken for a harmless one costs 100, the reverse 1. Min-cost saves "
         f"{_plain_difference(np.array(saved))} per photo (splits overlap, so the interval is a rough one).\n\n"
-        + _table(["answer", "mean cost", "poisonous taken for harmless", "top-1"], rows)
+        + table(["answer", "mean cost", "poisonous taken for harmless", "top-1"], rows)
     )
 
 

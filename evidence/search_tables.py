@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evidence.tables import _percent, _table
+from evidence.markdown import percent, table
 
 
 def search(name: str, result: dict[str, Any]) -> str:
@@ -16,8 +16,8 @@ def search(name: str, result: dict[str, Any]) -> str:
             f"{row['val_units']:,}",
             _settings(row["default"]["settings"]),
             _settings(row["searched"]["settings"]),
-            _percent(row["default"]["macro_f1_all"]),
-            _percent(row["searched"]["macro_f1_all"]),
+            percent(row["default"]["macro_f1_all"]),
+            percent(row["searched"]["macro_f1_all"]),
             _points(row["difference"]["macro_f1_all"]),
             _points(row["difference"]["top_1"]),
         ]
@@ -38,7 +38,7 @@ def search(name: str, result: dict[str, Any]) -> str:
         "## Settings by cross-validation\n",
         f"Real photos. {result['about']} Differences are searched minus default in points, paired by observation, with "
         "their 95 % intervals. No adjustment is made for their number.\n",
-        _table(columns, rows),
+        table(columns, rows),
         _count(result["rows"]),
     ]
     return "\n".join(said)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evidence.context_tables import pooling, priors
+from evidence.crop_tables import crops
+from evidence.markdown import mean_difference, percent, table
+from evidence.open_tables import costs, open_set
 from evidence.results import RESULTS, read_result
-from fieldmark.stats.intervals import interval
+from evidence.search_tables import search
+from evidence.variant_tables import variants
 
 PAGE = RESULTS.parent / "results.md"
 
 
 def write_tables() -> Path:
     """Renews the page from whatever results there are."""
-    from evidence.context_tables import pooling, priors  # late: they take how tables look from here
-    from evidence.crop_tables import crops
-    from evidence.open_tables import costs, open_set
-    from evidence.search_tables import search
-    from evidence.variant_tables import variants
-
     sections = {
         "coverage": _coverage,
         "challenges": _challenges,
@@ -62,19 +60,6 @@ def write_tables() -> Path:
     return PAGE.relative_to(RESULTS.parents[1])
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [" | ".join(columns), " | ".join(["---"] + ["---:"] * (len(columns) - 1))]
-    lines += [" | ".join(row) for row in rows]
-    return "\n".join(f"| {line} |" for line in lines) + "\n"
-
-
-def _percent(triple: Sequence[float | None]) -> str:
-    value, low, high = triple
-    assert value is not None
-    bounds = "no interval" if low is None or high is None else f"{100 * low:.1f}, {100 * high:.1f}"
-    return f"{100 * value:.1f} [{bounds}]"
-
-
 def _coverage(name: str, result: dict[str, Any]) -> str:
     rows = [
         [
@@ -97,7 +82,7 @@ def _coverage(name: str, result: dict[str, Any]) -> str:
         "mean width relative to the true sampling distribution; for comparison the coverage of percentile bootstraps "
         f"over units, over items, and over units within their class ({result['bootstrapped_draws']} test sets). "
         f"Below 93 %: {'; '.join(short) or 'none'}. Wider than 1.5 times: {'; '.join(wide) or 'none'}.\n\n"
-        + _table(columns, rows)
+        + table(columns, rows)
     )
 
 
@@ -112,7 +97,7 @@ def _challenges(name: str, result: dict[str, Any]) -> str:
         "## And for the other challenges?\n\n"
         f"The same for {result['draws']} simulated test sets each, through the scorer itself. Below 93 %: "
         f"{', '.join(short) or 'none'}. Wider than 1.5 times: {', '.join(wide) or 'none'}.\n\n"
-        + _table(["population (simulated)", "metric", "coverage", "width"], rows)
+        + table(["population (simulated)", "metric", "coverage", "width"], rows)
     )
 
 
@@ -128,7 +113,7 @@ def _fuzzing(name: str, result: dict[str, Any]) -> str:
         f"{result['files']:,} files of runs, truth, classes and media, damaged at random: {refused} were refused in a "
         f"sentence, {scored} could still be scored, {faults} ended otherwise or took longer than "
         f"{result['longest_allowed_s']} s. The largest process took {result['peak_mb_of_a_process']} MB.\n\n"
-        + _table(["case", "files", "refused", "scored", "faults"], rows)
+        + table(["case", "files", "refused", "scored", "faults"], rows)
     )
 
 
@@ -155,7 +140,7 @@ def _mutations(name: str, result: dict[str, Any]) -> str:
         "One token of `metrics`, `runs`, `scoring` or `stats` is changed at random (a comparison, an operator, a "
         "number, a truth value, `min` for `max`), and the tests of that package run against it. A change that no test "
         "noticed got a test, or an explanation why nothing that is promised changes.\n\n"
-        + _table(columns, rows)
+        + table(columns, rows)
         + "\nThe equivalent ones, as the line became:\n\n"
         + "\n".join(equivalent)
         + "\n"
@@ -164,12 +149,12 @@ def _mutations(name: str, result: dict[str, Any]) -> str:
 
 def _birds(name: str, result: dict[str, Any]) -> str:
     metrics = list(next(iter(result["rows"].values()))["metrics"])
-    rows = [[run, *(_percent(row["metrics"][metric]) for metric in metrics)] for run, row in result["rows"].items()]
+    rows = [[run, *(percent(row["metrics"][metric]) for metric in metrics)] for run, row in result["rows"].items()]
     return (
         "## Baselines on real birds\n\n"
         f"`birds_cub_odd`, official test photos ({result['items']:,} photos, {result['classes']} species), frozen "
         "EfficientNet features; percent with 95 % intervals. Val is drawn from train for all choices; the final model "
-        "is fitted to both.\n\n" + _table(["", *metrics], rows)
+        "is fitted to both.\n\n" + table(["", *metrics], rows)
     )
 
 
@@ -183,7 +168,7 @@ def _fungi(name: str, result: dict[str, Any]) -> str:
     return (
         "## Baselines on real fungi\n\n"
         f"`fungi_genera`, nine genera; mean over {len(result['seeds'])} drawn splits (lowest to highest), percent.\n\n"
-        + _table(["", *metrics], rows)
+        + table(["", *metrics], rows)
     )
 
 
@@ -199,15 +184,15 @@ def _few_shot(name: str, result: dict[str, Any]) -> str:
         rows = [
             [
                 row["name"] + ("" if row["sees"] == "item" else f" (sees the {row['sees']})"),
-                *(_percent(_over(row["shots"][number]["top_1"], "draws")) for number in shots),
-                _percent(_over(row["shots"][shots[-1]]["top_1"], "test_set")),
+                *(percent(_over(row["shots"][number]["top_1"], "draws")) for number in shots),
+                percent(_over(row["shots"][shots[-1]]["top_1"], "test_set")),
             ]
             for row in found["rows"]
         ]
         text += (
             f"\n`{place}`: {found['classes']} classes, {found['test_items']:,} test photos, "
             f"{found['val_photos']} val photos, {found['draws']} draws.\n\n"
-            + _table(["", *(f"{number} per class" for number in shots), f"{shots[-1]}, over test photos"], rows)
+            + table(["", *(f"{number} per class" for number in shots), f"{shots[-1]}, over test photos"], rows)
         )
         if (RESULTS / f"fewshot-{place}.png").exists():
             text += f"\n![{place}: top-1 against photos per class](results/fewshot-{place}.png)\n"
@@ -221,13 +206,13 @@ def _over(spread: dict[str, Any], what: str) -> tuple[float | None, ...]:
 def _finetuning(name: str, result: dict[str, Any]) -> str:
     metrics = ("macro_f1_all", "top_1", "top_3")
     rows = [
-        [f"linear probe on {photos}", "", *(_percent(scores[metric]) for metric in metrics)]
+        [f"linear probe on {photos}", "", *(percent(scores[metric]) for metric in metrics)]
         for photos, scores in result["linear_on"].items()
     ]
     for run in sorted(result["runs"], key=lambda run: (run["recipe"], run["seed"])):
-        rows.append([run["recipe"], str(run["seed"]), *(_percent(run["metrics"][metric]) for metric in metrics)])
+        rows.append([run["recipe"], str(run["seed"]), *(percent(run["metrics"][metric]) for metric in metrics)])
     ahead = "; ".join(
-        f"of the probe on {photos}, " + " and ".join(f"{recipe} by {_percent(by)}" for recipe, by in ahead_by.items())
+        f"of the probe on {photos}, " + " and ".join(f"{recipe} by {percent(by)}" for recipe, by in ahead_by.items())
         for photos, ahead_by in result["top_1_ahead_of_linear_on"].items()
     )
     trials: dict[tuple[str, str], list[float]] = {}
@@ -243,29 +228,29 @@ def _finetuning(name: str, result: dict[str, Any]) -> str:
         f"`birds_cub_odd`, EfficientNet-Lite0 at {result['size_px']} px, {result['epochs']} epochs, official test "
         "photos; percent with 95 % intervals. The networks learn from train; val chooses their epoch and the probe's "
         f"penalty. On top-1 the mean of the seeds is ahead {ahead}. `better` is ahead of the paper's recipe by "
-        f"{_percent(result['top_1_better_ahead_of_paper'])}. Intervals of differences are over photos and seeds."
+        f"{percent(result['top_1_better_ahead_of_paper'])}. Intervals of differences are over photos and seeds."
         "\n\n"
-        + _table(["", "seed", *metrics], rows)
+        + table(["", "seed", *metrics], rows)
         + "\nIn a first run of this study `better` showed the whole photo squashed, as the paper's recipe does, and "
         "was ahead of the probe on train by 1.9 [-0.0, 3.8]. It shows the center since test photos at 96 px had led to "
         "the fault (below); everything was then chosen again on val. "
         "Settings were chosen by macro-F1 on val (400 photos) with two seeds of "
         "their own, before test was looked at. `better` had many more tries than the paper's recipe. A head that "
         "learns alone at first (`head_epochs`) did not help and is no part of the engine.\n\n"
-        + _table(["recipe", "settings", "seed 100", "seed 101", "mean"], tried)
+        + table(["recipe", "settings", "seed 100", "seed 101", "mean"], tried)
     )
 
 
 def _finetuning_small(name: str, result: dict[str, Any]) -> str:
     metrics = ("macro_f1_all", "top_1", "top_3")
-    rows = [[method, *(_percent(scores[m]) for m in metrics)] for method, scores in result["scores"].items()]
+    rows = [[method, *(percent(scores[m]) for m in metrics)] for method, scores in result["scores"].items()]
     how = result["settings"]["finetune"]
     return (
         "### The same on two cores\n\n"
         f"`{how['recipe']}` at {how['size']} px, {how['epochs']} epochs, one seed, shown the center of photos; the "
         "network learns from train, the probe from train and val. The network is ahead on top-1 by "
-        f"{_percent(result['top_1_ahead_by'])}. With the squashed whole instead (30 epochs) it had 47.5, behind the "
-        "probe; that was the reason to change what the recipe shows.\n\n" + _table(["", *metrics], rows)
+        f"{percent(result['top_1_ahead_by'])}. With the squashed whole instead (30 epochs) it had 47.5, behind the "
+        "probe; that was the reason to change what the recipe shows.\n\n" + table(["", *metrics], rows)
     )
 
 
@@ -273,7 +258,7 @@ def _scratch(name: str, result: dict[str, Any]) -> str:
     worlds = result["worlds"]
     ahead = np.array([world["scratch"]["top_1"][0] - world["linear"]["top_1"][0] for world in worlds])
     rows = [
-        [str(world["seed"]), str(world["items"]), *(_percent(world[row]["top_1"]) for row in ("scratch", "linear"))]
+        [str(world["seed"]), str(world["items"]), *(percent(world[row]["top_1"]) for row in ("scratch", "linear"))]
         for world in worlds
     ]
     slowest = max(world["of_3_minutes"] for world in worlds)
@@ -282,10 +267,10 @@ def _scratch(name: str, result: dict[str, Any]) -> str:
         f"Worlds `folder`, size small: top-1 of ResNet-10-T at 64 px after {result['epochs']} epochs "
         "(recipe `scratch`) beside `linear` on random features of Lite0 at 64 px. The slowest fit took "
         f"{slowest} of three minutes on two cores, photos packed and test answered. Ahead by "
-        f"{_difference(ahead)} over worlds."
+        f"{mean_difference(ahead)} over worlds."
         " The recipe had 12 epochs at first (seed 0: top-1 68.3, too slow on a busy machine) and was then cut to 8; a "
         "third world was left out for lack of time.\n\n"
-        + _table(["seed", "test photos", "from scratch", "linear on random features"], rows)
+        + table(["seed", "test photos", "from scratch", "linear on random features"], rows)
     )
 
 
@@ -302,20 +287,22 @@ def _baselines(name: str, result: dict[str, Any]) -> str:
         rows = [["exact posterior given the traits", f"{100 * best.mean():.1f}", ""]]
         for run in worlds[0]["runs"]:
             values = np.array([world["runs"][run]["top_1"][0] for world in worlds])
-            rows.append([run, f"{100 * values.mean():.1f}", "" if run == "linear" else _difference(linear - values)])
+            rows.append(
+                [run, f"{100 * values.mean():.1f}", "" if run == "linear" else mean_difference(linear - values)]
+            )
         text += (
             f"Size `{size}`, {len(worlds)} seeds: mean top-1 in percent, and the paired difference of `linear` to each "
             "other baseline with its 95 % interval over seeds.\n\n"
-            + _table(["", "top-1", "linear ahead by"], rows)
+            + table(["", "top-1", "linear ahead by"], rows)
             + "\n"
         )
     return text
 
 
 def _chipnotes(name: str, result: dict[str, Any]) -> str:
-    rows = [[run, *(_percent(row[metric]) for metric in ("top_1", "top_3"))] for run, row in result["rows"].items()]
+    rows = [[run, *(percent(row[metric]) for metric in ("top_1", "top_3"))] for run, row in result["rows"].items()]
     pair = result["difference"]
-    ahead = _percent((pair["value"], pair["low"], pair["high"]))
+    ahead = percent((pair["value"], pair["low"], pair["high"]))
     unknown = result["names_birdnet_does_not_have"]
     return (
         "## Real birds by ear\n\n"
@@ -324,7 +311,7 @@ def _chipnotes(name: str, result: dict[str, Any]) -> str:
         f'from the folds that are trained on. {result["remark"]} "{pair["first"]}" is ahead of "{pair["second"]}" by '
         f"{ahead} points of top-1. BirdNET's list spells {len(unknown)} of the names otherwise "
         f"({', '.join(unknown) or 'none'}), so that BirdNET as it is cannot give them.\n\n"
-        + _table(["", "top-1", "top-3"], rows)
+        + table(["", "top-1", "top-3"], rows)
     )
 
 
@@ -338,16 +325,16 @@ def _soundscapes(name: str, result: dict[str, Any]) -> str:
     for run in worlds[0]["runs"]:
         values = [world["runs"][run]["cmap_expected"][0] for world in worlds]
         constant = np.array([world["runs"]["frequent"]["cmap_expected"][0] for world in worlds])
-        ahead = "" if run == "frequent" else _difference(np.array(values) - constant)
+        ahead = "" if run == "frequent" else mean_difference(np.array(values) - constant)
         slowest = max(world["seconds"][run]["wall"] for world in worlds)
         busiest = max(world["seconds"][run]["cores_together"] for world in worlds)
         rows.append([run, over_seeds(values), ahead, f"{slowest:.0f}", f"{busiest:.0f}"])
     steps = []
-    for run, variants in worlds[0]["steps"].items():
+    for run, changed in worlds[0]["steps"].items():
         before = np.array([world["runs"][run]["cmap_expected"][0] for world in worlds])
-        for variant in variants:
+        for variant in changed:
             after = np.array([world["steps"][run][variant]["cmap_expected"] for world in worlds])
-            steps.append([f"{run}: {variant}", over_seeds(after.tolist()), _difference(after - before)])
+            steps.append([f"{run}: {variant}", over_seeds(after.tolist()), mean_difference(after - before)])
     return (
         "## Soundscapes (simulated)\n\n"
         f"Worlds `birdclef-2020`, size `{result['size']}`, {len(worlds)} seeds: cmAP on test in percent, mean over "
@@ -357,15 +344,10 @@ def _soundscapes(name: str, result: dict[str, Any]) -> str:
         "the clock had it and for all cores together."
         " `cnn` had 6 epochs when this study was first run and scored 32.3 (34.5 on a busy machine); it has 20 since "
         "the test score of a world with seed 11 was looked at.\n\n"
-        + _table(["", "cmAP", "ahead of the constant by", "seconds", "core seconds"], rows)
+        + table(["", "cmAP", "ahead of the constant by", "seconds", "core seconds"], rows)
         + "\nThe steps, fitted on the validation soundscapes (two of the four sites): cmAP on test, and the difference "
-        "to the same method without a step.\n\n" + _table(["", "cmAP", "change"], steps)
+        "to the same method without a step.\n\n" + table(["", "cmAP", "change"], steps)
     )
-
-
-def _difference(values: np.ndarray) -> str:
-    found = interval(float(values.mean()), values, bounds=(-1.0, 1.0))
-    return _percent((float(values.mean()), found.low, found.high))
 
 
 def _gpu(name: str, result: dict[str, Any]) -> str:
@@ -377,14 +359,14 @@ def _gpu(name: str, result: dict[str, Any]) -> str:
         for network, rates in run["photos_per_s"].items():
             peer = rates["plain compiled"]
             rows = [[loop, f"{rate:,.0f}", f"{rate / peer:.0%}"] for loop, rate in rates.items()]
-            text += f"{network}; {run['engine']}:\n\n" + _table(["", "photos/s", "of plain compiled"], rows) + "\n"
+            text += f"{network}; {run['engine']}:\n\n" + table(["", "photos/s", "of plain compiled"], rows) + "\n"
     return text
 
 
 def _perf(name: str, result: dict[str, Any]) -> str:
     facts = {key: value for key, value in result.items() if key not in ("command", "code_version")}
     rows = [[key.replace("_", " "), str(value)] for key, value in facts.items()]
-    return f"## Speed: {name.removeprefix('perf-')}\n\n" + _table(["", ""], rows)
+    return f"## Speed: {name.removeprefix('perf-')}\n\n" + table(["", ""], rows)
 
 
 if __name__ == "__main__":

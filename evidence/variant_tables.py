@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evidence.tables import _percent, _table
+from evidence.markdown import percent, table
 
 ABOUT = {
     "front-ends": (
@@ -31,10 +31,10 @@ def variants(name: str, result: dict[str, Any]) -> str:
         values = [run[0] for run in runs]
         span = f"{100 * min(values):.1f} to {100 * max(values):.1f}"
         rows.append([variant, f"{100 * float(np.mean(values)):.1f}", span])
-    differences = [[pair, _percent(triple)] for pair, triple in result["top_1_ahead"].items()]
+    differences = [[pair, percent(triple)] for pair, triple in result["top_1_ahead"].items()]
     return (
         f"{title}\n\n{about.format(**result)}\n\n"
-        + _table(["variant", "top 1, %: mean of seeds", "from, to"], rows)
+        + table(["variant", "top 1, %: mean of seeds", "from, to"], rows)
         + "\nAhead by, in points, with a 95 % interval over units and seeds:\n\n"
-        + _table(["", "ahead by"], differences)
+        + table(["", "ahead by"], differences)
     )
