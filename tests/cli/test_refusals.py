@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fieldmark.datasets import DATASETS
 from fieldmark.foundation.registry import Registry
 
 TRUTH = "id,label,unit\na.jpg,Alba alba,1\nb.jpg,Rubra vera,2\nc.jpg,Alba alba,3\n"
@@ -36,8 +37,8 @@ MISUSED = {
     "a kind to list": (("list", "methds"), "There is nothing called 'methds' to list. Did you mean methods"),
     "a release that is not read": (
         ("fit", "plantclef-2020", "--data", "photos", "--method", "frequent", "--out", "run"),
-        "The release of plantclef-2020 cannot be opened (those of birdclef-2020, fgvcx-fungi-2018, folder, fungitastic "
-        "can). Its runs are scored against small tables: fieldmark score plantclef-2020 RUN --truth truth.csv.",
+        f"The release of plantclef-2020 cannot be opened (those of {', '.join(sorted(DATASETS))} can). "
+        "Its runs are scored against small tables: fieldmark score plantclef-2020 RUN --truth truth.csv.",
     ),
     "a setting that is no number": (
         (*FIT, "photos", "--method", "linear", "--set", "l2=nan"),
