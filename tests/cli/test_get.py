@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from fieldmark.cli import get as verb
 from fieldmark.getting.releases import fgvcx_fungi_2018
-from tests.getting.server import Site
+from tests.getting.server import serving
 
 app = typer.Typer(rich_markup_mode="markdown")
 verb.add_to(app)
@@ -78,10 +78,12 @@ def test_a_copy_from_a_colleague_is_enough(copy_of_annotations: Path, tmp_path: 
     assert (tmp_path / "root" / "train.json").exists()
 
 
-def test_a_mirror_can_be_given(copy_of_annotations: Path, site: Site, tmp_path: Path) -> None:
-    site.put("copies/train_val_annotations.tgz", copy_of_annotations.read_bytes())
-    words = ("--only", "train_val_annotations.tgz", "--mirror", f"{site.url}/copies", "--keep-archives")
-    result = run("fgvcx-fungi-2018", tmp_path / "root", *words)
+def test_a_mirror_can_be_given(copy_of_annotations: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    with serving() as site:
+        site.put("copies/train_val_annotations.tgz", copy_of_annotations.read_bytes())
+        words = ("--only", "train_val_annotations.tgz", "--mirror", f"{site.url}/copies", "--keep-archives")
+        result = run("fgvcx-fungi-2018", tmp_path / "root", *words)
     assert "1 of 1 files of fgvcx-fungi-2018" in result.output
     assert (tmp_path / "root" / "train_val_annotations.tgz").exists()
 

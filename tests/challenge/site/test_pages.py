@@ -35,7 +35,7 @@ MOST_PAGES = 400
 
 
 @dataclass
-class Hall:
+class ServerWithTwoChallenges:
     """A server with two challenges that have a past, one of them with a Ladder."""
 
     database: Database
@@ -82,8 +82,8 @@ class Hall:
 
 
 @pytest.fixture(scope="module")
-def hall(empty_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
-    folder = tmp_path_factory.mktemp("hall")
+def server(empty_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerWithTwoChallenges]:
+    folder = tmp_path_factory.mktemp("server")
     shutil.copyfile(empty_sqlite, folder / "platform.sqlite")
     database = Database(f"sqlite:///{folder / 'platform.sqlite'}")
     storage = Storage(folder / "files")
@@ -97,7 +97,7 @@ def hall(empty_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         user, cookies[name] = accounts.sign_in(database, name, soundscape_runs.PASSWORD)
         tokens[name] = accounts.make_token(database, user, "all", accounts.SCOPES)
     client = TestClient(create_app(database, storage), raise_server_exceptions=False)
-    yield Hall(database, storage, client, cookies, tokens)
+    yield ServerWithTwoChallenges(database, storage, client, cookies, tokens)
     database.close()
 
 
@@ -148,13 +148,13 @@ class Checker(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def walked(hall) -> dict[str, dict[str, str]]:
+def walked(server) -> dict[str, dict[str, str]]:
     """What everybody sees before anything is revealed."""
-    return {viewer: without_tokens(hall.walk(viewer)) for viewer in VIEWERS}
+    return {viewer: without_tokens(server.walk(viewer)) for viewer in VIEWERS}
 
 
 @pytest.mark.parametrize("viewer", VIEWERS)
-def test_every_page_is_sound_labeled_and_without_script(hall, walked, viewer):
+def test_every_page_is_sound_labeled_and_without_script(server, walked, viewer):
     pages = walked[viewer]
     shown = {path: text for path, text in pages.items() if text.startswith("<!doctype html>")}
     assert len(shown) > 10
@@ -164,7 +164,7 @@ def test_every_page_is_sound_labeled_and_without_script(hall, walked, viewer):
         assert checker.found() == [], path
         assert "<title>" in text and 'lang="en"' in text and 'href="#content"' in text
         assert "Something went wrong" not in text, path
-    policy = hall.get(viewer, "/").headers["content-security-policy"]
+    policy = server.get(viewer, "/").headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy
 
 
@@ -183,76 +183,76 @@ def without_tokens(pages: dict[str, str]) -> dict[str, str]:
     return {path: re.sub(r'name="csrf" value="[^"]*"', 'name="csrf"', text) for path, text in pages.items()}
 
 
-def test_nothing_that_participants_see_depends_on_private_scores_before_they_are_revealed(hall, walked):
+def test_nothing_that_participants_see_depends_on_private_scores_before_they_are_revealed(server, walked):
     """Not a number, nor a rank, nor an order: with other private scores every page and answer stays the same."""
     before = walked
-    exchange_private_scores(hall.database)
+    exchange_private_scores(server.database)
     for viewer in VIEWERS[:-1]:
-        after = without_tokens(hall.walk(viewer))
+        after = without_tokens(server.walk(viewer))
         assert len(before[viewer]) > 20 and set(after) == set(before[viewer])
         for path, text in before[viewer].items():
             assert after[path] == text, path
     private = "/c/dawn-chorus/board?part=private"
-    assert hall.get("admin", private).text != before["admin"][private]  # what organizers see does
+    assert server.get("admin", private).text != before["admin"][private]  # what organizers see does
 
 
 @pytest.mark.parametrize("viewer", VIEWERS[:-1])
-def test_the_private_part_is_not_there_before_it_is_revealed(hall, viewer):
+def test_the_private_part_is_not_there_before_it_is_revealed(server, viewer):
     for path in ("board?part=private", "entries/2?part=private", "compare?first=2&second=3&part=private"):
-        assert hall.get(viewer, f"/c/dawn-chorus/{path}").status_code == 404
-    receipt = hall.get(viewer, "/c/dawn-chorus/submissions/1/receipt.json?part=private")
+        assert server.get(viewer, f"/c/dawn-chorus/{path}").status_code == 404
+    receipt = server.get(viewer, "/c/dawn-chorus/submissions/1/receipt.json?part=private")
     assert receipt.status_code == 404
 
 
-def test_a_ladder_shows_one_metric_and_one_run_of_a_team(hall):
-    board = hall.get("anonymous", "/c/dusk/board?metric=rmap").text
+def test_a_ladder_shows_one_metric_and_one_run_of_a_team(server):
+    board = server.get("anonymous", "/c/dusk/board?metric=rmap").text
     assert "rmAP" not in board and "The Ladder shows only clear improvements" in board
-    assert hall.get("anonymous", "/c/dusk/compare?first=8&second=10&metric=rmap").text.count("rmAP") == 0
+    assert server.get("anonymous", "/c/dusk/compare?first=8&second=10&metric=rmap").text.count("rmAP") == 0
     entries = re.findall(r"/entries/(\d+)", board)
-    with hall.database.read() as session:
+    with server.database.read() as session:
         runs = session.scalars(select(PartScore.submission_id).where(PartScore.part == "public")).all()
     hidden = [run for run in runs if run > 6 and str(run) not in entries]
-    assert hidden and all(hall.get("anonymous", f"/c/dusk/entries/{run}").status_code == 404 for run in hidden)
+    assert hidden and all(server.get("anonymous", f"/c/dusk/entries/{run}").status_code == 404 for run in hidden)
 
 
-def test_runs_that_are_not_on_the_board_belong_to_their_team(hall):
-    assert hall.get("Swift", "/c/dawn-chorus/entries/1").status_code == 404
-    assert hall.get("Warblers", "/c/dawn-chorus/entries/1").status_code == 200
-    assert hall.get("admin", "/c/dawn-chorus/entries/1").status_code == 200
-    assert hall.get("Swift", "/c/dawn-chorus/submissions/1/receipt.json").status_code == 404
-    assert hall.get("Warblers", "/c/dawn-chorus/submissions/1/receipt.json").json()["part"] == "public"
+def test_runs_that_are_not_on_the_board_belong_to_their_team(server):
+    assert server.get("Swift", "/c/dawn-chorus/entries/1").status_code == 404
+    assert server.get("Warblers", "/c/dawn-chorus/entries/1").status_code == 200
+    assert server.get("admin", "/c/dawn-chorus/entries/1").status_code == 200
+    assert server.get("Swift", "/c/dawn-chorus/submissions/1/receipt.json").status_code == 404
+    assert server.get("Warblers", "/c/dawn-chorus/submissions/1/receipt.json").json()["part"] == "public"
 
 
-def test_the_api_gives_the_numbers_of_the_pages(hall):
+def test_the_api_gives_the_numbers_of_the_pages(server):
     base = "/api/v1/challenges/dawn-chorus"
-    best, second = hall.get("Swift", f"{base}/board").json()["entries"][:2]
-    entry = hall.get("Swift", f"{base}/entries/{best['id']}").json()
+    best, second = server.get("Swift", f"{base}/board").json()["entries"][:2]
+    entry = server.get("Swift", f"{base}/entries/{best['id']}").json()
     assert entry["metrics"]["cmap_expected"]["value"] == best["value"] and "site" in entry["groups"]
-    pair = hall.get("Swift", f"{base}/compare?first={best['id']}&second={second['id']}").json()
+    pair = server.get("Swift", f"{base}/compare?first={best['id']}&second={second['id']}").json()
     assert pair["difference"]["value"] == pytest.approx(best["value"] - second["value"])
-    assert f"{100 * best['value']:.1f}" in hall.get("Swift", "/c/dawn-chorus/board").text
-    described = hall.get("Swift", "/api/openapi.json").json()["components"]["schemas"]
+    assert f"{100 * best['value']:.1f}" in server.get("Swift", "/c/dawn-chorus/board").text
+    described = server.get("Swift", "/api/openapi.json").json()["components"]["schemas"]
     assert "rank_low" in described["RowOut"]["properties"] and "separable" in described["DuelOut"]["properties"]
 
 
-def test_a_receipt_from_the_server_verifies_offline(hall, tmp_path):
-    with hall.database.read() as session:
+def test_a_receipt_from_the_server_verifies_offline(server, tmp_path):
+    with server.database.read() as session:
         challenge = session.scalars(select(Challenge).where(Challenge.slug == "dawn-chorus")).one()
-    folder = hall.storage.fetch_folder(challenge.truth_path, tmp_path / "receipt")
+    folder = server.storage.fetch_folder(challenge.truth_path, tmp_path / "receipt")
     soundscape_runs.write_run(folder / "run.csv", folder, skill=SKILLS["Warblers"][0], seed=0)
-    served = hall.get("Warblers", "/c/dawn-chorus/submissions/1/receipt.json")
+    served = server.get("Warblers", "/c/dawn-chorus/submissions/1/receipt.json")
     (folder / "receipt.json").write_bytes(served.content)
-    key = hall.get("anonymous", "/receipt-key.txt").text.strip()
+    key = server.get("anonymous", "/receipt-key.txt").text.strip()
     signer = key if score_receipts.can_sign() else None
     assert not re.search(r'"sha256"|"salt"', json.dumps(served.json()["truth"]) + json.dumps(list(served.json())))
     with pytest.raises(InputError, match="Fetch the receipt again now that the truth is out"):
         score_receipts.verify(folder / "receipt.json", signer=signer)
-    with hall.database.write() as session:
+    with server.database.write() as session:
         session.get_one(Challenge, challenge.id).revealed_at = START + dt.timedelta(days=90)
     try:
-        later = hall.get("Warblers", "/c/dawn-chorus/submissions/1/receipt.json")
+        later = server.get("Warblers", "/c/dawn-chorus/submissions/1/receipt.json")
     finally:
-        with hall.database.write() as session:
+        with server.database.write() as session:
             session.get_one(Challenge, challenge.id).revealed_at = None
     found = score_receipts.verify(folder / "receipt.json", signer=signer, salt=later.json()["salt"])
     assert found.card.split == "public" and found.signed_by == signer
@@ -262,35 +262,35 @@ def test_a_receipt_from_the_server_verifies_offline(hall, tmp_path):
         score_receipts.verify(folder / "receipt.json", salt="0" * 64)
 
 
-def test_a_frozen_board_stands_still_for_participants(hall):
-    with hall.database.read() as session:
+def test_a_frozen_board_stands_still_for_participants(server):
+    with server.database.read() as session:
         challenge = session.scalars(select(Challenge).where(Challenge.slug == "dawn-chorus")).one()
-    with hall.database.write() as session:
+    with server.database.write() as session:
         session.get_one(Challenge, challenge.id).frozen_at = START + dt.timedelta(days=8)
     try:
-        frozen = hall.get("Swift", "/api/v1/challenges/dawn-chorus/board").json()["entries"]
-        moving = hall.get("admin", "/api/v1/challenges/dawn-chorus/board").json()["entries"]
+        frozen = server.get("Swift", "/api/v1/challenges/dawn-chorus/board").json()["entries"]
+        moving = server.get("admin", "/api/v1/challenges/dawn-chorus/board").json()["entries"]
     finally:
-        with hall.database.write() as session:
+        with server.database.write() as session:
             session.get_one(Challenge, challenge.id).frozen_at = None
     assert {one["id"] for one in frozen} == {"1", "3", "5", "6"}
     assert {one["id"] for one in moving} == {"2", "3", "5", "6"}
 
 
-def test_what_was_asked_for_and_does_not_exist_is_not_there(hall):
+def test_what_was_asked_for_and_does_not_exist_is_not_there(server):
     for path in ("board?metric=nonsense", "board?part=secret", "entries/999", "compare?first=2&second=999"):
-        assert hall.get("anonymous", f"/c/dawn-chorus/{path}").status_code == 404
-    assert hall.get("admin", "/c/dawn-chorus/organize/plan?entries=1").status_code == 400
-    assert "at least two entries" in hall.get("admin", "/c/dawn-chorus/organize/plan?entries=1").text
+        assert server.get("anonymous", f"/c/dawn-chorus/{path}").status_code == 404
+    assert server.get("admin", "/c/dawn-chorus/organize/plan?entries=1").status_code == 400
+    assert "at least two entries" in server.get("admin", "/c/dawn-chorus/organize/plan?entries=1").text
 
 
-def test_once_revealed_everybody_sees_the_private_board_and_all_runs(hall):
+def test_once_revealed_everybody_sees_the_private_board_and_all_runs(server):
     """The last test of this file: there is no way back."""
-    with hall.database.read() as session:
+    with server.database.read() as session:
         challenge = session.scalars(select(Challenge).where(Challenge.slug == "dawn-chorus")).one()
-    phases.reveal(hall.database, None, challenge)
-    board = hall.get("anonymous", "/c/dawn-chorus/board").text
+    phases.reveal(server.database, None, challenge)
+    board = server.get("anonymous", "/c/dawn-chorus/board").text
     assert "Private board" in board and "Public" in board
-    assert hall.get("anonymous", "/c/dawn-chorus/entries/1?part=private").status_code == 200
-    listed = hall.get("Swift", "/api/v1/challenges/dawn-chorus/board").json()
+    assert server.get("anonymous", "/c/dawn-chorus/entries/1?part=private").status_code == 200
+    listed = server.get("Swift", "/api/v1/challenges/dawn-chorus/board").json()
     assert listed["part"] == "private" and len(listed["entries"]) == 4
