@@ -28,8 +28,8 @@ class Metric:
         title: As the field writes it, for pages, boards and terminals.
         value: The function that computes it.
         reads: Takes what the functions need from a comparison of answers with the truth, by keyword.
-        options: The conventions, by keyword as well.
         about: The conventions in words.
+        options: The conventions, by keyword as well.
         without_each_unit: The function that computes it with each unit left out in turn.
         resampled: In its place, for metrics that rest on a quantile: the function that computes it for samples of the
             units (`times`). With neither it describes the run and has no interval.
@@ -54,8 +54,8 @@ class Metric:
     title: str
     value: Callable[..., float]
     reads: Callable[[Any], Mapping[str, Any]]
-    options: Mapping[str, Any]
     about: str
+    options: Mapping[str, Any] = field(default_factory=dict)
     without_each_unit: Callable[..., Any] | None = None
     resampled: Callable[..., Any] | None = None
     proportion: bool = False

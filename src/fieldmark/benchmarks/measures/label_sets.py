@@ -25,7 +25,6 @@ def adaptive_top_30(*, strict: bool = False) -> Metric:
         value=geo.adaptive_accuracy,
         without_each_unit=geo.adaptive_accuracy_without_each_unit,
         reads=_strict_sets if strict else _sets,
-        options={},
         about=f"share of items whose label scores {rule} that leaves 30 labels per item on average; not listed: never",
         proportion=True,
     )
@@ -39,7 +38,6 @@ def mean_set_size() -> Metric:
         unit="labels",
         value=geo.mean_set_size,
         reads=_sets,
-        options={},
         about="mean number of labels in the sets of adaptive_top_30; above 30 where scores tie at the threshold",
         bounds=ANY_COST,
     )

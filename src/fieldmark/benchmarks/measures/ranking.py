@@ -54,7 +54,6 @@ def mrr(*, rare: bool = False, by: Literal["score", "rank"] = "score") -> Metric
         value=ranking.mean_reciprocal_rank,
         without_each_unit=ranking.mean_reciprocal_rank_without_each_unit,
         reads=readers[rare],
-        options={},
         about=f"mean of 1 / rank of the true label over {'items of rare classes' if rare else 'all items'}; "
         f"{order}; not listed counts 0",
         optional=rare,
