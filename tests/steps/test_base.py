@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from fieldmark.steps import step_from_data, step_to_data
+from fieldmark.steps import STEPS, step_from_data, step_to_data
 from fieldmark.steps.base import fit_step
 from fieldmark.steps.temperature import Temperature
 from fieldmark.steps.unknown_probability import UnknownProbability
 from fieldmark.steps.unknown_threshold import UnknownThreshold
 from tests.lessons import learned, lesson
 from tests.steps.unknown_items import ITEMS, drawn
+
+
+def test_steps_are_named_as_they_are_registered():
+    assert [STEPS[name].name for name in STEPS] == list(STEPS)
 
 
 def test_steps_that_know_nothing_of_the_unknown_are_fitted_on_known_items_alone():
