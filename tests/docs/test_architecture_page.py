@@ -49,3 +49,11 @@ def test_the_page_names_files_that_are_there():
     assert len(files) > 5
     places = (root, root / "src" / "fieldmark", root / "src" / "fieldmark" / "challenge")
     assert [file for file in files if not any((place / file).exists() for place in places)] == []
+
+
+def test_the_page_lists_every_package_and_module_at_the_top():
+    block = PAGE.read_text(encoding="utf-8").split("```")[1]
+    listed = {word for line in block.splitlines() if not line.startswith(" ") for word in line.split()}
+    places = (PAGE.parents[1] / "src" / "fieldmark").iterdir()
+    there = {place.stem for place in places if place.suffix == ".py" or (place / "__init__.py").exists()}
+    assert there - {"__init__", "__main__"} <= listed
