@@ -7,7 +7,7 @@ from typing import Any
 from evidence.markdown import table
 
 NAMES = {
-    "birds_cub_odd": "birds (CUB, 5 species)",
+    "birds_cub_odd": "birds (CUB, 100 species)",
     "snakes_philippines": "snakes (14 species)",
     "fungi_genera": "fungi (9 genera)",
     "fungi_amanita": "Amanita, by specimen",

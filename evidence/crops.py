@@ -2,9 +2,8 @@
 
 Both runs are `linear` on features of a frozen EfficientNet-Lite0 at 160 px and differ in the crop alone; its settings
 are the defaults, which were chosen on other photos (the Leeds butterflies). The strength of the penalty is chosen on
-val for each run by itself. Birds (the first 5 of 100 species in a drawn order, for the time that saliency takes; no
-bird had been measured when the number was set) and snakes have an official test set; the snakes have a val as well,
-that of the birds is drawn from train. Fungi are answered by cross-validation: five folds that keep each class in
+val for each run by itself. Birds and snakes have an official test set; the snakes have a val as well, that of the birds
+is drawn from train. Fungi are answered by cross-validation: five folds that keep each class in
 proportion and each unit together, drawn anew five times; val is one further fold. The unit of Amanita is the
 specimen, all photos of which are on one side (taxa with one specimen are left out), elsewhere the photo (copies with
 the same bytes are one). Differences come with the paired 95 % interval over units; over draws, the pseudo-values of a
@@ -17,7 +16,6 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -46,8 +44,6 @@ from fieldmark.views import Part, View, loose_media
 CROPS = ("saliency", "none")
 SETTINGS = {"size": 160}
 FOLDS, DRAWS, SEED = 5, 5, 0
-# U²-Netp takes half a second or more for each photo: the first species in a drawn order. None takes all 100.
-BIRD_SPECIES: int | None = None
 Rows = NDArray[np.int64]
 
 
@@ -83,7 +79,7 @@ def run() -> dict[str, Any] | None:
         if data is None:
             continue
         if name in ("birds_cub_odd", "snakes_philippines"):
-            photos, split = _official(data, BIRD_SPECIES if name == "birds_cub_odd" else None)
+            photos, split = _official(data)
             draws = [[split]]
         else:
             photos = _genera(data) if name == "fungi_genera" else _amanita(data)
@@ -95,26 +91,18 @@ def run() -> dict[str, Any] | None:
     return {"simulated": False, "about": " ".join(str(__doc__).split("\n\n")[1].split()), "sets": sets}
 
 
-def _official(data: Path, species: int | None = None) -> tuple[Photos, Split]:
-    """The photos of a folder with its own parts, or of some of its species."""
+def _official(data: Path) -> tuple[Photos, Split]:
+    """The photos of a folder with its own parts."""
     opened = open_benchmark(BENCHMARKS["folder"], open_dataset("folder", data), seed=SEED)
     view = opened.view
     assert view.val is not None and view.test is not None
     label_of = dict(opened.items["test"].select("item_id", "label").iter_rows())
     codes = view.labels.encode([label_of[item] for item in view.test.item_ids])
-    names = sorted(view.labels.names)
-    Random(SEED).shuffle(names)
-    labels = Labels.of(names[:species])
-    recoded = labels.encode(view.labels.names)
-    parts = []
-    for part in (view.train, view.val, replace(view.test, targets=LabelTargets(codes))):
-        assert part.truth is not None
-        part = replace(part, targets=LabelTargets(recoded[part.truth]))
-        parts.append(part.of_known_labels())
+    parts = [view.train, view.val, replace(view.test, targets=LabelTargets(codes))]
     ends = np.cumsum([len(part) for part in parts])
     train, val, test = np.split(np.arange(ends[-1]), ends[:-1])
     together = Part.concat(parts)
-    photos = Photos(together, labels, np.arange(len(together), dtype=np.int32))
+    photos = Photos(together, view.labels, np.arange(len(together), dtype=np.int32))
     return photos, Split(train, val, test, opened.val_is_drawn)
 
 
