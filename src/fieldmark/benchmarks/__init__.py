@@ -9,6 +9,7 @@ BENCHMARKS: Registry[Benchmark] = Registry(
     "benchmark",
     {
         "folder": ("fieldmark.benchmarks.folder:FOLDER", "your own photos or recordings, closed set"),
+        "folder/segmentation": ("fieldmark.benchmarks.folder:FOLDER_SEGMENTATION", "your own photos with masks"),
         "occurrences": ("fieldmark.benchmarks.occurrences:OCCURRENCES", "your own occurrences, species from photos"),
         "occurrences/places": ("fieldmark.benchmarks.occurrences:PLACES", "your own occurrences, species from place"),
         "fungitastic/closed": ("fieldmark.benchmarks.fungitastic:CLOSED", "FungiTastic, closed set"),

@@ -1,12 +1,14 @@
-"""A researcher's own photos as a closed-set benchmark."""
+"""A researcher's own photos: one label each, or masks."""
 
 from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Benchmark, Task
-from fieldmark.benchmarks.measures import macro_f1, top
+from fieldmark.benchmarks.measures import iou, macro_f1, miou, top
 from fieldmark.datasets.folder import SPLIT
+from fieldmark.questions.masks import PartMasks
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
+from fieldmark.runs.masks import MaskFiles
 from fieldmark.runs.ranked import Ranked
 
 FOLDER = Benchmark(
@@ -22,5 +24,19 @@ FOLDER = Benchmark(
         inputs=("photo", "date", "place", "habitat", "substrate", "boxes", "environment"),
         run=Ranked(at_most=10, separator="|"),  # names of class folders may contain spaces
         metrics=(macro_f1(over="all"), macro_f1(over="present"), macro_f1(over="union"), top(1), top(3)),
+    ),
+)
+FOLDER_SEGMENTATION = Benchmark(
+    name="folder/segmentation",
+    version="1",
+    dataset="folder-masks",
+    split=SPLIT,
+    task=Task(
+        items=Photos(),
+        answer=PartMasks(),
+        unit="observation_id",
+        inputs=("photo",),
+        run=MaskFiles(),
+        metrics=(iou(), miou(background=False), miou(background=True)),
     ),
 )

@@ -28,11 +28,11 @@ def submit(
     """Hand in a run, wait for its score, and print it."""
     from fieldmark.challenge.submitting.client import Client
     from fieldmark.cli.printing import print_cautions, print_json, print_table, score_text
-    from fieldmark.runs.provenance import RUN_CSV
+    from fieldmark.runs.provenance import run_file
     from fieldmark.scoring import scores_of
 
     client = Client.of(challenge, token)
-    sent = client.hand_in(run / RUN_CSV if run.is_dir() else run, title=title, method=method, external=external)
+    sent = client.hand_in(run_file(run) if run.is_dir() else run, title=title, method=method, external=external)
     if not as_json:
         print(f"submission {sent['id']} accepted at {sent['accepted_at']}")
     if wait:

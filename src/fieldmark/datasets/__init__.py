@@ -14,6 +14,7 @@ DATASETS: Registry[DatasetOpener] = Registry(
     {
         "fgvcx-fungi-2018": ("fieldmark.datasets.fgvcx_fungi:open_fgvcx_fungi", "FGVCx Fungi 2018"),
         "folder": ("fieldmark.datasets.folder:open_folder", "your own photos or recordings, one folder per class"),
+        "folder-masks": ("fieldmark.datasets.folder_masks:open_folder_masks", "your own photos with masks"),
         "birdclef-2020": ("fieldmark.datasets.birdclef:open_birdclef", "BirdCLEF 2020: focal recordings, soundscapes"),
         "fungitastic": ("fieldmark.datasets.fungitastic:open_fungitastic", "FungiTastic: full, Mini and FewShot"),
         "occurrences": (

@@ -36,7 +36,7 @@ import polars as pl
 from numpy.typing import NDArray
 from PIL import Image
 
-from fieldmark.datasets.inputs import KeyedBy, Layer
+from fieldmark.datasets.inputs import KeyedBy, Layer, MaskLayer
 from fieldmark.errors import InputError
 from fieldmark.foundation.runlengths import decode_runs
 from fieldmark.release import Release
@@ -178,12 +178,10 @@ def climate_columns(names: Sequence[str]) -> tuple[dict[tuple[str, int, int], st
 
 
 @dataclass(frozen=True)
-class PhotoMasks(Layer):
+class PhotoMasks(MaskLayer):
     """The masks of a photo by part. Parts may be drawn in several pieces, and may overlap."""
 
     release: Release
-    input: ClassVar[str] = "masks"
-    by: ClassVar[KeyedBy] = "media_id"
 
     @cached_property
     def _rows(self) -> dict[str, list[dict[str, Any]]]:
@@ -195,6 +193,10 @@ class PhotoMasks(Layer):
 
     def read(self, ids: Sequence[str]) -> list[dict[str, Mask] | None]:
         return [self._of(media_id) for media_id in ids]
+
+    def names(self, ids: Sequence[str]) -> set[str]:
+        """The parts that are drawn in some photos, without decoding a mask."""
+        return {row["label"] for media_id in ids for row in self._rows.get(media_id, [])}
 
     def _of(self, media_id: str) -> dict[str, Mask] | None:
         parts: dict[str, Mask] = {}

@@ -95,6 +95,17 @@ class Layer(ABC):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
+class MaskLayer(Layer):
+    """Masks of photos by part."""
+
+    input = "masks"
+    by = "media_id"
+
+    @abstractmethod
+    def names(self, ids: Sequence[str]) -> set[str]:
+        """The parts that are drawn in some photos; no mask is decoded for it."""
+
+
 @dataclass(frozen=True)
 class OwnLayer(Layer):
     """A layer that answers only for the ids of one part."""

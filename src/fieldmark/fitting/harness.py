@@ -2,7 +2,8 @@
 
 ```
 OUT/
-  run.csv                  the answers on test, in the benchmark's own format (on val, where there is no test)
+  run.csv                  the answers on test, in the benchmark's own format (on val, where there is no test);
+                           run.parquet for masks
   run.json                 where they came from
   scorecard.json           the score on test (on val, where there is no truth for test), with .units.parquet beside it
   scorecard-val.json       the score on val
@@ -63,7 +64,7 @@ from fieldmark.opening import (
     remarks_on_copies,
     remarks_on_split,
 )
-from fieldmark.runs.provenance import RUN_CSV, Run
+from fieldmark.runs.provenance import Run
 from fieldmark.scoring import SCORECARD_FILE, Scorecard, score_predictions
 from fieldmark.splits.files import SPLIT_FILE, Split, read_split
 from fieldmark.steps import Step, step_to_data
@@ -355,7 +356,8 @@ def _write(
 ) -> None:
     for part, predicted in predictions.items():
         predicted.write(folder / "predictions" / f"{part}.parquet")
-    opened.benchmark.task.run.write(folder / RUN_CSV, predictions.get("test", predictions["val"]))
+    run_format = opened.benchmark.task.run
+    run_format.write(folder / run_format.file_name, predictions.get("test", predictions["val"]))
     main = scorecards.get("test") or scorecards["val"]
     main.write(folder / SCORECARD_FILE)
     scorecards["val"].write(folder / "scorecard-val.json")

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.datasets.base import Dataset
+from fieldmark.datasets.inputs import MaskLayer
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.progress import progress
 from fieldmark.labels import Labels
@@ -21,11 +22,10 @@ from fieldmark.questions.answer import Answer, Evaluation, LooseTruth
 from fieldmark.questions.items import Items, Layout
 from fieldmark.questions.targets import MaskTargets, Shape
 from fieldmark.questions.truth import Truth
-from fieldmark.runs.masks import NEVER_PARTS, Mask, MaskRow, Masks, read_masks, resized, stem, whole
+from fieldmark.runs.masks import NEVER_PARTS, Mask, MaskRow, Masks, only_spores, read_masks, resized, stem, whole
 from fieldmark.tables import TRUTH
 
 Counts = NDArray[np.int64]
-MICROSCOPIC = {"microscopic"}
 TRUTH_FILE = "truth.parquet"
 
 
@@ -39,11 +39,16 @@ class PartMasks(Answer):
     def default_steps(self) -> tuple[str, ...]:
         return ()
 
+    def labels(self, dataset: Dataset, layout: Layout) -> Labels:
+        """The parts that are drawn in the release."""
+        drawn = _layer(dataset).names(layout.table["item_id"].to_list())
+        return Labels(tuple(sorted(drawn - set(NEVER_PARTS))))
+
     def truth(
         self, dataset: Dataset, table: pl.DataFrame, layout: Layout, units: Sequence[str], groups: pl.DataFrame
     ) -> Truth:
         masks = _masks_of(dataset, table)
-        shown = np.array([not _only_spores(rows) for rows in masks.rows], dtype=np.bool_)
+        shown = np.array([not only_spores(rows) for rows in masks.rows], dtype=np.bool_)
         with_masks = Truth(TRUTH.empty(), masks.items, tuple(units), groups, masks=masks)
         return with_masks.take(shown)
 
@@ -62,7 +67,7 @@ class PartMasks(Answer):
             )
         masks = read_masks(Path(truth))
         _refuse_several_sizes(masks, truth)
-        photos = [item for item, rows in zip(masks.items, masks.rows, strict=True) if not _only_spores(rows)]
+        photos = [item for item, rows in zip(masks.items, masks.rows, strict=True) if not only_spores(rows)]
         kept = masks.select(photos)
         units = tuple(photo.rpartition("-")[2] for photo in photos)
         labels = Labels(tuple(name for name in kept.parts if name not in NEVER_PARTS))
@@ -86,12 +91,18 @@ class PartMasks(Answer):
         return Masks(items, tuple((row,) for row in rows))
 
 
-def _masks_of(dataset: Dataset, table: pl.DataFrame) -> Masks:
+def _layer(dataset: Dataset) -> MaskLayer:
     if "masks" not in dataset.layers:
         hint = "Masks come in files of their own: `fieldmark get` lists them."
         raise InputError(dataset.release.root, found="no masks", expected="a release with masks", hint=hint)
+    layer = dataset.layers["masks"]
+    assert isinstance(layer, MaskLayer)  # what a dataset calls masks
+    return layer
+
+
+def _masks_of(dataset: Dataset, table: pl.DataFrame) -> Masks:
     photos = table["item_id"].to_list()
-    masks = dataset.layers["masks"].read(photos)
+    masks = _layer(dataset).read(photos)
     rows = tuple(tuple(MaskRow.of(label, mask) for label, mask in (one or {}).items()) for one in masks)
     return Masks(tuple(stem(photo) for photo in photos), rows)
 
@@ -102,10 +113,6 @@ def _refuse_several_sizes(masks: Masks, where: object) -> None:
         if len(sizes) > 1:
             found = f"masks of {photo} with {sizes[0][0]} x {sizes[0][1]} and {sizes[1][0]} x {sizes[1][1]} pixels"
             raise InputError(where, found=found, expected="one size for all true masks of a photo")
-
-
-def _only_spores(rows: Sequence[MaskRow]) -> bool:
-    return {row.label for row in rows} <= MICROSCOPIC
 
 
 class _PixelCounts(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.labels import UNKNOWN
-from fieldmark.runs.masks import Masks
+from fieldmark.runs.masks import Masks, only_spores
 
 Codes = NDArray[np.int32]
 Shape = Literal["codes", "pairs", "masks"]
@@ -197,7 +197,8 @@ class MaskTargets(Targets):
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        return np.ones(len(self), dtype=np.bool_)
+        """Whether a photo has a mask of more than spores; what has none was not looked at, and teaches nothing."""
+        return np.array([not only_spores(rows) for rows in self.masks.rows], dtype=np.bool_)
 
     @property
     def main_codes(self) -> None:

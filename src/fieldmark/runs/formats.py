@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
+from fieldmark.runs.provenance import RUN_CSV
 
 TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".txt", ".txt.gz", ".gz")
 
@@ -17,12 +18,14 @@ class RunFormat(ABC):
     """How a run is written down. Subclasses are dataclasses whose fields are the rules of one challenge.
 
     Attributes:
+        file_name: What a run is called in the folder that `fit` writes.
         file_types: The endings of files that it accepts; empty for folders alone.
         dense: Whether a file has a score for every label.
         hosted: Whether runs can be handed in to a challenge, which takes one file.
         holds: What a run says of the items, in a word.
     """
 
+    file_name: ClassVar[str] = RUN_CSV
     file_types: ClassVar[tuple[str, ...]] = TEXT_FILES
     dense: ClassVar[bool] = False
     hosted: ClassVar[bool] = True

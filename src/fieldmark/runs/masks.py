@@ -33,6 +33,7 @@ from fieldmark.foundation.runlengths import decode_runs, encode_runs
 from fieldmark.labels import Labels
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.predictions import BLOCK_ITEMS, write_blocks
+from fieldmark.runs.provenance import RUN_PARQUET
 
 Mask = NDArray[np.bool_]
 
@@ -133,6 +134,7 @@ def _to_arrow(block: Masks, items: tuple[str, ...]) -> pa.Table:
 class MaskFiles(RunFormat):
     """The run format of segmentation: a folder of pictures, or Parquet with run lengths."""
 
+    file_name: ClassVar[str] = RUN_PARQUET
     file_types: ClassVar[tuple[str, ...]] = (".parquet",)
     hosted: ClassVar[bool] = False  # a folder is not one file
     holds: ClassVar[str] = "masks"
@@ -196,6 +198,11 @@ def whole(parts: Mapping[str, Mask]) -> Mask:
         return parts[WHOLE]
     empty = np.zeros_like(next(iter(parts.values())))
     return np.asarray(np.logical_or.reduce([empty, *(mask for name, mask in parts.items() if name not in NEVER_PARTS)]))
+
+
+def only_spores(rows: Sequence[MaskRow]) -> bool:
+    """Whether the masks of a photo show nothing but spores under a microscope, or there are none."""
+    return {row.label for row in rows} <= {"microscopic"}
 
 
 def resized(mask: Mask, shape: tuple[int, ...]) -> Mask:

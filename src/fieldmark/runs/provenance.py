@@ -12,7 +12,7 @@ from fieldmark.errors import InputError
 from fieldmark.foundation.files import write_json
 from fieldmark.version import __version__
 
-RUN_FILE, RUN_CSV = "run.json", "run.csv"
+RUN_FILE, RUN_CSV, RUN_PARQUET = "run.json", "run.csv", "run.parquet"
 # How a remark begins that tells of answers known beforehand.
 LEAKAGE = "LEAKAGE: "
 # How a remark begins that tells of other parts than those of the benchmark.
@@ -28,6 +28,11 @@ def external_data_in_words(external_data: list[str] | None) -> str:
     'not stated'
     """
     return "not stated" if external_data is None else "; ".join(external_data) or "none"
+
+
+def run_file(folder: Path) -> Path:
+    """The run in the folder that `fit` wrote, in whichever format; `run.csv` where there is none."""
+    return next((folder / name for name in (RUN_CSV, RUN_PARQUET) if (folder / name).exists()), folder / RUN_CSV)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from fieldmark.opening import open_benchmark, open_release, split_of_run
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import TableRun
 from fieldmark.runs.predictions import Predictions, refuse_repeated
-from fieldmark.runs.provenance import RUN_CSV, RUN_FILE, Run
+from fieldmark.runs.provenance import RUN_FILE, Run, run_file
 from fieldmark.scoring import Scorecard, score_predictions
 from fieldmark.scoring.reading import read_run
 
@@ -82,9 +82,9 @@ def score(
 
 def _found(run: Path, *, in_one_file: bool) -> tuple[Path, Run | None]:
     """The run file, and where it came from if it lies in the folder of a run."""
-    if run.is_dir() and (in_one_file or (run / RUN_CSV).exists()):
-        run = run / RUN_CSV
-    if run.name == RUN_CSV and (run.parent / RUN_FILE).exists():
+    if run.is_dir() and (in_one_file or run_file(run).exists()):
+        run = run_file(run)
+    if run == run_file(run.parent) and (run.parent / RUN_FILE).exists():
         return run, Run.read(run.parent)
     return run, None
 

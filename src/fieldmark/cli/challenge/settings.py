@@ -85,9 +85,9 @@ def baseline(
     from fieldmark.challenge.submitting.plain_problems import in_lines
     from fieldmark.challenge.submitting.uploads import RunRefusedError, received
     from fieldmark.errors import FieldmarkError, InputError
-    from fieldmark.runs.provenance import RUN_CSV
+    from fieldmark.runs.provenance import run_file
 
-    path = run / RUN_CSV if run.is_dir() else run
+    path = run_file(run) if run.is_dir() else run
     if not path.is_file():
         raise InputError(path, found="no such file", expected="a run file")
     with running(name, actor, folder, database, files) as (platform, challenge, user), path.open("rb") as source:

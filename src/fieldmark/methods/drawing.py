@@ -1,0 +1,100 @@
+"""What methods have in common that answer photos with masks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from fieldmark.features.photos import PhotoError, decode_photo
+from fieldmark.foundation.progress import progress
+from fieldmark.labels import Labels
+from fieldmark.methods.base import Arrays, Method, Need, media_of, targets_of
+from fieldmark.methods.photo_networks import unreadable
+from fieldmark.questions.targets import Shape
+from fieldmark.runs.label_scores import Scale
+from fieldmark.runs.masks import WHOLE, Mask, MaskRow, Masks, resized, stem, whole
+from fieldmark.views import Part
+
+# Thresholds that are tried on val.
+THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
+
+# Photos that settings of methods without training are compared on: more would seldom change the choice.
+COMPARED = 100
+
+
+class DrawsMasks(Method):
+    """A method that draws masks, one photo after the other."""
+
+    targets: ClassVar[tuple[Shape, ...]] = ("masks",)
+    scale: ClassVar[Scale] = "score"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("pixels"),)
+
+    def start(self, arrays: Arrays) -> Any:
+        """What drawing needs, made once: a loaded network."""
+        return None
+
+    @abstractmethod
+    def draw(self, state: Any, arrays: Arrays, photo: Image.Image, labels: Labels) -> dict[str, Mask]:
+        """The masks of a photo by part, as large as the photo.
+
+        Args:
+            state: What `start` made.
+            arrays: What was learned.
+            photo: The photo, upright and in RGB.
+            labels: The parts that are asked for.
+        """
+
+    def answer(self, arrays: Arrays, part: Part, labels: Labels) -> Masks:
+        state, rows = self.start(arrays), []
+        with progress("drawing masks", len(part)) as tick:
+            for media_id, photo in photos_of(part):
+                drawn = self.draw(state, arrays, photo, labels)
+                rows.append((media_id, tuple(MaskRow.of(label, mask) for label, mask in drawn.items())))
+                tick(1)
+        return Masks(tuple(stem(media_id) for media_id, _ in rows), tuple(masks for _, masks in rows))
+
+    def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        raise ValueError("masks are drawn, labels are not scored")
+
+
+def photos_of(part: Part) -> Any:
+    """The photos of a part with their ids, decoded one at a time.
+
+    Raises:
+        InputError: For a photo that cannot be read.
+    """
+    media = media_of(part)
+    for media_id in part.items["media_ids"].explode().to_list():
+        try:
+            yield media_id, decode_photo(media.read(media_id))
+        except PhotoError as error:
+            raise unreadable({media.where(media_id): str(error)}) from error
+
+
+def evenly_taken(part: Part) -> Part:
+    """At most `COMPARED` items of a part, spread evenly over it."""
+    return part.take(np.unique(np.linspace(0, len(part) - 1, COMPARED).astype(int)))
+
+
+def true_whole(part: Part, row: int, shape: tuple[int, int]) -> Mask:
+    """The true mask of the whole of one photo of a part, brought to the size of the photo."""
+    masks = targets_of(part).masks
+    return resized(whole(masks.open(masks.items[row])), shape)
+
+
+def overlap(answered: Mask, true: Mask) -> float:
+    """Intersection over union; 1 where both are empty."""
+    union = np.count_nonzero(answered | true)
+    return float(np.count_nonzero(answered & true) / union) if union else 1.0
+
+
+def of_whole(mask: Mask) -> dict[str, Mask]:
+    """The masks of a photo of which only the whole is drawn."""
+    return {WHOLE: mask}

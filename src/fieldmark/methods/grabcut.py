@@ -1,0 +1,93 @@
+"""GrabCut: colors of the middle against colors of the edge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from PIL import Image
+
+from fieldmark.errors import MisuseError
+from fieldmark.foundation.progress import progress
+from fieldmark.labels import Labels
+from fieldmark.methods.base import Arrays, Fitted
+from fieldmark.methods.drawing import DrawsMasks, evenly_taken, of_whole, overlap, photos_of, true_whole
+from fieldmark.runs.masks import Mask, resized
+from fieldmark.views import View
+
+# Margins that are tried on train, and the longest side on which colors are compared.
+MARGINS = (0.02, 0.05, 0.1, 0.15)
+LONGEST_PX = 400
+
+
+@dataclass(frozen=True)
+class GrabCut(DrawsMasks):
+    """Two mixtures of colors, of what lies inside a box and outside, and a smooth boundary between them.
+
+    Rother et al., "GrabCut: interactive foreground extraction using iterated graph cuts" (2004), as OpenCV has it,
+    started from a box around the middle. Needs no training; only the margin is chosen on train.
+
+    Args:
+        margin: The share of each side that is surely background; 0 takes the one with the highest mean IoU on train.
+        rounds: How often mixtures and boundary are found anew.
+    """
+
+    margin: float = 0.0
+    rounds: int = 5
+
+    learns_from_val: ClassVar[bool] = False  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.margin < 0.5 or self.rounds < 1:
+            raise MisuseError("grabcut needs a margin from 0 to 0.5 and at least one round.")
+
+    def fit(self, view: View) -> Fitted:
+        if self.margin:
+            return Fitted(self, {})
+        train = evenly_taken(view.train.of_known_labels())
+        overlaps = np.zeros((len(train), len(MARGINS)))
+        with progress("choosing a margin", len(train)) as tick:
+            for row, (_, photo) in enumerate(photos_of(train)):
+                true = true_whole(train, row, (photo.height, photo.width))
+                overlaps[row] = [overlap(self._cut(photo, margin), true) for margin in MARGINS]
+                tick(1)
+        return Fitted(replace(self, margin=float(MARGINS[int(overlaps.mean(axis=0).argmax())])), {})
+
+    def draw(self, state: Any, arrays: Arrays, photo: Image.Image, labels: Labels) -> dict[str, Mask]:
+        return of_whole(self._cut(photo, self.margin))
+
+    def _cut(self, photo: Image.Image, margin: float) -> Mask:
+        scale = min(1.0, LONGEST_PX / max(photo.size))
+        width, height = (max(3, round(side * scale)) for side in photo.size)
+        pixels = np.asarray(photo.resize((width, height), Image.Resampling.BILINEAR))[:, :, ::-1].copy()
+        left, top = max(1, round(margin * width)), max(1, round(margin * height))
+        inside = np.full((height, width), SURELY_NOT, dtype=np.uint8)
+        inside[top : height - top, left : width - left] = PERHAPS
+        return resized(refined(pixels, inside, self.rounds), (photo.height, photo.width))
+
+
+# As OpenCV numbers them: surely background, surely the object, perhaps background, perhaps the object.
+SURELY_NOT, SURELY, PERHAPS_NOT, PERHAPS = 0, 1, 2, 3
+
+
+def refined(pixels: Any, start: Any, rounds: int) -> Mask:
+    """The object that GrabCut finds from a first guess; the guess itself where colors cannot be told apart.
+
+    Args:
+        pixels: A picture of bytes.
+        start: For each pixel what it is taken for at first, as OpenCV numbers it.
+        rounds: How often mixtures and boundary are found anew.
+    """
+    import cv2
+
+    mask = start.copy()
+    if len(np.unique(mask)) < 2:
+        return np.asarray(mask % 2 == 1)
+    cv2.setRNGSeed(0)  # the mixtures start at random
+    background, inside = np.zeros((1, 65)), np.zeros((1, 65))
+    try:
+        cv2.grabCut(pixels, mask, None, background, inside, rounds, cv2.GC_INIT_WITH_MASK)
+    except cv2.error:  # all of one side has been given up: one color everywhere
+        return np.asarray(start % 2 == 1)
+    return np.asarray(mask % 2 == 1)

@@ -1,0 +1,89 @@
+"""Masks of what stands out in a photo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from fieldmark.errors import MisuseError
+from fieldmark.features.saliency import Saliency
+from fieldmark.foundation.progress import progress
+from fieldmark.labels import Labels
+from fieldmark.methods.base import Arrays, Fitted
+from fieldmark.methods.drawing import DrawsMasks, evenly_taken, of_whole, overlap, photos_of, true_whole
+from fieldmark.methods.grabcut import PERHAPS, PERHAPS_NOT, SURELY, SURELY_NOT, refined
+from fieldmark.runs.masks import Mask, resized
+from fieldmark.views import View
+
+THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+# With colors, values above the first are surely the object, those below the second surely background.
+SURE, HARDLY = 0.9, 0.05
+LONGEST_PX = 400
+
+
+@dataclass(frozen=True)
+class SalientMasks(DrawsMasks):
+    """Draws what U²-Netp finds salient (`features.saliency`); it needs no training at all.
+
+    Args:
+        threshold: What is drawn reaches this share of the way from the lowest to the highest value of the map; 0 takes
+            the one with the highest mean IoU on train.
+        refine: Whether the boundary is then moved to where colors change, by GrabCut.
+    """
+
+    threshold: float = 0.0
+    refine: bool = False
+
+    learns_from_val: ClassVar[bool] = False  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold < 1:
+            raise MisuseError(f"threshold={self.threshold}: expected 0 to 1.")
+
+    @property
+    def external_data(self) -> tuple[str, ...]:
+        return ("DUTS, by the weights of U²-Netp",)
+
+    def fit(self, view: View) -> Fitted:
+        if self.threshold:
+            return Fitted(self, {})
+        train, saliency = evenly_taken(view.train.of_known_labels()), Saliency()
+        overlaps = np.zeros((len(train), len(THRESHOLDS)))
+        with progress("choosing a threshold", len(train)) as tick:
+            for row, (_, photo) in enumerate(photos_of(train)):
+                true, values = true_whole(train, row, (photo.height, photo.width)), spread(saliency.map(photo))
+                for column, threshold in enumerate(THRESHOLDS):
+                    overlaps[row, column] = overlap(self._mask(photo, values, threshold), true)
+                tick(1)
+        return Fitted(replace(self, threshold=float(THRESHOLDS[int(overlaps.mean(axis=0).argmax())])), {})
+
+    def start(self, arrays: Arrays) -> Saliency:
+        return Saliency()
+
+    def draw(self, state: Any, arrays: Arrays, photo: Image.Image, labels: Labels) -> dict[str, Mask]:
+        return of_whole(self._mask(photo, spread(state.map(photo)), self.threshold))
+
+    def _mask(self, photo: Image.Image, values: NDArray[np.float32], threshold: float) -> Mask:
+        if not self.refine:
+            return enlarged(values, photo.size) >= threshold
+        scale = min(1.0, LONGEST_PX / max(photo.size))
+        width, height = (max(1, round(side * scale)) for side in photo.size)
+        small, pixels = enlarged(values, (width, height)), photo.resize((width, height), Image.Resampling.BILINEAR)
+        start = np.where(small >= threshold, PERHAPS, PERHAPS_NOT).astype(np.uint8)
+        start[small >= SURE], start[small < HARDLY] = SURELY, SURELY_NOT
+        return resized(refined(np.asarray(pixels)[:, :, ::-1].copy(), start, rounds=3), (photo.height, photo.width))
+
+
+def spread(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Values moved so that the lowest is 0 and the highest 1; all 0 where they are all the same."""
+    low, high = float(values.min()), float(values.max())
+    return np.asarray((values - low) / (high - low) if high > low else np.zeros_like(values), dtype=np.float32)
+
+
+def enlarged(values: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
+    """Values between 0 and 1 at the width and height of a photo."""
+    return np.asarray(Image.fromarray(values, mode="F").resize(size, Image.Resampling.BILINEAR), dtype=np.float32)

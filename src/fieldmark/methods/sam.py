@@ -1,0 +1,138 @@
+"""Segment Anything, shown where to look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from scipy import ndimage
+
+from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.features.cropping import Box
+from fieldmark.features.saliency import Saliency, SaliencyRule
+from fieldmark.features.segment_anything import SegmentAnything
+from fieldmark.foundation.progress import progress
+from fieldmark.labels import Labels
+from fieldmark.methods.base import Arrays, Fitted
+from fieldmark.methods.drawing import DrawsMasks, evenly_taken, of_whole, overlap, photos_of, true_whole
+from fieldmark.methods.salient_masks import enlarged, spread
+from fieldmark.runs.masks import Mask, resized
+from fieldmark.views import View
+
+PROMPTS = {
+    "center": "a point in the middle of the photo",
+    "saliency-box": "a box around what stands out",
+    "saliency-points": "points well inside what stands out",
+    "saliency": "both",
+}
+POINTS = 3
+# What stands out is what the map has above this share of its range.
+STANDS_OUT = 0.5
+
+
+class _Tools(NamedTuple):
+    network: SegmentAnything
+    saliency: Saliency
+
+
+@dataclass(frozen=True)
+class Sam(DrawsMasks):
+    """Draws what MobileSAM takes a prompt for (`features.segment_anything`); it needs no training.
+
+    Of the three masks it offers, the one is drawn that agrees best with what stands out (IoU with the map of U²-Netp)
+    or, for a point in the middle, the one that the network itself believes most.
+
+    Args:
+        prompt: What it is shown: center, saliency-box, saliency-points or saliency; empty takes the one with the
+            highest mean IoU on train.
+    """
+
+    prompt: str = ""
+
+    learns_from_val: ClassVar[bool] = False  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        if self.prompt and self.prompt not in PROMPTS:
+            raise MisuseError(f"There is no prompt={self.prompt}. {did_you_mean(self.prompt, PROMPTS)}")
+
+    @property
+    def external_data(self) -> tuple[str, ...]:
+        return ("1 % of SA-1B, by the weights of MobileSAM", "DUTS, by the weights of U²-Netp")
+
+    def fit(self, view: View) -> Fitted:
+        if self.prompt:
+            return Fitted(self, {})
+        train, tools = evenly_taken(view.train.of_known_labels()), self.start({})
+        overlaps = np.zeros((len(train), len(PROMPTS)))
+        with progress("choosing a prompt", len(train)) as tick:
+            for row, (_, photo) in enumerate(photos_of(train)):
+                true, drawn = true_whole(train, row, (photo.height, photo.width)), self._drawn(tools, photo, PROMPTS)
+                overlaps[row] = [overlap(resized(mask, true.shape), true) for mask in drawn.values()]
+                tick(1)
+        means = dict(zip(PROMPTS, overlaps.mean(axis=0).round(3).tolist(), strict=True))
+        tried = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
+        chosen = replace(self, prompt=max(means, key=lambda name: means[name]))
+        return Fitted(chosen, {}, (f"Mean IoU of prompts on {len(train)} photos of train: {tried}.",))
+
+    def start(self, arrays: Arrays) -> _Tools:
+        return _Tools(SegmentAnything(), Saliency())
+
+    def draw(self, state: Any, arrays: Arrays, photo: Image.Image, labels: Labels) -> dict[str, Mask]:
+        mask = self._drawn(state, photo, [self.prompt])[self.prompt]
+        return of_whole(resized(mask, (photo.height, photo.width)))
+
+    def _drawn(self, tools: _Tools, photo: Image.Image, prompts: Any) -> dict[str, Mask]:
+        """The mask that follows from each prompt, at the size that the network has seen."""
+        look = tools.network.look(photo)
+        values = spread(tools.saliency.map(photo))
+        salient = enlarged(values, look.size) >= STANDS_OUT
+        drawn = {}
+        for prompt in prompts:
+            box, points = prompt_of(prompt, values)
+            offered = look.draw(box, points)
+            if prompt == "center":
+                drawn[prompt] = offered[0].mask
+            else:
+                drawn[prompt] = max((one.mask for one in offered), key=lambda mask: overlap(mask, salient))
+        return drawn
+
+
+def prompt_of(prompt: str, values: NDArray[np.float32]) -> tuple[Box | None, NDArray[np.float64] | None]:
+    """The box and the points that stand for a prompt; the middle of the photo where nothing stands out.
+
+    Args:
+        prompt: One of `PROMPTS`.
+        values: How much each place of the photo stands out, from 0 to 1.
+    """
+    middle = np.array([[0.5, 0.5]])
+    box = None if prompt == "center" else SaliencyRule().box(values)
+    if box is None:
+        return None, middle
+    if prompt == "saliency-box":
+        return box, None
+    return (None if prompt == "saliency-points" else box), inner_points(values >= STANDS_OUT, POINTS)
+
+
+def inner_points(mask: Mask, number: int) -> NDArray[np.float64]:
+    """Points deep inside a mask and apart from each other, as shares of width and height.
+
+    Each is the place that is farthest from the edge and from the points before it.
+
+    >>> inner_points(np.pad(np.ones((3, 3), dtype=bool), 1), 1).tolist()
+    [[0.5, 0.5]]
+    """
+    depth = ndimage.distance_transform_edt(np.pad(mask, 1))[1:-1, 1:-1]
+    lines, columns = np.indices(mask.shape)
+    apart = np.full(mask.shape, np.inf)
+    points = []
+    for _ in range(number):
+        reach = np.minimum(depth, apart)
+        line, column = np.unravel_index(int(reach.argmax()), mask.shape)
+        if reach[line, column] <= 0:
+            break
+        points.append(((column + 0.5) / mask.shape[1], (line + 0.5) / mask.shape[0]))
+        apart = np.minimum(apart, np.hypot(lines - line, columns - column))
+    return np.array(points, dtype=np.float64).reshape(-1, 2)
