@@ -107,7 +107,9 @@ def _masks(release: Release, photos: Sequence[str]) -> tuple[dict[str, dict[str,
             earlier = masks.setdefault(photo, {}).setdefault(part, f"{folder}/{name}")
             if earlier != f"{folder}/{name}":
                 found = f"a second mask of {photo} (the other is {earlier})"
-                raise InputError(release.where(f"{folder}/{name}"), found=found, expected="one for each part of a photo")
+                raise InputError(
+                    release.where(f"{folder}/{name}"), found=found, expected="one for each part of a photo"
+                )
     if not masks:
         found = "no mask that bears the name of a photo"
         raise InputError(release.where(MASKS), found=found, expected="masks/<photo>.png or masks/<part>/<photo>.png")
@@ -187,4 +189,3 @@ class FolderMasks(MaskLayer):
         except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             where = self.release.where(path)
             raise InputError(where, found="something unreadable", expected="a picture of a mask") from error
-

@@ -34,7 +34,10 @@ METHODS: Registry[type[Method]] = Registry(
         "linear": ("fieldmark.methods.linear:Linear", "multinomial logistic regression, regularizer from val"),
         "openset": ("fieldmark.methods.openset:OpenSet", "a classifier with a score of strangeness, chosen on val"),
         "ellipse": ("fieldmark.methods.ellipse:CenterEllipse", "the same ellipse in every photo, for masks"),
-        "grabcut": ("fieldmark.methods.grabcut:GrabCut", "colors of the middle against those of the edge, for masks (extra masks)"),
+        "grabcut": (
+            "fieldmark.methods.grabcut:GrabCut",
+            "colors of the middle against the edge, for masks",
+        ),
         "saliency": ("fieldmark.methods.salient_masks:SalientMasks", "what stands out in a photo, for masks"),
         "sam": ("fieldmark.methods.sam:Sam", "MobileSAM, shown where to look, for masks"),
         "unet": ("fieldmark.methods.unet:UNet", "a U-Net on a network of timm, for masks (extra masks)"),

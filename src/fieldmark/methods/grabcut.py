@@ -10,6 +10,7 @@ from PIL import Image
 
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.progress import progress
+from fieldmark.foundation.registry import require
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted
 from fieldmark.methods.drawing import DrawsMasks, evenly_taken, of_whole, overlap, photos_of, true_whole
@@ -36,7 +37,7 @@ class GrabCut(DrawsMasks):
     margin: float = 0.0
     rounds: int = 5
 
-    learns_from_val: ClassVar[bool] = False  # type: ignore[misc]
+    learns_from_val: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.margin < 0.5 or self.rounds < 1:
@@ -79,7 +80,7 @@ def refined(pixels: Any, start: Any, rounds: int) -> Mask:
         start: For each pixel what it is taken for at first, as OpenCV numbers it.
         rounds: How often mixtures and boundary are found anew.
     """
-    import cv2
+    cv2: Any = require("cv2", "grabcut")
 
     mask = start.copy()
     if len(np.unique(mask)) < 2:

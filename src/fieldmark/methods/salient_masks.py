@@ -38,7 +38,7 @@ class SalientMasks(DrawsMasks):
     threshold: float = 0.0
     refine: bool = False
 
-    learns_from_val: ClassVar[bool] = False  # type: ignore[misc]
+    learns_from_val: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold < 1:

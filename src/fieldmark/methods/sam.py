@@ -52,7 +52,7 @@ class Sam(DrawsMasks):
 
     prompt: str = ""
 
-    learns_from_val: ClassVar[bool] = False  # type: ignore[misc]
+    learns_from_val: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.prompt and self.prompt not in PROMPTS:

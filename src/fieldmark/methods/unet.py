@@ -15,12 +15,14 @@ from torch.nn import functional
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.backbones import create_network
-from fieldmark.features.settings import PACKAGED, FeatureSettings, data_behind
+from fieldmark.features.settings import PACKAGED, FeatureSettings
 from fieldmark.foundation.progress import progress
+from fieldmark.foundation.registry import require
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted, media_of, targets_of
 from fieldmark.methods.drawing import THRESHOLDS, DrawsMasks, overlap, photos_of, true_whole
 from fieldmark.methods.photo_networks import on_device, unreadable
+from fieldmark.methods.trained_networks import TrainsNetwork
 from fieldmark.runs.masks import WHOLE, Mask, resized
 from fieldmark.training.loop import make_fabric, train
 from fieldmark.training.masks import BACKGROUND, FIRST_PART, MaskSource, mask_pack
@@ -37,7 +39,7 @@ LONGEST_PX = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class UNet(Recipe, DrawsMasks):
+class UNet(Recipe, TrainsNetwork, DrawsMasks):
     """Trains a U-Net by cross-entropy and Dice; see `training.recipe.Recipe` for the settings of the training.
 
     Ronneberger et al., "U-Net: convolutional networks for biomedical image segmentation" (2015), as
@@ -69,28 +71,17 @@ class UNet(Recipe, DrawsMasks):
     mirrored: bool = True
     tiles: int = 1
 
-    learns_from_val: ClassVar[bool] = False  # type: ignore[misc]
+    learns_from_val: ClassVar[bool] = False
+    trains_network: ClassVar[bool] = False  # it draws; nobody takes features from it
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.size % 32:
             raise MisuseError(f"size={self.size}: a U-Net takes a multiple of 32 pixels.")
         if self.pack == "none" or self.randaugment_ops:
-            raise MisuseError("unet needs pack=raw or pack=jpeg, and randaugment_ops=0: it would move photos off masks.")
+            raise MisuseError("unet needs pack=raw or jpeg, and randaugment_ops=0, which would move photos off masks.")
         if not 0 <= self.threshold < 1 or self.tiles < 1:
             raise MisuseError("unet needs a threshold from 0 to 1 and at least one tile.")
-
-    @property
-    def network_name(self) -> str:
-        return self.network
-
-    @property
-    def chooses_on_val(self) -> bool:
-        return self.best_by != "last"
-
-    @property
-    def external_data(self) -> tuple[str, ...]:
-        return data_behind(self.network, self.weights)
 
     def fit(self, view: View) -> Fitted:
         fabric = make_fabric(self)
@@ -221,12 +212,12 @@ class UNet(Recipe, DrawsMasks):
         return PhotoTransform(self.size, *_normalization(network))
 
     def _network(self, parts: int, weights: str) -> Any:
-        from segmentation_models_pytorch import Unet
+        library: Any = require("segmentation_models_pytorch", "unet")
 
         name = PACKAGED.get(self.network, ("", self.network))[1]
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            network = Unet(f"tu-{name}", encoder_weights=None, classes=FIRST_PART + parts)
+            network = library.Unet(f"tu-{name}", encoder_weights=None, classes=FIRST_PART + parts)
         if weights != "random":
             encoder = create_network(FeatureSettings(self.network, 0, weights))
             missing = network.encoder.model.load_state_dict(encoder.state_dict(), strict=False).missing_keys
