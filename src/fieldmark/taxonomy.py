@@ -28,9 +28,8 @@ class Taxonomy:
     @classmethod
     def of(cls, labels: Labels, taxa: pl.DataFrame) -> Taxonomy:
         """Takes the ranks from a `taxa` table; labels without a row belong to no taxon."""
-        rows = pl.DataFrame({"label": labels.names}, schema={"label": pl.String}).join(
-            taxa, on="label", how="left", maintain_order="left"
-        )
+        names = pl.DataFrame({"label": labels.names}, schema={"label": pl.String})
+        rows = names.join(taxa, on="label", how="left", maintain_order="left")
         ranks = {}
         for rank in RANKS:
             if rank in rows.columns and rows[rank].is_not_null().any():

@@ -118,7 +118,8 @@ class MaskSource:
 def resample_nearest(masks: NDArray[np.uint8], boxes: Boxes, size_px: int) -> NDArray[np.uint8]:
     """Boxes of square masks scaled to `size_px`; each pixel has the class of the nearest one.
 
-    >>> resample_nearest(np.array([[[0, 1], [2, 3]]], dtype=np.uint8), np.array([[1.0, 0, 0, 1]], np.float32), 2).tolist()
+    >>> mirrored = np.array([[1.0, 0.0, 0.0, 1.0]], dtype=np.float32)
+    >>> resample_nearest(np.array([[[0, 1], [2, 3]]], dtype=np.uint8), mirrored, 2).tolist()
     [[[1, 0], [3, 2]]]
     """
     side = masks.shape[1]
