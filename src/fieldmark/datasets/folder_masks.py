@@ -34,6 +34,7 @@ from PIL import Image, UnidentifiedImageError
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.inputs import MaskLayer
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.media_files import PICTURE_SUFFIXES
 from fieldmark.release import Release
 from fieldmark.tables import read_csv
 
@@ -41,7 +42,6 @@ Mask = NDArray[np.bool_]
 
 IMAGES, MASKS, OBSERVATIONS_FILE = "images", "masks", "observations.csv"
 SET_NAMES = ("train", "val", "test")
-PICTURES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"}
 WHOLE, NO_CLASS = "fruiting_body", "photo"
 WHITE_ABOVE = 127
 RENAMED = {"observation": "observation_id"}
@@ -89,7 +89,7 @@ def _photos(release: Release) -> pl.DataFrame:
 
 
 def _pictures(release: Release, folder: str) -> list[str]:
-    return [name for name in release.files(folder) if PurePosixPath(name).suffix.lower() in PICTURES]
+    return [name for name in release.files(folder) if PurePosixPath(name).suffix.lower() in PICTURE_SUFFIXES]
 
 
 def _masks(release: Release, photos: Sequence[str]) -> tuple[dict[str, dict[str, str]], int]:
@@ -119,7 +119,7 @@ def _masks(release: Release, photos: Sequence[str]) -> tuple[dict[str, dict[str,
 def _photo_of(mask: str, photo_of: Mapping[str, str]) -> str | None:
     """The photo that a mask belongs to: of the same name, or of what stands before an underscore."""
     name = PurePosixPath(mask).name
-    while PurePosixPath(name).suffix.lower() in PICTURES:  # 1.jpg.png is the mask of 1.jpg
+    while PurePosixPath(name).suffix.lower() in PICTURE_SUFFIXES:  # 1.jpg.png is the mask of 1.jpg
         name = PurePosixPath(name).stem
     while name not in photo_of and "_" in name:
         name = name.rpartition("_")[0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 
 PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+# What masks come as, besides.
+PICTURE_SUFFIXES = (*PHOTO_SUFFIXES, ".bmp", ".tif", ".tiff")
 SOUND_SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".mp3")
 
 

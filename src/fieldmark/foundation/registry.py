@@ -23,6 +23,8 @@ EXTRA_OF_MODULE = {
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "onnxscript": "onnx",
+    "cv2": "masks",
+    "segmentation_models_pytorch": "masks",
     "jinja2": "report",
     "matplotlib": "report",
     "soundfile": "audio",

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from fieldmark.errors import InputError
+from fieldmark.foundation.media_files import PICTURE_SUFFIXES
 from fieldmark.foundation.progress import progress
 from fieldmark.foundation.runlengths import decode_runs, encode_runs
 from fieldmark.labels import Labels
@@ -39,7 +40,6 @@ Mask = NDArray[np.bool_]
 
 WHOLE = "fruiting_body"
 NEVER_PARTS = (WHOLE, "microscopic", "background")
-PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
 COLUMNS = ("file_name", "label", "width", "height", "rle")
 BOX_NUMBERS = 4
 # More pixels than Pillow opens: no photo, but a number that was misread, or an attempt to fill the memory.
@@ -219,7 +219,7 @@ def stem(name: str) -> str:
     >>> stem("0-12.JPG"), stem("0-12.JPG.png"), stem("0-12.png")
     ('0-12', '0-12', '0-12')
     """
-    while Path(name).suffix.lower() in PICTURES:
+    while Path(name).suffix.lower() in PICTURE_SUFFIXES:
         name = Path(name).stem
     return name
 
@@ -250,9 +250,9 @@ def _from_folder(pictures: Mapping[str, Mapping[str, Path]], photos: tuple[str, 
 def _pictures(folder: Path) -> Iterator[tuple[Path, str]]:
     for entry in sorted(folder.iterdir()):
         if entry.is_dir():
-            inside = (path for path in sorted(entry.iterdir()) if path.suffix.lower() in PICTURES)
+            inside = (path for path in sorted(entry.iterdir()) if path.suffix.lower() in PICTURE_SUFFIXES)
             yield from ((path, entry.name) for path in inside)
-        elif entry.suffix.lower() in PICTURES:
+        elif entry.suffix.lower() in PICTURE_SUFFIXES:
             yield entry, WHOLE
 
 
