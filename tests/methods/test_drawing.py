@@ -74,6 +74,7 @@ def test_a_drawn_run_is_scored_from_its_folder_and_against_written_truth(unet, d
     write_truth("folder/segmentation", disks, tmp_path / "truth")
     alone = fieldmark.score("folder/segmentation", unet.folder / "run.parquet", truth=tmp_path / "truth/truth.parquet")
     assert alone.metrics["iou"].value == pytest.approx(unet.scorecard.metrics["iou"].value)
+    assert (alone.items, alone.units) == (unet.scorecard.items, unet.scorecard.units)
 
 
 def test_a_saved_unet_draws_the_same_masks_of_loose_photos(unet, disks):

@@ -77,7 +77,7 @@ POISON_TASK = replace(OPEN_TASK, metrics=(cost_poison(), top(1), open_macro_f1(o
 UNKNOWN_TASK = replace(OPEN_TASK, metrics=(cost_unknown(), top(1), open_macro_f1(over="all"), f1_unknown()))
 SEGMENTATION_TASK = Task(
     items=Photos(),
-    answer=PartMasks(),
+    answer=PartMasks(observation_in_name=True),
     unit="observation_id",
     inputs=("photo",),
     run=MaskFiles(),

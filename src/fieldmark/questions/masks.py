@@ -31,7 +31,13 @@ TRUTH_FILE = "truth.parquet"
 
 @dataclass(frozen=True)
 class PartMasks(Answer):
-    """Every photo has masks: of the fruiting body, and of the parts it is made of."""
+    """Every photo has masks: of the fruiting body, and of the parts it is made of.
+
+    Args:
+        observation_in_name: Whether the name of a photo ends with its observation (`0-3032614317.JPG`).
+    """
+
+    observation_in_name: bool = False
 
     shape: ClassVar[Shape] = "masks"
 
@@ -58,8 +64,8 @@ class PartMasks(Answer):
     def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> LooseTruth:
         """Masks in a folder or a file.
 
-        Photos in which the truth shows nothing but spores are left out. The independent unit is the observation, which
-        the name of a photo ends with (`0-3032614317.JPG`), or the photo where it does not.
+        Photos in which the truth shows nothing but spores are left out. The independent unit is the observation where
+        the names of photos end with it, else the photo.
         """
         if not isinstance(truth, (str, Path)):
             raise MisuseError(
@@ -69,7 +75,7 @@ class PartMasks(Answer):
         _refuse_several_sizes(masks, truth)
         photos = [item for item, rows in zip(masks.items, masks.rows, strict=True) if not only_spores(rows)]
         kept = masks.select(photos)
-        units = tuple(photo.rpartition("-")[2] for photo in photos)
+        units = tuple(photo.rpartition("-")[2] if self.observation_in_name else photo for photo in photos)
         labels = Labels(tuple(name for name in kept.parts if name not in NEVER_PARTS))
         classes = pl.DataFrame({"label": labels.names}, schema={"label": pl.String})
         return LooseTruth(Truth(TRUTH.empty(), kept.items, units, masks=kept), labels, classes, part="truth")
