@@ -20,9 +20,9 @@ from fieldmark.datasets.fungitastic_check import check_fungitastic
 from fieldmark.datasets.fungitastic_layers import decode_rle, satellite_picture
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.exporting.coco import export_coco
+from fieldmark.foundation.masks import resized
 from fieldmark.opening import open_benchmark
 from fieldmark.release import Release
-from fieldmark.runs.masks import resized
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

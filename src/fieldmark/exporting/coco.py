@@ -33,9 +33,9 @@ from fieldmark.datasets import Dataset
 from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.foundation.files import appearing_file
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
+from fieldmark.foundation.masks import NEVER_PARTS, Mask, resized, whole
 from fieldmark.foundation.progress import progress
 from fieldmark.labels import UNKNOWN
-from fieldmark.runs.masks import NEVER_PARTS, Mask, resized, whole
 from fieldmark.tables import RANKS
 from fieldmark.version import __version__
 

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fieldmark.features.photos import PhotoError, decode_photo
+from fieldmark.foundation.masks import WHOLE, Mask, resized, whole
 from fieldmark.foundation.progress import progress
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Method, Need, media_of, targets_of
 from fieldmark.methods.photo_networks import unreadable
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import Scale
-from fieldmark.runs.masks import WHOLE, Mask, MaskRow, Masks, resized, stem, whole
+from fieldmark.runs.masks import MaskRow, Masks, stem
 from fieldmark.views import Part
 
 # Thresholds that are tried on val.

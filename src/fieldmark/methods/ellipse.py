@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from fieldmark.foundation.masks import Mask, resized, whole
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted, targets_of
 from fieldmark.methods.drawing import DrawsMasks, of_whole, overlap
-from fieldmark.runs.masks import Mask, resized, whole
 from fieldmark.views import View
 
 # Widths and heights that are tried, as shares of the photo, and the square on which they are compared.

@@ -9,12 +9,12 @@ import numpy as np
 from PIL import Image
 
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.masks import Mask, resized
 from fieldmark.foundation.progress import progress
 from fieldmark.foundation.registry import require
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted
 from fieldmark.methods.drawing import DrawsMasks, evenly_taken, of_whole, overlap, photos_of, true_whole
-from fieldmark.runs.masks import Mask, resized
 from fieldmark.views import View
 
 # Margins that are tried on train, and the longest side on which colors are compared.

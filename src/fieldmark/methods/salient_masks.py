@@ -11,12 +11,12 @@ from PIL import Image
 
 from fieldmark.errors import MisuseError
 from fieldmark.features.saliency import Saliency
+from fieldmark.foundation.masks import Mask, resized
 from fieldmark.foundation.progress import progress
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted
 from fieldmark.methods.drawing import DrawsMasks, evenly_taken, of_whole, overlap, photos_of, true_whole
 from fieldmark.methods.grabcut import PERHAPS, PERHAPS_NOT, SURELY, SURELY_NOT, refined
-from fieldmark.runs.masks import Mask, resized
 from fieldmark.views import View
 
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)

@@ -14,12 +14,12 @@ from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.features.cropping import Box
 from fieldmark.features.saliency import Saliency, SaliencyRule
 from fieldmark.features.segment_anything import SegmentAnything
+from fieldmark.foundation.masks import Mask, resized
 from fieldmark.foundation.progress import progress
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted
 from fieldmark.methods.drawing import DrawsMasks, evenly_taken, of_whole, overlap, photos_of, true_whole
 from fieldmark.methods.salient_masks import enlarged, spread
-from fieldmark.runs.masks import Mask, resized
 from fieldmark.views import View
 
 PROMPTS = {

@@ -16,6 +16,7 @@ from torch.nn import functional
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.backbones import create_network
 from fieldmark.features.settings import PACKAGED, FeatureSettings
+from fieldmark.foundation.masks import WHOLE, Mask, resized
 from fieldmark.foundation.progress import progress
 from fieldmark.foundation.registry import require
 from fieldmark.labels import Labels
@@ -23,7 +24,6 @@ from fieldmark.methods.base import Arrays, Fitted, media_of, targets_of
 from fieldmark.methods.drawing import THRESHOLDS, DrawsMasks, overlap, photos_of, true_whole
 from fieldmark.methods.photo_networks import on_device, unreadable
 from fieldmark.methods.trained_networks import TrainsNetwork
-from fieldmark.runs.masks import WHOLE, Mask, resized
 from fieldmark.training.loop import make_fabric, train
 from fieldmark.training.masks import BACKGROUND, FIRST_PART, MaskSource, mask_pack
 from fieldmark.training.networks import normalization

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.inputs import MaskLayer
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.masks import NEVER_PARTS, Mask, resized, whole
 from fieldmark.foundation.progress import progress
 from fieldmark.labels import Labels
 from fieldmark.metrics.segmentation import mask_counts, part_counts
@@ -22,7 +23,7 @@ from fieldmark.questions.answer import Answer, Evaluation, LooseTruth
 from fieldmark.questions.items import Items, Layout
 from fieldmark.questions.targets import MaskTargets, Shape
 from fieldmark.questions.truth import Truth
-from fieldmark.runs.masks import NEVER_PARTS, Mask, MaskRow, Masks, only_spores, read_masks, resized, stem, whole
+from fieldmark.runs.masks import MaskRow, Masks, only_spores, read_masks, stem
 from fieldmark.tables import TRUTH
 
 Counts = NDArray[np.int64]

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from fieldmark.errors import InputError
+from fieldmark.foundation.masks import WHOLE, Mask
 from fieldmark.foundation.media_files import PICTURE_SUFFIXES
 from fieldmark.foundation.progress import progress
 from fieldmark.foundation.runlengths import decode_runs, encode_runs
@@ -36,10 +37,6 @@ from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.predictions import BLOCK_ITEMS, write_blocks
 from fieldmark.runs.provenance import RUN_PARQUET
 
-Mask = NDArray[np.bool_]
-
-WHOLE = "fruiting_body"
-NEVER_PARTS = (WHOLE, "microscopic", "background")
 COLUMNS = ("file_name", "label", "width", "height", "rle")
 BOX_NUMBERS = 4
 # More pixels than Pillow opens: no photo, but a number that was misread, or an attempt to fill the memory.
@@ -189,28 +186,9 @@ def _there(photos: Sequence[str] | None, masks_of: Mapping[str, object], path: P
     return tuple(photos)
 
 
-def whole(parts: Mapping[str, Mask]) -> Mask:
-    """The mask of the fruiting body: the merged one where there is one, else everything that is a part of it.
-
-    Where nothing is a part of it (a photo of spores), it is empty. There must be a mask of something.
-    """
-    if WHOLE in parts:
-        return parts[WHOLE]
-    empty = np.zeros_like(next(iter(parts.values())))
-    return np.asarray(np.logical_or.reduce([empty, *(mask for name, mask in parts.items() if name not in NEVER_PARTS)]))
-
-
 def only_spores(rows: Sequence[MaskRow]) -> bool:
     """Whether the masks of a photo show nothing but spores under a microscope, or there are none."""
     return {row.label for row in rows} <= {"microscopic"}
-
-
-def resized(mask: Mask, shape: tuple[int, ...]) -> Mask:
-    """A mask at another size, each pixel from the nearest one."""
-    if mask.shape == shape:
-        return mask
-    size = (shape[1], shape[0])
-    return np.asarray(Image.fromarray(mask).resize(size, Image.Resampling.NEAREST), dtype=np.bool_)
 
 
 def stem(name: str) -> str:

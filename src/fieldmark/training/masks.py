@@ -11,19 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.foundation.files import appearing_folder
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
+from fieldmark.foundation.masks import Mask, resized, whole
 from fieldmark.foundation.progress import progress
-from fieldmark.runs.masks import Mask, Masks, resized, whole
 from fieldmark.training.draws import Draws
 from fieldmark.training.objectives import pixels_of_classes
 from fieldmark.training.packing import Pack
 from fieldmark.training.photos import Boxes, Crops
+
+if TYPE_CHECKING:
+    from fieldmark.runs.masks import Masks
 
 ClassMask = NDArray[np.uint8]
 
