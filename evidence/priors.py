@@ -5,6 +5,8 @@ the unit is the observer. `snakeclef_2021_tables`: microtrain teaches, microval 
 out; the unit is the photo. Labels are all names of both; those that train lacks keep a floor. Every strength comes from
 five folds of train. "P(label given context) smoothed" is the plain Dirichlet prior, level by level, which the steps do
 not use.
+This form of smoothing, and which strengths are tried, were settled after a look at the losses on these two tests: the
+gain over the plain prior is no independent confirmation.
 """
 
 from __future__ import annotations
