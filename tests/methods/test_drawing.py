@@ -168,3 +168,20 @@ def test_sam_draws_what_a_prompt_shows(disks):
         ):
             drawn = method.draw(tools, {}, photo.convert("RGB"), Labels(()))
             assert overlap(drawn["fruiting_body"], np.asarray(mask)) > 0.8
+
+
+def test_masks_are_predicted_from_the_shell_as_shares_run_lengths_and_pictures(unet, disks, tmp_path, run_main):
+    photos = disks / "images/test"
+    code, shown, _ = run_main("predict", unet.folder, photos / "17.jpg")
+    assert code == 0 and "fruiting_body" in shown and "%" in shown
+    for out in ("masks.parquet", "pictures"):
+        assert run_main("predict", unet.folder, photos, "--out", tmp_path / out)[0] == 0
+    from_pictures, from_runs = read_masks(tmp_path / "pictures"), read_masks(tmp_path / "masks.parquet")
+    for item in from_runs.items:
+        for part, mask in from_runs.open(item).items():
+            np.testing.assert_array_equal(from_pictures.open(item)[part], mask)
+
+
+def test_a_model_that_draws_is_not_asked_for_names(unet, disks):
+    with pytest.raises(MisuseError, match="draws masks and names nothing"):
+        fieldmark.identify(disks / "images/test/17.jpg", unet.folder)

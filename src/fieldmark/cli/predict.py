@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fieldmark.models import Model
     from fieldmark.runs.formats import RunFormat
     from fieldmark.runs.label_scores import LabelScores
+    from fieldmark.runs.masks import Masks
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,6 +36,7 @@ def predict(
     from fieldmark.errors import MisuseError
     from fieldmark.fitting import predict as predict_part
     from fieldmark.models import find_photos, load_model
+    from fieldmark.runs.masks import Masks
 
     if bool(photos) == (data is not None):
         raise MisuseError("predict needs either photos or --data ROOT.")
@@ -46,6 +48,9 @@ def predict(
         predictions = predict_part(loaded, data, split=split)
     if out is not None:
         _format(loaded, answers_each).write(out, predictions)
+    if isinstance(predictions, Masks):
+        _print_masks(predictions, out, as_json=as_json, simulated=loaded.simulated)
+        return
     answers = _answers(predictions, min(top, len(loaded.labels)))
     if as_json:
         print_json({"simulated": loaded.simulated, "answers": answers})
@@ -61,6 +66,24 @@ def predict(
             print("The model was trained on simulated data.")
     else:
         print(f"{len(predictions.items)} answers in {out}")
+
+
+def _print_masks(masks: Masks, out: Path | None, *, as_json: bool, simulated: bool) -> None:
+    """How much of each photo every mask covers, or how many were written."""
+    from fieldmark.cli.printing import print_json, print_table
+
+    if out is not None and not as_json:
+        print(f"masks of {len(masks.items)} photos in {out}")
+        return
+    shares = {
+        item: {part: round(float(mask.mean()), 6) for part, mask in masks.open(item).items()} for item in masks.items
+    }
+    if as_json:
+        print_json({"simulated": simulated, "shares": shares})
+        return
+    rows = [[item, part, f"{100 * share:.1f} %"] for item, parts in shares.items() for part, share in parts.items()]
+    print_table(["photo", "mask", "of the photo"], rows)
+    print("Write the masks themselves with --out masks.parquet, or as pictures with --out FOLDER.")
 
 
 def _format(model: Model, answers: int | None) -> RunFormat:

@@ -68,6 +68,8 @@ def identify(
     loaded = model if isinstance(model, Model) else _load(str(model))
     if kind != loaded.medium:
         raise MisuseError(f"The model {loaded.name!r} was fitted to {loaded.medium}s; {path} is a {kind}.")
+    if loaded.fitted.method.targets == ("masks",):
+        raise MisuseError(f"The model {loaded.name!r} draws masks and names nothing: `fieldmark predict` draws them.")
     if kind == "photo":
         return _ask_about_photos(loaded, files, top, pooling)
     return _ask_about_recording(loaded, path, at_least, context)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from fieldmark.errors import MisuseError
 from fieldmark.features.photos import PhotoError, decode_photo
 from fieldmark.foundation.masks import WHOLE, Mask, resized, whole
 from fieldmark.foundation.progress import progress
@@ -53,13 +54,17 @@ class DrawsMasks(Method):
         """
 
     def answer(self, arrays: Arrays, part: Part, labels: Labels) -> Masks:
+        items = tuple(stem(name) for name in part.items["media_ids"].explode())
+        if len(set(items)) < len(items):
+            twice = next(item for item in items if items.count(item) > 1)
+            raise MisuseError(f"Two photos are called {twice}: masks are found by the names of photos, rename one.")
         state, rows = self.start(arrays), []
         with progress("drawing masks", len(part)) as tick:
-            for media_id, photo in photos_of(part):
+            for _, photo in photos_of(part):
                 drawn = self.draw(state, arrays, photo, labels)
-                rows.append((media_id, tuple(MaskRow.of(label, mask) for label, mask in drawn.items())))
+                rows.append(tuple(MaskRow.of(label, mask) for label, mask in drawn.items()))
                 tick(1)
-        return Masks(tuple(stem(media_id) for media_id, _ in rows), tuple(masks for _, masks in rows))
+        return Masks(items, tuple(rows))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         raise ValueError("masks are drawn, labels are not scored")

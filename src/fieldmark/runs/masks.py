@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from fieldmark.errors import InputError
+from fieldmark.foundation.files import appearing_folder
 from fieldmark.foundation.masks import WHOLE, Mask
 from fieldmark.foundation.media_files import PICTURE_SUFFIXES
 from fieldmark.foundation.progress import progress
@@ -106,6 +107,15 @@ class Masks:
         """Writes the masks as Parquet in the layout of the release."""
         write_blocks(path, (_to_arrow(block, self.items) for block in self.blocks()))
 
+    def write_pictures(self, folder: Path) -> None:
+        """Writes a folder of PNG files: the whole of each photo, and every part in a folder of its own."""
+        with appearing_folder(folder) as partial:
+            for item in self.items:
+                for part, mask in self.open(item).items():
+                    place = partial if part == WHOLE else partial / part
+                    place.mkdir(exist_ok=True)
+                    Image.fromarray(mask).save(place / f"{item}.png")
+
     @classmethod
     def read(cls, file: pq.ParquetFile, header: dict[str, Any]) -> Self:
         """The masks of a Parquet file that `write` made; photos without any are named in its header."""
@@ -137,8 +147,11 @@ class MaskFiles(RunFormat):
     holds: ClassVar[str] = "masks"
 
     def write(self, path: Path, predictions: Masks) -> None:
-        """Writes Parquet with run lengths."""
-        predictions.write(path)
+        """Writes Parquet with run lengths, or, to a path without an ending, a folder of pictures."""
+        if path.suffix:
+            predictions.write(path)
+        else:
+            predictions.write_pictures(path)
 
     def read(self, path: Path, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> Masks:
         """Reads masks; each photo must have some.
