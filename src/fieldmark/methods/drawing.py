@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,9 +21,6 @@ from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import Scale
 from fieldmark.runs.masks import MaskRow, Masks, stem
 from fieldmark.views import Part
-
-# Thresholds that are tried on val.
-THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
 
 # Photos that settings of methods without training are compared on: more would seldom change the choice.
 COMPARED = 100
@@ -89,7 +87,7 @@ def evenly_taken(part: Part) -> Part:
     return part.take(np.unique(np.linspace(0, len(part) - 1, COMPARED).astype(int)))
 
 
-def true_whole(part: Part, row: int, shape: tuple[int, int]) -> Mask:
+def true_whole(part: Part, row: int, shape: tuple[int, ...]) -> Mask:
     """The true mask of the whole of one photo of a part, brought to the size of the photo."""
     masks = targets_of(part).masks
     return resized(whole(masks.open(masks.items[row])), shape)
@@ -99,6 +97,24 @@ def overlap(answered: Mask, true: Mask) -> float:
     """Intersection over union; 1 where both are empty."""
     union = np.count_nonzero(answered | true)
     return float(np.count_nonzero(answered & true) / union) if union else 1.0
+
+
+def mean_overlaps(part: Part, what: str, draw: Callable[[Image.Image], Sequence[Mask]]) -> NDArray[np.float64]:
+    """The mean IoU with the true whole of each of several ways to draw, over the photos of a part.
+
+    Args:
+        part: Photos with masks.
+        what: What is chosen, for the progress bar.
+        draw: The masks of a photo, one for each way, all of one size.
+    """
+    overlaps = []
+    with progress(f"choosing a {what}", len(part)) as tick:
+        for row, (_, photo) in enumerate(photos_of(part)):
+            masks = draw(photo)
+            true = true_whole(part, row, masks[0].shape)
+            overlaps.append([overlap(mask, true) for mask in masks])
+            tick(1)
+    return np.asarray(np.mean(overlaps, axis=0), dtype=np.float64)
 
 
 def of_whole(mask: Mask) -> dict[str, Mask]:

@@ -10,11 +10,10 @@ from PIL import Image
 
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.masks import Mask, resized
-from fieldmark.foundation.progress import progress
 from fieldmark.foundation.registry import require
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted
-from fieldmark.methods.drawing import DrawsMasks, evenly_taken, of_whole, overlap, photos_of, true_whole
+from fieldmark.methods.drawing import DrawsMasks, evenly_taken, mean_overlaps, of_whole
 from fieldmark.views import View
 
 # Margins that are tried on train, and the longest side on which colors are compared.
@@ -47,13 +46,8 @@ class GrabCut(DrawsMasks):
         if self.margin:
             return Fitted(self, {})
         train = evenly_taken(view.train.of_known_labels())
-        overlaps = np.zeros((len(train), len(MARGINS)))
-        with progress("choosing a margin", len(train)) as tick:
-            for row, (_, photo) in enumerate(photos_of(train)):
-                true = true_whole(train, row, (photo.height, photo.width))
-                overlaps[row] = [overlap(self._cut(photo, margin), true) for margin in MARGINS]
-                tick(1)
-        return Fitted(replace(self, margin=float(MARGINS[int(overlaps.mean(axis=0).argmax())])), {})
+        means = mean_overlaps(train, "margin", lambda photo: [self._cut(photo, margin) for margin in MARGINS])
+        return Fitted(replace(self, margin=MARGINS[int(means.argmax())]), {})
 
     def draw(self, state: Any, arrays: Arrays, photo: Image.Image, labels: Labels) -> dict[str, Mask]:
         return of_whole(self._cut(photo, self.margin))

@@ -12,10 +12,9 @@ from PIL import Image
 from fieldmark.errors import MisuseError
 from fieldmark.features.saliency import Saliency
 from fieldmark.foundation.masks import Mask, resized
-from fieldmark.foundation.progress import progress
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted
-from fieldmark.methods.drawing import DrawsMasks, evenly_taken, of_whole, overlap, photos_of, true_whole
+from fieldmark.methods.drawing import DrawsMasks, evenly_taken, mean_overlaps, of_whole
 from fieldmark.methods.grabcut import PERHAPS, PERHAPS_NOT, SURELY, SURELY_NOT, refined
 from fieldmark.views import View
 
@@ -52,14 +51,13 @@ class SalientMasks(DrawsMasks):
         if self.threshold:
             return Fitted(self, {})
         train, saliency = evenly_taken(view.train.of_known_labels()), Saliency()
-        overlaps = np.zeros((len(train), len(THRESHOLDS)))
-        with progress("choosing a threshold", len(train)) as tick:
-            for row, (_, photo) in enumerate(photos_of(train)):
-                true, values = true_whole(train, row, (photo.height, photo.width)), spread(saliency.map(photo))
-                for column, threshold in enumerate(THRESHOLDS):
-                    overlaps[row, column] = overlap(self._mask(photo, values, threshold), true)
-                tick(1)
-        return Fitted(replace(self, threshold=float(THRESHOLDS[int(overlaps.mean(axis=0).argmax())])), {})
+
+        def draw(photo: Image.Image) -> list[Mask]:
+            values = spread(saliency.map(photo))
+            return [self._mask(photo, values, threshold) for threshold in THRESHOLDS]
+
+        means = mean_overlaps(train, "threshold", draw)
+        return Fitted(replace(self, threshold=THRESHOLDS[int(means.argmax())]), {})
 
     def start(self, arrays: Arrays) -> Saliency:
         return Saliency()

@@ -15,10 +15,9 @@ from fieldmark.features.cropping import Box
 from fieldmark.features.saliency import Saliency, SaliencyRule
 from fieldmark.features.segment_anything import SegmentAnything
 from fieldmark.foundation.masks import Mask, resized
-from fieldmark.foundation.progress import progress
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted
-from fieldmark.methods.drawing import DrawsMasks, evenly_taken, of_whole, overlap, photos_of, true_whole
+from fieldmark.methods.drawing import DrawsMasks, evenly_taken, mean_overlaps, of_whole, overlap
 from fieldmark.methods.salient_masks import enlarged, spread
 from fieldmark.views import View
 
@@ -66,13 +65,8 @@ class Sam(DrawsMasks):
         if self.prompt:
             return Fitted(self, {})
         train, tools = evenly_taken(view.train.of_known_labels()), self.start({})
-        overlaps = np.zeros((len(train), len(PROMPTS)))
-        with progress("choosing a prompt", len(train)) as tick:
-            for row, (_, photo) in enumerate(photos_of(train)):
-                true, drawn = true_whole(train, row, (photo.height, photo.width)), self._drawn(tools, photo, PROMPTS)
-                overlaps[row] = [overlap(resized(mask, true.shape), true) for mask in drawn.values()]
-                tick(1)
-        means = dict(zip(PROMPTS, overlaps.mean(axis=0).round(3).tolist(), strict=True))
+        each = mean_overlaps(train, "prompt", lambda photo: list(self._drawn(tools, photo, PROMPTS).values()))
+        means = dict(zip(PROMPTS, each.round(3).tolist(), strict=True))
         tried = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
         chosen = replace(self, prompt=max(means, key=lambda name: means[name]))
         return Fitted(chosen, {}, (f"Mean IoU of prompts on {len(train)} photos of train: {tried}.",))

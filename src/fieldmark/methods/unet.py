@@ -17,11 +17,10 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.backbones import create_network
 from fieldmark.features.settings import PACKAGED, FeatureSettings
 from fieldmark.foundation.masks import WHOLE, Mask, resized
-from fieldmark.foundation.progress import progress
 from fieldmark.foundation.registry import require
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted, media_of, targets_of
-from fieldmark.methods.drawing import THRESHOLDS, DrawsMasks, overlap, photos_of, true_whole
+from fieldmark.methods.drawing import DrawsMasks, mean_overlaps
 from fieldmark.methods.photo_networks import on_device, unreadable
 from fieldmark.methods.trained_networks import TrainsNetwork
 from fieldmark.training.loop import make_fabric, train
@@ -33,6 +32,8 @@ from fieldmark.training.photos import Crops, PhotoTransform, pack_side
 from fieldmark.training.recipe import BestBy, Recipe
 from fieldmark.views import Part, View
 
+# Thresholds that are tried on val.
+THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
 INPUTS = ("input_mean", "input_std")
 # Answers are brought to this length before they are compared with the threshold; what is larger is enlarged as a mask.
 LONGEST_PX = 1024
@@ -184,14 +185,12 @@ class UNet(Recipe, TrainsNetwork, DrawsMasks):
         if val is None or not len(val):
             return 0.5
         network = self.start(arrays)
-        overlaps = np.zeros((len(val), len(THRESHOLDS)))
-        with progress("choosing a threshold", len(val)) as tick:
-            for row, (_, photo) in enumerate(photos_of(val)):
-                body = 1 - self.shares(network, photo)[BACKGROUND]
-                true = true_whole(val, row, body.shape)
-                overlaps[row] = [overlap(body > threshold, true) for threshold in THRESHOLDS]
-                tick(1)
-        return float(THRESHOLDS[int(overlaps.mean(axis=0).argmax())])
+
+        def draw(photo: Image.Image) -> list[Mask]:
+            body = 1 - self.shares(network, photo)[BACKGROUND]
+            return [body > threshold for threshold in THRESHOLDS]
+
+        return THRESHOLDS[int(mean_overlaps(val, "threshold", draw).argmax())]
 
     def _source(self, part: Part, parts: tuple[str, ...]) -> tuple[MaskSource, int]:
         """The photos of a part that can be read, with their masks, and how many cannot."""
