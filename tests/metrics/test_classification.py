@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import f1_score, top_k_accuracy_score
+from sklearn.metrics import balanced_accuracy_score, f1_score, top_k_accuracy_score
 
 from fieldmark.metrics.classification import (
+    balanced_accuracy,
+    balanced_accuracy_without_each_unit,
     macro_f1,
     macro_f1_without_each_unit,
     mean_without_each_unit,
@@ -111,3 +115,22 @@ def test_macro_f1_among_some_classes_equals_scikit_learn_over_those(over, case, 
     for number in range(unit.max() + 1):
         kept = unit != number
         assert fast[number] == pytest.approx(macro_f1(truth[kept], predicted[kept], **options), abs=1e-12)
+
+
+@given(case=answers(missing=True))
+def test_balanced_accuracy_equals_scikit_learn(case):
+    truth, predicted, _, n_classes = case
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of answers that are no class, and ignores them as we do
+        expected = balanced_accuracy_score(truth, predicted)
+    assert balanced_accuracy(truth, predicted, n_classes=n_classes) == pytest.approx(expected, abs=1e-12)
+
+
+@given(case=answers(missing=True))
+def test_balanced_accuracy_without_a_unit_equals_computing_without_its_rows(case):
+    truth, predicted, unit, n_classes = case
+    fast = balanced_accuracy_without_each_unit(truth, predicted, unit, n_classes=n_classes)
+    for number in range(unit.max() + 1):
+        kept = unit != number
+        naive = balanced_accuracy(truth[kept], predicted[kept], n_classes=n_classes) if kept.any() else np.nan
+        assert fast[number] == pytest.approx(naive, abs=1e-12, nan_ok=True)

@@ -43,6 +43,14 @@ def macro_f1(truth: Labels, answers: Labels, averaged: Collection[str]) -> float
     return total / len(averaged)
 
 
+def balanced_accuracy(truth: Labels, answers: Labels) -> float:
+    """The mean over the classes that occur of the share of their items that is answered right."""
+    recalls = []
+    for label in set(truth):
+        recalls.append(share([answer == label for true, answer in zip(truth, answers, strict=True) if true == label]))
+    return mean(recalls)
+
+
 def share(hits: Sequence[bool]) -> float:
     """The share of items that are hit."""
     return sum(1 for hit in hits if hit) / len(hits)

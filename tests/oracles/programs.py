@@ -132,6 +132,12 @@ def closed(case: Case, items: Sequence[str]) -> Metrics:
     }
 
 
+def closed_and_balanced(case: Case, items: Sequence[str]) -> Metrics:
+    """Photos of one's own occurrences: as `closed`, and the mean recall."""
+    first = [listed[0] for listed in ranked(case, items)]
+    return {**closed(case, items), "balanced_accuracy": classification.balanced_accuracy(truth_of(case, items), first)}
+
+
 def lived(case: Case, items: Sequence[str]) -> Metrics:
     """Which species lives at a place, by occurrences of one's own."""
     truth, answers = truth_of(case, items), ranked(case, items)
@@ -354,6 +360,7 @@ CLOSED = (
 OPEN = ("fungitastic/open", "fungitastic-mini/open", "fungitastic/temporal")
 PROGRAMS: dict[str, Callable[[Case, Sequence[str]], Metrics]] = {
     **dict.fromkeys(CLOSED, closed),
+    "occurrences": closed_and_balanced,
     **dict.fromkeys(OPEN, opened),
     "fungitastic/cost-poison": priced,
     "fungitastic/cost-unknown": priced,

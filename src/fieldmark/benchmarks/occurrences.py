@@ -7,7 +7,7 @@ records from the same places and observers, not of new regions.
 from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Benchmark, Task
-from fieldmark.benchmarks.measures import macro_f1, mrr, recall_at, top
+from fieldmark.benchmarks.measures import balanced_accuracy, macro_f1, mrr, recall_at, top
 from fieldmark.datasets.occurrences.opening import SPLIT
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
@@ -26,7 +26,14 @@ OCCURRENCES = Benchmark(
         unit="observation_id",
         inputs=("photo", "date", "place", "habitat", "substrate", "elevation", "region"),
         run=Ranked(at_most=10, separator="|"),  # names of species contain spaces
-        metrics=(macro_f1(over="all"), macro_f1(over="present"), macro_f1(over="union"), top(1), top(3)),
+        metrics=(
+            macro_f1(over="all"),
+            macro_f1(over="present"),
+            macro_f1(over="union"),
+            balanced_accuracy(),
+            top(1),
+            top(3),
+        ),
     ),
 )
 PLACES = Benchmark(

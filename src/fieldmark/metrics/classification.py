@@ -81,6 +81,37 @@ def macro_f1_without_each_unit(
     return np.asarray(total / np.maximum(classes, 1), dtype=np.float64)
 
 
+def balanced_accuracy(truth: Codes, predicted: Codes, *, n_classes: int) -> float:
+    """Balanced accuracy: the mean over the classes present in the truth of TP_c / (TP_c + FN_c).
+
+    Args:
+        truth: The true class of each item.
+        predicted: The first answer for each item.
+        n_classes: The number of classes of the benchmark.
+
+    >>> balanced_accuracy(np.array([0, 0, 0, 0, 1]), np.array([0, 0, 0, 1, 1]), n_classes=3)
+    0.875
+    """
+    hits, true, _ = _counts(truth, predicted, n_classes)
+    present = true > 0
+    return float((hits[present] / true[present]).mean())
+
+
+def balanced_accuracy_without_each_unit(truth: Codes, predicted: Codes, unit: Codes, *, n_classes: int) -> Values:
+    """Balanced accuracy with each unit left out in turn; NaN where nothing is left."""
+    hits, true, _ = _counts(truth, predicted, n_classes)
+    recall = hits / np.maximum(true, 1)
+    pair, place = np.unique(unit.astype(np.int64) * n_classes + truth, return_inverse=True)
+    touching, cls = np.divmod(pair, n_classes)
+    true_left = true[cls] - np.bincount(place)
+    hits_left = hits[cls] - np.bincount(place, weights=truth == predicted)
+    change = hits_left / np.maximum(true_left, 1) - recall[cls]
+    n_units = int(unit.max()) + 1
+    total = recall.sum() + np.bincount(touching, weights=change, minlength=n_units)
+    classes = (true > 0).sum() - np.bincount(touching[true_left == 0], minlength=n_units)
+    return np.asarray(np.divide(total, classes, out=np.full(n_units, np.nan), where=classes > 0))
+
+
 def unknown_as_class(labels: Codes, *, n_classes: int) -> Codes:
     """Gives unknown (-1) the code `n_classes`, so that it counts as one more class after the known ones.
 

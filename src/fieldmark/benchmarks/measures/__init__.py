@@ -1,6 +1,6 @@
 """Metrics with their conventions fixed, as benchmarks declare them; one module per family."""
 
-from fieldmark.benchmarks.measures.classification import log_loss, macro_f1, top, top_error
+from fieldmark.benchmarks.measures.classification import balanced_accuracy, log_loss, macro_f1, top, top_error
 from fieldmark.benchmarks.measures.costs import cost_poison, cost_unknown, fungiclef_track, venom_cost, venom_score
 from fieldmark.benchmarks.measures.label_sets import adaptive_top_30, mean_set_size
 from fieldmark.benchmarks.measures.masks import iou, miou
@@ -10,6 +10,7 @@ from fieldmark.benchmarks.measures.soundscapes import cmap, rmap
 
 __all__ = [
     "adaptive_top_30",
+    "balanced_accuracy",
     "cmap",
     "cost_poison",
     "cost_unknown",

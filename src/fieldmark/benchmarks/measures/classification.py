@@ -55,6 +55,19 @@ def macro_f1(*, over: Over) -> Metric:
     )
 
 
+def balanced_accuracy() -> Metric:
+    """Mean recall over the classes that occur in the truth."""
+    return Metric(
+        name="balanced_accuracy",
+        title="Balanced accuracy",
+        value=classification.balanced_accuracy,
+        without_each_unit=classification.balanced_accuracy_without_each_unit,
+        reads=first_answers_of_all,
+        first_answer=True,
+        about="mean recall over classes that occur in the truth; first answer of each item",
+    )
+
+
 def top(k: int, *, ties: Ties = "lowest") -> Metric:
     """Accuracy within the first `k` answers; among equal scores the label with the lowest or highest code is first."""
     lowest = ties == "lowest"
