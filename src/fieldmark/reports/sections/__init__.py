@@ -40,6 +40,7 @@ SECTIONS: Registry[Section] = Registry(
             "fieldmark.reports.sections.collectors:SECTION",
             "scores by how many training records the observer has",
         ),
+        "search": ("fieldmark.reports.sections.search:SECTION", "the settings that a search tried"),
         "origin": ("fieldmark.reports.sections.origin:SECTION", "how the runs were made"),
     },
     group="fieldmark.sections",
