@@ -44,11 +44,12 @@ class Dataset:
     events: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
-        TAXA.check(self.taxa, f"{self.name}: taxa")
-        OBSERVATIONS.check(self.observations, f"{self.name}: observations")
-        MEDIA.check(self.media, f"{self.name}: media")
-        if self.events is not None:
-            EVENTS.check(self.events, f"{self.name}: events")
+        # Columns that a release does not have are there afterwards, empty, so that readers need not ask.
+        schemas = {"taxa": TAXA, "observations": OBSERVATIONS, "media": MEDIA, "events": EVENTS}
+        for name, schema in schemas.items():
+            table = getattr(self, name)
+            if table is not None:
+                object.__setattr__(self, name, schema.check(table, f"{self.name}: {name}"))
 
     @cached_property
     def media_files(self) -> MediaFiles:

@@ -204,7 +204,7 @@ def _answers(context: Context, costs: Costs) -> dict[str, NDArray[np.int32]]:
 
 def _dangerous(context: Context) -> NDArray[np.bool_]:
     taxa = context.opened.dataset.taxa
-    flags = dict(zip(taxa["label"], taxa["poisonous"], strict=True)) if "poisonous" in taxa.columns else {}
+    flags = dict(zip(taxa["label"], taxa["poisonous"], strict=True))
     return np.array([bool(flags.get(name)) for name in _labels(context).names])
 
 
