@@ -18,7 +18,7 @@ ROWS_SHOWN = 30
 
 
 @dataclass(frozen=True)
-class Trial:
+class TriedSettings:
     """One combination of settings.
 
     Args:
@@ -42,7 +42,7 @@ class Trial:
     reason: str = "this metric has no interval here"
 
 
-class Search(Section):
+class SettingsTried(Section):
     """The trials of `fit --search`, best first."""
 
     name = "search"
@@ -84,10 +84,10 @@ def read_record(context: Context) -> dict[str, Any]:
     return record
 
 
-def trials(record: dict[str, Any], *, higher_is_better: bool) -> list[Trial]:
+def trials(record: dict[str, Any], *, higher_is_better: bool) -> list[TriedSettings]:
     """The trials of a record, the chosen one first, then by score."""
     rows = [
-        Trial(
+        TriedSettings(
             settings=tuple(str(row[name]) for name in record["space"]),
             value=row[record["metric"]],
             chosen=row["chosen"],
@@ -99,11 +99,11 @@ def trials(record: dict[str, Any], *, higher_is_better: bool) -> list[Trial]:
     return sorted(rows, key=lambda trial: (not trial.chosen, -trial.value if higher_is_better else trial.value))
 
 
-def is_worse(trial: Trial, higher_is_better: bool) -> bool:
+def is_worse(trial: TriedSettings, higher_is_better: bool) -> bool:
     """Whether a trial is told apart from the chosen one: its paired interval lies on the worse side."""
     if trial.difference_low is None or trial.difference_high is None:
         return False
     return trial.difference_high < 0 if higher_is_better else trial.difference_low > 0
 
 
-SECTION = Search()
+SECTION = SettingsTried()
