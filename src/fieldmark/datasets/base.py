@@ -12,7 +12,7 @@ import polars as pl
 
 from fieldmark.datasets.inputs import CONTEXT, MEDIA_INPUTS, Input, Layer, MediaFiles, MediaKind
 from fieldmark.release import Release
-from fieldmark.tables import EVENTS, MEDIA, OBSERVATIONS, TAXA
+from fieldmark.tables import EVENTS, MEDIA, OBSERVATIONS, TAXA, Schema
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         # Columns that a release does not have are there afterwards, empty, so that readers need not ask.
-        schemas = {"taxa": TAXA, "observations": OBSERVATIONS, "media": MEDIA, "events": EVENTS}
+        schemas: dict[str, Schema] = {"taxa": TAXA, "observations": OBSERVATIONS, "media": MEDIA, "events": EVENTS}
         for name, schema in schemas.items():
             table = getattr(self, name)
             if table is not None:
