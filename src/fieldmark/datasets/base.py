@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 import polars as pl
 
@@ -45,7 +45,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         # Columns that a release does not have are there afterwards, empty, so that readers need not ask.
-        schemas: dict[str, Schema] = {"taxa": TAXA, "observations": OBSERVATIONS, "media": MEDIA, "events": EVENTS}
+        schemas: dict[str, Schema[Any]] = {"taxa": TAXA, "observations": OBSERVATIONS, "media": MEDIA, "events": EVENTS}
         for name, schema in schemas.items():
             table = getattr(self, name)
             if table is not None:
