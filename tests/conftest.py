@@ -83,6 +83,21 @@ def fungi_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="session")
+def snake_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A world of snakes with a hundred photos, made once: eight species, two continents, boxes."""
+    from fieldmark.foundation.map_blocks import LocalExecutor
+    from fieldmark.worlds.layouts import snakeclef
+    from fieldmark.worlds.snakes.snake_nature import SnakeSettings
+
+    little = snakeclef.SnakeExtent(SnakeSettings(8, 4, continents=2, countries=4, zipf=0.3), (56, 24, 24))
+    root = tmp_path_factory.mktemp("snakes") / "world"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(snakeclef.EXTENTS, "tiny", little)
+        snakeclef.write(root, size="tiny", seed=2, executor=LocalExecutor(1))
+    return root
+
+
 @pytest.fixture
 def run_main(monkeypatch, capsys):
     """The command line in this process, which is quicker: its exit code and what it printed."""

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import gzip
 import io
+import lzma
 import types
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date as Date  # noqa: N812  (fields are called date)
@@ -19,6 +22,9 @@ from typing import IO, Any, Generic, TypeVar, Union, cast, get_args, get_origin,
 import polars as pl
 
 from fieldmark.errors import InputError, did_you_mean
+
+# How packed files begin.
+GZIP_START, XZ_START = b"\x1f\x8b", b"\xfd7zXZ\x00"
 
 RANKS = ("kingdom", "phylum", "class", "order", "family", "genus", "species")
 
@@ -166,12 +172,12 @@ EVENTS = Schema(Event)
 
 
 def read_csv(file: IO[bytes], where: object, *, required: Iterable[str] = (), separator: str = ",") -> pl.DataFrame:
-    """Reads a CSV file with every column as text, so that nothing is guessed; empty fields become nulls.
+    """Reads a CSV file, plain or packed by gzip or xz, with every column as text; empty fields become nulls.
 
     Raises:
         InputError: When the file is not a table of UTF-8 text, or lacks a required column.
     """
-    data = file.read()
+    data = _unpacked(file.read(), where)
     try:
         data.decode("utf-8")
         frame = pl.read_csv(data, separator=separator, infer_schema=False)
@@ -187,6 +193,17 @@ def read_csv(file: IO[bytes], where: object, *, required: Iterable[str] = (), se
         if name not in frame.columns:
             raise missing_column(where, name, frame.columns)
     return frame
+
+
+def _unpacked(data: bytes, where: object) -> bytes:
+    """The bytes of a file that may be packed, as its first bytes tell."""
+    try:
+        if data.startswith(GZIP_START):
+            return gzip.decompress(data)
+        return lzma.decompress(data) if data.startswith(XZ_START) else data
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+        hint = "Was the download cut short?"
+        raise InputError(where, found="a packed file that is damaged", expected="a CSV table", hint=hint) from error
 
 
 def _ragged(text: str, where: object, separator: str) -> InputError:

@@ -3,7 +3,8 @@
 The grader is not public. Macro-F1 over the union of truth and answers is what participants' code and the official
 grader of 2023 use; the overview prints precision with a typo. How the log loss was clipped is not known: rows are
 renormalized and probabilities clipped at 1e-15, and both are said on the scorecard. The venom costs of the 2023 edition
-are computed where `classes.csv` has a column `poisonous` (here: venomous).
+are computed where `classes.csv` has a column `poisonous` (here: venomous). Boxes may be used where somebody has drawn
+them; the release has none.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SNAKECLEF_2020 = Benchmark(
         items=Photos(),
         answer=OneLabel(),
         unit="item_id",
-        inputs=("photo", "region"),
+        inputs=("photo", "region", "boxes"),
         run=Dense(item="hashed_id"),
         metrics=(
             macro_f1(over="union"),

@@ -17,6 +17,14 @@ DATASETS: Registry[DatasetOpener] = Registry(
         "folder-masks": ("fieldmark.datasets.folder_masks:open_folder_masks", "your own photos with masks"),
         "birdclef-2020": ("fieldmark.datasets.birdclef:open_birdclef", "BirdCLEF 2020: focal recordings, soundscapes"),
         "fungitastic": ("fieldmark.datasets.fungitastic:open_fungitastic", "FungiTastic: full, Mini and FewShot"),
+        "snakeclef-2020": (
+            "fieldmark.datasets.snakeclef.opening:open_snakeclef_2020",
+            "SnakeCLEF 2020: photos of snakes, by country",
+        ),
+        "snakeclef-2021": (
+            "fieldmark.datasets.snakeclef.opening:open_snakeclef_2021",
+            "tables of SnakeCLEF 2021: species, country, source, venomous, boxes",
+        ),
         "occurrences": (
             "fieldmark.datasets.occurrences.opening:open_occurrences",
             "any table of occurrences: CSV, Darwin Core Archive, GBIF download, iNaturalist export",

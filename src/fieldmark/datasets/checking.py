@@ -24,6 +24,7 @@ class Count:
     recordings: int | None = None
     hours: float | None = None
     sites: int | None = None
+    countries: int | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,14 @@ CHECKS: Registry[Checker] = Registry(
         ),
         "birdclef-2020": ("fieldmark.datasets.birdclef_check:check_birdclef", "BirdCLEF 2020: counts, labels, leaks"),
         "fungitastic": ("fieldmark.datasets.fungitastic_check:check_fungitastic", "FungiTastic: counts, files, leaks"),
+        "snakeclef-2020": (
+            "fieldmark.datasets.snakeclef.check:check_snakeclef_2020",
+            "SnakeCLEF 2020: counts, classes, extremes, places, the table of presence",
+        ),
+        "snakeclef-2021": (
+            "fieldmark.datasets.snakeclef.check:check_snakeclef_2021",
+            "tables of SnakeCLEF 2021: counts, places, overlaps, the table of presence",
+        ),
         "occurrences": (
             "fieldmark.datasets.occurrences.check:check_occurrences",
             "occurrences: coordinates, dates, ids and names that cannot be, photos that are missing",

@@ -49,7 +49,7 @@ CONTEXT = (
     Input("observer", ("observer",)),
     Input("elevation", ("elevation_m",)),
     Input("landcover", ("landcover",), codes=True),
-    Input("region", ("country", "region", "district", "biogeographical_region")),
+    Input("region", ("country", "continent", "region", "district", "biogeographical_region")),
 )
 MEDIA_INPUTS: Mapping[str, Input] = {"photo": PHOTO, "recording": RECORDING}
 

@@ -2,7 +2,8 @@
 
 `boxes.csv` in the root of a folder has one line per photo: `photo,x,y,width,height`. `photo` is the path below the
 root; the rest are pixels of the upright photo at its full size, counted from its upper left corner. A photo without a
-line has no box. In `media` the same stands in the columns `box_x`, `box_y`, `box_width` and `box_height`.
+line has no box. In `media` the same stands in the columns `box_x`, `box_y`, `box_width` and `box_height`; releases that
+state boxes as shares of width and height have `box_left`, `box_top`, `box_right` and `box_bottom` instead.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fieldmark.tables import parse_column, read_csv
 BOXES_FILE = "boxes.csv"
 SIDES = ("x", "y", "width", "height")
 COLUMNS = tuple(f"box_{side}" for side in SIDES)
+SHARE_COLUMNS = ("box_left", "box_top", "box_right", "box_bottom")
 LINE_COLUMN = "box_line"
 BOXES = Input("boxes")
 
@@ -34,6 +36,45 @@ class PixelBox(NamedTuple):
     width: float
     height: float
     written_in: str = ""
+
+
+class ShareBox(NamedTuple):
+    """A box by its edges, as shares of the width and height of the upright photo."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def on(self, width: int, height: int) -> PixelBox:
+        """The box on a photo of some size.
+
+        >>> ShareBox(0.25, 0.5, 0.75, 1.0).on(100, 80)
+        PixelBox(x=25.0, y=40.0, width=50.0, height=40.0, written_in='')
+        """
+        size = (self.right - self.left) * width, (self.bottom - self.top) * height
+        return PixelBox(self.left * width, self.top * height, *size)
+
+
+@dataclass(frozen=True)
+class ShareBoxes(Layer):
+    """The boxes that stand in the columns of `media` as shares.
+
+    Args:
+        media: The table.
+    """
+
+    media: pl.DataFrame
+    input: ClassVar[str] = "boxes"
+    by: ClassVar[KeyedBy] = "media_id"
+
+    @cached_property
+    def _box_of(self) -> Mapping[str, ShareBox]:
+        rows = self.media.drop_nulls(list(SHARE_COLUMNS)).select("media_id", *SHARE_COLUMNS)
+        return {media_id: ShareBox(*edges) for media_id, *edges in rows.iter_rows()}
+
+    def read(self, ids: Sequence[str]) -> list[ShareBox | None]:
+        return [self._box_of.get(media_id) for media_id in ids]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fieldmark.datasets.inputs import MediaFiles
+from fieldmark.datasets.photo_boxes import ShareBox
 from fieldmark.errors import MisuseError
 from fieldmark.features.cropping import Box, PhotoBoxes, box_of_masks, box_of_pixels
 from fieldmark.features.photos import PhotoError, upright_size
@@ -58,7 +59,8 @@ def _of_pixels(media: MediaFiles, margin: float) -> Callable[[str, Any], Box | N
             size = upright_size(media.read(media_id))
         except PhotoError:  # whoever decodes the photo says so
             return None
-        return box_of_pixels(drawn, size, media.where(media_id), margin)
+        on_photo = drawn.on(*size) if isinstance(drawn, ShareBox) else drawn
+        return box_of_pixels(on_photo, size, media.where(media_id), margin)
 
     return box_of
 

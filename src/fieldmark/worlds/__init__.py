@@ -28,6 +28,10 @@ WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
             "fieldmark.worlds.layouts.birdclef:write",
             "invented birds as BirdCLEF 2020 is released: focal recordings, and soundscapes of four sites",
         ),
+        "snakeclef-2020": (
+            "fieldmark.worlds.layouts.snakeclef:write",
+            "invented snakes as SnakeCLEF 2020 is released, with mimics, countries, boxes and the species of test",
+        ),
         "fungitastic": (
             "fieldmark.worlds.layouts.fungitastic:write",
             "invented fungi as FungiTastic is released: full, Mini and few-shot, with every layer",

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from fieldmark.worlds.fungi.fungi_kingdom import FUNGI
-from fieldmark.worlds.fungi.painter import BODY_PARTS, Camera, paint, paint_with_parts
+from fieldmark.worlds.fungi.painter import BODY_PARTS, paint, paint_with_parts
 from fieldmark.worlds.nature.kingdom import Categorical, Specimen
 from fieldmark.worlds.nature.nature import Nature
 from fieldmark.worlds.nature.observing import draw_traits
+from fieldmark.worlds.scenery.camera import Camera
 
 
 def _specimen(**traits: float | str) -> Specimen:

@@ -15,9 +15,10 @@ from fieldmark.foundation.map_blocks import LocalExecutor
 from fieldmark.worlds import WORLDS
 from fieldmark.worlds.fungi import photos
 from fieldmark.worlds.fungi.fungi_kingdom import FUNGI
-from fieldmark.worlds.fungi.painter import Camera, paint
+from fieldmark.worlds.fungi.painter import paint
 from fieldmark.worlds.layouts import folder
 from fieldmark.worlds.layouts.releasing import photo_jobs
+from fieldmark.worlds.scenery.camera import Camera
 
 Tiny = tuple[Path, dict[str, object]]
 SPLITS = ("train", "val", "test")

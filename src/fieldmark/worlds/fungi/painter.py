@@ -9,35 +9,20 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageFilter
+from PIL import Image
 
 from fieldmark.worlds.fungi.looks import Look, look_of
-from fieldmark.worlds.fungi.portrait import Light, Pose, extent, portray
+from fieldmark.worlds.fungi.portrait import Pose, extent, portray
 from fieldmark.worlds.fungi.shape import CAP, RING, STEM, UNDERSIDE, Array, Shape, shape_of
 from fieldmark.worlds.nature.kingdom import Specimen
 from fieldmark.worlds.scenery.backdrop import SceneGeometry, backdrop, draw_setting, foreground
+from fieldmark.worlds.scenery.camera import Camera, develop
+from fieldmark.worlds.scenery.light import Light, draw_light
 
 BODY_PARTS = ("cap", "gills", "pores", "stem", "ring")
 
 # The canvas is larger than the photo, so that edges come out smooth.
 _CANVAS_PER_PIXEL = 4 / 3
-
-
-@dataclass(frozen=True)
-class Camera:
-    """What the observer's camera does to every photo.
-
-    Attributes:
-        blur_px: Softness, in pixels of a photo of 192.
-        noise: Standard deviation of its noise, as a share of full scale.
-        warmth: White balance: above 0 redder, below 0 bluer.
-        exposure: Brightness, as a factor.
-    """
-
-    blur_px: float = 0.3
-    noise: float = 0.01
-    warmth: float = 0.0
-    exposure: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -86,7 +71,7 @@ def paint_with_parts(
     look = look_of(specimen)
     side = round(size_px * _CANVAS_PER_PIXEL)
     view = _VIEWS[int(rng.choice(len(_VIEWS), p=[v.share for v in _VIEWS]))]
-    light = _draw_light(rng)
+    light = draw_light(rng)
     group = _compose(look, view, side, rng)
     main = group[-1][1]
     steepness = 0.9 if view.picked else float(np.sin(main.pitch))
@@ -104,7 +89,7 @@ def paint_with_parts(
         parts.reshape(-1)[portrait.pixels] = portrait.parts
     if not view.picked and view.name != "top":
         _plant(canvas, setting, group, light, rng)
-    photo = _develop(canvas, size_px, camera or Camera(), rng)
+    photo = develop(canvas, size_px, camera or Camera(), rng)
     return photo, _masks(parts, look, size_px)
 
 
@@ -131,27 +116,6 @@ def _compose(look: Look, view: _View, side: int, rng: np.random.Generator) -> li
         turned = roll + float(rng.normal(0, 0.12)) if not view.picked else roll + float(rng.normal(0, 0.5))
         others.append((other, Pose(pitch, turned, float(rng.uniform(0, 6.28)), foot, smaller)))
     return [*sorted(others, key=lambda pair: pair[1].foot[1]), main]
-
-
-def _draw_light(rng: np.random.Generator) -> Light:
-    """Draws the weather: sun, shade, overcast, or the camera's flash."""
-    kind = rng.choice(4, p=(0.35, 0.3, 0.25, 0.1))
-    side_on = float(rng.uniform(-1, 1))
-    if kind == 3:
-        sun, sky, softness = (1.05, 1.05, 1.08), (0.22, 0.23, 0.25), 0.1
-        direction = (0.25 * side_on, 0.3, 1.0)
-    else:
-        sun = ((1.15, 1.04, 0.86), (0.66, 0.68, 0.68), (0.5, 0.52, 0.55))[kind]
-        sky = ((0.33, 0.37, 0.42), (0.46, 0.5, 0.47), (0.6, 0.62, 0.64))[kind]
-        softness = (0.15, 0.6, 1.0)[kind]
-        direction = (side_on, float(rng.uniform(0.5, 1.1)), float(rng.uniform(0.1, 0.9)))
-    tint = rng.normal(1, 0.02, 3)
-    return Light(
-        direction,
-        (np.array(sun) * tint * rng.uniform(0.88, 1.12)).astype(np.float32),
-        (np.array(sky) * tint * rng.uniform(0.88, 1.12)).astype(np.float32),
-        softness,
-    )
 
 
 def _cast_shadow(canvas: Array, shape: Shape, pose: Pose, light: Light, *, picked: bool) -> None:
@@ -200,24 +164,6 @@ def _plant(
         layer = np.asarray(grown.crop(box), dtype=np.float32) * np.float32(1 / 255)
         behind = canvas[upper:lower, left:right]
         behind += (layer[..., :3] ** 2 * brightness - behind) * layer[..., 3:]
-
-
-def _develop(canvas: Array, size_px: int, camera: Camera, rng: np.random.Generator) -> Image.Image:
-    """Turns light into a photo: vignette, exposure, white balance, tone curve, softness and noise."""
-    side = len(canvas)
-    axis = np.linspace(-1, 1, side, dtype=np.float32)
-    vignette = 1 - np.float32(rng.uniform(0.05, 0.3)) * (axis[:, None] ** 2 + axis[None, :] ** 2) / 2
-    balance = np.array([1 + camera.warmth, 1, 1 - camera.warmth], dtype=np.float32)
-    balance *= np.float32(camera.exposure * rng.lognormal(0.12, 0.1))
-    light = canvas * vignette[..., None] * balance
-    # Highlights roll off instead of clipping.
-    tone = np.sqrt(light / (1 + np.float32(0.28) * light * light))
-    photo = Image.fromarray((np.clip(tone, 0, 1) * 255).astype(np.uint8))
-    photo = photo.resize((size_px, size_px), Image.Resampling.BICUBIC)
-    softness = camera.blur_px * size_px / 192 + float(rng.gamma(1.5, 0.15))
-    photo = photo.filter(ImageFilter.GaussianBlur(max(softness, 0.35)))
-    grain = rng.standard_normal((size_px, size_px, 3), dtype=np.float32) * np.float32(255 * camera.noise)
-    return Image.fromarray(np.clip(np.asarray(photo, dtype=np.float32) + grain, 0, 255).astype(np.uint8))
 
 
 def _masks(parts: NDArray[np.int8], look: Look, size_px: int) -> dict[str, NDArray[np.bool_]]:

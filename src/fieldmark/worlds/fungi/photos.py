@@ -14,8 +14,9 @@ import numpy as np
 
 from fieldmark.foundation.map_blocks import Executor, all_cores, blocks_of, map_blocks
 from fieldmark.foundation.progress import progress
-from fieldmark.worlds.fungi.painter import Camera, paint
+from fieldmark.worlds.fungi.painter import paint
 from fieldmark.worlds.nature.kingdom import Specimen
+from fieldmark.worlds.scenery.camera import Camera
 
 JPEG_QUALITY = 90
 PHOTOS_PER_BLOCK = 16

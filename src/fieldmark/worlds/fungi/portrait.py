@@ -10,25 +10,9 @@ from numpy.typing import NDArray
 from fieldmark.worlds.fungi.looks import Look
 from fieldmark.worlds.fungi.shape import CAP, RING, STEM, UNDERSIDE, Array, Hits, Shape, shape_of, trace
 from fieldmark.worlds.fungi.skin import Skin, skin_of, underside_pattern
+from fieldmark.worlds.scenery.light import Light
 
 _VEIL = np.array([0.86, 0.80, 0.68], dtype=np.float32)
-
-
-@dataclass(frozen=True)
-class Light:
-    """Light of a scene.
-
-    Attributes:
-        direction: Toward the light, in the frame of the camera (right, up, toward the viewer).
-        sun: Color of direct light.
-        sky: Color of light from everywhere.
-        softness: 0 for hard shadows, 1 for an overcast day.
-    """
-
-    direction: tuple[float, float, float]
-    sun: Array
-    sky: Array
-    softness: float
 
 
 @dataclass(frozen=True)

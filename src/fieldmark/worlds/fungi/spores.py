@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
 from fieldmark.worlds.fungi.looks import look_of
-from fieldmark.worlds.fungi.painter import Camera
 from fieldmark.worlds.nature.kingdom import Specimen
+from fieldmark.worlds.scenery.camera import Camera
 
 _OVERSAMPLED = 2
 _FIELD = np.array([232, 234, 224], dtype=np.float32)

@@ -10,12 +10,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError, did_you_mean
-from fieldmark.worlds.fungi.painter import Camera
 from fieldmark.worlds.fungi.photos import PhotoJob
 from fieldmark.worlds.nature.kingdom import Codes, Floats
 from fieldmark.worlds.nature.nature import Nature
 from fieldmark.worlds.nature.observing import Sightings
 from fieldmark.worlds.nature.posterior import log_posterior
+from fieldmark.worlds.scenery.camera import Camera
 
 Size = Literal["tiny", "small", "medium"]
 T = TypeVar("T")

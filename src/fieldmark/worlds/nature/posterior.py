@@ -7,6 +7,7 @@ than the posterior given the traits, under the prior that the photos were drawn 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -31,7 +32,20 @@ class ClassPosterior:
     probabilities: Floats
 
 
-def log_likelihood(nature: Nature, traits: Traits) -> Floats:
+class GrownLooks(Protocol):
+    """What species look like: all that a likelihood of traits needs to know of a nature."""
+
+    @property
+    def means(self) -> Floats: ...
+
+    @property
+    def sds(self) -> Floats: ...
+
+    @property
+    def option_probabilities(self) -> tuple[Floats, ...]: ...
+
+
+def log_likelihood(nature: GrownLooks, traits: Traits) -> Floats:
     """Returns (n, S): log P(traits | species), Gaussian for latents and categorical for options.
 
     The Gaussian factors are densities, so values may be above 0.
