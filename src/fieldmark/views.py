@@ -116,6 +116,7 @@ class View:
     `test` is None for a method that answers item by item: what is not there cannot be peeked at.
     `val` is None where the final model is trained on train and val together.
     `scratch` is a folder for what a long fit wants to go on from after an interruption; it need not exist.
+    `shared` is a folder for fitted parts of methods that other fits to the same items can take over; None for none.
     `unit` is the column of the items that tells what is independent.
     """
 
@@ -126,6 +127,7 @@ class View:
     unlabeled: Part | None
     test: Part | None
     scratch: Path | None = None
+    shared: Path | None = None
     unit: str = "observation_id"
 
     def with_val_in_train(self) -> View:

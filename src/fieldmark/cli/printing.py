@@ -50,7 +50,9 @@ def score_text(score: Score, *, percent: bool = True) -> str:
 
 
 def print_external_data(card: Scorecard) -> None:
-    """Writes what besides the release went into a run, where the run says so."""
+    """Writes what of the items a run has read and what besides the release went into it, where the run says so."""
+    if card.provenance.get("modalities"):
+        print(f"modalities: {', '.join(card.provenance['modalities'])}")
     declared = card.provenance.get("external_data")
     if declared is not None:
         print(f"external data: {external_data_in_words(declared)}")

@@ -54,6 +54,16 @@ CONTEXT = (
 MEDIA_INPUTS: Mapping[str, Input] = {"photo": PHOTO, "recording": RECORDING}
 
 
+def input_of(column: str) -> str:
+    """The input that a column of the items belongs to; a column that no input of this field has goes by its own name.
+
+    >>> input_of("lon"), input_of("month"), input_of("stand_age")
+    ('place', 'date', 'stand_age')
+    """
+    wanted = "date" if column == "month" else column
+    return next((declared.name for declared in CONTEXT if wanted in declared.columns), column)
+
+
 class Layer(ABC):
     """What a release holds besides media and tables (masks, captions, climate): looked up by id, many at once.
 

@@ -81,7 +81,7 @@ class _Category:
         place = {name: number for number, name in enumerate(self.names)}
         other, missing = len(place), len(place) + 1
         which = [missing if value is None else place.get(value, other) for value in values]
-        return np.asarray(np.eye(len(place) + 2)[which].reshape(len(which), -1))
+        return np.asarray(np.eye(len(place) + 2)[np.array(which, dtype=np.int64)])
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,12 @@ def refuse_disallowed(name: str, method: Method, steps: Sequence[Step], task: Ta
             raise MisuseError(f"The method {name!r} learns from {source}; the task allows {sources}.")
 
 
+def modalities_of(method: Method, steps: Sequence[Step], medium: str) -> list[str]:
+    """What of an item method and steps read, by the names of inputs, each once; the media go by what they are."""
+    read = [need.input or medium for need in method.needs]
+    return list(dict.fromkeys([*read, *(name for step in steps for name in step.inputs)]))
+
+
 def seen_by(method: Method, steps: Sequence[Step]) -> str:
     """What a run has looked at to answer an item: the union over method and steps.
 

@@ -26,12 +26,26 @@ class Configured:
         method: The method with its settings.
         features: For each input that it needs features of (empty for the media of the release), the settings given.
         of_inputs: The settings that were given for one input by its name (`caption.words`), by that name.
+        given: All settings as they were asked for.
     """
 
     name: str
     method: Method
     features: Mapping[str, Mapping[str, Any]]
     of_inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def on_release(self, inputs: Mapping[str, Input]) -> Configured:
+        """The same with the settings that follow from what a release has and its task allows.
+
+        Args:
+            inputs: Those inputs by name.
+        """
+        settled = self.method.for_release(inputs)
+        if settled == self.method:
+            return self
+        options = {name: value for name, value in settled.options.items() if self.method.options.get(name) != value}
+        return configured_method(self.name, {**self.given, **options})
 
     def feature_settings(self, declared: Mapping[str, Input], main: str) -> dict[str, FeatureSettings]:
         """The settings of features, completed by what the inputs of a release come with.
@@ -97,11 +111,16 @@ def configured_method(name: str, settings: Mapping[str, Any], seed: int = 0) -> 
     inputs = feature_inputs(method)
     further = {key: value for key, value in plain.items() if key not in own}
     if further:
-        configure(plain, cls, *([FeatureSettings] if inputs else []))  # says which setting there is not
+        configure(
+            plain, cls, *([FeatureSettings] if inputs or method.open_inputs else [])
+        )  # says which setting there is not
     features: dict[str, dict[str, Any]] = {one: dict(further) for one in inputs}
     of_inputs: dict[str, dict[str, Any]] = {}
     for key, value in dotted.items():
         of, _, setting = key.partition(".")
+        if of not in features and method.open_inputs:
+            of_inputs.setdefault(of, {})[setting] = value  # held against the inputs when they are settled
+            continue
         if of not in features:
             names = ", ".join(one for one in inputs if one) or "none"
             raise MisuseError(f"There is no input called {of!r} to set {setting} of; this method names: {names}.")
@@ -111,4 +130,4 @@ def configured_method(name: str, settings: Mapping[str, Any], seed: int = 0) -> 
         # Whether an input is a picture is known when the release is open.
         either = (FeatureSettings, EncoderSettings) if one else (FeatureSettings,)
         configure({**method.feature_defaults, **given}, *either)
-    return Configured(name, method, features, of_inputs)
+    return Configured(name, method, features, of_inputs, settings)

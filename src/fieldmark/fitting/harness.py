@@ -34,13 +34,14 @@ from typing import Any
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.features.settings import data_behind_crop
-from fieldmark.fitting.allowed import refuse_disallowed, seen_by
+from fieldmark.fitting.allowed import modalities_of, refuse_disallowed, seen_by
 from fieldmark.fitting.configuring import configured_method
 from fieldmark.fitting.learning import (
     answer_test,
     final_fit,
     fit_on_train,
     prepare,
+    readable_inputs,
     steps_of,
     supplied_view,
     supply_of,
@@ -103,6 +104,7 @@ def fit(
     search: Search | None = None,
     extra_annotations: Sequence[str] = (),
     pooling: str = OF_FEATURES,
+    shared: Path | None = None,
 ) -> FitResult:
     """Fits a method to a benchmark and writes the folder of the run.
 
@@ -126,6 +128,7 @@ def fit(
         search: Settings to choose by cross-validation on train before the fit.
         extra_annotations: What was annotated on the media of the release beyond what it holds, one sentence each.
         pooling: How items of several photos are answered: features, mean, max or attention (`models.photo_by_photo`).
+        shared: A folder for fitted parts of methods that other fits can take over, as those of an ablation do.
 
     Raises:
         InputError: When the release or the split is at fault.
@@ -149,10 +152,12 @@ def fit(
             with _timed(seconds, "search"):
                 searched = run_search(*planned, opened, steps=steps, seed=seed, store=store, scratch=trials)
             configured = planned[1][searched.best].configured
+        configured = configured.on_release(readable_inputs(opened))
+        if searched is not None:
             unfitted = steps_of(configured.method, task, steps)
         supply = supply_of(configured, opened, store)
         with _timed(seconds, "features"):
-            view = supplied_view(opened, supply)
+            view = replace(supplied_view(opened, supply), shared=shared)
         with _timed(seconds, "fit"):
             scratch = Path(f"{out}.training")
             fitted, fitted_steps, val_predictions = fit_on_train(
@@ -332,6 +337,7 @@ def _provenance(
         split=opened.split.record if opened.split is not None else None,
         search=searched.record if searched is not None else None,
         extra_annotations=model.trained.get("extra_annotations", []),
+        modalities=modalities_of(model.fitted.method, model.steps, opened.dataset.media_kind),
     )
 
 

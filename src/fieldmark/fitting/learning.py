@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fieldmark.benchmarks.declarations import Task
+from fieldmark.datasets.inputs import Input
 from fieldmark.fitting.allowed import refuse_disallowed
 from fieldmark.fitting.configuring import Configured, configured_method
 from fieldmark.methods import Fitted, Method
@@ -17,7 +18,7 @@ from fieldmark.opening import Opened
 from fieldmark.steps import Step, make_step
 from fieldmark.steps.base import Lesson, apply_step, fit_step
 from fieldmark.supply import Supply, refuse_unfit
-from fieldmark.views import View
+from fieldmark.views import Part, View
 
 
 def steps_of(method: Method, task: Task, names: Sequence[str] | None) -> list[Step]:
@@ -28,6 +29,23 @@ def steps_of(method: Method, task: Task, names: Sequence[str] | None) -> list[St
     for step in steps:
         step.check(task)
     return steps
+
+
+def readable_inputs(opened: Opened) -> dict[str, Input]:
+    """The inputs that the task allows and that the items of train have something of, by name."""
+    train, medium = opened.view.train, opened.dataset.media_kind
+    layered = {layer.input for layer in train.layers.values()}
+    return {
+        name: declared
+        for name, declared in opened.dataset.inputs_by_name.items()
+        if name in opened.benchmark.task.inputs
+        and (declared.medium == medium or name in layered or _has_values(train, declared))
+    }
+
+
+def _has_values(part: Part, declared: Input) -> bool:
+    own = [column for column in declared.columns if column in part.items.columns]
+    return any(part.items[column].is_not_null().any() for column in own)
 
 
 def supply_of(configured: Configured, opened: Opened, store: Path | None) -> Supply:
@@ -109,7 +127,10 @@ def prepare(method: str, settings: Mapping[str, Any], task: Task, steps: Sequenc
 
 
 def with_features(opened: Opened, configured: Configured, store: Path | None = None) -> View:
-    """What methods see of an opened benchmark, with features where they are wanted."""
+    """What methods see of an opened benchmark, with features where they are wanted.
+
+    A method that reads all inputs is settled before (`Configured.on_release`).
+    """
     return supplied_view(opened, supply_of(configured, opened, store))
 
 

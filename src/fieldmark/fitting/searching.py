@@ -26,7 +26,7 @@ import polars as pl
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import MisuseError
 from fieldmark.fitting.configuring import Configured, configured_method
-from fieldmark.fitting.learning import answer_test, supplied_view, supply_of
+from fieldmark.fitting.learning import answer_test, readable_inputs, supplied_view, supply_of
 from fieldmark.fitting.search_table import Searched, TrialResult
 from fieldmark.foundation.files import write_json
 from fieldmark.foundation.progress import progress
@@ -137,6 +137,7 @@ def run_search(
         store: Where features are kept.
         scratch: The folder for what is done; it stays where the search is interrupted.
     """
+    trials = [replace(one, configured=one.configured.on_release(readable_inputs(opened))) for one in trials]
     table = opened.items["train"]
     truth = replace(opened.truth_of_train(), groups=pl.DataFrame())
     numbers = opened.view.fold_numbers(search.by, search.folds, seed, table=table)

@@ -32,6 +32,7 @@ EXTRA_OF_MODULE = {
     "ai_edge_litert": "birdnet",
     "rasterio": "geo",
     "sklearn": "text",
+    "lightgbm": "tabular",
     "fastapi": "server",
     "sqlalchemy": "server",
     "alembic": "server",

@@ -32,6 +32,15 @@ METHODS: Registry[type[Method]] = Registry(
         "finetune": ("fieldmark.methods.finetune:Finetune", "the whole network learns, by a recipe in TOML"),
         "published": ("fieldmark.methods.published:Published", "a network that others have trained and published"),
         "linear": ("fieldmark.methods.linear:Linear", "multinomial logistic regression, regularizer from val"),
+        "tabular": (
+            "fieldmark.methods.tabular:Tabular",
+            "metadata without the photo: boosted trees, or a softmax network (extra tabular)",
+        ),
+        "fusion": ("fieldmark.methods.fusion:Fusion", "a classifier for each modality, weights from val"),
+        "joint": (
+            "fieldmark.methods.joint:Joint",
+            "one small network on all modalities, each dropped at random as it learns",
+        ),
         "openset": ("fieldmark.methods.openset:OpenSet", "a classifier with a score of strangeness, chosen on val"),
         "ellipse": ("fieldmark.methods.ellipse:CenterEllipse", "the same ellipse in every photo, for masks"),
         "grabcut": (

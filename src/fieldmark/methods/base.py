@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import LearnsFrom, Sees
-from fieldmark.datasets.inputs import MediaFiles
+from fieldmark.datasets.inputs import Input, MediaFiles
 from fieldmark.errors import MisuseError
 from fieldmark.features.embeddings import unit_rows
 from fieldmark.labels import Labels
@@ -113,6 +113,19 @@ class Method(ABC):
     def chooses_on_val(self) -> bool:
         """Whether a network that it trains is chosen among several by how it does on val."""
         return False
+
+    @property
+    def open_inputs(self) -> bool:
+        """Whether what it reads is settled only when a release is open (`for_release`)."""
+        return False
+
+    def for_release(self, inputs: Mapping[str, Input]) -> Method:
+        """The method with the settings that follow from what a release has and its task allows; itself as a rule.
+
+        Args:
+            inputs: Those inputs by name.
+        """
+        return self
 
     def check(self, view: View) -> None:
         """Refuses what cannot be done on a release, before features are computed."""

@@ -58,11 +58,12 @@ def answer(fitted: Fitted, part: Part, labels: Labels, supply: Callable[[Part], 
 
 def _one_item_per_photo(part: Part) -> tuple[Part, np.ndarray[Any, np.dtype[np.int64]]]:
     """Every photo as an item of its own, and the row of the item that it belongs to."""
-    rows = part.items.with_row_index("row").explode("media_ids")
+    none = pl.lit([None], pl.List(pl.String))  # an item without any photo stays one
+    media = pl.when(pl.col("media_ids").list.len() > 0).then("media_ids").otherwise(none)
+    rows = part.items.with_columns(media_ids=media).with_row_index("row").explode("media_ids")
     number = pl.int_range(pl.len()).over("row").cast(pl.String)
-    items = rows.with_columns(
-        item_id=pl.concat_str("item_id", pl.lit("#"), number), media_ids=pl.concat_list("media_ids")
-    )
+    own = pl.concat_list("media_ids").list.drop_nulls()
+    items = rows.with_columns(item_id=pl.concat_str("item_id", pl.lit("#"), number), media_ids=own)
     return Part(items.drop("row"), media=part.media, layers=part.layers), rows["row"].to_numpy().astype(np.int64)
 
 

@@ -60,6 +60,8 @@ class Run:
         search: How settings were chosen by cross-validation on train, where they were: space, folds, trials, choice.
         extra_annotations: What was annotated beyond the release, on its own photos or recordings (boxes, masks), one
             sentence each; empty for nothing, None where nobody has said.
+        modalities: What of an item was read, by method and steps together: photo, date, habitat, ...; empty where
+            nothing was, and for runs made before this was asked.
         code_version, created: Which Fieldmark made the run, and when (UTC).
     """
 
@@ -82,6 +84,7 @@ class Run:
     split: dict[str, Any] | None = None
     search: dict[str, Any] | None = None
     extra_annotations: list[str] | None = None
+    modalities: list[str] = field(default_factory=list)
     code_version: str = __version__
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -102,7 +105,8 @@ class Run:
     def write(self, folder: Path) -> None:
         """Writes `run.json` into a run's folder."""
         data = {**asdict(self), "simulated": self.simulated}
-        for name in ("learns_from", "split", "search", "extra_annotations"):  # said where there is something to say
+        # Said where there is something to say.
+        for name in ("learns_from", "split", "search", "extra_annotations", "modalities"):
             if not data[name]:
                 del data[name]
         write_json(folder / RUN_FILE, data)

@@ -201,6 +201,7 @@ def _provenance(run: Run | None) -> dict[str, Any]:
         "simulated": run.simulated,
         "external_data": run.external_data,
         **({"extra_annotations": run.extra_annotations} if run.extra_annotations else {}),
+        **({"modalities": run.modalities} if run.modalities else {}),
         "data_digest": run.data_digest,
         "seed": run.seed,
         "code_version": run.code_version,

@@ -88,6 +88,11 @@ class Step(ABC):
         """What it brings in from outside the release, one sentence each."""
         return ()
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What it reads of the items, by the names of inputs; the run declares it among its modalities."""
+        return ()
+
     def check(self, task: Task) -> None:
         """Refuses what cannot be done for a task, before anything is read."""
 

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 import polars as pl
 
+from fieldmark.datasets.inputs import input_of
 from fieldmark.errors import MisuseError
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson, Step
@@ -39,6 +40,10 @@ class GroupTemperature(Step):
     def __post_init__(self) -> None:
         if self.borrowed < 0:
             raise MisuseError("group-temperature needs borrowed of at least 0.")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (input_of(self.column),)
 
     def fit(self, val: LabelScores, lesson: Lesson) -> Self:
         if val.scale == "score" or (np.ptp(val.columns, axis=1) == 0).all():

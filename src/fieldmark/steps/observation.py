@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Sees
+from fieldmark.datasets.inputs import input_of
 from fieldmark.errors import MisuseError
 from fieldmark.runs.label_scores import LabelScores, Scale
 from fieldmark.runs.predictions import rows_by_item
@@ -66,6 +67,10 @@ class ObservationAttention(Step):
     def __post_init__(self) -> None:
         if self.sharpness != FROM_VAL and not _is_number(self.sharpness):
             raise MisuseError(f"{self.name} needs a sharpness of at least 0, or val; found {self.sharpness!r}.")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return () if self.quality == CONFIDENCE else (input_of(self.quality),)
 
     def fit(self, val: LabelScores, lesson: Lesson) -> Self:
         if self.sharpness != FROM_VAL:

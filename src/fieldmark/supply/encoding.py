@@ -198,7 +198,8 @@ def _without_any(columns: Mapping[str, TableColumn], number: int) -> NDArray[np.
         if column.kind == "category":
             missing &= np.array([value is None for value in column.values], dtype=np.bool_)
         else:
-            missing &= ~np.isfinite(column.values).reshape(number, -1).all(axis=1)
+            finite = np.isfinite(column.values)
+            missing &= ~(finite.all(axis=1) if finite.ndim > 1 else finite)
     return missing
 
 

@@ -103,6 +103,8 @@ class FeatureSource:
             raise MisuseError(f"backbone={self.settings.backbone} does not read {media.kind}s: take {suitable}.")
         if media.kind == "recording" and self.crop[0]:
             raise MisuseError(f"crop={self.crop[0]} is for photos; these are recordings.")
+        if name and media.kind == "photo":
+            return self._supply_some(part, name, what or "photos")
         of_media = self._of_recordings if media.kind == "recording" else self._of_items
         return with_features(part, media.kind, of_media(part, media, what or f"{media.kind}s"))
 
@@ -134,6 +136,16 @@ class FeatureSource:
             sums = np.add.reduceat(features, np.cumsum(photos) - photos, axis=0)
             features = np.asarray(sums / photos[:, None], dtype=np.float32)
         return features
+
+    def _supply_some(self, part: Part, name: str, what: str) -> Part:
+        """Features of photos for a method that names its inputs: items without a photo have zeros, and are marked."""
+        absent = (part.items["media_ids"].list.len().fill_null(0) == 0).to_numpy()
+        there = part.take(~absent)
+        rows = self._of_items(there, media_of(there), what) if len(there) else np.zeros((0, self._width), np.float32)
+        features = np.zeros((len(part), rows.shape[1]), dtype=np.float32)
+        features[~absent] = rows
+        supplied = with_features(part, name, features)
+        return replace(supplied, missing={**part.missing, name: absent})
 
     def _supply_layer(self, part: Part, name: str, what: str) -> Part:
         """Features of another input that holds pictures; where an item has none, zeros, and it is marked."""

@@ -27,7 +27,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Benchmark, Metric
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.settings import FeatureSettings
-from fieldmark.fitting import answer_test, prepare, with_features
+from fieldmark.fitting import answer_test, prepare, readable_inputs, with_features
 from fieldmark.fitting.allowed import seen_by
 from fieldmark.fitting.configuring import Configured
 from fieldmark.fitting.lineage import lineage_of
@@ -181,6 +181,7 @@ def run_episodes(
     opened = open_benchmark(declared, open_release(declared, data), seed=seed)
     if "test" not in opened.truth or opened.view.test is None:
         raise InputError(data, found="no labels for test", expected="a release that holds them")
+    prepared = {name: one.on_release(readable_inputs(opened)) for name, one in prepared.items()}
     chosen = {(n, draw): draw_photos(opened.view.train, n, [seed, draw]) for n in shots for draw in range(draws)}
     supplies = {name: _features(configured, opened, store) for name, configured in prepared.items()}
     scored: dict[tuple[str, int], list[_Scored]] = {}

@@ -7,6 +7,7 @@ import datetime
 from collections import Counter
 from importlib.resources import files
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -123,3 +124,18 @@ def test_every_country_has_its_own_codes_and_names_and_a_continent():
 def test_countries_are_found_by_codes_and_by_old_and_new_names(text, code):
     country = find_country(text)
     assert country is not None and country.code == code
+
+
+def test_a_place_backs_off_to_wider_cells_that_hold_the_narrower_ones():
+    rng = np.random.default_rng(0)
+    lat, lon = rng.uniform(54.5, 58, 300), rng.uniform(8, 15, 300)
+    widest, middle, narrow = levels_of("place", pl.DataFrame({"lat": lat, "lon": lon}))
+    assert 1 < widest.n_unique() < middle.n_unique() < narrow.n_unique()
+    nested = pl.DataFrame({"widest": widest, "middle": middle, "narrow": narrow}).unique()
+    assert nested["narrow"].is_duplicated().sum() == 0  # each narrow cell lies in one of the wider ones
+    assert nested.select("widest", "middle").unique()["middle"].is_duplicated().sum() == 0
+
+
+def test_a_place_that_is_missing_or_none_on_earth_is_in_no_cell():
+    places = pl.DataFrame({"lat": [None, 91.0, float("nan"), 55.0], "lon": [10.0, 10.0, 10.0, None]})
+    assert all(level.is_null().all() for level in levels_of("place", places))

@@ -35,6 +35,7 @@ def facts(scored: ScoredRun) -> list[tuple[str, str]]:
         ("Method", run.method),
         ("Options", _listed(run.options)),
         ("Sees", SEES.get(run.sees, run.sees)),
+        ("Modalities", ", ".join(run.modalities)),
         ("Features", backbone(run.features)),
         ("Digest of the backbone", str((run.features or {}).get("digest", ""))),
         ("External data", run.external_data_in_words),

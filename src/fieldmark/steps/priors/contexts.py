@@ -5,20 +5,25 @@
 | `month` | season (three months), month; from the date |
 | `season` | season; from the date |
 | `country` | continent, country |
+| `place` | cells of 200, 50 and 10 km around latitude and longitude, all of the same area |
 | any other column of the items | its values |
 | `habitat/month` | the levels of habitat, then those of month within each habitat |
 """
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from fieldmark.benchmarks.declarations import Task
-from fieldmark.datasets.inputs import CONTEXT
+from fieldmark.datasets.inputs import CONTEXT, input_of
 from fieldmark.errors import MisuseError
+from fieldmark.splits.grids import equal_area_cells
 from fieldmark.steps.priors.countries import country_and_continent
 
 WITHIN = "/"
+# The sides of the cells that a place lies in, widest first; each is a multiple of the next, so that cells are nested.
+CELLS_KM = (200, 50, 10)
 SEASONS = ("Dec-Feb", "Mar-May", "Jun-Aug", "Sep-Nov")
 # What stands between the values of a context within another.
 JOINED = " / "
@@ -32,7 +37,17 @@ def columns_of(context: str) -> tuple[str, ...]:
     >>> columns_of("habitat/month")
     ('habitat', 'date')
     """
-    return tuple("date" if name in ("month", "season") else name for name in context.split(WITHIN))
+    columns = {"month": ("date",), "season": ("date",), "place": ("lat", "lon")}
+    return tuple(column for name in context.split(WITHIN) for column in columns.get(name, (name,)))
+
+
+def inputs_of(context: str) -> tuple[str, ...]:
+    """The inputs that a context is read from, each once.
+
+    >>> inputs_of("habitat/month"), inputs_of("place"), inputs_of("stand_age")
+    (('habitat', 'date'), ('place',), ('stand_age',))
+    """
+    return tuple(dict.fromkeys(input_of(column) for column in columns_of(context)))
 
 
 def check_context(step: str, context: str, task: Task) -> None:
@@ -76,10 +91,13 @@ def levels_of(context: str, items: pl.DataFrame, *, months_later: int = 0) -> li
 
 
 def _levels(name: str, items: pl.DataFrame, months_later: int) -> list[pl.Series]:
+    for column in columns_of(name):
+        if column not in items.columns:
+            known = ", ".join(one for one in items.columns if one not in IDENTIFYING)
+            raise MisuseError(f"A prior finds no column {column!r} among the inputs of the task: {known}.")
+    if name == "place":
+        return _cells(items)
     column = columns_of(name)[0]
-    if column not in items.columns:
-        known = ", ".join(one for one in items.columns if one not in IDENTIFYING)
-        raise MisuseError(f"A prior finds no column {column!r} among the inputs of the task: {known}.")
     values = items[column]
     if column == "date":
         month = ((values.cast(pl.Date).dt.month().cast(pl.Int32) - 1 + months_later) % 12) + 1
@@ -93,3 +111,15 @@ def _levels(name: str, items: pl.DataFrame, months_later: int) -> list[pl.Series
         return [pl.Series([found[text][place] for text in texts], dtype=pl.String) for place in (1, 0)]
     stripped = texts.str.strip_chars()
     return [stripped.set(stripped == "", None)]
+
+
+def _cells(items: pl.DataFrame) -> list[pl.Series]:
+    """The cells that each place lies in, one column per side; null where the place is missing or none on Earth."""
+    lat, lon = (items[name].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy() for name in ("lat", "lon"))
+    there = (np.abs(lat) <= 90) & (np.abs(lon) <= 180)
+    levels = []
+    for side in CELLS_KM:
+        row, column = equal_area_cells(np.where(there, lat, 0.0), np.where(there, lon, 0.0), 1000.0 * side)
+        cells = zip(row.tolist(), column.tolist(), there.tolist(), strict=True)
+        levels.append(pl.Series([f"{side} km {y} {x}" if known else None for y, x, known in cells], dtype=pl.String))
+    return levels

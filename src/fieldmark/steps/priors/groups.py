@@ -41,6 +41,10 @@ class _GroupPrior(ContextStep):
     name: ClassVar[str] = ""
     column: ClassVar[str] = ""
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (self.column,)
+
     def fit(self, val: LabelScores, lesson: Lesson) -> Self:
         holds, items = lesson.holds, in_order(lesson.items, val)
         groups = self._groups(items)

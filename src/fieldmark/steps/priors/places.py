@@ -128,6 +128,10 @@ class PlacePrior(ContextStep):
         return EXTERNAL_DATA
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("place", "date")
+
+    @property
     def _source(self) -> BirdNetPlaces:
         return BirdNetPlaces(self.floor, self.places)
 

@@ -33,6 +33,7 @@ from fieldmark.steps.priors.combining import (
     best_exponents,
     check_rule,
 )
+from fieldmark.steps.priors.contexts import inputs_of
 from fieldmark.steps.priors.counts import CROSS_VALIDATED, FOLDS
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part
@@ -88,6 +89,12 @@ class Prior(ContextStep):
             raise MisuseError(f"{self.name} needs an exponent of at least 0, or val; found {self.exponent!r}.")
         object.__setattr__(self, "exponents", tuple(self.exponents))  # lists, where they were read from a file
         object.__setattr__(self, "sources", tuple(self.sources))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        if self.source == "birdnet":
+            return ("place", "date")
+        return tuple(dict.fromkeys(one for name in self.column.split(TOGETHER) if name for one in inputs_of(name)))
 
     def check(self, task: Task) -> None:
         if task.answer.several and self.rule == "product":
