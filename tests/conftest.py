@@ -62,6 +62,17 @@ def make_release(tmp_path: Path) -> MakeRelease:
 
 
 @pytest.fixture(scope="session")
+def plant_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny world of plants, made once: sheets, and photos in the field."""
+    from fieldmark.foundation.map_blocks import LocalExecutor
+    from fieldmark.worlds.layouts import plantclef
+
+    root = tmp_path_factory.mktemp("plants") / "world"
+    plantclef.write(root, size="tiny", seed=2, executor=LocalExecutor(1))
+    return root
+
+
+@pytest.fixture(scope="session")
 def bird_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny world of birds, made once: focal recordings and soundscapes."""
     from fieldmark.foundation.map_blocks import LocalExecutor

@@ -182,3 +182,40 @@ def test_photos_and_recordings_in_one_folder_are_refused(tones, tmp_path, make_r
         InputError, match=r"found photos \(.*jpg\) and recordings \(.*song.wav\), expected one or the other"
     ):
         open_dataset("folder", root)
+
+
+def test_a_part_may_be_sorted_by_domain_and_val_is_drawn_from_the_field(make_release):
+    root = make_release(per_class=8)
+    for label in ("Alba alba", "Alba nigra", "Rubra vera"):
+        for domain, names in (("herbarium", ("0", "1")), ("photo", ("2", "3"))):
+            (root / "train" / domain / label).mkdir(parents=True)
+            for name in names:
+                next((root / "train" / label).glob(f"?-{name}.jpg")).rename(
+                    root / "train" / domain / label / f"{label[:4]}{name}.jpg"
+                )
+        shutil.rmtree(root / "train" / label)
+    shutil.rmtree(root / "val")
+    dataset = open_dataset("folder", root)
+    assert dict(dataset.media["domain"].value_counts().iter_rows()) == {"herbarium": 6, "photo": 6, None: 6}
+    opened = open_benchmark(BENCHMARKS["folder"], dataset)
+    assert opened.items["val"]["domain"].unique().to_list() == ["photo"]
+    assert len(opened.items["train"]) + len(opened.items["val"]) == 12
+
+
+def test_the_table_may_tell_the_domain_and_one_plant_may_be_in_two(make_release):
+    root = make_release()
+    (root / "observations.csv").write_text(
+        "file,observation,domain\ntrain/Alba alba/0-0.jpg,o1,herbarium\ntrain/Alba alba/0-1.jpg,o1,photo\n"
+    )
+    dataset = open_dataset("folder", root)
+    told = dataset.media.filter(dataset.media["observation_id"] == "o1")
+    assert told["domain"].to_list() == ["herbarium", "photo"]
+
+
+def test_plants_and_species_tables_are_read_in_place_of_the_usual_ones(make_release):
+    root = make_release()
+    (root / "plants.csv").write_text("file,plant\ntrain/Alba alba/0-0.jpg,p\ntrain/Alba alba/0-1.jpg,p\n")
+    (root / "species.csv").write_text("label,scientific_name\nAlba alba,Costus scaber Ruiz Pav.\n")
+    dataset = open_dataset("folder", root)
+    assert (dataset.media["observation_id"] == "p").sum() == 2
+    assert dataset.taxa.row(0, named=True)["family"] == "Costaceae"

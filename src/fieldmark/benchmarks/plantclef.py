@@ -11,13 +11,13 @@ from fieldmark.benchmarks.measures import mrr
 from fieldmark.questions.observations import Observations
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.runs.scored import Scored
-from fieldmark.splits import Official
+from fieldmark.splits import Official, Seeded
 
 PLANTCLEF_2020 = Benchmark(
     name="plantclef-2020",
     version="1",
     dataset="plantclef-2020",
-    split=Official(train="train", test="test"),
+    split=Official(train="train", test="test", otherwise=Seeded(val=0.15, test=0.0)),
     task=Task(
         items=Observations(),
         answer=OneLabel(),

@@ -25,6 +25,10 @@ DATASETS: Registry[DatasetOpener] = Registry(
             "fieldmark.datasets.snakeclef.opening:open_snakeclef_2021",
             "tables of SnakeCLEF 2021: species, country, source, venomous, boxes",
         ),
+        "plantclef-2020": (
+            "fieldmark.datasets.plantclef:open_plantclef",
+            "PlantCLEF 2020: herbarium sheets to learn from, field photos to recognize",
+        ),
         "occurrences": (
             "fieldmark.datasets.occurrences.opening:open_occurrences",
             "any table of occurrences: CSV, Darwin Core Archive, GBIF download, iNaturalist export",

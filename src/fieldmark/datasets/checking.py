@@ -95,6 +95,10 @@ CHECKS: Registry[Checker] = Registry(
             "fieldmark.datasets.snakeclef.check:check_snakeclef_2021",
             "tables of SnakeCLEF 2021: counts, places, overlaps, the table of presence",
         ),
+        "plantclef-2020": (
+            "fieldmark.datasets.plantclef_check:check_plantclef",
+            "PlantCLEF 2020: counts of the overview, XML files, pairs, leaks",
+        ),
         "occurrences": (
             "fieldmark.datasets.occurrences.check:check_occurrences",
             "occurrences: coordinates, dates, ids and names that cannot be, photos that are missing",

@@ -6,8 +6,9 @@ ROOT/
   val/<class>/*.jpg
   test/<class>/*.jpg
   <class>/*.jpg              ... or there are only classes, and the parts are drawn with a seed
-  observations.csv           optional: file[,observation,date,latitude,longitude,...]
-  taxa.csv                   optional: label[,kingdom,...,genus,species,poisonous]
+  train/<domain>/<class>/    a part may be sorted by domain first (herbarium, photo)
+  observations.csv           optional: file[,observation,domain,date,latitude,longitude,...]; plants.csv: file,plant
+  taxa.csv                   optional: label[,kingdom,...,genus,species,scientific_name,poisonous]; or species.csv
   boxes.csv                  optional: photo,x,y,width,height (see `photo_boxes`)
   rasters/*.tif              optional: maps (climate, elevation); what they say at the place of an observation
 ```
@@ -18,6 +19,11 @@ Quirks:
   Hidden files and other files are passed over. A folder holds one or the other; "photo" below means either.
 - `file` in `observations.csv` is the path below ROOT. A photo without a row, and any photo where there is no table, is
   an observation of its own. Columns beyond the named ones (habitat, substrate, ...) become columns of the observation.
+- `plants.csv` is read where there is no `observations.csv`, and tells which photos show one plant; `species.csv` is
+  read where there is no `taxa.csv`. Genus, species and, for plants, the family are taken from a `scientific_name`
+  where the table does not have them.
+- A part is sorted by domain where none of its folders holds photos and those in them do. A column `domain` wins.
+  An observation may be in several domains: a plant that was photographed and pressed.
 - `label` in `taxa.csv` is the name of the class folder. Without a table, a class called like a binomial
   ("Amanita muscaria" or "Amanita_muscaria") tells its genus.
 - The id of a photo is its file name, without the class folder, which would give the answer away. Where two photos
@@ -31,6 +37,7 @@ import datetime
 import hashlib
 import re
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 import polars as pl
 
@@ -38,6 +45,8 @@ from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.gridded import Rasters
 from fieldmark.datasets.inputs import CONTEXT, MEDIA_INPUTS, Input, Layer, MediaKind
 from fieldmark.datasets.photo_boxes import BOXES, BOXES_FILE, MediaBoxes, has_boxes, with_boxes
+from fieldmark.datasets.plant_families import family_of
+from fieldmark.datasets.scientific_names import parse_name
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.media_files import is_photo, is_recording
 from fieldmark.release import Release
@@ -47,9 +56,10 @@ from fieldmark.tables import RANKS, missing_column, parse_column, read_csv
 PART_FOLDERS = ("train", "val", "test")
 # How a folder is cut: into its own parts, or by a draw over observations.
 SPLIT = Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.25))
-OBSERVATIONS_FILE, TAXA_FILE, RASTERS_FOLDER = "observations.csv", "taxa.csv", "rasters"
+OBSERVATIONS_FILES, TAXA_FILES = ("observations.csv", "plants.csv"), ("taxa.csv", "species.csv")
+RASTERS_FOLDER = "rasters"
 ENVIRONMENT = Input("environment", extractor="numbers")
-RENAMED = {"observation": "observation_id", "latitude": "lat", "longitude": "lon"}
+RENAMED = {"observation": "observation_id", "plant": "observation_id", "latitude": "lat", "longitude": "lon"}
 BINOMIAL = re.compile(r"^([A-Z][a-z]+)[ _]([a-z][a-z-]+)$")
 
 
@@ -61,7 +71,8 @@ def open_folder(release: Release, subset: str = "all") -> Dataset:
     kind = _kind(release, photos)
     observations, photos = _observations(release, photos)
     parts = pl.when(pl.col("part").is_null()).then(pl.lit([], pl.List(pl.String))).otherwise(pl.concat_list("part"))
-    media = with_boxes(release, photos.select("media_id", "observation_id", "path", parts.alias("parts")))
+    domain = () if photos["domain"].is_null().all() else ("domain",)
+    media = with_boxes(release, photos.select("media_id", "observation_id", "path", parts.alias("parts"), *domain))
     taxa = _taxa(release, photos)
     layers: dict[str, Layer] = _rasters_layer(release, observations)
     inputs: tuple[Input, ...] = (MEDIA_INPUTS[kind], *CONTEXT, ENVIRONMENT)
@@ -90,29 +101,52 @@ def _kind(release: Release, photos: pl.DataFrame) -> MediaKind:
     return "recording" if sound.any() else "photo"
 
 
+class ClassFolder(NamedTuple):
+    """The folder of one class: where it lies, in which domain, and whose it is."""
+
+    path: str
+    domain: str | None
+    label: str
+
+
+def class_folders(release: Release, part: str | None) -> list[ClassFolder]:
+    """The folders of the classes of a part, which may be sorted by domain first; of the root without a part."""
+    base = f"{part}/" if part else ""
+    plain = [ClassFolder(f"{base}{name}", None, name) for name in release.folders(part or "")]
+    if part is None or any(_media_in(release, one.path) for one in plain):
+        return plain
+    sorted_by_domain = [
+        ClassFolder(f"{one.path}/{name}", one.label, name) for one in plain for name in release.folders(one.path)
+    ]
+    return sorted_by_domain if any(_media_in(release, one.path) for one in sorted_by_domain) else plain
+
+
+def _media_in(release: Release, folder: str) -> list[str]:
+    return [name for name in release.files(folder) if is_photo(name) or is_recording(name)]
+
+
 def _list_photos(release: Release) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """One row per photo with `path`, `part`, `label` and `media_id`."""
+    """One row per photo with `path`, `part`, `domain`, `label` and `media_id`."""
     parts = [part for part in PART_FOLDERS if part in release.folders()]
     if parts and "train" not in parts:
         raise InputError(release.root, found=f"{' and '.join(parts)} but no train", expected="a folder train/<class>/")
-    rows: list[tuple[str, str | None, str]] = []
+    rows: list[tuple[str, str | None, str | None, str]] = []
     empty: list[str] = []
     where_to_look: list[str | None] = [*parts] or [None]
     for part in where_to_look:
         before = len(rows)
-        for label in release.folders(part or ""):
-            if not part and label == RASTERS_FOLDER and _rasters(release):
+        for folder in class_folders(release, part):
+            if not part and folder.label == RASTERS_FOLDER and _rasters(release):
                 continue
-            folder = f"{part}/{label}" if part else label
-            media = [name for name in release.files(folder) if is_photo(name) or is_recording(name)]
-            rows += [(f"{folder}/{name}", part, label) for name in media]
-            empty += [] if media else [folder]
+            media = _media_in(release, folder.path)
+            rows += [(f"{folder.path}/{name}", part, folder.domain, folder.label) for name in media]
+            empty += [] if media else [folder.path]
         if len(rows) == before:
             place = release.where(part) if part else release.root
             layout = f"photos in {part}/<class>/" if part else "photos in <class>/ or train/<class>/"
             hint = "Put photos there, or remove the folder." if part else "One folder per class, photos directly in it."
             raise InputError(place, found="no photos", expected=layout, hint=hint)
-    photos = pl.DataFrame(rows, schema={"path": pl.String, "part": pl.String, "label": pl.String}, orient="row")
+    photos = pl.DataFrame(rows, dict.fromkeys(("path", "part", "domain", "label"), pl.String), orient="row")
     return photos.with_columns(media_id=media_ids(photos["path"])), _remarks(photos, empty)
 
 
@@ -144,11 +178,12 @@ def _remarks(photos: pl.DataFrame, empty: list[str]) -> tuple[str, ...]:
 
 def _observations(release: Release, photos: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The observations, and the photos with the observation each belongs to."""
-    if not release.exists(OBSERVATIONS_FILE):
+    table = next((name for name in OBSERVATIONS_FILES if release.exists(name)), None)
+    if table is None:
         photos = photos.with_columns(observation_id="media_id")
         return photos.select("observation_id", "label", *_nulls()), photos
-    where = release.where(OBSERVATIONS_FILE)
-    with release.open(OBSERVATIONS_FILE) as file:
+    where = release.where(table)
+    with release.open(table) as file:
         rows = read_csv(file, where, required=("file",))
     rows = rows.rename({old: new for old, new in RENAMED.items() if old in rows.columns})
     for name, kind in (("date", datetime.date), ("lat", float), ("lon", float)):
@@ -156,10 +191,14 @@ def _observations(release: Release, photos: pl.DataFrame) -> tuple[pl.DataFrame,
     _check_files(rows, photos, where)
     if "observation_id" not in rows.columns:
         rows = rows.with_columns(observation_id=pl.lit(None, dtype=pl.String))
+    if "domain" in rows.columns:
+        rows = rows.rename({"domain": "told_domain"})
     photos = photos.join(rows, left_on="path", right_on="file", how="left", maintain_order="left")
+    if "told_domain" in rows.columns:
+        photos = photos.with_columns(pl.coalesce("told_domain", "domain").alias("domain"))
     photos = photos.with_columns(pl.coalesce("observation_id", "media_id").alias("observation_id"))
     _check_one_label_each(photos, where)
-    context = [name for name in rows.columns if name not in ("file", "observation_id", "label", "part")]
+    context = [name for name in rows.columns if name not in ("file", "observation_id", "label", "part", "told_domain")]
     observations = photos.group_by("observation_id", maintain_order=True).agg(pl.col("label", *context).first())
     return observations, photos
 
@@ -205,16 +244,28 @@ def _check_one_label_each(photos: pl.DataFrame, where: str) -> None:
 
 def _taxa(release: Release, photos: pl.DataFrame) -> pl.DataFrame:
     labels = photos.select(pl.col("label").unique().sort())
-    if release.exists(TAXA_FILE):
-        where = release.where(TAXA_FILE)
-        with release.open(TAXA_FILE) as file:
+    table = next((name for name in TAXA_FILES if release.exists(name)), None)
+    if table is not None:
+        where = release.where(table)
+        with release.open(table) as file:
             rows = read_csv(file, where)
         if "label" not in rows.columns:
             raise missing_column(where, "label", rows.columns)
-        rows = parse_column(rows, "poisonous", bool, where)
+        rows = _with_ranks_of_names(parse_column(rows, "poisonous", bool, where))
         columns = [rank for rank in RANKS if rank in rows.columns]
-        columns += [name for name in ("common_name",) if name in rows.columns]
+        columns += [name for name in ("common_name", "scientific_name") if name in rows.columns]
         return labels.join(rows.select("label", *columns, "poisonous"), on="label", how="left", maintain_order="left")
     matches = [BINOMIAL.match(label) for label in labels["label"]]
     genus = [match.group(1) if match else None for match in matches]
     return labels.with_columns(genus=pl.Series(genus, dtype=pl.String), poisonous=pl.lit(None, dtype=pl.Boolean))
+
+
+def _with_ranks_of_names(taxa: pl.DataFrame) -> pl.DataFrame:
+    """The table with genus, species and family where only a scientific name tells them."""
+    if "scientific_name" not in taxa.columns or "genus" in taxa.columns:
+        return taxa
+    names = [parse_name(name or "") for name in taxa["scientific_name"]]
+    columns = {"family": [family_of(name.genus) for name in names], "genus": [name.genus for name in names]}
+    columns["species"] = [name.species for name in names]
+    new = [pl.Series(rank, values, dtype=pl.String) for rank, values in columns.items() if rank not in taxa.columns]
+    return taxa.with_columns(one for one in new if one.is_not_null().any())

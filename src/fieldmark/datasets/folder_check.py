@@ -11,7 +11,7 @@ import polars as pl
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems, Severity
-from fieldmark.datasets.folder import PART_FOLDERS, SPLIT, open_folder
+from fieldmark.datasets.folder import PART_FOLDERS, SPLIT, class_folders, open_folder
 from fieldmark.datasets.identical import across, observations_together
 from fieldmark.datasets.photo_checks import alike_pairs, check_copies, check_photos
 from fieldmark.datasets.recording_checks import check_recordings
@@ -116,7 +116,7 @@ def _check_classes(media: pl.DataFrame, problems: Problems) -> None:
 def _check_passed_over(release: Release, problems: Problems) -> None:
     """Files beside the photos that have another ending, such as the HEIC of a telephone, and folders without any."""
     parts = [part for part in PART_FOLDERS if part in release.folders()]
-    folders = [f"{part}/{name}" for part in parts for name in release.folders(part)] or release.folders()
+    folders = [one.path for part in parts for one in class_folders(release, part)] or release.folders()
     other, empty = [], []
     for folder in folders:
         files = release.files(folder)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 PARTS = ("train", "val", "unlabeled", "test")
+# How the domain of photos in the field is called, where a release has others beside it.
+FIELD_WORDS = ("photo", "field")
 # Of some observations, those that must not be drawn apart: the first of those that it belongs to.
 Together = Callable[[pl.Series], Mapping[str, str]]
 
@@ -20,6 +22,7 @@ class Seeded:
     Whole observations are drawn, so that photos of one specimen never lie on both sides, and class by class, so that
     each class with enough observations is on both sides. The first observation of a class always goes to train.
     Observations that belong together (copies of one photo) are drawn as one; those of several classes go to train.
+    Of media in several domains, only observations of the domain that is asked about are drawn (`asked_domain`).
     """
 
     val: float
@@ -56,7 +59,7 @@ def cut(split: Official, media: pl.DataFrame, *, seed: int = 0, together: Togeth
 
     Args:
         split: The rule.
-        media: One row per medium with `parts`, `observation_id` and `label`.
+        media: One row per medium with `parts`, `observation_id`, `label` and, where there are several, `domain`.
         seed: The seed of what is drawn.
         together: Asked for what is drawn: which observations are drawn as one.
     """
@@ -68,14 +71,50 @@ def cut(split: Official, media: pl.DataFrame, *, seed: int = 0, together: Togeth
     flat = not any(member.any() for member in members.values())
     pool = ~members["train"] if flat else members["train"]
     test = 0.0 if members["test"].any() else rule.test
+    whole, pool = pool, pool & _drawable(media, members["test"])
     observations = media.filter(pool).group_by("observation_id").agg(pl.col("label").first())
     first_of = together(observations["observation_id"]) if together is not None else {}
     drawn = _draw(observations, first_of, val=rule.val, test=test, seed=seed)
     part = media.select("observation_id").join(drawn, on="observation_id", how="left", maintain_order="left")["drawn"]
-    fresh = {name: pool & (part == name).fill_null(False) for name in ("train", "val", "test")}
+    fresh = {name: pool & (part == name).fill_null(False) for name in ("val", "test")}
+    fresh["train"] = whole & ~(fresh["val"] | fresh["test"])
     if not test:
         fresh["test"] = members["test"]
     return Cut({**members, **fresh}, val_is_drawn=True)
+
+
+def asked_domain(media: pl.DataFrame, test: pl.Series) -> str | None:
+    """The domain that a benchmark asks about, among media of several: that of test, or else the one named as in use.
+
+    Args:
+        media: One row per medium, with `domain` where there are several.
+        test: Which of them are test.
+    """
+    if "domain" not in media.columns or media["domain"].n_unique() < 2:
+        return None
+    tested = media.filter(test)["domain"].drop_nulls().unique().to_list()
+    if len(tested) == 1:
+        return str(tested[0])
+    return field_domain(media["domain"].drop_nulls().unique().sort().to_list())
+
+
+def field_domain(domains: Iterable[str]) -> str | None:
+    """The domain of photos in the field, by its name; None where no name says so, or several do.
+
+    >>> field_domain(["herbarium", "photo"]), field_domain(["day", "night"])
+    ('photo', None)
+    """
+    named = [name for name in domains if any(word in name.lower() for word in FIELD_WORDS)]
+    return named[0] if len(named) == 1 else None
+
+
+def _drawable(media: pl.DataFrame, test: pl.Series) -> pl.Series:
+    """Which media may be drawn: with several domains, observations wholly in the one that is asked about."""
+    asked = asked_domain(media, test)
+    if asked is None:
+        return pl.Series([True]).new_from_index(0, len(media))
+    within = (pl.col("domain") == asked).fill_null(False).all().over("observation_id")
+    return media.select(within).to_series()
 
 
 def _draw(

@@ -32,6 +32,10 @@ WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
             "fieldmark.worlds.layouts.snakeclef:write",
             "invented snakes as SnakeCLEF 2020 is released, with mimics, countries, boxes and the species of test",
         ),
+        "plantclef-2020": (
+            "fieldmark.worlds.layouts.plantclef:write",
+            "invented plants as PlantCLEF 2020 is released: pressed on sheets, and alive in the field",
+        ),
         "fungitastic": (
             "fieldmark.worlds.layouts.fungitastic:write",
             "invented fungi as FungiTastic is released: full, Mini and few-shot, with every layer",

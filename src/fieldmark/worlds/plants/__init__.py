@@ -1,0 +1,1 @@
+"""Invented flowering plants: as they grow, and as they are pressed."""
