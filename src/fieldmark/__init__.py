@@ -1,7 +1,7 @@
 """Fieldmark: biodiversity-recognition benchmarks as one system.
 
-The library mirrors the verbs of the command line: `fit`, `predict`, `identify`, `score`, `compare`, `report`,
-`reproduce`, `load_model`, `dataset`, `benchmark`, `world`. Nothing heavy is loaded before it is needed.
+The library mirrors the verbs of the command line: `fit`, `predict`, `identify`, `score`, `compare`, `ablate`,
+`report`, `reproduce`, `load_model`, `dataset`, `benchmark`, `world`. Nothing heavy is loaded before it is needed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from fieldmark.identification import identify
     from fieldmark.models import load_model
     from fieldmark.reports import report
+    from fieldmark.verbs.ablating import ablate
     from fieldmark.verbs.by_name import benchmark, dataset, reproduce, world
     from fieldmark.verbs.comparing import compare
     from fieldmark.verbs.score_run import score
     from fieldmark.verbs.splitting import split_table
 
 _HOME = {
+    "ablate": "fieldmark.verbs.ablating",
     "benchmark": "fieldmark.verbs.by_name",
     "compare": "fieldmark.verbs.comparing",
     "dataset": "fieldmark.verbs.by_name",
@@ -38,6 +40,7 @@ _HOME = {
 
 __all__ = [
     "__version__",
+    "ablate",
     "benchmark",
     "compare",
     "dataset",

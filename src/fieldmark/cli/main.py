@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from fieldmark.cli import (
+    ablate,
     backbones,
     challenge,
     check,
@@ -60,6 +61,7 @@ for verb in (
     identify,
     score,
     compare,
+    ablate,
     report,
     export,
     models,

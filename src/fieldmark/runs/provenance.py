@@ -13,6 +13,8 @@ from fieldmark.foundation.files import write_json
 from fieldmark.version import __version__
 
 RUN_FILE, RUN_CSV, RUN_PARQUET = "run.json", "run.csv", "run.parquet"
+# Beside the runs of an ablation: what each modality is worth.
+ABLATION_FILE = "ablation.json"
 # How a remark begins that tells of answers known beforehand.
 LEAKAGE = "LEAKAGE: "
 # How a remark begins that tells of other parts than those of the benchmark.

@@ -18,3 +18,10 @@ def test_the_posterior_is_the_one_that_the_mark_of_the_world_speaks_of(seed):
     nature = grow_nature(extent.nature, seed)
     known = best_possible(nature, find(nature, extent, seed))["open_expected_top_1"]
     assert found.probabilities.max(axis=1).mean() == pytest.approx(known, abs=1e-4)
+
+
+def test_who_knows_the_context_as_well_is_expected_to_be_right_more_often():
+    alone, beside = (open_posterior("tiny", 0, context=known) for known in (False, True))
+    assert alone.items == beside.items and alone.labels == beside.labels
+    assert beside.probabilities.sum(axis=1) == pytest.approx(np.ones(len(beside.items)))
+    assert beside.probabilities.max(axis=1).mean() > alone.probabilities.max(axis=1).mean()

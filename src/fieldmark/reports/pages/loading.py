@@ -17,7 +17,7 @@ from fieldmark.reports.pages.thumbnails import Thumbnails
 from fieldmark.reports.section import Context, ScoredRun
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.predictions import read_predictions
-from fieldmark.runs.provenance import Run
+from fieldmark.runs.provenance import ABLATION_FILE, RUN_FILE, Run
 from fieldmark.scoring import SCORECARD_FILE, Scorecard
 
 
@@ -29,7 +29,7 @@ def load_context(folders: Sequence[str | Path], *, data: str | Path | None = Non
     """
     if not folders:
         raise MisuseError("A report needs the folder of at least one run.")
-    paths = [Path(folder) for folder in folders]
+    paths = [_run_folder(Path(folder)) for folder in folders]
     runs = _named(paths, [Run.read(path) for path in paths])
     _check_same_question(paths, runs)
     opened = _open(runs[0].run, paths[0], data)
@@ -43,6 +43,12 @@ def load_context(folders: Sequence[str | Path], *, data: str | Path | None = Non
     codes = opened.view.labels.encode([label_of.get(item) for item in truth.items])
     unit = np.unique(np.array(truth.units, dtype=str), return_inverse=True)[1]
     return Context(opened, runs, part, predictions, codes, unit.astype(np.int32), Thumbnails(opened), paths[0])
+
+
+def _run_folder(folder: Path) -> Path:
+    """The folder of a run; for that of an ablation, the run with all modalities."""
+    whole = folder / "all"
+    return whole if (folder / ABLATION_FILE).exists() and (whole / RUN_FILE).exists() else folder
 
 
 def _named(paths: Sequence[Path], runs: Sequence[Run]) -> tuple[ScoredRun, ...]:

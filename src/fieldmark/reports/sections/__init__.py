@@ -10,6 +10,10 @@ SECTIONS: Registry[Section] = Registry(
     {
         "scores": ("fieldmark.reports.sections.scores:SECTION", "every run with every metric and its interval"),
         "reported": ("fieldmark.reports.sections.reported:SECTION", "what papers reported, apart from our own results"),
+        "modalities": (
+            "fieldmark.reports.sections.modalities:SECTION",
+            "what each modality is worth, where the run is one of an ablation",
+        ),
         "soundscapes": (
             "fieldmark.reports.sections.soundscapes:SECTION",
             "stretches of soundscapes to see and hear, with the detections",

@@ -19,8 +19,14 @@ from fieldmark.worlds.nature.nature import grow_nature
 from fieldmark.worlds.nature.posterior import ClassPosterior, log_posterior
 
 
-def open_posterior(size: str, seed: int) -> ClassPosterior:
-    """Returns the posterior of every open-set test photo of the world of this size and seed."""
+def open_posterior(size: str, seed: int, *, context: bool = False) -> ClassPosterior:
+    """Returns the posterior of every open-set test photo of the world of this size and seed.
+
+    Args:
+        size: The size of the world.
+        seed: The seed of the world.
+        context: Whether day, habitat, substrate, place and observer are known as well as the traits.
+    """
     extent = extent_of(EXTENTS, cast(Size, size))
     nature = grow_nature(extent.nature, seed)
     finds = find(nature, extent, seed)
@@ -29,7 +35,8 @@ def open_posterior(size: str, seed: int) -> ClassPosterior:
     share = len(finds.of("test", finds.known)) / len(rows)
     prior = share * prior_over(nature, [TEST_YEAR], finds.known)
     prior = prior + (1 - share) * prior_over(nature, [TEST_YEAR], finds.unknown)
-    by_species = np.exp(log_posterior(nature, finds.seen.take(rows).traits, prior=prior))
+    seen = finds.seen.take(rows)
+    by_species = np.exp(log_posterior(nature, seen.traits, prior=prior, context=seen if context else None))
 
     ids = class_ids(photos, FULL)
     together = np.zeros((len(rows), len(ids) + 1))
