@@ -17,20 +17,10 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "return np.asarray(2.0 * hits / np.maximum(true + answered, 2))",
     ): "A class with a hit is named twice, by the truth and by the answer; without a hit F is 0 in any case.",
     (
-        "fieldmark/metrics/retrieval.py",
-        "width = max(_TABLE_CELLS // (2 * len(level) + 1), 1)",
-        "width = max(_TABLE_CELLS // (3 * len(level) + 1), 1)",
-    ): "How many units are counted in one go is a matter of memory; the sums are the same.",
-    (
         "fieldmark/stats/logistic.py",
         "size /= 2",
         "size /= 3",
     ): "By what a step that is too long is shortened changes the way to the minimum, which is only one.",
-    (
-        "fieldmark/runs/label_scores.py",
-        "return values, offsets_of(column.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64))",
-        "return values, offsets_of(column.value_lengths().to_numpy(zero_copy_only=True).astype(np.int64))",
-    ): "Only lengths with gaps would need a copy, and a file in which a list is missing is refused either way.",
     (
         "fieldmark/metrics/geo.py",
         "narrow, wide = nth(max(wanted - reach, 1) - 1), nth(min(wanted + reach, listed) - 1)",
@@ -41,4 +31,24 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "shrunk = min(effective, float(n_units)) * (float(ndtri(0.5 + level / 2)) / quantile) ** 2",
         "shrunk = min(effective, float(n_units)) * (float(ndtri(0.5 - level / 2)) / quantile) ** 2",
     ): "The two quantiles of the normal distribution differ in sign only, and are squared.",
+    (
+        "fieldmark/runs/ranked_tables.py",
+        "if counts.has_nulls() or fewest < lengths[0] or most > lengths[1]:  # type: ignore[operator]",
+        "if counts.has_nulls() or fewest < lengths[0] or most > lengths[0]:  # type: ignore[operator]",
+    ): "More files are read line by line, the slow way, which gives the same.",
+    (
+        "fieldmark/metrics/retrieval.py",
+        "width = int(true_document.max(initial=-1)) + 1",
+        "width = int(true_document.max(initial=1)) + 1",
+    ): "Any width above the highest document keeps queries and documents apart.",
+    (
+        "fieldmark/metrics/retrieval.py",
+        "return np.concatenate([[0], np.cumsum(1 / np.arange(1, n + 1, dtype=np.longdouble))])",
+        "return np.concatenate([[0], np.cumsum(1 / np.arange(1, n + 2, dtype=np.longdouble))])",
+    ): "One harmonic number more than is ever looked up.",
+    (
+        "fieldmark/metrics/probabilistic.py",
+        "BLOCK_CELLS = 4_000_000",
+        "BLOCK_CELLS = 4000001",
+    ): "The size of a block is a matter of memory; rows are independent.",
 }

@@ -21,6 +21,7 @@ def test_snakes_have_a_column_per_class_in_any_order(path):
         ("hashed_id,a,b\nx,1,0\n", "line 1: found no column 'c'"),
         ("hashed_id,a,b,z\nx,1,0,0\n", "line 1: found the column 'z'"),
         ("hashed_id,a,b,c,a\nx,1,0,0,0\n", "line 1: found one twice"),
+        ("hashed_id,a,b,a\nx,1,0,0\n", "line 1: found no column 'c'"),
         ("hashed_id,a,b,c\nx,1,0,\n", "line 2: found '', expected a number from 0 to 1"),
         ("hashed_id,a,b,c\nx,1,0,2\n", "line 2: found '2'"),
         ("hashed_id,a,b,c\n", "no line for 1 of 1 ids"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -36,3 +37,11 @@ def test_a_run_from_before_the_question_loads_and_says_that_nobody_stated_it(mak
     (tmp_path / "run" / "run.json").write_text(json.dumps(data))
     run = Run.read(tmp_path / "run")
     assert run.external_data_in_words == ("none" if stated else "not stated")
+
+
+def test_what_there_is_nothing_to_say_about_is_not_in_the_file_and_the_rest_is(make_release, tmp_path):
+    run = fieldmark.fit("folder", make_release(), "frequent", tmp_path / "run").run
+    (tmp_path / "other").mkdir()
+    replace(run, search={"folds": 5}, extra_annotations=[]).write(tmp_path / "other")
+    stored = json.loads((tmp_path / "other" / "run.json").read_text())
+    assert stored["search"] == {"folds": 5} and "extra_annotations" not in stored and "split" not in stored

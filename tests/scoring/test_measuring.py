@@ -15,6 +15,7 @@ from fieldmark.labels import Labels
 from fieldmark.questions.truth import Truth
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.scoring.measuring import FEW_UNITS, FEW_UNITS_CAUTION, measure, numbered, score_predictions
+from fieldmark.stats.two_groups import two_group_interval
 
 
 def test_public_and_private_parts_are_shown_apart(run):
@@ -87,3 +88,20 @@ def test_a_metric_that_cannot_be_computed_is_left_out_only_where_it_is_optional(
 def test_units_are_numbered_in_the_order_of_their_names():
     names, numbers = numbered(["o2", "o10", "o2", "o1"])
     assert names == ("o1", "o10", "o2") and numbers.tolist() == [2, 1, 2, 0]
+
+
+def test_pseudo_values_stay_out_of_what_a_scorecard_prints():
+    card = score_predictions(BENCHMARKS["folder"], *answered(6), labels=LABELS)
+    assert card.pseudo and "pseudo" not in repr(card) and "unit_ids" not in repr(card)
+
+
+def test_the_interval_of_a_score_of_two_groups_rests_on_the_variance_of_its_pseudo_values():
+    rng = np.random.default_rng(0)
+    items = tuple(str(number) for number in range(40))
+    strange = np.arange(40) < 16
+    rows = pl.DataFrame({"item_id": items, "label": np.where(strange, "-1", "a").tolist()})
+    scores = LabelScores(items, LABELS, np.tile([0.6, 0.4], (40, 1)), "score", unknown=rng.random(40) + strange / 2)
+    card = score_predictions(BENCHMARKS["fungitastic/open"], scores, Truth(rows, items, items), labels=LABELS)
+    value, pseudo = card.metrics["roc_auc"].value, card.pseudo["roc_auc"]
+    plain = two_group_interval(value, float(np.var(pseudo, ddof=1)) / 40, scarce=16, n_units=40)
+    assert (card.metrics["roc_auc"].low, card.metrics["roc_auc"].high) == pytest.approx((plain.low, plain.high))

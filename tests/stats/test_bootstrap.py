@@ -64,3 +64,8 @@ def test_intervals_of_tnr_at_95_percent_tpr_cover(rule):
         found = bootstrap_interval(tnr_at_tpr(score, is_known, threshold=rule), again, n_units=40)
         covered += found.low <= target <= found.high
     assert covered / 200 >= 0.91
+
+
+def test_two_samples_with_a_value_are_the_least_that_vary():
+    assert bootstrap.bootstrap_variance(np.array([0.2, 0.4])) == pytest.approx(0.02)
+    assert np.isnan(bootstrap.bootstrap_variance(np.array([0.2])))

@@ -66,3 +66,12 @@ def test_intervals_of_pooled_miou_with_a_rare_part_cover():
     target = np.mean([value for value, _ in cases])
     found = [concentrated_interval(*case) for case in cases]
     assert np.mean([bounds.low <= target <= bounds.high for bounds in found]) >= 0.93
+
+
+def test_the_degrees_of_freedom_follow_from_the_contributing_units():
+    pseudo = np.append(np.random.default_rng(2).normal(0.5, 0.1, 8), np.full(12, 0.5))
+    freedom = 1 / (1 / contributing_units(pseudo) - 1 / 20)
+    assert 2 < freedom < 19  # neither bound decides
+    half_width = stats.t.ppf(0.975, freedom) * pseudo.std(ddof=1) / 20**0.5
+    careful = concentrated_interval(0.5, pseudo)
+    assert (careful.low, careful.high) == pytest.approx((0.5 - half_width, 0.5 + half_width), abs=1e-12)

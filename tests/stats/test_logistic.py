@@ -43,3 +43,11 @@ def test_scores_that_part_the_items_cleanly_still_give_a_finite_curve():
 def test_equal_scores_give_the_share_that_holds():
     slope, offset = platt(np.ones(4), np.array([True, False, False, False]))
     assert slope == 0 and 1 / (1 + np.exp(-offset)) == pytest.approx(0.25)
+
+
+def test_an_input_that_says_nothing_does_not_end_the_search_for_the_others():
+    rng = np.random.default_rng(4)
+    table, target = rng.normal(size=(60, 1)), (rng.random(60) < 0.3).astype(float)
+    weights, intercept = logistic(np.column_stack([table, np.zeros(60)]), target, ridge=0.1)
+    alone, other_intercept = logistic(table, target, ridge=0.1)
+    assert weights == pytest.approx([alone[0], 0.0], abs=1e-8) and intercept == pytest.approx(other_intercept, abs=1e-8)
