@@ -179,9 +179,9 @@ def _counted(draw: dict[str, Any]) -> dict[str, Any]:
     """A draw with its numbers in front, and the reason beside each equivalent mutation."""
     rows = draw["mutations"]
     for row in rows:
-        row.pop("reason", None)
+        stated = row.pop("reason", "")  # a draw from older sources keeps what was said about it then
         if row["now"] == "equivalent":
-            row["reason"] = EQUIVALENT[row["path"], row["text"], row["becomes"]]
+            row["reason"] = EQUIVALENT.get((row["path"], row["text"], row["becomes"]), stated)
     front = {key: draw[key] for key in ("seed", "sources", "tokens", "drawn")}
     counts = {kind: dict(Counter(row[kind] for row in rows)) for kind in ("first_pass", "now")}
     return front | counts | {"mutations": rows}

@@ -90,11 +90,6 @@ def test_units_are_numbered_in_the_order_of_their_names():
     assert names == ("o1", "o10", "o2") and numbers.tolist() == [2, 1, 2, 0]
 
 
-def test_pseudo_values_stay_out_of_what_a_scorecard_prints():
-    card = score_predictions(BENCHMARKS["folder"], *answered(6), labels=LABELS)
-    assert card.pseudo and "pseudo" not in repr(card) and "unit_ids" not in repr(card)
-
-
 def test_the_interval_of_a_score_of_two_groups_rests_on_the_variance_of_its_pseudo_values():
     rng = np.random.default_rng(0)
     items = tuple(str(number) for number in range(40))
