@@ -25,6 +25,8 @@ STUDIES = {
     "search": "settings by cross-validation on train against the defaults (real photos)",
     "priors": "what month and country alone tell, by each way to smooth counts (real tables)",
     "pooling": "photos of a specimen pooled by mean, max and attention (real photos of Amanita)",
+    "modalities": "priors, fusion and a joint network beside the exact posterior, five worlds (simulated)",
+    "amanita": "photos, host trees, date and place of Amanita, alone and fused, by site (real photos)",
     "fungi": "the baselines on fungi_genera over five drawn splits (real photos)",
 }
 

@@ -19,7 +19,7 @@ def priors(name: str, result: dict[str, Any]) -> str:
             f"### {title[0].upper()}{title[1:]}\n",
             f"{one['train']:,} observations teach, {one['test']:,} of {one['units']:,} units test, "
             f"{one['labels']:,} names; strengths: {strengths}.\n",
-            _rows(one, ("log_loss", "top_10"), "less_no_context", "less no context"),
+            rows_of(one, ("log_loss", "top_10"), "less_no_context", "less no context"),
         ]
     return "\n".join(parts)
 
@@ -33,12 +33,13 @@ def pooling(name: str, result: dict[str, Any]) -> str:
             f"### {rank[0].upper()}{rank[1:]} of *Amanita*\n",
             f"{one['photos']} photos of {one['specimens']} specimens, {one['labels']} labels; "
             f"sharpness by fold: {sharpness}.\n",
-            _rows(one, ("log_loss", "top_1"), "less_mean", "less mean"),
+            rows_of(one, ("log_loss", "top_1"), "less_mean", "less mean"),
         ]
     return "\n".join(parts)
 
 
-def _rows(one: dict[str, Any], metrics: Sequence[str], key: str, title: str) -> str:
+def rows_of(one: dict[str, Any], metrics: Sequence[str], key: str, title: str) -> str:
+    """A table of variants: the value of each metric, and its difference under `key` from the one that `title` names."""
     rows = []
     for variant in one[metrics[0]]:
         row = [variant]

@@ -19,10 +19,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evidence.pairing import compared
 from evidence.results import real_data
 from fieldmark.labels import Labels
 from fieldmark.questions.targets import LabelTargets
-from fieldmark.stats.comparison import compare
 from fieldmark.steps.priors.contexts import levels_of
 from fieldmark.steps.priors.counts import STRENGTHS, Counts
 from fieldmark.taxonomy import Taxonomy
@@ -89,8 +89,8 @@ def _study(train: pl.DataFrame, test: pl.DataFrame, variants: dict[str, Counts])
         "labels": len(labels),
         "units": int(units.max()) + 1,
         "strength": {name: one.lent for name, one in fitted.items()},
-        "log_loss": _compared(loss, units, higher_is_better=False),
-        "top_10": _compared(top, units, higher_is_better=True),
+        "log_loss": compared(loss, units, PLAIN, key="less_no_context", higher_is_better=False),
+        "top_10": compared(top, units, PLAIN, key="less_no_context", higher_is_better=True),
     }
 
 
@@ -138,26 +138,3 @@ def _shares(
             own = np.bincount(codes[(seen == value).fill_null(False).to_numpy()], minlength=n_labels)
             shares[row] = (own + strength * shares[row]) / (own.sum() + strength)
     return shares
-
-
-def _compared(
-    found: dict[str, NDArray[np.float64]], units: NDArray[np.int64], *, higher_is_better: bool
-) -> dict[str, Any]:
-    """The mean of each prior, and its paired difference from no context with an interval over units."""
-    n, size = int(units.max()) + 1, np.bincount(units)
-    pseudo = {}
-    for name, values in found.items():
-        without = (values.sum() - np.bincount(units, weights=values)) / (len(values) - size)
-        pseudo[name] = n * values.mean() - (n - 1) * without
-    said: dict[str, Any] = {}
-    for name, values in found.items():
-        said[name] = {"value": round(float(values.mean()), 4)}
-        if name != PLAIN:
-            pair = np.stack([pseudo[name], pseudo[PLAIN]])
-            means = np.array([values.mean(), found[PLAIN].mean()])
-            apart = compare(means, pair, higher_is_better=higher_is_better).differences[0]
-            said[name]["less_no_context"] = [
-                None if number is None else round(float(number), 4)
-                for number in (apart.value, apart.interval.low, apart.interval.high)
-            ]
-    return said

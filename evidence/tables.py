@@ -10,6 +10,7 @@ import numpy as np
 from evidence.context_tables import pooling, priors
 from evidence.crop_tables import crops
 from evidence.markdown import mean_difference, percent, table
+from evidence.modality_tables import amanita, modalities
 from evidence.open_tables import costs, open_set
 from evidence.results import RESULTS, read_result
 from evidence.search_tables import search
@@ -38,6 +39,8 @@ def write_tables() -> Path:
         "costs": costs,
         "priors": priors,
         "pooling": pooling,
+        "modalities": modalities,
+        "amanita": amanita,
         "baselines": _baselines,
         "chipnotes": _chipnotes,
         "front-ends": variants,
