@@ -25,7 +25,15 @@ def test_slugs_of_classes_are_found_in_the_table_but_for_four(real_data):
         "sinonatrix-percarinata",
         "xenochrophis-flavipunctatus",
     ]
-    iceland, australia, nowhere = table.log_ratio(pl.DataFrame({"country": ["Iceland", "AUS", "UNKNOWN"]}))
-    assert not iceland.any() and not nowhere.any()  # no snake lives in Iceland: the table says nothing there
+    asked = pl.DataFrame(
+        {"country": ["Iceland", "AUS", "UNKNOWN", "UNKNOWN"], "continent": [None, None, "Europe", None]}
+    )
+    iceland, australia, europe, nowhere = table.log_ratio(asked)
+    assert (iceland == europe).all()  # no snake lives in Iceland: Europe answers for it
+    adder, rattler = labels.code_of["vipera-berus"], labels.code_of["crotalus-atrox"]
+    assert iceland[adder] > 0 > iceland[rattler]
+    assert not nowhere.any()
+    silent = PresenceTable(file=str(file), back_off="world").fit_frame(pl.read_csv(file, infer_schema=False), taxonomy)
+    assert not silent.log_ratio(asked)[[0, 2, 3]].any()
     assert (australia > 0).sum() == 80
     assert australia.max() - australia.min() == pytest.approx(-np.log(0.05))

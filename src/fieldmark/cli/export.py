@@ -19,6 +19,8 @@ def add_to(app: typer.Typer) -> None:
     example = "fieldmark export darwin-core occurrences --data finds.csv --out finds.zip --run runs/mine"
     group.command("darwin-core", epilog=f"Example: `{example}`")(darwin_core)
     group.command("onnx", epilog="Example: `fieldmark export onnx runs/folder-finetune --out birds.onnx`")(onnx)
+    submission = "fieldmark export snakeclef-2020 --model runs/snakes submission"
+    group.command("snakeclef-2020", epilog=f"Example: `{submission}`")(snakeclef_2020)
     app.add_typer(group, name="export")
 
 
@@ -112,3 +114,30 @@ def onnx(
         f"{written.labels:,} labels, photos of {written.size_px} px in {out}; "
         f"differs from torch by at most {written.difference:.1g} of the largest output"
     )
+
+
+def snakeclef_2020(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")],
+    model: Annotated[Path, typer.Option(help="The folder of a model, or of the run that made it.")],
+    author: Annotated[str, typer.Option(help="Who submits: a name on the platform.")] = "",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+) -> None:
+    """Write a model as a code submission: a folder with run.sh, as SnakeCLEF 2020 asked for.
+
+    `run.sh` reads AICROWD_TEST_IMAGES_PATH and AICROWD_TEST_METADATA_PATH, and writes AICROWD_PREDICTIONS_OUTPUT_PATH.
+    """
+    from dataclasses import asdict
+
+    from fieldmark.cli.printing import print_json
+    from fieldmark.exporting.code_submission import export_submission
+
+    written = export_submission(model, out, author=author, overwrite=overwrite)
+    if as_json:
+        print_json(asdict(written))
+        return
+    variables = " ".join(f"AICROWD_{name}_PATH=..." for name in ("TEST_IMAGES", "TEST_METADATA", "PREDICTIONS_OUTPUT"))
+    print(
+        f"a submission for {written.classes:,} classes in {out}, with {written.requirements} requirements; to try it:"
+    )
+    print(f"  {variables} {out}/run.sh")

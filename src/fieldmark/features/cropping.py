@@ -1,6 +1,6 @@
 """Boxes: which part of a photo is shown to a network.
 
-A box is found by saliency (`features.saliency`), by a mask or by a person, around the organism and close to it. Then
+A box is found by a network (`features.finding`), by a mask or by a person, around the organism and close to it. Then
 it grows: by a margin, to a square as far as the photo reaches, and to a smallest side. A photo without a box is shown
 whole, and so is one whose box would cover nearly all of it.
 """
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from fieldmark.errors import InputError, MisuseError
 
 # Where boxes come from; empty shows whole photos.
-SOURCES = ("saliency", "masks", "boxes")
+FOUND, GIVEN = ("saliency", "sam", "yolox", "detector"), ("masks", "boxes")
+SOURCES = (*FOUND, *GIVEN)
 # What keeps the organism in sight when a network cuts the middle 0.875 out of a photo: 1.2 x 0.875 > 1.
 USUAL_MARGIN = 0.1
 WIDEST_MARGIN = 2.0
@@ -32,6 +33,9 @@ BEYOND_EDGE_PX = 1.0
 
 WITHOUT_BOX = {
     "saliency": "have nothing that stands out, or little else",
+    "sam": "have an outline that covers nearly everything",
+    "yolox": "have no animal in sight, or one that covers nearly everything",
+    "detector": "have no thing of COCO in sight, or one that covers nearly everything",
     "masks": "have no mask, or one that covers nearly everything",
     "boxes": "have no box, or one that covers nearly everything",
 }

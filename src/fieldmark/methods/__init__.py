@@ -41,6 +41,14 @@ METHODS: Registry[type[Method]] = Registry(
             "fieldmark.methods.joint:Joint",
             "one small network on all modalities, each dropped at random as it learns",
         ),
+        "detect": (
+            "fieldmark.methods.detect:Detect",
+            "finds the organism, cuts it out, and classifies the crop",
+        ),
+        "country-prior": (
+            "fieldmark.methods.country_prior:CountryWeighted",
+            "a calibrated classifier, weighed by what lives in the country",
+        ),
         "openset": ("fieldmark.methods.openset:OpenSet", "a classifier with a score of strangeness, chosen on val"),
         "ellipse": ("fieldmark.methods.ellipse:CenterEllipse", "the same ellipse in every photo, for masks"),
         "grabcut": (

@@ -9,9 +9,9 @@ from typing import Any
 from fieldmark.datasets.inputs import MediaFiles
 from fieldmark.datasets.photo_boxes import ShareBox
 from fieldmark.errors import MisuseError
-from fieldmark.features.cropping import Box, PhotoBoxes, box_of_masks, box_of_pixels
+from fieldmark.features.cropping import FOUND, Box, PhotoBoxes, box_of_masks, box_of_pixels
+from fieldmark.features.finding import found_boxes, make_finder
 from fieldmark.features.photos import PhotoError, upright_size
-from fieldmark.features.saliency import salient_boxes
 from fieldmark.features.store import default_store
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
 from fieldmark.foundation.progress import progress
@@ -26,7 +26,7 @@ def boxes_of(part: Part, crop: str, margin: float, store: Path | None = None) ->
 
     Args:
         part: The part.
-        crop: "saliency", "masks", "boxes", or empty (or "none") for whole photos.
+        crop: The name of a finder, "masks", "boxes", or empty (or "none") for whole photos.
         margin: See `features.cropping.grown`.
         store: The root of the feature store, if not in the user's cache.
 
@@ -38,8 +38,8 @@ def boxes_of(part: Part, crop: str, margin: float, store: Path | None = None) ->
         return PhotoBoxes()
     media = media_of(part)
     ids = part.items["media_ids"].explode().drop_nulls().unique(maintain_order=True).to_list()
-    if crop == "saliency":
-        return salient_boxes(ids, media.read, store or default_store(), margin)
+    if crop in FOUND:
+        return found_boxes(make_finder(crop), ids, media.read, store or default_store(), margin)
     if crop not in part.layers:
         raise MisuseError(
             f"crop={crop}: there are no {crop} of these photos, or the task does not allow them. "

@@ -124,8 +124,8 @@ class Recipe(Training):
         photos_per_observation: How many photos of each observation are shown in an epoch, 0 for all.
         pack: Photos are kept as squares a little larger than `size`: "raw" for speed, "jpeg" for an eighth of the
             room, or "none" to decode them each time.
-        crop: Which part of each photo is packed and shown, before anything above: "saliency" (the box around what
-            stands out), "masks" or "boxes" (those of the release); empty for all of it.
+        crop: Which part of each photo is packed and shown, before anything above: what a finder sees ("saliency",
+            "sam", "yolox", "detector"), "masks" or "boxes" (those of the release); empty for all of it.
         crop_margin: The share of the longer side of a box that is added at each end of it.
     """
 
@@ -142,7 +142,7 @@ class Recipe(Training):
     refit: bool = False
     photos_per_observation: int = 0
     pack: Literal["raw", "jpeg", "none"] = "raw"
-    crop: Literal["", "saliency", "masks", "boxes"] = ""
+    crop: Literal["", "saliency", "sam", "yolox", "detector", "masks", "boxes"] = ""
     crop_margin: float = USUAL_MARGIN
 
     def __post_init__(self) -> None:

@@ -317,3 +317,52 @@ def test_a_fitted_model_of_places_is_a_source_like_any_other(add_entry):
     assert isinstance(step.fitted_sources[0], Latitudes)
     again = step_from_data(step_to_data(step), step.arrays)
     assert (again.apply(val, about.items).scores == step.apply(val, about.items).scores).all()
+
+
+def test_a_country_without_any_label_backs_off_to_its_continent_and_then_says_nothing(tmp_path):
+    path = tmp_path / "ranges.csv"
+    path.write_text(TABLE.replace(",brazil", ",iceland"))  # nobody lives in Iceland
+    val, about = world(0)
+    asked = pl.DataFrame(
+        {
+            "country": ["DK", "Iceland", "Norway", None, "Brazil", "Atlantis", "Lemuria"],
+            "continent": ["Europe", "Europe", None, "Europe", "South America", "Europe", None],
+        }
+    )
+    step = fitted(f"country-prior:file={path},floor=0.1,exponent=1", val, about)
+    shift = step.log_shift(asked, LABELS)
+    europe = np.array([1, 1, 1, 1])  # ceps and morel in Sweden, puffball in Denmark: all live in Europe
+    assert np.exp(shift[0] - shift[0, 0]) == pytest.approx([1, 0.1, 1, 1])
+    for row in (1, 2, 3, 5):  # no label, not in the table, country not known, a country that no list has
+        assert np.exp(shift[row] - shift[row, 0]) == pytest.approx(europe)
+    assert np.ptp(shift[[4, 6]], axis=1) == pytest.approx(0)  # neither country nor continent in the table
+    path.write_text("species,denmark,iceland\nCeps,1,0\nmorel,0,0\npuffball,1,0\n")
+    for back_off, morel in (("continent", 0.1), ("world", 1.0)):
+        step = fitted(f"country-prior:file={path},floor=0.1,exponent=1,back_off={back_off}", val, about)
+        shift = step.log_shift(asked[1:2], LABELS)
+        assert np.exp(shift[0] - shift[0, 0])[list(LABELS.names).index("morel")] == pytest.approx(morel)
+    with pytest.raises(MisuseError, match="no back_off=galaxy: expected continent or world"):
+        fitted("country-prior:back_off=galaxy", val, about)
+
+
+def test_counts_back_off_to_the_continent_or_at_once_to_the_world():
+    val, about = world(0)
+    asked = pl.DataFrame({"country": ["Norway", "unknown"], "continent": [None, "Europe"]})
+    by_continent, at_once = (
+        fitted(f"country-prior:exponent=1,back_off={name}", val, about).fitted_sources[0]
+        for name in ("continent", "world")
+    )
+    known = by_continent.log_ratio(asked)
+    assert np.abs(known[0]).max() > 0 and (known[0] == known[1]).all()  # the stated continent serves as well
+    assert not at_once.log_ratio(asked).any()
+    assert [list(level) for level in at_once.groups] == [["DK", "SE", "US"]]
+
+
+def test_counts_enter_once_how_frequent_a_label_is_does_not_count_twice():
+    """Under df20 a prior from one country alone changes nothing, however unequal its labels are."""
+    val, about = world(3)
+    assert about.train is not None
+    same = replace(about.train, items=about.train.items.with_columns(country=pl.lit("Kenya")))
+    step = fitted("country-prior:exponent=1", val, replace(about, train=same))
+    changed = step.apply(val, about.items.with_columns(country=pl.lit("Kenya")))
+    assert changed.probabilities() == pytest.approx(val.probabilities(), abs=1e-6)

@@ -38,6 +38,14 @@ SECTIONS: Registry[Section] = Registry(
             "fieldmark.reports.sections.costs:SECTION",
             "what mistakes cost, and what avoiding the dear ones costs",
         ),
+        "venom": (
+            "fieldmark.reports.sections.venom:SECTION",
+            "venomous snakes called harmless, or taken for another venomous one",
+        ),
+        "priors": (
+            "fieldmark.reports.sections.priors:SECTION",
+            "what the context was worth, and what a softmax after the product does to the log loss",
+        ),
         "reliability": ("fieldmark.reports.sections.reliability:SECTION", "whether stated confidence can be believed"),
         "season": ("fieldmark.reports.sections.season:SECTION", "errors by month"),
         "collectors": (

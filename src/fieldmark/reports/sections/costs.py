@@ -118,12 +118,12 @@ def costs_of(context: Context) -> Costs | None:
         if step.get("step") == "min-cost" and step.get("costs"):
             return Costs.from_data(step["costs"])
     rule, prices = rule_and_prices(context)
-    return costs_by_rule(rule, _labels(context), _dangerous(context), prices) if rule in RULES else None
+    return costs_by_rule(rule, _labels(context), dangerous_labels(context), prices) if rule in RULES else None
 
 
 def decisions(context: Context, costs: Costs) -> list[Decision]:
     """The likeliest label, the cheapest one, and where it is neither, what the run answers."""
-    answers = _answers(context, costs)
+    answers = given_answers(context, costs)
     codes = _codes(context)
     if not any((answers[AS_RUN] == answers[other]).all() for other in (LIKELIEST, CHEAPEST)):
         shown = answers
@@ -153,8 +153,8 @@ def cost_curve(context: Context, rule: str, prices: Prices) -> Curve:
     bound = [_bound(context, rule, replace(prices, **{price: float(value)})) for value in tried]
     for value in tried:
         changed = replace(prices, **{price: float(value)})
-        costs = costs_by_rule(rule, _labels(context), _dangerous(context), changed)
-        matrix, given = costs.matrix, _answers(context, costs)
+        costs = costs_by_rule(rule, _labels(context), dangerous_labels(context), changed)
+        matrix, given = costs.matrix, given_answers(context, costs)
         for title in cost:
             cost[title].append(float(matrix[codes, given[title]].mean()))
             right[title].append(float((given[title] == codes).mean()))
@@ -191,7 +191,8 @@ def _codes(context: Context) -> NDArray[np.int32]:
     return np.where(context.truth == UNKNOWN, len(context.labels), context.truth).astype(np.int32)
 
 
-def _answers(context: Context, costs: Costs) -> dict[str, NDArray[np.int32]]:
+def given_answers(context: Context, costs: Costs) -> dict[str, NDArray[np.int32]]:
+    """The answers by each way to decide; unknown is the last label of the costs."""
     p = context.predictions.probabilities()
     if len(costs.labels) > p.shape[1]:  # the run never answers unknown
         p = np.column_stack([p, np.zeros(len(p), dtype=p.dtype)])
@@ -202,7 +203,8 @@ def _answers(context: Context, costs: Costs) -> dict[str, NDArray[np.int32]]:
     }
 
 
-def _dangerous(context: Context) -> NDArray[np.bool_]:
+def dangerous_labels(context: Context) -> NDArray[np.bool_]:
+    """For each label of the costs whether it is poisonous or venomous."""
     taxa = context.opened.dataset.taxa
     flags = dict(zip(taxa["label"], taxa["poisonous"], strict=True))
     return np.array([bool(flags.get(name)) for name in _labels(context).names])
@@ -210,7 +212,7 @@ def _dangerous(context: Context) -> NDArray[np.bool_]:
 
 def _poisonous_called_unknown(context: Context) -> int:
     """How many items of poisonous classes were answered with unknown, which the rules of poison take for harmless."""
-    flags = np.append(_dangerous(context)[: len(context.labels)], False)
+    flags = np.append(dangerous_labels(context)[: len(context.labels)], False)
     return int((flags[context.truth] & (context.predicted == UNKNOWN)).sum()) if context.task.unknown else 0
 
 
@@ -228,7 +230,7 @@ def _mean_cost(context: Context, costs: Costs, given: NDArray[np.int32]) -> Scor
 
 def _saved(context: Context, costs: Costs) -> Score:
     """What the cheapest answer saves against the likeliest, paired by unit."""
-    answers = _answers(context, costs)
+    answers = given_answers(context, costs)
     pairs = [_pseudo(context, costs, answers[title]) for title in (LIKELIEST, CHEAPEST)]
     outcome = compare(np.array([value for value, _ in pairs]), np.stack([pseudo for _, pseudo in pairs]))
     apart = outcome.differences[0]
@@ -241,7 +243,7 @@ def _bound(context: Context, rule: str, prices: Prices) -> float | None:
     if posterior is None:
         return None
     labels, probabilities = posterior
-    flags = dict(zip(_labels(context).names, _dangerous(context), strict=True))
+    flags = dict(zip(_labels(context).names, dangerous_labels(context), strict=True))
     costs = costs_by_rule(rule, labels, np.array([bool(flags.get(name)) for name in labels.names]), prices)
     return float(costs.expected(probabilities).min(axis=1).mean())
 

@@ -4,8 +4,8 @@
 |---|---|
 | `month` | season (three months), month; from the date |
 | `season` | season; from the date |
-| `country` | continent, country |
 | `place` | cells of 200, 50 and 10 km around latitude and longitude, all of the same area |
+| `country` | continent, country; the continent is that of the country, and the column `continent` where it has none |
 | any other column of the items | its values |
 | `habitat/month` | the levels of habitat, then those of month within each habitat |
 """
@@ -19,11 +19,13 @@ from fieldmark.benchmarks.declarations import Task
 from fieldmark.datasets.inputs import CONTEXT, input_of
 from fieldmark.errors import MisuseError
 from fieldmark.splits.grids import equal_area_cells
-from fieldmark.steps.priors.countries import country_and_continent
+from fieldmark.steps.priors.countries import place_of
 
 WITHIN = "/"
 # The sides of the cells that a place lies in, widest first; each is a multiple of the next, so that cells are nested.
 CELLS_KM = (200, 50, 10)
+# What a context backs off to: all wider ones in turn, or none but the labels of train.
+BACK_OFFS = ("continent", "world")
 SEASONS = ("Dec-Feb", "Mar-May", "Jun-Aug", "Sep-Nov")
 # What stands between the values of a context within another.
 JOINED = " / "
@@ -69,6 +71,12 @@ def check_context(step: str, context: str, task: Task) -> None:
                 raise MisuseError(f"The step {step} reads {column}, which the task does not tell; it tells {allowed}.")
 
 
+def check_back_off(back_off: str) -> None:
+    """Refuses a way to back off that does not exist."""
+    if back_off not in BACK_OFFS:
+        raise MisuseError(f"There is no back_off={back_off}: expected {' or '.join(BACK_OFFS)}.")
+
+
 def levels_of(context: str, items: pl.DataFrame, *, months_later: int = 0) -> list[pl.Series]:
     """The values of a context for each item, one column of texts per level, widest first; null where not known.
 
@@ -107,8 +115,9 @@ def _levels(name: str, items: pl.DataFrame, months_later: int) -> list[pl.Series
         raise MisuseError(f"A prior counts categories, and {column} holds {values.dtype}: give it as classes.")
     texts = values.cast(pl.String)
     if column == "country":
-        found = {text: country_and_continent(text) for text in texts.unique().to_list()}
-        return [pl.Series([found[text][place] for text in texts], dtype=pl.String) for place in (1, 0)]
+        stated = items["continent"].cast(pl.String) if "continent" in items.columns else [None] * len(items)
+        places = [place_of(*pair) for pair in zip(texts, stated, strict=True)]
+        return [pl.Series([place[level] for place in places], dtype=pl.String) for level in (1, 0)]
     stripped = texts.str.strip_chars()
     return [stripped.set(stripped == "", None)]
 

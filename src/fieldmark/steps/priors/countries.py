@@ -48,12 +48,31 @@ def find_country(text: str | None) -> ListedCountry | None:
 def country_and_continent(text: str | None) -> tuple[str | None, str | None]:
     """The code of a country and its continent.
 
-    A country that the table does not have keeps its own name and has no continent; both are None where nobody knows.
+    A country that the table does not have keeps its own name, in lower case, and has no continent; both are None where
+    nobody knows.
 
     >>> country_and_continent("Danmark"), country_and_continent("Denmark"), country_and_continent("UNKNOWN")
-    (('Danmark', None), ('DK', 'Europe'), (None, None))
+    (('danmark', None), ('DK', 'Europe'), (None, None))
     """
     if text is None or text.strip().casefold() in NOT_KNOWN:
         return None, None
     country = find_country(text)
-    return (text.strip(), None) if country is None else (country.code, country.continent)
+    return (text.strip().casefold(), None) if country is None else (country.code, country.continent)
+
+
+# What releases call continents otherwise.
+SAME_CONTINENTS = {"australia": "Oceania", "central america": "North America"}
+
+
+@cache
+def place_of(country: str | None, continent: str | None) -> tuple[str | None, str | None]:
+    """The code of a country and its continent, the stated one where the country does not tell.
+
+    >>> place_of("Costa Rica", "South America"), place_of("UNKNOWN", "Australia"), place_of(None, "unknown")
+    (('CR', 'North America'), (None, 'Oceania'), (None, None))
+    """
+    code, own = country_and_continent(country)
+    if own is not None or continent is None or continent.strip().casefold() in NOT_KNOWN:
+        return code, own
+    stated = continent.strip()
+    return code, SAME_CONTINENTS.get(stated.casefold(), stated)

@@ -15,7 +15,7 @@ from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import MisuseError
 from fieldmark.questions.targets import Targets
 from fieldmark.steps.priors.base import Logs, PriorSource
-from fieldmark.steps.priors.contexts import check_context, columns_of, levels_of
+from fieldmark.steps.priors.contexts import BACK_OFFS, check_back_off, check_context, columns_of, levels_of
 from fieldmark.steps.priors.smoothing import HALF, hierarchical_ratios
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part
@@ -42,6 +42,7 @@ class Counts(PriorSource):
             loss over five folds of the observations.
         borrow: The rank (genus, family, ...) from which labels with few observations borrow; empty for none.
         smooth: With months: the width of a bell curve, in months, by which observations count in neighboring months.
+        back_off: `continent` shrinks toward all wider contexts in turn, `world` toward the labels of train at once.
         lent: The strength that was taken, found by `fit`.
         tried: The log loss per observation for each strength that was tried.
         groups: For each level the values that were seen.
@@ -52,6 +53,7 @@ class Counts(PriorSource):
     strength: str = CROSS_VALIDATED
     borrow: str = ""
     smooth: float = 0.0
+    back_off: str = BACK_OFFS[0]
     lent: float = 0.0
     tried: Mapping[str, float] = field(default_factory=dict)
     groups: Sequence[Sequence[str]] = ()
@@ -63,6 +65,7 @@ class Counts(PriorSource):
             raise MisuseError(f"A prior needs a strength above 0, or {CROSS_VALIDATED}; found {self.strength!r}.")
         if self.smooth < 0 or (self.smooth and "date" not in columns_of(self.context)):
             raise MisuseError("smooth is the width, in months, of a bell curve around the year: it needs column=month.")
+        check_back_off(self.back_off)
 
     def check(self, step: str, task: Task) -> None:
         check_context(step, self.context, task)
@@ -92,7 +95,7 @@ class Counts(PriorSource):
         known = part.targets.known | (part.targets.shape == "pairs")  # an item of no label at all is one of a pair's
         weight = known / np.maximum(np.bincount(per_item, weights=known, minlength=len(ids)), 1)[per_item]
         moves = _months(self.smooth)
-        frames = [levels_of(self.context, part.items, months_later=move) for move in moves]
+        frames = [self._levels(part.items, months_later=move) for move in moves]
         columns = [pl.concat([frame[level] for frame in frames]) for level in range(len(frames[0]))]
         shares = np.concatenate([share * weight for share in moves.values()])
         rows, codes = _pairs(part.targets)
@@ -100,6 +103,10 @@ class Counts(PriorSource):
         return _tabled(
             columns, shares, np.tile(per_item % FOLDS, len(moves)), rows, np.tile(codes, len(moves)), n_labels
         )
+
+    def _levels(self, items: pl.DataFrame, *, months_later: int = 0) -> list[pl.Series]:
+        levels = levels_of(self.context, items, months_later=months_later)
+        return levels if self.back_off == BACK_OFFS[0] else levels[-1:]
 
     @property
     def log_prior(self) -> Logs:
@@ -109,7 +116,7 @@ class Counts(PriorSource):
         absent = [name for name in columns_of(self.context) if name not in items.columns]
         known = items.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
         found, first = np.full(len(items), -1), 0
-        for values, names in zip(levels_of(self.context, known), self.groups, strict=True):
+        for values, names in zip(self._levels(known), self.groups, strict=True):
             row_of = {name: first + row for row, name in enumerate(names)}
             own = np.array([row_of.get(value, -1) for value in values], dtype=np.int64)
             found, first = np.where(own >= 0, own, found), first + len(names)

@@ -7,6 +7,9 @@ Acanthophis antarcticus,0,0,...
 The first column holds labels or the scientific names of their species, whatever it is called; each further column is a
 place, with 1 where the label lives and 0 where it does not. A label that is listed twice lives where either row says,
 and the same holds for places: tables in use have both, under two spellings.
+
+A country that the table does not have, or where none of the labels lives, backs off to its continent: what lives in
+any country of it. So does an item of which only the continent is known.
 """
 
 from __future__ import annotations
@@ -23,12 +26,16 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.steps.priors.base import Logs, PriorSource
-from fieldmark.steps.priors.contexts import check_context, columns_of, levels_of
+from fieldmark.steps.priors.contexts import BACK_OFFS, check_back_off, check_context, columns_of, levels_of
 from fieldmark.steps.priors.countries import country_and_continent
 from fieldmark.tables import read_csv
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part
 
+# How likely a label is where it does not live: tables have gaps, and people keep pets.
+DEFAULT_FLOOR = 0.01
+# What stands before the name of a continent, so that it is never taken for a country.
+CONTINENT = "continent: "
 _PRESENT = {"1": 1, "true": 1, "yes": 1, "0": 0, "false": 0, "no": 0}
 
 
@@ -36,21 +43,23 @@ _PRESENT = {"1": 1, "true": 1, "yes": 1, "0": 0, "false": 0, "no": 0}
 class PresenceTable(PriorSource):
     """Every label that lives in a place is as likely as any other; those that do not are `floor` times as likely.
 
-    Labels that the table does not list stay as they are. A place that the table does not have, one where none of the
-    labels lives, and an item without a place say nothing. All labels are alike without a place, so that the table
-    brings in no frequencies.
+    Labels that the table does not list stay as they are. A place that the table does not have, and one where none of
+    the labels lives, say what the wider one says; an item without a place says nothing. All labels are alike without a
+    place, so that the table brings in no frequencies.
 
     Args:
         context: Of what (`contexts`): country as a rule.
         file: The table.
         floor: How likely a label is where it does not live; above 0, since tables have gaps.
-        places: The places of the table where at least one label lives, found by `fit`.
+        back_off: `continent`: see above; `world`: such places say nothing.
+        places: The places of the table where at least one label lives, found by `fit`; continents after countries.
         listed: How many of the labels the table lists, found by `fit`.
     """
 
     context: str = "country"
     file: str = ""
-    floor: float = 0.01
+    floor: float = DEFAULT_FLOOR
+    back_off: str = BACK_OFFS[0]
     places: Sequence[str] = ()
     listed: int = 0
     kind: ClassVar[str] = "presence"
@@ -58,6 +67,7 @@ class PresenceTable(PriorSource):
     def __post_init__(self) -> None:
         if not 0 < self.floor <= 1:
             raise MisuseError(f"A table of presence needs a floor above 0 and up to 1; found {self.floor:g}.")
+        check_back_off(self.back_off)
         if not self.file:
             raise MisuseError("A table of presence is read from a file: add file=TABLE.csv.")
 
@@ -73,10 +83,15 @@ class PresenceTable(PriorSource):
             raise InputError(self.file, found="no such file", expected="a CSV table of labels by places")
         with Path(self.file).open("rb") as file:
             frame = read_csv(file, self.file)
-        return self.fit_frame(frame, taxonomy)
+        return self.fit_frame(frame, taxonomy, part.items)
 
-    def fit_frame(self, frame: pl.DataFrame, taxonomy: Taxonomy) -> Self:
+    def fit_frame(self, frame: pl.DataFrame, taxonomy: Taxonomy, items: pl.DataFrame | None = None) -> Self:
         """Takes the table from a frame of texts: labels in the first column, places in the others.
+
+        Args:
+            frame: The table.
+            taxonomy: The labels, and the species they belong to.
+            items: Items that tell the continent of countries that no list of countries has.
 
         Raises:
             InputError: For a row without a label, a cell that is neither 0 nor 1, or no label that is asked for.
@@ -99,6 +114,8 @@ class PresenceTable(PriorSource):
             np.maximum.at(own, codes, self._cells(frame[column])[rows])
             if place is not None and own.any():
                 present[place] = own | present[place] if place in present else own
+        if self.back_off == BACK_OFFS[0] and columns_of(self.context)[-1] == "country":
+            present |= _by_continent(present, _continents(items))
         table = np.stack(list(present.values())) if present else np.zeros((0, n_labels), dtype=np.uint8)
         listed = np.isin(np.arange(n_labels), codes)
         made = replace(self, places=tuple(present), listed=int(listed.sum()))
@@ -133,10 +150,38 @@ class PresenceTable(PriorSource):
         if any(name not in items.columns for name in columns_of(self.context)):
             return logs
         row_of = {place: row for row, place in enumerate(self.places)}
-        for number, place in enumerate(levels_of(self.context, items)[-1]):
-            if place in row_of:
-                logs[number, listed & (present[row_of[place]] == 0)] = np.log(self.floor)
+        for number, names in enumerate(zip(*self._names(items), strict=True)):
+            row = next((row_of[name] for name in names if name in row_of), None)
+            if row is not None:
+                logs[number, listed & (present[row] == 0)] = np.log(self.floor)
         return logs
+
+    def _names(self, items: pl.DataFrame) -> list[list[str | None]]:
+        """Under which names the table may know the place of each item, the narrowest first."""
+        levels = levels_of(self.context, items)
+        narrow = levels[-1].to_list()
+        if len(levels) < 2 or self.back_off != BACK_OFFS[0]:
+            return [narrow]
+        return [narrow, [None if name is None else CONTINENT + name for name in levels[-2]]]
+
+
+def _continents(items: pl.DataFrame | None) -> dict[str, str]:
+    """The continent of each country as items state it."""
+    if items is None or not {"country", "continent"} <= set(items.columns):
+        return {}
+    continent, country = levels_of("country", items)
+    return {one: other for one, other in zip(country, continent, strict=True) if one and other}
+
+
+def _by_continent(present: Mapping[str, NDArray[np.uint8]], stated: Mapping[str, str]) -> dict[str, NDArray[np.uint8]]:
+    """What lives in any country of each continent."""
+    found: dict[str, NDArray[np.uint8]] = {}
+    for country, own in present.items():
+        continent = country_and_continent(country)[1] or stated.get(country)
+        if continent is not None:
+            name = CONTINENT + continent
+            found[name] = own | found[name] if name in found else own
+    return found
 
 
 def _plain(name: str) -> str:

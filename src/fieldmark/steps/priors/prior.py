@@ -33,8 +33,9 @@ from fieldmark.steps.priors.combining import (
     best_exponents,
     check_rule,
 )
-from fieldmark.steps.priors.contexts import inputs_of
+from fieldmark.steps.priors.contexts import BACK_OFFS, check_back_off, inputs_of
 from fieldmark.steps.priors.counts import CROSS_VALIDATED, FOLDS
+from fieldmark.steps.priors.presence_tables import DEFAULT_FLOOR
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part
 
@@ -56,6 +57,7 @@ class Prior(ContextStep):
         source: What the prior comes from (`SOURCES`): counts unless a file is given, which is a table of presence.
         file, floor: For a table of presence.
         strength, borrow, smooth: For counts.
+        back_off: What a country of which little or nothing is known says: its `continent`, then the world; or `world`.
         learn_from: Which part counts come from, train or val. From val, each exponent is judged on folds of the
             observations that the counts have not seen.
         exponent: A number, or val: found there.
@@ -69,10 +71,11 @@ class Prior(ContextStep):
     rule: str = "df20"
     source: str = ""
     file: str = ""
-    floor: float = 0.01
+    floor: float = DEFAULT_FLOOR
     strength: str = CROSS_VALIDATED
     borrow: str = ""
     smooth: float = 0.0
+    back_off: str = BACK_OFFS[0]
     learn_from: str = "train"
     exponent: str = FROM_VAL
     several: bool = False
@@ -83,6 +86,7 @@ class Prior(ContextStep):
 
     def __post_init__(self) -> None:
         check_rule(self.name, self.rule)
+        check_back_off(self.back_off)
         if self.learn_from not in ("train", "val"):
             raise MisuseError(f"{self.name} learns from train or val; found learn_from={self.learn_from}.")
         if self.exponent != FROM_VAL and not _is_exponent(self.exponent):
@@ -105,7 +109,8 @@ class Prior(ContextStep):
     def _unfitted(self) -> list[PriorSource]:
         """One source for each context, not fitted yet."""
         name = self.source or ("presence" if self.file else "counts")
-        settings = {"file": self.file, "floor": self.floor, "strength": self.strength, "borrow": self.borrow}
+        names = ("file", "floor", "strength", "borrow", "back_off")
+        settings = {name: getattr(self, name) for name in names}
         made = []
         for context in self.column.split(TOGETHER):
             smooth = self.smooth if "month" in context else 0.0
