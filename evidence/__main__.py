@@ -27,6 +27,8 @@ STUDIES = {
     "pooling": "photos of a specimen pooled by mean, max and attention (real photos of Amanita)",
     "modalities": "priors, fusion and a joint network beside the exact posterior, five worlds (simulated)",
     "amanita": "photos, host trees, date and place of Amanita, alone and fused, by site (real photos)",
+    "snake_countries": "what the country alone tells about snakes, by each way to make a prior (real tables)",
+    "snakes": "the country prior against none on five worlds of snakes (simulated)",
     "fungi": "the baselines on fungi_genera over five drawn splits (real photos)",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evidence.markdown import table
+from evidence.markdown import difference, table
 
 UNITS = {"log_loss": (1.0, ".2f", ".3f"), "top_1": (100.0, ".1f", ".1f"), "top_10": (100.0, ".1f", ".1f")}
 
@@ -47,14 +47,6 @@ def rows_of(one: dict[str, Any], metrics: Sequence[str], key: str, title: str) -
             factor, digits, finer = UNITS[metric]
             said = one[metric][variant]
             value = said["value"][0] if isinstance(said["value"], list) else said["value"]
-            row += [f"{factor * value:{digits}}", _difference(said.get(key), factor, finer)]
+            row += [f"{factor * value:{digits}}", difference(said.get(key), factor, finer)]
         rows.append(row)
     return table(["", *(column for metric in metrics for column in (metric, title))], rows)
-
-
-def _difference(triple: Sequence[float | None] | None, factor: float, digits: str) -> str:
-    if triple is None or triple[0] is None:
-        return ""
-    value, low, high = triple[0], triple[1], triple[2]
-    bounds = "no interval" if low is None or high is None else f"{factor * low:+{digits}}, {factor * high:+{digits}}"
-    return f"{factor * value:+{digits}} [{bounds}]"

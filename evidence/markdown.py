@@ -28,3 +28,12 @@ def mean_difference(values: np.ndarray) -> str:
     """The mean of paired differences with its interval, in percent."""
     bounds = interval(float(values.mean()), values, bounds=(-1.0, 1.0))
     return percent((float(values.mean()), bounds.low, bounds.high))
+
+
+def difference(triple: Sequence[float | None] | None, factor: float, digits: str) -> str:
+    """A difference and the bounds of its interval, with signs; empty where there is none."""
+    if triple is None or triple[0] is None:
+        return ""
+    value, low, high = triple[0], triple[1], triple[2]
+    bounds = "no interval" if low is None or high is None else f"{factor * low:+{digits}}, {factor * high:+{digits}}"
+    return f"{factor * value:+{digits}} [{bounds}]"

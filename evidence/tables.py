@@ -14,6 +14,7 @@ from evidence.modality_tables import amanita, modalities
 from evidence.open_tables import costs, open_set
 from evidence.results import RESULTS, read_result
 from evidence.search_tables import search
+from evidence.snake_tables import countries, photos, worlds
 from evidence.variant_tables import variants
 
 PAGE = RESULTS.parent / "results.md"
@@ -41,6 +42,9 @@ def write_tables() -> Path:
         "pooling": pooling,
         "modalities": modalities,
         "amanita": amanita,
+        "snake_countries": countries,
+        "snake-photos": photos,
+        "snakes": worlds,
         "baselines": _baselines,
         "chipnotes": _chipnotes,
         "front-ends": variants,

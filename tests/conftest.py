@@ -103,9 +103,7 @@ def snake_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     little = snakeclef.SnakeExtent(SnakeSettings(8, 4, continents=2, countries=4, zipf=0.3), (56, 24, 24))
     root = tmp_path_factory.mktemp("snakes") / "world"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(snakeclef.EXTENTS, "tiny", little)
-        snakeclef.write(root, size="tiny", seed=2, executor=LocalExecutor(1))
+    snakeclef.write_extent(root, little, "little", seed=2, executor=LocalExecutor(1))
     return root
 
 

@@ -130,13 +130,11 @@ def _refuse_unfit(model: Model) -> None:
 
 def requirements(model: Model) -> list[str]:
     """The packages that a model needs, with the versions that are installed here."""
-    wanted = requires("fieldmark") or []
-    names = []
-    for line in wanted:
-        name = re.match(r"[A-Za-z0-9._-]+", line)
+    names: list[str] = []
+    for line in requires("fieldmark") or []:
         extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", line)
-        if name and (extra is None or (extra.group(1) in EXTRAS and model.features)):
-            names.append(name.group())
+        if extra is None or (extra.group(1) in EXTRAS and model.features):
+            names += re.findall(r"^[A-Za-z0-9._-]+", line)
     pinned = []
     for name in dict.fromkeys(names):
         try:

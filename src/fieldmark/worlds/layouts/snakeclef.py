@@ -99,7 +99,13 @@ def write(
     Returns:
         The content of `WORLD.json`.
     """
-    extent = extent_of(EXTENTS, size)
+    return write_extent(out, extent_of(EXTENTS, size), size, seed=seed, overwrite=overwrite, executor=executor)
+
+
+def write_extent(
+    out: Path, extent: SnakeExtent, size: str, *, seed: int, overwrite: bool = False, executor: Executor | None = None
+) -> dict[str, object]:
+    """The same for an extent of one's own, under the name of a size."""
     nature = grow_snakes(extent.nature, seed)
     photos = take_photos(nature, extent, finding_rng(seed))
     with appearing_folder(Path(out), overwrite=overwrite) as root:
