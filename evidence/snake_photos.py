@@ -70,6 +70,7 @@ def train_all(folder: Path, photos: Path, out: Path) -> None:
     listed = json.loads((folder / LISTING).read_text())
     boxes: dict[str, dict[str, list[float]]] = {"none": {}, "saliency": listed["saliency"]}
     boxes["yolox"] = _animals(listed, photos, folder / YOLOX_FILE)
+    (out / LISTING).write_text(json.dumps(listed))
     (out / "boxes.json").write_text(json.dumps(boxes))
     for finder in FINDERS:
         features = _features(listed, photos, boxes[finder])

@@ -22,6 +22,8 @@ from fieldmark.methods import METHODS
 from fieldmark.opening import Opened, open_benchmark
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.scoring import Scorecard, score_predictions
+from fieldmark.steps.costs import costs_by_rule
+from fieldmark.steps.temperature import Temperature, best_temperature
 from fieldmark.views import Part, View
 
 ON_FEATURES = ("centroid", "knn", "ridge", "lda", "linear")
@@ -34,21 +36,30 @@ def scored(folder: Path) -> dict[str, Any] | None:
     if data is None:
         return None
     opened = open_benchmark(BENCHMARKS["folder"], open_dataset("folder", data), seed=0)
-    listed = json.loads((folder.parent / LISTING if not (folder / LISTING).exists() else folder / LISTING).read_text())
+    listed = json.loads((folder / LISTING).read_text())
     boxes = json.loads((folder / "boxes.json").read_text())
-    cards: dict[str, dict[str, list[Scorecard]]] = {}
-    tallies: dict[str, dict[str, Any]] = {}
+    answers: dict[str, dict[str, list[LabelScores]]] = {}
     for finder in FINDERS:
         features = np.load(folder / f"features-{finder}.npz")
         for method in ON_FEATURES:
-            predictions = _answered(opened, listed, features, method)
-            cards.setdefault(method, {})[finder] = [_card(opened, predictions)]
-            tallies.setdefault(method, {})[finder] = venom_table(opened, [predictions])
+            val, test = _answered(opened, listed, features, method)
+            answers.setdefault(method, {})[finder] = [test]
+            if method == "linear":
+                answers.setdefault(f"{method}, min-cost", {})[finder] = [_cheapest(opened, val, test)]
     facts, logits = json.loads((folder / "runs.json").read_text()), np.load(folder / "logits.npz")
-    for finder in FINDERS:
-        runs = [_of_test(opened, logits[f"arr_{n}"]) for n, fact in enumerate(facts) if fact["finder"] == finder]
-        cards.setdefault("finetune", {})[finder] = [_card(opened, one) for one in runs]
-        tallies.setdefault("finetune", {})[finder] = venom_table(opened, runs)
+    for number, fact in enumerate(facts):
+        val, test = _of_network(opened, logits[f"arr_{number}"])
+        answers.setdefault("finetune", {}).setdefault(fact["finder"], []).append(test)
+        cheap = answers.setdefault("finetune, min-cost", {}).setdefault(fact["finder"], [])
+        cheap.append(_cheapest(opened, val, test))
+    answers = {method: {finder: by[finder] for finder in FINDERS} for method, by in answers.items()}
+    cards = {
+        method: {finder: [_card(opened, one) for one in runs] for finder, runs in by.items()}
+        for method, by in answers.items()
+    }
+    tallies = {
+        method: {finder: venom_table(opened, runs) for finder, runs in by.items()} for method, by in answers.items()
+    }
     photos = sum(len(listed[part]["photos"]) for part in PARTS)
     return {
         "simulated": False,
@@ -69,8 +80,8 @@ def scored(folder: Path) -> dict[str, Any] | None:
     }
 
 
-def _answered(opened: Opened, listed: dict[str, Any], features: Any, method: str) -> LabelScores:
-    """A method on features; what it leaves open is chosen on val."""
+def _answered(opened: Opened, listed: dict[str, Any], features: Any, method: str) -> tuple[LabelScores, LabelScores]:
+    """A method on features, its answers on val and test; what it leaves open is chosen on val."""
     view = opened.view
     assert view.val is not None and view.test is not None
     order = {part: _order(opened, listed, part) for part in PARTS}
@@ -80,8 +91,22 @@ def _answered(opened: Opened, listed: dict[str, Any], features: Any, method: str
 
     shown = View(view.labels, view.taxonomy, supplied(view.train, "train"), supplied(view.val, "val"), None, None)
     fitted = METHODS[method]().fit(shown)
-    answers: LabelScores = fitted.predict(supplied(view.test, "test"), view.labels)
-    return answers
+    return fitted.predict(supplied(view.val, "val"), view.labels), fitted.predict(
+        supplied(view.test, "test"), view.labels
+    )
+
+
+def _cheapest(opened: Opened, val: LabelScores, test: LabelScores) -> LabelScores:
+    """Test with the answers of least expected cost by the rule of 2023, after a temperature from val."""
+    labels = opened.view.labels
+    temperature = Temperature(best_temperature(val, labels.encode(opened.items["val"]["label"])))
+    calibrated = temperature.apply(test, opened.items["test"])
+    return calibrated.decided(costs_by_rule("venom", labels, _venomous(opened)).best(calibrated.probabilities()))
+
+
+def _venomous(opened: Opened) -> NDArray[np.bool_]:
+    flags = dict(opened.dataset.taxa.select("label", "poisonous").iter_rows())
+    return np.array([bool(flags[name]) for name in opened.view.labels.names])
 
 
 def _order(opened: Opened, listed: dict[str, Any], part: str) -> NDArray[np.int64]:
@@ -91,9 +116,15 @@ def _order(opened: Opened, listed: dict[str, Any], part: str) -> NDArray[np.int6
     return np.array([row_of[path_of[item]] for item in opened.items[part]["item_id"]], dtype=np.int64)
 
 
-def _of_test(opened: Opened, logits: NDArray[Any]) -> LabelScores:
-    items = tuple(opened.items["test"]["item_id"])
-    return LabelScores(items, opened.view.labels, logits[-len(items) :].astype(np.float32), "logit")
+def _of_network(opened: Opened, logits: NDArray[Any]) -> tuple[LabelScores, LabelScores]:
+    """The logits of val and test, one after the other, as answers."""
+    made, first = [], 0
+    for part in ("val", "test"):
+        items = tuple(opened.items[part]["item_id"])
+        rows = logits[first : first + len(items)].astype(np.float32)
+        made.append(LabelScores(items, opened.view.labels, rows, "logit"))
+        first += len(items)
+    return made[0], made[1]
 
 
 def _card(opened: Opened, predictions: LabelScores) -> Scorecard:
@@ -122,8 +153,7 @@ def venom_table(opened: Opened, runs: list[LabelScores]) -> dict[str, Any]:
     up: no miss among 89 photos still allows 3.3 %.
     """
     labels: Labels = opened.view.labels
-    flags = dict(opened.dataset.taxa.select("label", "poisonous").iter_rows())
-    venomous = np.array([bool(flags[name]) for name in labels.names])
+    venomous = _venomous(opened)
     truth = labels.encode(opened.items["test"]["label"])
     missed, confused = [], []
     for run in runs:

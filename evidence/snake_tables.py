@@ -72,7 +72,8 @@ def photos(name: str, result: dict[str, Any]) -> str:
         f"photos; `finetune` is the mean of {result['seeds']} seeds with its range, settings as chosen on birds. A "
         f"finder is judged by what its crops do to classification: boxes of {boxes}. Photos without one are shown "
         "whole. The bound on venomous ones called harmless is exact and one-sided (95 %). Cost: the rule of 2023, "
-        f"summed over test photos. `finetune` less `linear` in top-1, over photos and seeds: {against}."
+        "summed over test photos; `min-cost` answers what is expected to cost least, after a temperature from val. "
+        f"`finetune` less `linear` in top-1, over photos and seeds: {against}."
     )
     return f"## Snakes, whole and cropped (real photos)\n\n{about}\n\n" + table(columns, rows)
 

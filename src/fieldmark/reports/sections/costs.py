@@ -123,16 +123,19 @@ def costs_of(context: Context) -> Costs | None:
 
 def decisions(context: Context, costs: Costs) -> list[Decision]:
     """The likeliest label, the cheapest one, and where it is neither, what the run answers."""
-    answers = given_answers(context, costs)
     codes = _codes(context)
-    if not any((answers[AS_RUN] == answers[other]).all() for other in (LIKELIEST, CHEAPEST)):
-        shown = answers
-    else:
-        shown = {title: given for title, given in answers.items() if title != AS_RUN}
     return [
         Decision(title, _mean_cost(context, costs, given), share(given == codes, context.unit))
-        for title, given in shown.items()
+        for title, given in shown_answers(context, costs).items()
     ]
+
+
+def shown_answers(context: Context, costs: Costs) -> dict[str, NDArray[np.int32]]:
+    """The answers by each way to decide, without those of the run where they are the likeliest or the cheapest."""
+    answers = given_answers(context, costs)
+    if any((answers[AS_RUN] == answers[other]).all() for other in (LIKELIEST, CHEAPEST)):
+        del answers[AS_RUN]
+    return answers
 
 
 def costliest(context: Context, costs: Costs) -> list[Paid]:

@@ -118,7 +118,9 @@ def _loss(probabilities: NDArray[np.float64], truth: NDArray[np.int32], unit: ND
     sums = probabilities.sum(axis=1)
     each = -np.log(np.clip(probabilities[np.arange(len(truth)), truth] / sums, EPS, 1 - EPS))
     numbered = np.unique(unit, return_inverse=True)[1].astype(np.int32)
-    bounds = interval(value, pseudo_values(value, mean_without_each_unit(each, numbered)), level=LEVEL)
+    bounds = interval(
+        value, pseudo_values(value, mean_without_each_unit(each, numbered)), level=LEVEL, bounds=(0.0, np.inf)
+    )
     return Score(value, bounds.low, bounds.high, bounds.method, bounds.reason)
 
 

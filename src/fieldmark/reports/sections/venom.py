@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fieldmark.reports.charts.estimates import Share, share
 from fieldmark.reports.markup import render
 from fieldmark.reports.section import Context, Section
-from fieldmark.reports.sections.costs import LIKELIEST, costs_of, dangerous_labels, given_answers, rule_and_prices
+from fieldmark.reports.sections.costs import LIKELIEST, costs_of, dangerous_labels, rule_and_prices, shown_answers
 
 VENOM = "venom"
 
@@ -62,7 +62,7 @@ def venom_tallies(context: Context) -> list[VenomTally]:
     assert costs is not None  # a rule of venom is one of the task or of the run
     return [
         venom_tally(title, context.truth, answers, np.append(dangerous_labels(context), False), context.unit)
-        for title, answers in given_answers(context, costs).items()
+        for title, answers in shown_answers(context, costs).items()
     ]
 
 
