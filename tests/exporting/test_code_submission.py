@@ -56,6 +56,17 @@ def test_photos_are_answered_as_the_run_answered_them(snake_world, tmp_path):
     assert abs(numbers).max() < 1e-6
 
 
+def test_a_person_may_tell_the_country_of_a_photo(snake_world, frequent, run_main):
+    photo = next((snake_world / "test_images").iterdir())
+    country = pl.read_csv(snake_world / "train_labels.csv").filter(pl.col("country") != "UNKNOWN")["country"][0]
+    answers = []
+    for more in ((), ("--country", country), ("--country", "Atlantis")):
+        code, out, _ = run_main("identify", photo, "--model", frequent, "--json", *more)
+        assert code == 0
+        answers.append(json.loads(out)["names"])
+    assert answers[0] == answers[2] != answers[1]
+
+
 def test_what_is_missing_is_said(snake_world, frequent, tmp_path, capsys):
     assert main(frequent, {}) == 2
     assert f"found no {IMAGES}" in capsys.readouterr().err

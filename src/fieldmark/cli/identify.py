@@ -43,10 +43,11 @@ def identify(
     pooling: Annotated[str, typer.Option(help="How several photos are pooled: mean, max or attention.")] = "mean",
     form: Annotated[Form, typer.Option("--format", help="How a timeline is written.")] = Form.TABLE,
     out: Annotated[Path | None, typer.Option(help="Write the timeline there (csv, raven or audacity).")] = None,
-    lat: Annotated[float | None, typer.Option(min=-90, max=90, help="Where it was recorded, in degrees.")] = None,
-    lon: Annotated[float | None, typer.Option(min=-180, max=180, help="Where it was recorded, in degrees.")] = None,
-    date: Annotated[datetime.datetime | None, typer.Option(formats=["%Y-%m-%d"], help="When it was recorded.")] = None,
+    lat: Annotated[float | None, typer.Option(min=-90, max=90, help="Where it was taken, in degrees.")] = None,
+    lon: Annotated[float | None, typer.Option(min=-180, max=180, help="Where it was taken, in degrees.")] = None,
+    date: Annotated[datetime.datetime | None, typer.Option(formats=["%Y-%m-%d"], help="When it was taken.")] = None,
     site: Annotated[str | None, typer.Option(help="The site, for models with a prior of sites.")] = None,
+    country: Annotated[str | None, typer.Option(help="The country, for models with a prior of countries.")] = None,
     each_window: Annotated[
         bool, typer.Option("--each-window", help="Keep windows of the same name apart that touch each other.")
     ] = False,
@@ -67,7 +68,7 @@ def identify(
         raise MisuseError("--out needs --format csv, raven or audacity.")
     if (out is not None or form is not Form.TABLE) and is_photo(files[0]):
         raise MisuseError("--format and --out are for the timeline of a recording; a photo's answer comes with --json.")
-    context = Circumstances(lat, lon, None if date is None else date.date(), site)
+    context = Circumstances(lat, lon, None if date is None else date.date(), site, country)
     answer = ask(files, model, top=top, at_least=at_least, context=context, pooling=pooling)
     if as_json:
         print_json(answer.to_json())

@@ -71,7 +71,7 @@ def identify(
     if loaded.fitted.method.targets == ("masks",):
         raise MisuseError(f"The model {loaded.name!r} draws masks and names nothing: `fieldmark predict` draws them.")
     if kind == "photo":
-        return _ask_about_photos(loaded, files, top, pooling)
+        return _ask_about_photos(loaded, files, top, pooling, context)
     return _ask_about_recording(loaded, path, at_least, context)
 
 
@@ -99,8 +99,13 @@ def _kind(path: Path) -> str:
     raise InputError(path, found=f"a file ending in {suffix or 'nothing'}", expected=f"one of {endings}", hint=hint)
 
 
-def _ask_about_photos(model: Model, photos: Sequence[Path], top: int, pooling: str) -> PhotoAnswer:
-    predictions = model.predict_specimen(photos, pooling) if len(photos) > 1 else model.predict_photos(photos)
+def _ask_about_photos(
+    model: Model, photos: Sequence[Path], top: int, pooling: str, context: Circumstances
+) -> PhotoAnswer:
+    if len(photos) > 1:
+        predictions = model.predict_specimen(photos, pooling, context.known)
+    else:
+        predictions = model.predict_photos(photos, context.known)
     chances = predictions.chances()[0]
     best = predictions.top(min(top, len(model.labels)))[0]
     taxa = _taxa(model)

@@ -17,6 +17,12 @@ class Circumstances:
     lon: float | None = None
     date: datetime.date | None = None
     site: str | None = None
+    country: str | None = None
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What is known of it, by the names of columns."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)

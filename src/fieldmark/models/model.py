@@ -124,15 +124,15 @@ class Model:
             predictions = apply_step(step, predictions, part.items)
         return predictions
 
-    def predict_photos(self, photos: Sequence[Path]) -> Any:
-        """Predictions for photo files; the id of each is its path."""
+    def predict_photos(self, photos: Sequence[Path], context: Mapping[str, Any] | None = None) -> Any:
+        """Predictions for photo files; the id of each is its path. The context (country, date) holds for all."""
         for photo in photos:
             check_name(str(photo))
-        return self.predict(Part(loose_items(photos), media=loose_media("photo", photos)))
+        return self.predict(Part(loose_items(photos, context), media=loose_media("photo", photos)))
 
-    def predict_specimen(self, photos: Sequence[Path], pooling: str) -> Any:
+    def predict_specimen(self, photos: Sequence[Path], pooling: str, context: Mapping[str, Any] | None = None) -> Any:
         """The prediction for one specimen from several photo files, answered one by one and pooled."""
-        items = loose_items(photos[:1]).with_columns(media_ids=pl.lit([str(photo) for photo in photos]))
+        items = loose_items(photos[:1], context).with_columns(media_ids=pl.lit([str(photo) for photo in photos]))
         return self.predict(Part(items, media=loose_media("photo", photos)), pooling=pooling)
 
     def save(self, folder: Path) -> None:
