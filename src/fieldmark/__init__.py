@@ -1,6 +1,6 @@
 """Fieldmark: biodiversity-recognition benchmarks as one system.
 
-The library mirrors the verbs of the command line: `fit`, `predict`, `identify`, `score`, `compare`, `ablate`,
+The library mirrors the verbs of the command line: `fit`, `adapt`, `predict`, `identify`, `score`, `compare`, `ablate`,
 `report`, `reproduce`, `load_model`, `dataset`, `benchmark`, `world`. Nothing heavy is loaded before it is needed.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fieldmark.version import __version__
 
 if TYPE_CHECKING:
-    from fieldmark.fitting import fit, predict
+    from fieldmark.fitting import adapt, fit, predict
     from fieldmark.identification import identify
     from fieldmark.models import load_model
     from fieldmark.reports import report
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ablate": "fieldmark.verbs.ablating",
+    "adapt": "fieldmark.fitting",
     "benchmark": "fieldmark.verbs.by_name",
     "compare": "fieldmark.verbs.comparing",
     "dataset": "fieldmark.verbs.by_name",
@@ -41,6 +42,7 @@ _HOME = {
 __all__ = [
     "__version__",
     "ablate",
+    "adapt",
     "benchmark",
     "compare",
     "dataset",

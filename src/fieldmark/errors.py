@@ -69,6 +69,10 @@ class MisuseError(FieldmarkError):
     exit_code = 2
 
 
+class PeekingError(MisuseError):
+    """A method or a step has looked at more than the task shows it."""
+
+
 class MissingExtraError(MisuseError):
     """An optional dependency is not installed; the sentence says which extra brings it."""
 

@@ -79,6 +79,14 @@ def open_release(benchmark: Benchmark, root: str | Path) -> Dataset:
     return open_dataset(benchmark.dataset, root, benchmark.subset)
 
 
+def suited(benchmark: Benchmark, dataset: Dataset) -> Benchmark:
+    """The benchmark that is meant on a release: another one where it has no open set, and the declaration says so."""
+    parts, split = dataset.media["parts"], benchmark.split
+    if benchmark.without_open_set is None or parts.list.contains(pl.lit(split.val, pl.String)).any():
+        return benchmark
+    return benchmark.without_open_set
+
+
 def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0, split: Split | None = None) -> Opened:
     """Cuts a dataset into the parts of a benchmark.
 
@@ -90,7 +98,10 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0, spl
 
     Raises:
         InputError: When train or val would be empty, or when the split does not fit the release.
+
+    Where the release has no open set, the benchmark may be another one (`Benchmark.without_open_set`).
     """
+    benchmark = suited(benchmark, dataset)
     task = benchmark.task
     rows = task.items.rows(dataset)
     if split is not None:

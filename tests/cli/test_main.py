@@ -22,6 +22,7 @@ VERBS = (
         "fit",
         "predict",
         "identify",
+        "adapt",
         "score",
         "compare",
         "report",

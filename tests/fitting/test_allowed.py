@@ -17,7 +17,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.fitting.allowed import refuse_disallowed, seen_by
 from fieldmark.methods.base import Arrays, Fitted, Method
 from fieldmark.runs.label_scores import LabelScores, Scale
-from fieldmark.steps import STEPS
+from fieldmark.steps import STEPS, make_step
 from fieldmark.steps.base import Step
 from fieldmark.views import Part, View
 
@@ -101,15 +101,17 @@ def test_a_method_that_cannot_give_the_kind_of_answer_is_refused(shape):
                 refuse_disallowed("guess", method, (), task)
 
 
-@pytest.mark.parametrize("step", ["observation-mean", "observation-max", "observation-attention"])
-def test_in_time_order_photos_of_an_observation_do_not_see_each_other(step, tmp_path):
-    with pytest.raises(MisuseError, match=f"'{step}' is shown unit"):
-        fieldmark.fit("fungitastic/temporal", tmp_path, "frequent", tmp_path / "run", steps=[step])
+TIME_ORDERED = sorted(name for name in BENCHMARKS if BENCHMARKS[name].task.time_order is not None)
 
 
-def test_in_time_order_no_method_sees_the_whole_test_set(tmp_path):
+def test_nine_benchmarks_come_in_time_order():
+    assert len(TIME_ORDERED) == 9 and all("/temporal" in name for name in TIME_ORDERED)
+
+
+@pytest.mark.parametrize("name", TIME_ORDERED)
+def test_in_time_order_no_method_sees_the_whole_test_set(name, tmp_path):
     with pytest.raises(MisuseError, match="'em' is shown test set"):
-        fieldmark.fit("fungitastic/temporal", tmp_path, "em", tmp_path / "run")
+        fieldmark.fit(name, tmp_path, "em", tmp_path / "run")
 
 
 def test_a_run_states_what_method_and_steps_have_seen_together():
@@ -120,10 +122,23 @@ def test_a_run_states_what_method_and_steps_have_seen_together():
     assert seen_by(method_that(sees="past"), (everything, past)) == "test set"
 
 
+@pytest.mark.parametrize("step", ["prior-em", "prior-map", "prior-confusion"])
+def test_frequencies_of_the_whole_test_set_are_for_closed_and_open_sets_and_refused_in_time_order(step, tmp_path):
+    for name in ("fungitastic/closed", "fungitastic-mini/open"):
+        refuse_disallowed("guess", Guess(), (make_step(step),), BENCHMARKS[name].task)
+    for name in TIME_ORDERED:
+        with pytest.raises(MisuseError, match=f"step '{step}' is shown test set"):
+            fieldmark.fit(name, tmp_path, "frequent", tmp_path / "run", steps=["temperature", step])
+
+
 def test_every_step_says_what_it_sees():
-    assert {name for name in STEPS if STEPS[name].sees != "item"} == {
-        "observation-mean",
-        "observation-max",
-        "observation-attention",
-        "neighbors",
+    assert {name: STEPS[name].sees for name in STEPS if STEPS[name].sees != "item"} == {
+        "observation-mean": "unit",
+        "observation-max": "unit",
+        "observation-attention": "unit",
+        "neighbors": "unit",
+        "prior-online": "past",
+        "prior-em": "test set",
+        "prior-map": "test set",
+        "prior-confusion": "test set",
     }

@@ -146,7 +146,7 @@ def test_a_method_that_sees_the_test_set_says_so_and_is_refused_where_the_task_f
     result = fieldmark.fit("folder", make_release(), "em", tmp_path / "run", settings=LITTLE)
     card = json.loads((tmp_path / "run" / "scorecard.json").read_text())
     assert result.run.sees == card["provenance"]["sees"] == "test set"
-    with pytest.raises(MisuseError, match=r"'em' is shown test set .* allows item or past"):
+    with pytest.raises(MisuseError, match=r"'em' is shown test set .* allows item or unit or past"):
         fieldmark.fit("fungitastic/temporal", tmp_path / "nowhere", "em", tmp_path / "other")
 
 

@@ -45,6 +45,8 @@ class Form:
 
 
 OPEN = ("id", "predicted", "unknown_score")
+TEMPORAL = Form(OPEN, unknown=True, by=("month",))
+VARIANTS = ("", "-day-batch", "-delayed-labels")
 SEMI = Form(("Id", "Category"), at_most=5, by=("phylum",))
 FORMS: dict[str, Form] = {
     "folder": Form(separator="|"),
@@ -57,7 +59,8 @@ FORMS: dict[str, Form] = {
     "fungitastic-mini/dna": Form(),
     "fungitastic/open": Form(OPEN, unknown=True),
     "fungitastic-mini/open": Form(OPEN, unknown=True),
-    "fungitastic/temporal": Form(OPEN, unknown=True, by=("month",)),
+    **{f"{name}/temporal{variant}": TEMPORAL for name in ("fungitastic", "fungitastic-mini") for variant in VARIANTS},
+    **{f"fungitastic-mini/temporal-closed{variant}": Form(by=("month",)) for variant in VARIANTS},
     "fungitastic/cost-poison": Form(OPEN, unknown=True, flag="poisonous"),
     "fungitastic/cost-unknown": Form(OPEN, unknown=True),
     "fungiclef-2023": Form(("observationID", "class_id"), at_most=1, unknown=True, flag="poisonous", more_columns=True),

@@ -12,9 +12,12 @@ from tests.oracles.tables import UNKNOWN, Case, Table
 Metrics = dict[str, float]
 SEGMENT_S = 5
 TRUE_FLAGS = ("true", "1", "yes")
+VARIANTS = ("", "-day-batch", "-delayed-labels")
+TEMPORAL = tuple(f"{name}/temporal{variant}" for name in ("fungitastic", "fungitastic-mini") for variant in VARIANTS)
+TEMPORAL_CLOSED = tuple(f"fungitastic-mini/temporal-closed{variant}" for variant in VARIANTS)
 # Where the metrics are shown for each value of a column of the truth, besides `split`.
 SHOWN_BY = {
-    "fungitastic/temporal": ("month",),
+    **dict.fromkeys((*TEMPORAL, *TEMPORAL_CLOSED), ("month",)),
     "fgvcx-fungi-2018": ("usage",),
     "semi-inat-2021": ("phylum",),
     "semi-aves-2020": ("phylum",),
@@ -357,9 +360,9 @@ CLOSED = (
     "fungitastic-mini/closed",
     "fungitastic-mini/dna",
 )
-OPEN = ("fungitastic/open", "fungitastic-mini/open", "fungitastic/temporal")
+OPEN = ("fungitastic/open", "fungitastic-mini/open", *TEMPORAL)
 PROGRAMS: dict[str, Callable[[Case, Sequence[str]], Metrics]] = {
-    **dict.fromkeys(CLOSED, closed),
+    **dict.fromkeys((*CLOSED, *TEMPORAL_CLOSED), closed),
     "occurrences": closed_and_balanced,
     **dict.fromkeys(OPEN, opened),
     "fungitastic/cost-poison": priced,

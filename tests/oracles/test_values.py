@@ -10,6 +10,7 @@ import pytest
 from fieldmark.benchmarks import BENCHMARKS
 from tests.oracles.comparing import (
     TABLE_BENCHMARKS,
+    VARIANTS,
     differences_of_case,
     draw,
     report,
@@ -22,6 +23,7 @@ from tests.oracles.tables import Case
 CASES_PER_TEST = 50
 # Open sets take resampled intervals, which cost more than everything else; six closed sets share a program.
 BLOCKS = {"fungitastic/open": 4, "fungitastic-mini/open": 2, "fungitastic/temporal": 2, **dict.fromkeys(CLOSED, 3)}
+BLOCKS["fungitastic-mini/temporal-closed"] = 1
 OTHER_BLOCKS = 5
 # Both are scored by the same metrics, from masks alone (test_masks.py).
 MASKS = ("fungitastic-mini/segmentation", "folder/segmentation")
@@ -34,7 +36,7 @@ def blocks() -> Iterator[tuple[str, int]]:
 
 
 def test_every_benchmark_has_a_naive_program() -> None:
-    assert sorted((*TABLE_BENCHMARKS, *MASKS)) == sorted(BENCHMARKS)
+    assert sorted((*TABLE_BENCHMARKS, *VARIANTS, *MASKS)) == sorted(BENCHMARKS)
 
 
 @pytest.mark.parametrize(("benchmark", "block"), list(blocks()))
@@ -44,6 +46,14 @@ def test_every_metric_equals_its_definition(benchmark: str, block: int, tmp_path
         case = draw(benchmark, seed)
         wrong += report(benchmark, seed, differences_of_case(case, score_case(case, tmp_path)))
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("benchmark", VARIANTS)
+def test_variants_in_time_order_are_scored_like_the_plain_one(benchmark: str, tmp_path: Path) -> None:
+    plain = "fungitastic-mini/temporal-closed" if "closed" in benchmark else "fungitastic/temporal"
+    assert BENCHMARKS[benchmark].task.metrics == BENCHMARKS[plain].task.metrics
+    case = draw(benchmark, 0)
+    assert not differences_of_case(case, score_case(case, tmp_path))
 
 
 def as_columns(case: Case, folder: Path) -> dict[str, object]:

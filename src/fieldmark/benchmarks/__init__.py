@@ -15,7 +15,18 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         "fungitastic/closed": ("fieldmark.benchmarks.fungitastic:CLOSED", "FungiTastic, closed set"),
         "fungitastic/dna": ("fieldmark.benchmarks.fungitastic:DNA", "FungiTastic, DNA-sequenced test photos"),
         "fungitastic/open": ("fieldmark.benchmarks.fungitastic:OPEN", "FungiTastic, open set"),
-        "fungitastic/temporal": ("fieldmark.benchmarks.fungitastic:TEMPORAL", "FungiTastic, open set in time order"),
+        "fungitastic/temporal": (
+            "fieldmark.benchmarks.fungitastic_temporal:TEMPORAL",
+            "FungiTastic, open set in time order",
+        ),
+        "fungitastic/temporal-day-batch": (
+            "fieldmark.benchmarks.fungitastic_temporal:TEMPORAL_DAY_BATCH",
+            "the same, and items of one day see each other",
+        ),
+        "fungitastic/temporal-delayed-labels": (
+            "fieldmark.benchmarks.fungitastic_temporal:TEMPORAL_DELAYED_LABELS",
+            "the same, and labels become known two weeks later",
+        ),
         "fungitastic/cost-poison": (
             "fieldmark.benchmarks.fungitastic:COST_POISON",
             "FungiTastic, poisonous for edible costs 100",
@@ -26,6 +37,30 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         ),
         "fungitastic-fewshot": ("fieldmark.benchmarks.fungitastic:FEW_SHOT", "FungiTastic, few shots"),
         "fungitastic-mini/open": ("fieldmark.benchmarks.fungitastic:MINI_OPEN", "FungiTastic-Mini, open set"),
+        "fungitastic-mini/temporal": (
+            "fieldmark.benchmarks.fungitastic_temporal:MINI_TEMPORAL",
+            "FungiTastic-Mini in time order; closed set where the release has no open one",
+        ),
+        "fungitastic-mini/temporal-day-batch": (
+            "fieldmark.benchmarks.fungitastic_temporal:MINI_TEMPORAL_DAY_BATCH",
+            "the same, and items of one day see each other",
+        ),
+        "fungitastic-mini/temporal-delayed-labels": (
+            "fieldmark.benchmarks.fungitastic_temporal:MINI_TEMPORAL_DELAYED_LABELS",
+            "the same, and labels become known two weeks later",
+        ),
+        "fungitastic-mini/temporal-closed": (
+            "fieldmark.benchmarks.fungitastic_temporal:MINI_CLOSED_TEMPORAL",
+            "FungiTastic-Mini in time order, closed set",
+        ),
+        "fungitastic-mini/temporal-closed-day-batch": (
+            "fieldmark.benchmarks.fungitastic_temporal:MINI_CLOSED_TEMPORAL_DAY_BATCH",
+            "the same, and items of one day see each other",
+        ),
+        "fungitastic-mini/temporal-closed-delayed-labels": (
+            "fieldmark.benchmarks.fungitastic_temporal:MINI_CLOSED_TEMPORAL_DELAYED_LABELS",
+            "the same, and labels become known two weeks later",
+        ),
         "fungitastic-mini/segmentation": (
             "fieldmark.benchmarks.fungitastic:SEGMENTATION",
             "FungiTastic-Mini, fruiting bodies and their parts",

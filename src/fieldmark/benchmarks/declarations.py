@@ -11,7 +11,6 @@ from fieldmark.questions.items import Items
 from fieldmark.runs.formats import RunFormat
 from fieldmark.splits import Official
 
-Delivery = Literal["all at once", "stream"]
 # What a method or a step looks at besides the item it answers; each includes the item itself.
 Sees = Literal["item", "unit", "past", "test set"]
 # What a method learns from besides nothing: labels of train, photos without labels, labels of higher ranks.
@@ -81,6 +80,19 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class TimeOrder:
+    """Items are handed out in time order: to answer a day, a method knows what strictly earlier days have shown it.
+
+    Args:
+        day_together: Whether items of one day see each other (`day-batch`); else each is answered by itself.
+        labels_after_days: After how many days the labels of a day become known (`delayed-labels`); None for never.
+    """
+
+    day_together: bool = False
+    labels_after_days: int | None = None
+
+
+@dataclass(frozen=True)
 class Task:
     """All that a scorer or a server needs to know.
 
@@ -91,7 +103,7 @@ class Task:
         inputs: What a method may read, by the names under which datasets declare it.
         run: The format of the run file.
         metrics: What is measured, the primary metric first.
-        delivery: Whether a method gets the test set at once or as a stream in time order.
+        time_order: How items are handed out in time order; None where a method gets the test set at once.
         sees: What methods and steps may look at when they answer.
         learns_from: What methods may learn from.
         coarse: Ranks whose labels come with items that have no label (kingdom, phylum).
@@ -105,7 +117,7 @@ class Task:
     inputs: tuple[str, ...]
     run: RunFormat
     metrics: tuple[Metric, ...]
-    delivery: Delivery = "all at once"
+    time_order: TimeOrder | None = None
     sees: tuple[Sees, ...] = ("item", "unit", "test set")
     learns_from: tuple[LearnsFrom, ...] = ("train", "unlabeled", "coarse")
     coarse: tuple[str, ...] = ()
@@ -144,6 +156,7 @@ class Benchmark:
         split: The parts by the names they have there.
         task: What is asked.
         reported: Results of papers, with their sources.
+        without_open_set: The benchmark that is meant where the release has no open set of this subset.
         world_bound: Under which name a simulated release keeps what its exact posterior gets right on test; empty
             where it keeps nothing for this benchmark.
     """
@@ -155,4 +168,5 @@ class Benchmark:
     task: Task
     subset: str = "all"
     reported: tuple[Reported, ...] = field(default=())
+    without_open_set: Benchmark | None = None
     world_bound: str = ""

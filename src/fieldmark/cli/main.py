@@ -9,6 +9,7 @@ import typer
 
 from fieldmark.cli import (
     ablate,
+    adapt,
     backbones,
     challenge,
     check,
@@ -57,6 +58,7 @@ for verb in (
     truth,
     split,
     fit,
+    adapt,
     predict,
     identify,
     score,

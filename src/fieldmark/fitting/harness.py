@@ -45,9 +45,11 @@ from fieldmark.fitting.learning import (
     steps_of,
     supplied_view,
     supply_of,
+    told_labels,
     with_features,
 )
 from fieldmark.fitting.lineage import Lineage, lineage_of
+from fieldmark.fitting.run_folders import score_part, write_run
 from fieldmark.fitting.search_table import Searched
 from fieldmark.fitting.searching import Search, plan, run_search
 from fieldmark.fitting.unknown_table import UnknownTable, unknown_table
@@ -55,7 +57,7 @@ from fieldmark.fitting.val_size import remarks_on_val
 from fieldmark.foundation.files import appearing_folder, only_writer
 from fieldmark.methods import Fitted, Method
 from fieldmark.methods.base import NOT_STATED
-from fieldmark.models import MODEL_FOLDER, Model, load_model
+from fieldmark.models import Model, load_model
 from fieldmark.models.photo_by_photo import OF_FEATURES, check_pooling
 from fieldmark.opening import (
     ANSWERABLE_PARTS,
@@ -66,7 +68,7 @@ from fieldmark.opening import (
     remarks_on_split,
 )
 from fieldmark.runs.provenance import Run
-from fieldmark.scoring import SCORECARD_FILE, Scorecard, score_predictions
+from fieldmark.scoring import Scorecard
 from fieldmark.splits.files import SPLIT_FILE, Split, read_split
 from fieldmark.steps import Step, step_to_data
 from fieldmark.supply import Supply, remarks_on_missing
@@ -147,6 +149,11 @@ def fit(
     with _held(Path(out)), appearing_folder(Path(out), overwrite=overwrite) as folder:
         with _timed(seconds, "open"):
             opened = open_benchmark(declared, open_release(declared, data), seed=seed, split=other_split)
+        if opened.benchmark is not declared:  # the release has no open set, and the closed one is meant
+            declared, task = opened.benchmark, opened.benchmark.task
+            unfitted = steps_of(configured.method, task, steps)
+            refuse_disallowed(method, configured.method, unfitted, task)
+        told = told_labels(opened, "test")
         searched, trials = None, Path(f"{out}.search")
         if planned is not None:
             with _timed(seconds, "search"):
@@ -177,14 +184,14 @@ def fit(
         predictions = {"val": val_predictions}
         with _timed(seconds, "predict"):
             if view.test is not None:
-                predictions["test"] = model.predict(view.test, in_time_order=task.delivery == "stream")
+                predictions["test"] = model.predict(view.test, order=task.time_order, truth=told)
         with _timed(seconds, "score"):
-            scorecards = {part: _score(opened, predictions[part], part, run) for part in opened.truth}
+            scorecards = {part: score_part(opened, predictions[part], part, run) for part in opened.truth}
             unknown = unknown_table(declared, opened, view, {"val": fitted, "test": model.fitted})
         for table in (unknown, searched):
             if table is not None:
                 table.write(folder)
-        _write(folder, opened, run, model, predictions, scorecards)
+        write_run(folder, opened, run, model, predictions, scorecards)
         if scratch.exists():
             shutil.copytree(scratch, folder / "training", ignore=shutil.ignore_patterns("*.pt", "*.safetensors"))
     for done in (scratch, trials):
@@ -196,18 +203,6 @@ def _remarks_on_choices(asked: Method, fitted: Method, opened: Opened, searched:
     """What a reader should know about how settings were chosen, by search and on val."""
     units = len(set(opened.truth["val"].units)) if "val" in opened.truth else len(opened.items["val"])
     return [*(searched.remarks if searched is not None else ()), *remarks_on_val(asked, fitted, units)]
-
-
-def _score(opened: Opened, predictions: Any, part: str, run: Run) -> Scorecard:
-    return score_predictions(
-        opened.benchmark,
-        predictions,
-        opened.truth[part],
-        labels=opened.view.labels,
-        split=part,
-        run=run,
-        classes=opened.dataset.taxa,
-    )
 
 
 def predict(
@@ -234,9 +229,10 @@ def predict(
     part = {"train": opened.view.train, "val": opened.view.val, "test": opened.view.test}.get(split)
     if part is None:
         raise MisuseError(f"{data} has no part called {split!r} to predict. {did_you_mean(split, ANSWERABLE_PARTS)}")
-    predictions = loaded.predict(part.unlabeled(), in_time_order=declared.task.delivery == "stream")
+    task = opened.benchmark.task
+    predictions = loaded.predict(part.unlabeled(), order=task.time_order, truth=told_labels(opened, split))
     if out is not None:
-        declared.task.run.write(out, predictions)
+        task.run.write(out, predictions)
     return predictions
 
 
@@ -350,27 +346,6 @@ def _features(supply: Supply, fine_tuned: Mapping[str, Any]) -> dict[str, Any] |
     main = supply.main.about if supply.main else {}
     named = {"fine_tuned": fine_tuned, "inputs": further, "encoded": encoded}
     return {**main, **{name: about for name, about in named.items() if about}}
-
-
-def _write(
-    folder: Path,
-    opened: Opened,
-    run: Run,
-    model: Model,
-    predictions: Mapping[str, Any],
-    scorecards: Mapping[str, Scorecard],
-) -> None:
-    for part, predicted in predictions.items():
-        predicted.write(folder / "predictions" / f"{part}.parquet")
-    run_format = opened.benchmark.task.run
-    run_format.write(folder / run_format.file_name, predictions.get("test", predictions["val"]))
-    main = scorecards.get("test") or scorecards["val"]
-    main.write(folder / SCORECARD_FILE)
-    scorecards["val"].write(folder / "scorecard-val.json")
-    model.save(folder / MODEL_FOLDER)
-    if opened.split is not None:
-        opened.split.write(folder / SPLIT_FILE)
-    run.write(folder)
 
 
 def _held(out: Path) -> AbstractContextManager[None]:

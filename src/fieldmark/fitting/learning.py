@@ -7,16 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fieldmark.benchmarks.declarations import Task
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.benchmarks.declarations import Task, TimeOrder
 from fieldmark.datasets.inputs import Input
+from fieldmark.errors import InputError
 from fieldmark.fitting.allowed import refuse_disallowed
 from fieldmark.fitting.configuring import Configured, configured_method
+from fieldmark.labels import Labels
 from fieldmark.methods import Fitted, Method
 from fieldmark.models.photo_by_photo import OF_FEATURES, answer
 from fieldmark.models.streaming import answer_stream
 from fieldmark.opening import Opened
 from fieldmark.steps import Step, make_step
 from fieldmark.steps.base import Lesson, apply_step, fit_step
+from fieldmark.steps.past import apply_in_time
 from fieldmark.supply import Supply, refuse_unfit
 from fieldmark.views import Part, View
 
@@ -95,16 +102,71 @@ def fit_on_train(
     task, val = opened.benchmark.task, view.val
     assert val is not None  # open_benchmark refuses an empty val
     fitted = method.fit(_shown(method, view))
-    if task.delivery == "stream":
-        predictions = answer_stream(fitted, (), val, view.labels)
-    else:
-        predictions = answer(fitted, val, view.labels, pooled[0].supply, pooled[1])
+    predictions = answered(fitted, val, view.labels, task, pooled)
     lesson = Lesson(task, view.labels, opened.dataset.taxa, val, view.train)
-    fitted_steps: list[Step] = []
+    return fitted, *fit_steps(steps, predictions, lesson)
+
+
+def answered(
+    fitted: Fitted, part: Part, labels: Labels, task: Task, pooled: tuple[Supply, str] = (Supply({}), OF_FEATURES)
+) -> Any:
+    """The answers of a method to a part, in time order where the task asks for it; no steps yet."""
+    order = task.time_order or (TimeOrder() if fitted.method.sees == "past" else None)
+    if order is None:
+        return answer(fitted, part, labels, pooled[0].supply, pooled[1])
+    truth = None if part.targets is None else part.targets.codes
+    return answer_stream(fitted, (), part, labels, order, truth=truth, supply=pooled[0].supply, pooling=pooled[1])
+
+
+def fit_steps(steps: Sequence[Step], val: Any, lesson: Lesson) -> tuple[tuple[Step, ...], Any]:
+    """Fits steps one after the other on the predictions on val, and returns these with all of them applied."""
+    fitted: list[Step] = []
     for step in steps:
-        fitted_steps.append(fit_step(step, predictions, lesson))
-        predictions = apply_step(fitted_steps[-1], predictions, val.items)
-    return fitted, tuple(fitted_steps), predictions
+        fitted.append(fit_step(step, val, lesson))
+        val = applied(fitted[-1:], val, lesson.items, lesson.task, lesson.targets.codes)
+    return tuple(fitted), val
+
+
+def applied(
+    steps: Sequence[Step], predictions: Any, items: pl.DataFrame, task: Task, truth: NDArray[np.int32] | None
+) -> Any:
+    """Predictions with fitted steps applied, in time order where the task asks for it.
+
+    Args:
+        steps: The steps.
+        predictions: The predictions.
+        items: What may be known about the items.
+        task: What is asked.
+        truth: The label of each predicted item, where it is known; steps see it if the task tells it, when it does.
+    """
+    for step in steps:
+        if task.time_order is None:
+            predictions = apply_step(step, predictions, items)
+        else:
+            told = None if task.time_order.labels_after_days is None else truth
+            predictions = apply_in_time(step, predictions, items, task.time_order, told)
+    return predictions
+
+
+def told_labels(opened: Opened, part: str) -> NDArray[np.int32] | None:
+    """The label codes of a part, where the task tells them some days later; None where it does not.
+
+    Raises:
+        InputError: When the task tells them and the release does not hold them.
+    """
+    order = opened.benchmark.task.time_order
+    items = opened.items[part]
+    if order is None or order.labels_after_days is None or items.is_empty():
+        return None
+    column = opened.benchmark.task.answer.column
+    if items[column].is_null().any():
+        raise InputError(
+            opened.dataset.release.root,
+            found=f"no labels for {part}",
+            expected="a release that holds them",
+            hint=f"{opened.benchmark.name} tells the labels of a day {order.labels_after_days} days later.",
+        )
+    return opened.view.labels.encode(items[column])
 
 
 def final_fit(fitted: Fitted, view: View, val_is_drawn: bool) -> tuple[Fitted, list[str]]:
@@ -140,9 +202,6 @@ def answer_test(opened: Opened, view: View, method: Method, steps: Sequence[str]
     fitted, fitted_steps, _ = fit_on_train(method, steps_of(method, task, steps), view, opened)
     if view.test is None:
         raise ValueError("there is no test to answer")
-    if task.delivery == "stream":
-        return answer_stream(fitted, fitted_steps, view.test, view.labels)
-    predictions = fitted.predict(view.test, view.labels)
-    for step in fitted_steps:
-        predictions = apply_step(step, predictions, view.test.items)
-    return predictions
+    truth = None if view.test.targets is None else view.test.targets.codes
+    predictions = answered(fitted, view.test, view.labels, task)
+    return applied(fitted_steps, predictions, view.test.items, task, truth)

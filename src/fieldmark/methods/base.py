@@ -173,21 +173,29 @@ class Method(ABC):
         raise MisuseError(f"{type(self).__name__} trains no network that features could come from.")
 
     def start(self, arrays: Arrays) -> Any:
-        """What the method knows before the first day of a stream."""
+        """What a method that sees the past knows before the first day of a stream."""
         return None
 
     def answer_day(self, state: Any, arrays: Arrays, day: Part, labels: Labels) -> Predictions:
-        """Answers the items of one day of a stream, knowing what earlier days have left in `state`."""
+        """Answers some items of one day of a stream, knowing what earlier days have left in `state`.
+
+        Only methods that see the past are asked in this way. They get one item at a time unless the task shows the
+        items of a day to each other, and must leave `state` as it is.
+        """
         return self.answer(arrays, day, labels)
 
-    def observe(self, state: Any, arrays: Arrays, day: Part, revealed: NDArray[np.int32] | None) -> Any:
-        """What the method knows after a day that it has answered.
+    def observe(self, state: Any, arrays: Arrays, day: Part) -> Any:
+        """What the method knows after a day that it has answered; the items of the day come without labels."""
+        return state
+
+    def reveal(self, state: Any, arrays: Arrays, day: Part, truth: NDArray[np.int32]) -> Any:
+        """What the method knows once the labels of an earlier day have become known, where the task tells them.
 
         Args:
             state: What it knew before.
             arrays: What was learned.
-            day: The items of the day, without labels.
-            revealed: Their labels, where the task reveals them afterwards.
+            day: The items of that day, without labels.
+            truth: Their label codes, -1 for unknown.
         """
         return state
 

@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.features.photos import Preprocessing
 from fieldmark.features.settings import data_behind_crop
-from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted, Need
 from fieldmark.methods.photo_networks import PhotoReading, on_device, unreadable
 from fieldmark.methods.trained_networks import TrainsNetwork
 from fieldmark.questions.targets import Shape
-from fieldmark.runs.label_scores import LabelScores, Scale
+from fieldmark.runs.label_scores import Scale
 from fieldmark.training.auxiliary_ranks import AuxiliaryRanks, rank_labels
 from fieldmark.training.loop import make_fabric, train
 from fieldmark.training.networks import (
@@ -146,13 +145,6 @@ class Finetune(Recipe, TrainsNetwork):
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         network = self.load(arrays)
         return self._reading.answer(network, self.transform(network), part)
-
-    def start(self, arrays: Arrays) -> Any:
-        return self.load(arrays)  # once for all days of a stream
-
-    def answer_day(self, state: Any, arrays: Arrays, day: Part, labels: Labels) -> LabelScores:
-        logits = self._reading.answer(state, self.transform(state), day)
-        return LabelScores(day.item_ids, labels, logits, self.scale)
 
     def load(self, arrays: Arrays) -> Any:
         """The trained network, ready to answer."""

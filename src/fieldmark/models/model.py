@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from fieldmark.benchmarks.declarations import TimeOrder
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.settings import FINE_TUNED, FeatureSettings, names_folder
 from fieldmark.foundation.files import check_name, write_json
@@ -37,6 +38,7 @@ from fieldmark.models.streaming import answer_stream
 from fieldmark.questions.items import loose_items
 from fieldmark.steps import Step, step_from_data, step_to_data
 from fieldmark.steps.base import apply_step
+from fieldmark.steps.past import DATE
 from fieldmark.supply import FeatureSource, InputEncoder, Supply
 from fieldmark.tables import RANKS
 from fieldmark.taxonomy import Taxonomy
@@ -108,17 +110,36 @@ class Model:
         """How items of several photos are answered: from the mean of their features, or by a pooling of answers."""
         return str(self.trained.get("pooling", OF_FEATURES))
 
-    def predict(self, part: Part, *, in_time_order: bool = False, pooling: str = "") -> Any:
+    def predict(
+        self,
+        part: Part,
+        *,
+        order: TimeOrder | None = None,
+        truth: NDArray[np.int32] | None = None,
+        pooling: str = "",
+    ) -> Any:
         """Predictions for a part, all steps applied. Features are supplied where they are missing.
 
         Args:
             part: The items.
-            in_time_order: Whether they are handed over day by day, as a task with a stream asks for.
+            order: How they are handed out in time order, where the task asks for it.
+            truth: The label codes of the items, for tasks that tell them some days later.
             pooling: How items of several photos are answered (`photo_by_photo`), if not as the model was fitted.
         """
-        if in_time_order:
-            return answer_stream(self.fitted, self.steps, self.supply.supply(part), self.labels)
         check_pooling(pooling or self.pooling)
+        if order is None and self.fitted.method.sees == "past" and DATE in part.items.columns:
+            order = TimeOrder()
+        if order is not None:
+            return answer_stream(
+                self.fitted,
+                self.steps,
+                part,
+                self.labels,
+                order,
+                truth=truth,
+                supply=self.supply.supply,
+                pooling=pooling or self.pooling,
+            )
         predictions = answer(self.fitted, part, self.labels, self.supply.supply, pooling or self.pooling)
         for step in self.steps:
             predictions = apply_step(step, predictions, part.items)

@@ -26,7 +26,15 @@ def check_pooling(pooling: str) -> None:
         pooling_of(pooling)
 
 
-def answer(fitted: Fitted, part: Part, labels: Labels, supply: Callable[[Part], Part], pooling: str) -> Any:
+def answer(
+    fitted: Fitted,
+    part: Part,
+    labels: Labels,
+    supply: Callable[[Part], Part],
+    pooling: str,
+    *,
+    predict: Callable[[Part], Any] | None = None,
+) -> Any:
     """Answers the items of a part: each as one, or photo by photo.
 
     Args:
@@ -36,15 +44,17 @@ def answer(fitted: Fitted, part: Part, labels: Labels, supply: Callable[[Part], 
         supply: Adds the features that the method needs.
         pooling: `features` for one answer from the mean of the features of all photos, else a name of
             `steps.pooling.POOLINGS`: each photo is answered by itself.
+        predict: What answers items with their features, if not the method by itself (a day of a stream).
 
     Raises:
         MisuseError: When the method gives no score to every label, or attention meets scores that only rank.
     """
     media = part.items["media_ids"].list.len()
+    predict = predict or (lambda items: fitted.predict(items, labels))
     if pooling == OF_FEATURES or not len(part) or media.max() == 1:
-        return fitted.predict(supply(part), labels)
+        return predict(supply(part))
     photos, item = _one_item_per_photo(part)
-    predictions = fitted.predict(supply(photos), labels)
+    predictions = predict(supply(photos))
     if not isinstance(predictions, LabelScores) or not predictions.dense:
         raise MisuseError(f"pooling={pooling} needs a score for every label of each photo, which this method lacks.")
     scale: Scale = "score" if predictions.scale == "score" else "log_probability"

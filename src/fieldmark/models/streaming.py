@@ -1,20 +1,20 @@
-"""Items in time order: a method is handed one day after the other, and never asks for more."""
+"""Items in time order: a method is told of one day after the other, and has nothing to ask for more with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.benchmarks.declarations import TimeOrder
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Fitted
+from fieldmark.models.photo_by_photo import OF_FEATURES, answer
 from fieldmark.steps import Step
-from fieldmark.steps.base import apply_step
+from fieldmark.steps.past import DATE, Streamed, apply_in_time, refuse_dependent
 from fieldmark.views import Part
-
-DATE = "date"
 
 
 def answer_stream(
@@ -22,42 +22,77 @@ def answer_stream(
     steps: Sequence[Step],
     part: Part,
     labels: Labels,
+    order: TimeOrder,
     *,
-    revealed: NDArray[np.int32] | None = None,
+    truth: NDArray[np.int32] | None = None,
+    supply: Callable[[Part], Part] = lambda part: part,
+    pooling: str = OF_FEATURES,
 ) -> Any:
-    """Answers the items of a part day by day.
+    """Answers the items of a part in time order.
 
-    The method gets the items of one day at a time, without labels and with their own media only; items of one day do
-    not see those of another unless the method kept something of earlier ones (`Method.observe`).
+    A method that sees the past gets one item at a time, without labels and with its own media only, and is told of a
+    day once that is answered (`Method.observe`). One that answers item by item cannot know what day it is, and gets
+    them all at once; some items are asked again by themselves, to see that it does as it says.
 
     Args:
         fitted: The method.
-        steps: What follows, fitted; applied to each day by itself.
+        steps: What follows, fitted.
         part: The items; those without a date come last.
         labels: The known labels.
-        revealed: The label code of each item, where the task reveals those of a day once it is answered.
+        order: Whether items of a day see each other, and whether labels become known some days later.
+        truth: The label code of each item, for tasks that tell it.
+        supply: Adds the features that the method needs.
+        pooling: How items of several photos are answered (`photo_by_photo`).
 
     Returns:
         The predictions in the order of the part.
+
+    Raises:
+        PeekingError: When an answer depends on items that it must not see.
     """
-    method, arrays = fitted.method, fitted.arrays
-    state, answered = method.start(arrays), []
-    for rows in days(part):
-        day = part.take(rows).unlabeled()
-        predictions: Any = method.answer_day(state, arrays, day, labels)
-        for step in steps:
-            predictions = apply_step(step, predictions, day.items)
-        answered.append(predictions)
-        state = method.observe(state, arrays, day, None if revealed is None else revealed[rows])
-    return type(answered[0]).concat(answered).select(part.item_ids)
-
-
-def days(part: Part) -> Iterator[NDArray[np.int64]]:
-    """The rows of the items of each day, in time order; those without a date come last, together."""
     if DATE not in part.items.columns:
         raise ValueError("a stream needs the date of each item, and the task does not tell it")
-    dates = part.items[DATE]
-    for date in dates.drop_nulls().unique().sort():
-        yield np.flatnonzero((dates == date).fill_null(False).to_numpy())
-    if dates.is_null().any():
-        yield np.flatnonzero(dates.is_null().to_numpy())
+    told = truth if order.labels_after_days is not None else None
+    part = part.unlabeled()
+    if fitted.method.sees == "past":
+        predictions = _day_by_day(fitted, part, labels, order, told, supply, pooling)
+    else:
+        predictions = answer(fitted, part, labels, supply, pooling)
+        refuse_dependent(
+            f"the method {type(fitted.method).__name__}",
+            lambda rows: answer(fitted, part.take(rows), labels, supply, pooling),
+            predictions,
+        )
+    for step in steps:
+        predictions = apply_in_time(step, predictions, part.items, order, told)
+    return predictions
+
+
+def _day_by_day(
+    fitted: Fitted,
+    part: Part,
+    labels: Labels,
+    order: TimeOrder,
+    truth: NDArray[np.int32] | None,
+    supply: Callable[[Part], Part],
+    pooling: str,
+) -> Any:
+    method, arrays = fitted.method, fitted.arrays
+
+    def answered(state: Any, rows: NDArray[np.int64]) -> Any:
+        return answer(
+            fitted,
+            part.take(rows),
+            labels,
+            supply,
+            pooling,
+            predict=lambda items: method.answer_day(state, arrays, items, labels),
+        )
+
+    walk = Streamed[Any](
+        f"the method {type(method).__name__}",
+        answered,
+        lambda state, rows: method.observe(state, arrays, supply(part.take(rows))),
+        lambda state, rows, codes: method.reveal(state, arrays, supply(part.take(rows)), codes),
+    )
+    return walk.run(method.start(arrays), part.items, order, truth)

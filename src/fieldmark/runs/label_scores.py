@@ -246,6 +246,10 @@ class LabelScores:
             return self
         return self._rows(rows_by_item(self.items, wanted), wanted)
 
+    def take(self, rows: NDArray[np.int64]) -> LabelScores:
+        """The predictions of some rows, in the order asked for."""
+        return self._rows(rows, tuple(self.items[row] for row in rows))
+
     def blocks(self, size: int = BLOCK_ITEMS) -> Iterator[LabelScores]:
         """The same predictions, a few thousand items at a time."""
         for start in range(0, len(self.items), size):

@@ -68,6 +68,22 @@ STEPS: Registry[type[Step]] = Registry(
             "fieldmark.steps.priors.places:PlacePrior",
             "what is to be expected at a place in a week, by BirdNET's location model",
         ),
+        "prior-online": (
+            "fieldmark.steps.prior_online:PriorOnline",
+            "how frequent labels have been of late, from earlier days and with forgetting",
+        ),
+        "prior-em": (
+            "fieldmark.steps.prior_shift:PriorEm",
+            "how frequent labels are among all items asked about, by EM; up to 100 labels",
+        ),
+        "prior-map": (
+            "fieldmark.steps.prior_shift:PriorMap",
+            "the same with pseudo-counts, so that rare labels stay possible; for many labels",
+        ),
+        "prior-confusion": (
+            "fieldmark.steps.prior_shift:PriorConfusion",
+            "the same from the confusions of val (RLLS, BBSE)",
+        ),
         "class-thresholds": (
             "fieldmark.steps.class_thresholds:ClassThresholds",
             "scores below the threshold of their label are dropped; for lists that people read",

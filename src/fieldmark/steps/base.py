@@ -76,12 +76,14 @@ class Step(ABC):
         sees: What it looks at besides the item; the harness refuses what the task does not allow.
         takes_lists: Whether it can be applied to lists of labels, and not only to a score for every label.
         learns_from_unknown: Whether it is shown the unknown items of val as well.
+        decides: Whether it gives an answer to each item and leaves the scores as they are.
     """
 
     name: ClassVar[str]
     sees: ClassVar[Sees] = "item"
     takes_lists: ClassVar[bool] = False
     learns_from_unknown: ClassVar[bool] = False
+    decides: ClassVar[bool] = False
 
     @property
     def external_data(self) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ class MinCost(Step):
     costs: Mapping[str, Any] = field(default_factory=dict)
     name: ClassVar[str] = "min-cost"
     learns_from_unknown: ClassVar[bool] = True
+    decides: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not all(np.isfinite(price) and price >= 0 for price in (self.c_p, self.c_e, self.c_u, self.c_k)):

@@ -39,6 +39,7 @@ class UnknownThreshold(Step):
     threshold: float | None = None
     name: ClassVar[str] = "unknown-threshold"
     learns_from_unknown: ClassVar[bool] = True
+    decides: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:

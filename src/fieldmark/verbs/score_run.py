@@ -13,7 +13,7 @@ from fieldmark.benchmarks.choosing import with_metrics
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.files import appearing_folder
-from fieldmark.opening import open_benchmark, open_release, split_of_run
+from fieldmark.opening import open_benchmark, open_release, split_of_run, suited
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import TableRun
 from fieldmark.runs.predictions import Predictions, refuse_repeated
@@ -54,25 +54,29 @@ def score(
     Raises:
         InputError: When the run or the truth is at fault.
     """
-    benchmark = BENCHMARKS[name] if metrics is None else with_metrics(BENCHMARKS[name], metrics)
-    task = benchmark.task
+    benchmark, dataset = BENCHMARKS[name], None
     if (data is None) == (truth is None):
         raise MisuseError("A score needs the truth from one place: either --data ROOT or --truth FILE.")
+    if data is not None:
+        dataset = open_release(benchmark, data)
+        benchmark = suited(benchmark, dataset)
+    benchmark = benchmark if metrics is None else with_metrics(benchmark, metrics)
+    task = benchmark.task
     source: Any = TableRun(run) if isinstance(run, (pl.DataFrame, Mapping)) else run
     provenance = None
     if isinstance(run, (str, Path)):
         source, provenance = _found(Path(run), in_one_file=task.run.hosted)
         seed = provenance.seed if provenance is not None and seed is None else seed
-    if data is not None:
+    if dataset is not None:
         cut_by = split_of_run(source.parent, provenance) if provenance is not None else None
-        opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed or 0, split=cut_by)
+        opened = open_benchmark(benchmark, dataset, seed=seed or 0, split=cut_by)
         kept_truth, labels, table = opened.truth_of(split), opened.view.labels, opened.dataset.taxa
     else:
         kept_truth, labels, table, part = task.answer.given(task.items, truth, classes, media, task.by)
         split = part or split
     answers = source
     if isinstance(source, (Path, TableRun)):
-        closed = classes is not None or data is not None
+        closed = classes is not None or dataset is not None
         answers, labels = read_run(task, source, kept_truth.items, labels, closed=closed, stored=True)
     else:
         refuse_repeated(source.items, "the predictions")
@@ -100,8 +104,8 @@ def write_truth(
         InputError: When the release does not hold the labels of that part.
     """
     benchmark = BENCHMARKS[name]
-    task = benchmark.task
     opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed)
+    task = opened.benchmark.task
     truth = opened.truth_of(split)
     with appearing_folder(out, overwrite=overwrite) as folder:
         table, taxa = opened.items[split], opened.dataset.taxa

@@ -1,0 +1,45 @@
+"""`fieldmark adapt`: further steps on the stored predictions of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("adapt", epilog="Example: `fieldmark adapt runs/linear --step prior-em --out runs/linear-em`")(adapt)
+
+
+def adapt(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    out: Annotated[Path | None, typer.Option(help="The folder to write; RUN-adapted if not given.")] = None,
+    steps: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--step",
+            help="A step, in order: prior-em, prior-map, prior-confusion, prior-online, month-prior, ... "
+            "(`fieldmark list steps`). Settings: NAME:KEY=VALUE,... If none is named: prior-online in time order, else "
+            "prior-em, or prior-map for more than 100 labels.",
+        ),
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="The release, if it has moved since.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
+) -> None:
+    """Adapt the predictions of a run, without fitting the classifier again: to other frequencies, to the season."""
+    from fieldmark.cli.printing import print_json, print_scorecards
+    from fieldmark.fitting.adapting import PRIOR_FILE
+    from fieldmark.fitting.adapting import adapt as adapt_run
+
+    folder = out or run.parent / f"{run.name}-adapted"
+    adapted = adapt_run(run, folder, steps=steps or (), data=data, overwrite=overwrite)
+    if as_json:
+        print_json(adapted.scorecard.to_json())
+        return
+    before = adapted.before.get("test") or adapted.before["val"]
+    print_scorecards({run.name: before, folder.name: adapted.scorecard})
+    if (folder / PRIOR_FILE).exists():
+        print(f"estimated frequencies in {folder / PRIOR_FILE}")
+    print(f"run in {folder}; differences with intervals: fieldmark compare {run} {folder}")
