@@ -145,8 +145,8 @@ def _distance(one: Shares, other: Shares) -> float:
 def _compared_cells(errors: dict[str, list[float]], points: list[int]) -> dict[str, Any]:
     units = np.unique(points, return_inverse=True)[1]
     values = {name: np.array(one) for name, one in errors.items()}
-    compared = compared(values, units, "classify and count", "less_counting", higher_is_better=False)
-    return {"cells": len(points), "points": int(units.max()) + 1, "error": compared}
+    error = compared(values, units, "classify and count", key="less_counting", higher_is_better=False)
+    return {"cells": len(points), "points": int(units.max()) + 1, "error": error}
 
 
 def _relabeling(records: Records, posterior: Shares) -> dict[str, Any]:
@@ -166,23 +166,23 @@ def _relabeling(records: Records, posterior: Shares) -> dict[str, Any]:
     losses = {name: -values[np.arange(len(true)), true] for name, values in logs.items()}
     animal = ~np.isin(np.array(records.labels.names)[true], NO_ANIMALS)
     result: dict[str, Any] = {"settings": {"days": step.days_chosen, "strength": step.strength_chosen}}
-    for kind, rows in (("all labels", later), ("animals", later & animal)):
-        units = np.unique(records.event[rows], return_inverse=True)[1]
+    for kind, inside in (("all labels", later), ("animals", later & animal)):
+        units = np.unique(records.event[inside], return_inverse=True)[1]
         result[kind] = {
-            "records": int(rows.sum()),
+            "records": int(inside.sum()),
             "events": int(units.max()) + 1,
             "top_1": compared(
-                {name: one[rows] for name, one in right.items()},
+                {name: one[inside] for name, one in right.items()},
                 units,
                 AS_ANSWERED,
-                "less_answers",
+                key="less_answers",
                 higher_is_better=True,
             ),
             "log_loss": compared(
-                {name: one[rows] for name, one in losses.items()},
+                {name: one[inside] for name, one in losses.items()},
                 units,
                 "P(true given answer)",
-                "less_first_year",
+                key="less_first_year",
                 higher_is_better=False,
             ),
         }
@@ -222,8 +222,8 @@ def _in_time(step: PriorOnline, records: Records, posterior: Shares, rows: Codes
 
 
 def _items(records: Records, rows: Codes) -> pl.DataFrame:
-    table = records.table[rows.tolist()]
-    return table.select(pl.Series("item_id", [str(row) for row in rows]), pl.col("time").dt.date().alias("date"))
+    dates = records.table["time"].dt.date().gather(rows.tolist())
+    return pl.DataFrame({"item_id": [str(row) for row in rows], "date": dates})
 
 
 def _scores(records: Records, posterior: Shares, rows: Codes) -> LabelScores:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from fieldmark.scoring import Scorecard
 from fieldmark.steps import Step, make_step, step_to_data
 from fieldmark.steps.base import Lesson
 from fieldmark.steps.prior_shift import OnTestSet, default_step
+from fieldmark.version import __version__
 
 PRIOR_FILE = "prior.csv"
 
@@ -168,12 +170,11 @@ def _applied(steps: Sequence[Step], test: LabelScores, opened: Opened, folder: P
 
 
 def _provenance(run: Run, model: Model, folder: Path) -> Run:
-    fresh = Run.__dataclass_fields__
     return replace(
         run,
         sees=seen_by(model.fitted.method, model.steps),
         steps=[step_to_data(step) for step in model.steps],
         remarks=[*run.remarks, f"Adapted from the stored predictions of {folder.name}; nothing was fitted again."],
-        code_version=fresh["code_version"].default,
-        created=fresh["created"].default_factory(),  # type: ignore[misc]
+        code_version=__version__,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
     )

@@ -1,0 +1,185 @@
+"""Time order on five worlds: prior-online, the seasonal prior and both, against a static classifier (simulated).
+
+Worlds of size `small` (160 species) in which nothing is painted: a linear classifier reads the traits of each
+observation with measurement noise as large as the spread within species, which stands for what a photo shows. It
+learns from the years up to 2021, everything else is settled on 2022, and 2023 is answered in time order by the harness.
+Steps: temperature, max-softmax and unknown-probability for all (static), then those named. The ceilings are exact
+posteriors given the traits without noise and the frequencies of 2023: without and with the day of the year. Settings
+were fixed before the first run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.benchmarks.declarations import Benchmark
+from fieldmark.benchmarks.fungitastic_temporal import TEMPORAL, TEMPORAL_DELAYED_LABELS
+from fieldmark.fitting.learning import applied, fit_steps
+from fieldmark.labels import Labels
+from fieldmark.methods.linear import Linear
+from fieldmark.questions.targets import LabelTargets
+from fieldmark.questions.truth import Truth
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.scoring import score_predictions
+from fieldmark.steps import make_step
+from fieldmark.steps.base import Lesson
+from fieldmark.taxonomy import Taxonomy
+from fieldmark.views import Part, View
+from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS, TEST_YEAR, Finds, find
+from fieldmark.worlds.layouts.releasing import Size, prior_over
+from fieldmark.worlds.nature.nature import Nature, grow_nature
+from fieldmark.worlds.nature.posterior import log_posterior
+
+SEEDS = range(5)
+SIZE: Size = "small"
+CALIBRATED = ("temperature", "max-softmax", "unknown-probability")
+STATIC = "static"
+VARIANTS: dict[str, tuple[Benchmark, tuple[str, ...]]] = {
+    STATIC: (TEMPORAL, ()),
+    "month-prior": (TEMPORAL, ("month-prior:smooth=1",)),
+    "prior-online": (TEMPORAL, ("prior-online",)),
+    "prior-online, then month-prior": (TEMPORAL, ("prior-online", "month-prior:smooth=1")),
+    "prior-online with delayed labels": (TEMPORAL_DELAYED_LABELS, ("prior-online",)),
+}
+METRICS = ("macro_f1_all", "top_1", "f1_unknown")
+Floats = NDArray[np.float64]
+
+
+class TraitWorld(NamedTuple):
+    """A world as parts of features, and the truth of test."""
+
+    nature: Nature
+    finds: Finds
+    view: View
+    taxa: pl.DataFrame
+    truth: Truth
+    test: NDArray[np.int64]
+
+
+def run() -> dict[str, Any]:
+    """Every variant and the ceilings on each world."""
+    worlds = [study(seed) for seed in SEEDS]
+    return {
+        "simulated": True,
+        "size": SIZE,
+        "about": " ".join(str(__doc__).split("\n\n", 1)[1].split()),
+        "worlds": worlds,
+    }
+
+
+def study(seed: int) -> dict[str, Any]:
+    """One world."""
+    world = make_world(seed)
+    view = world.view
+    assert view.val is not None and view.test is not None  # worlds have both
+    fitted = Linear().fit(replace(view, val=view.val.of_known_labels(), test=None))
+    lesson = Lesson(TEMPORAL.task, view.labels, world.taxa, view.val, view.train)
+    calibrated, val = fit_steps([make_step(name) for name in CALIBRATED], fitted.predict(view.val, view.labels), lesson)
+    test = applied(calibrated, fitted.predict(view.test, view.labels), view.test.items, TEMPORAL.task, None)
+    row: dict[str, Any] = {
+        "seed": seed,
+        "items": len(view.test),
+        "labels": len(view.labels),
+        "runs": {},
+        "settings": {},
+    }
+    true_codes = view.labels.encode(world.truth.rows["label"])
+    for name, (benchmark, steps) in VARIANTS.items():
+        own = replace(lesson, task=benchmark.task)
+        more, _ = fit_steps([make_step(step) for step in steps], val, own)
+        answers = applied(more, test, view.test.items, benchmark.task, true_codes)
+        row["runs"][name] = _scores(benchmark, answers, world)
+        row["settings"][name] = [
+            {key: getattr(step, key) for key in ("days_chosen", "strength_chosen", "exponents") if hasattr(step, key)}
+            for step in more
+        ]
+    for name, with_day in (("exact posterior", False), ("exact posterior with the day", True)):
+        row["runs"][name] = _scores(TEMPORAL, ceiling(world, with_day=with_day), world)
+    print(
+        seed,
+        {name: [round(values[metric], 3) for metric in METRICS] for name, values in row["runs"].items()},
+        flush=True,
+    )
+    return row
+
+
+def make_world(seed: int) -> TraitWorld:
+    """The observations of a world with noisy traits as features; unknown species only in val and test."""
+    extent = EXTENTS[SIZE]
+    nature = grow_nature(extent.nature, seed)
+    finds = find(nature, extent, seed)
+    known = np.flatnonzero(finds.known)
+    labels = Labels(tuple(str(number) for number in range(len(known))))
+    code_of = np.full(len(nature), -1, dtype=np.int32)
+    code_of[known] = np.arange(len(known))
+    features = _noisy(nature, finds, np.random.default_rng([seed, 1]))
+    parts, rows = {}, {}
+    for split in ("train", "val", "test"):
+        rows[split] = finds.of(split, finds.known if split == "train" else ~finds.few_shot)
+        codes = code_of[finds.seen.species[rows[split]]]
+        parts[split] = Part(_items(finds, rows[split]), LabelTargets(codes), features={"photo": features[rows[split]]})
+    taxa = pl.DataFrame({"label": labels.names})
+    ids = parts["test"].item_ids
+    names = labels.decode(code_of[finds.seen.species[rows["test"]]])
+    truth = Truth(pl.DataFrame({"item_id": ids, "label": names}), ids, ids)
+    view = View(labels, Taxonomy.of(labels, taxa), parts["train"], parts["val"], None, parts["test"].unlabeled())
+    return TraitWorld(nature, finds, view, taxa, truth, rows["test"])
+
+
+def _noisy(nature: Nature, finds: Finds, rng: np.random.Generator) -> NDArray[np.float32]:
+    traits = finds.seen.traits
+    blurred = traits.latents + nature.sds.mean(axis=0) * rng.standard_normal(traits.latents.shape)
+    options = [np.eye(shares.shape[1])[traits.options[:, i]] for i, shares in enumerate(nature.option_probabilities)]
+    return np.hstack([blurred, *options]).astype(np.float32)
+
+
+def _items(finds: Finds, rows: NDArray[np.int64]) -> pl.DataFrame:
+    table = finds.seen.table[rows.tolist()]
+    ids = table["observation_id"].cast(pl.String)
+    return pl.DataFrame({"item_id": ids, "observation_id": ids, "date": table["date"]}).with_columns(
+        media_ids=pl.lit([], pl.List(pl.String)), month=pl.col("date").dt.month()
+    )
+
+
+def ceiling(world: TraitWorld, *, with_day: bool) -> LabelScores:
+    """What the exact traits (and the day) say about each item of test, under the frequencies of its year."""
+    nature, finds = world.nature, world.finds
+    share = len(finds.of("test", finds.known)) / len(world.test)
+    prior = share * prior_over(nature, [TEST_YEAR], finds.known)
+    prior = prior + (1 - share) * prior_over(nature, [TEST_YEAR], finds.unknown)
+    seen = finds.seen.take(world.test)
+    joint = log_posterior(nature, seen.traits, prior=prior)
+    if with_day:
+        joint = joint + np.log(nature.day_probabilities).T[seen.table["day"].to_numpy()]
+    shares = np.exp(joint - joint.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        known, strange = np.log(shares[:, finds.known]), np.log(shares[:, finds.unknown].sum(axis=1))
+    odds = strange - np.log(np.maximum(-np.expm1(np.minimum(strange, -1e-12)), 1e-300))
+    return LabelScores(
+        world.truth.items,
+        world.view.labels,
+        known,
+        "log_probability",
+        unknown=np.maximum(odds, -700),
+        unknown_label=strange,
+    )
+
+
+def _scores(benchmark: Benchmark, answers: Any, world: TraitWorld) -> dict[str, float]:
+    task = replace(benchmark.task, by=())
+    card = score_predictions(
+        replace(benchmark, task=task), answers, world.truth, labels=world.view.labels, classes=world.taxa
+    )
+    return {name: round(card.metrics[name].value, 4) for name in (*METRICS, "roc_auc")}
+
+
+def differences(worlds: Sequence[dict[str, Any]], name: str, metric: str) -> Floats:
+    """How much better a variant is than the static classifier, on each world."""
+    return np.array([world["runs"][name][metric] - world["runs"][STATIC][metric] for world in worlds])
