@@ -114,15 +114,24 @@ class EncoderSettings:
         categories: The most names of a column that have a number of their own; all others share one.
         waves: How many waves, each half as long as the one before, a place is seen by.
         words: How many words and pairs of words of texts are counted at most.
+        transformer: For texts, the folder of a transformer whose embeddings are taken in place of words.
     """
 
     categories: int = 64
     waves: int = 4
     words: int = 1024
+    transformer: str = ""
 
     def __post_init__(self) -> None:
         if self.categories < 1 or self.words < 1 or not 0 <= self.waves <= 16:
             raise MisuseError("Inputs need at least 1 category and 1 word, and waves from 0 to 16.")
+
+    def to_data(self) -> dict[str, Any]:
+        """The settings as a model stores them: with a transformer only where there is one."""
+        data = asdict(self)
+        if not self.transformer:
+            del data["transformer"]
+        return data
 
 
 def encoder_of(extractor: str) -> str:

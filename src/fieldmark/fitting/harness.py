@@ -258,6 +258,7 @@ def split_of_model(model: str | Path | Model, loaded: Model) -> Split | None:
 def _declared_external(method: Method, steps: Sequence[Step], lineage: Lineage | None, supply: Supply) -> list[str]:
     """What method, features and steps declare: pre-trained weights, a location model."""
     features = [sentence for source in supply.sources.values() for sentence in source.settings.external_data]
+    features += [sentence for encoder in supply.encoders.values() for sentence in encoder.external_data]
     crops = [sentence for source in supply.sources.values() for sentence in data_behind_crop(source.crop[0])]
     behind = features if lineage is None else [*lineage.external_data, *crops]
     behind = list(dict.fromkeys(behind))

@@ -33,6 +33,7 @@ EXTRA_OF_MODULE = {
     "rasterio": "geo",
     "sklearn": "text",
     "lightgbm": "tabular",
+    "transformers": "transformer",
     "fastapi": "server",
     "sqlalchemy": "server",
     "alembic": "server",

@@ -32,6 +32,8 @@ FREQUENCIES = "frequencies"
 PICTURES_AND_TEXTS = (*MEDIA_INPUTS, "satellite", "caption")
 # A label that train does not show counts as if half an observation of it had been.
 HALF = 0.5
+# Items whose answers of all members are held at once, and how many items of val decide about the few weights at most.
+BLOCK_ITEMS, MOST_JUDGED = 2048, 4096
 
 
 @dataclass(frozen=True)
@@ -89,23 +91,32 @@ class Fusion(OnModalities):
         log_prior = _log_prior(view)
         members = [self._member(number) for number in range(len(self.modalities))]
         fitted = [_fit_member(member, view) for member in members]
-        shifts = _shifts(fitted, view.val, view.labels, log_prior)
-        weights = _weights(shifts, truth_of(view.val))
+        judged = view.val
+        if len(judged) > MOST_JUDGED:
+            rows = np.random.default_rng(self.seed).permutation(len(judged))[:MOST_JUDGED]
+            judged = judged.take(np.sort(rows))
+        weights = _weights(_shifts(fitted, judged, view.labels, log_prior), truth_of(judged))
+        return Fitted(self, {"weights": weights, **_kept(fitted, log_prior)}, self._remarks(weights))
+
+    def _remarks(self, weights: NDArray[np.float64]) -> tuple[str, ...]:
         named = [FREQUENCIES, *(TOGETHER.join(names) for names in self.modalities)]
         told = ", ".join(f"{name} {weight:.2f}" for name, weight in zip(named, weights, strict=True))
-        arrays = {"weights": weights, **_kept(fitted, log_prior)}
-        return Fitted(self, arrays, (f"Weights of the modalities, from val: {told}.",))
+        return (f"Weights of the modalities, from val: {told}.",)
 
     def fit_again(self, arrays: Arrays, view: View) -> Fitted:
         fitted = [None if member is None else _fit_member(member, view, again=True) for member in self._fitted(arrays)]
-        return Fitted(self, {"weights": arrays["weights"], **_kept(fitted, _log_prior(view))})
+        weights = arrays["weights"]
+        return Fitted(self, {"weights": weights, **_kept(fitted, _log_prior(view))}, self._remarks(weights))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         log_prior = arrays["log_prior"]
         labels = Labels(tuple(str(number) for number in range(len(log_prior))))
-        shifts = _shifts(self._fitted(arrays), part, labels, log_prior)
-        summed = np.tensordot(arrays["weights"], shifts, axes=1)
-        return log_softmax(summed).astype(np.float32)
+        fitted, scores = self._fitted(arrays), np.zeros((len(part), len(log_prior)), dtype=np.float32)
+        for first in range(0, len(part), BLOCK_ITEMS):
+            rows = np.arange(first, min(first + BLOCK_ITEMS, len(part)))
+            shifts = _shifts(fitted, part.take(rows), labels, log_prior)
+            scores[rows] = log_softmax(np.tensordot(arrays["weights"], shifts, axes=1))
+        return scores
 
     def _member(self, number: int) -> _Member:
         names = self.modalities[number]

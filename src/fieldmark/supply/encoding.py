@@ -17,11 +17,12 @@ from fieldmark.features.patches import PatchStatistics
 from fieldmark.features.settings import EncoderSettings, encoder_of
 from fieldmark.features.store import FeatureStore, default_store
 from fieldmark.features.tables import Kind, NumbersEncoder, TableColumn, TableEncoder
+from fieldmark.features.text_transformers import TransformerTexts
 from fieldmark.features.words import WordsEncoder
 from fieldmark.supply.sources import with_features
 from fieldmark.views import Part
 
-Encoder = TableEncoder | WordsEncoder | NumbersEncoder
+Encoder = TableEncoder | WordsEncoder | TransformerTexts | NumbersEncoder
 
 _CLASSES: dict[str, Any] = {
     "columns": TableEncoder,
@@ -60,6 +61,8 @@ class InputEncoder:
             columns = columns_of(train.items, self.input, kinds_of(train.items, self.input))
             settings = self.settings
             encoder = TableEncoder.fit(columns, categories=settings.categories, waves=settings.waves)
+        elif self.kind == "words" and self.settings.transformer:
+            encoder = TransformerTexts.open(self.settings.transformer)
         elif self.kind == "words":
             encoder = WordsEncoder.fit(_texts(train, self.input.name), words=self.settings.words)
         else:
@@ -72,7 +75,7 @@ class InputEncoder:
         if isinstance(encoder, TableEncoder):
             columns = columns_of(part.items, self.input, encoder.kinds)
             numbers, missing = encoder(columns), _without_any(columns, len(part))
-        elif isinstance(encoder, WordsEncoder):
+        elif isinstance(encoder, WordsEncoder | TransformerTexts):
             flags: list[bool] = []
             numbers = encoder(_noting(_texts(part, self.input.name), flags))
             missing = np.array(flags, dtype=np.bool_)
@@ -90,19 +93,25 @@ class InputEncoder:
     @property
     def about(self) -> dict[str, Any]:
         """What a run records about it."""
-        return {"encoder": self.kind, **asdict(self.settings)}
+        return {"encoder": self.kind, **self.settings.to_data()}
+
+    @property
+    def external_data(self) -> tuple[str, ...]:
+        """What it brings in from outside the release, one sentence each."""
+        return self.fitted.external_data if isinstance(self.fitted, TransformerTexts) else ()
 
     def to_data(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything but the arrays as plain data, and the arrays."""
         assert self.fitted is not None  # models are saved after they were fitted
-        return {"input": asdict(self.input), "settings": asdict(self.settings)}, self.fitted.arrays
+        return {"input": asdict(self.input), "settings": self.settings.to_data()}, self.fitted.arrays
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> InputEncoder:
         """The encoder that was saved so."""
         declared = Input(**{**data["input"], "columns": tuple(data["input"]["columns"])})
-        fitted = _CLASSES[encoder_of(declared.extractor)].of(arrays)
-        return cls(declared, EncoderSettings(**data["settings"]), fitted=fitted)
+        settings = EncoderSettings(**data["settings"])
+        made_by = TransformerTexts if settings.transformer else _CLASSES[encoder_of(declared.extractor)]
+        return cls(declared, settings, fitted=made_by.of(arrays))
 
     def _numbers(self, part: Part) -> NDArray[np.float64]:
         """The numbers of all layers of the input, side by side, NaN where one is missing."""

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.foundation.progress import progress
+from fieldmark.training.devices import to_device
 from fieldmark.training.modal_networks import Mixing, ModalNetwork
 
 Arrays = dict[str, NDArray[Any]]
@@ -69,7 +70,7 @@ def fit_network(train: ModalData, val: ModalData | None, n_labels: int, recipe: 
         torch.manual_seed(recipe.seed)
         network = ModalNetwork(
             [own.shape[1] for own in train.features], n_labels, width=recipe.width, mixing=recipe.mixing
-        )
+        ).to(_device())
         _start_from_frequencies(network, train.truth, n_labels)
         optimizer = torch.optim.AdamW(network.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=recipe.epochs)
@@ -96,7 +97,7 @@ def network_scores(arrays: Mapping[str, NDArray[Any]], data: ModalData, mixing: 
     with torch.random.fork_rng(devices=[]):
         network = ModalNetwork(widths, int(n_labels), width=int(width), mixing=mixing)
     network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
-    return _logits(network, data)
+    return _logits(network.to(_device()), data)
 
 
 def _start_from_frequencies(network: Any, truth: NDArray[np.int32], n_labels: int) -> None:
@@ -115,8 +116,8 @@ def _epoch(network: Any, optimizer: Any, train: ModalData, recipe: ModalRecipe, 
     for first in range(0, len(order), batch):
         rows = order[first : first + batch]
         there = _dropped(train.there[rows], recipe.drop, rng)
-        logits = network(_tensors(train, rows), torch.from_numpy(there))
-        loss = torch.nn.functional.cross_entropy(logits, torch.from_numpy(train.truth[rows].astype(np.int64)))
+        logits = network(_tensors(train, rows), to_device(there, _device()))
+        loss = torch.nn.functional.cross_entropy(logits, to_device(train.truth[rows].astype(np.int64), _device()))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -131,7 +132,11 @@ def _dropped(there: NDArray[np.bool_], drop: float, rng: np.random.Generator) ->
 
 
 def _tensors(data: ModalData, rows: NDArray[np.int64] | slice) -> list[Any]:
-    return [torch.from_numpy(np.ascontiguousarray(own[rows], dtype=np.float32)) for own in data.features]
+    return [to_device(own[rows].astype(np.float32, copy=False), _device()) for own in data.features]
+
+
+def _device() -> Any:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _logits(network: Any, data: ModalData) -> NDArray[np.float32]:
@@ -140,7 +145,7 @@ def _logits(network: Any, data: ModalData) -> NDArray[np.float32]:
     with torch.no_grad():
         for first in range(0, len(data.there), BLOCK_ITEMS):
             rows = slice(first, first + BLOCK_ITEMS)
-            found.append(network(_tensors(data, rows), torch.from_numpy(data.there[rows])).numpy())
+            found.append(network(_tensors(data, rows), to_device(data.there[rows], _device())).cpu().numpy())
     return np.concatenate(found)
 
 
@@ -151,4 +156,4 @@ def _log_loss(network: Any, val: ModalData) -> float:
 
 
 def _weights(network: Any) -> Arrays:
-    return {name: value.detach().numpy().copy() for name, value in network.state_dict().items()}
+    return {name: value.detach().cpu().numpy().copy() for name, value in network.state_dict().items()}
