@@ -77,7 +77,7 @@ def world(kind: str, seed: int, folder: Path) -> dict[str, Any]:
     if not root.exists():
         write = _write_bare if kind == "embedded" else _write_painted
         write(root, SIZES[kind], seed)
-    sets = {name: _set(name, benchmark, root, kind, seed) for name, benchmark in SETS.items()}
+    sets = {name: _set(name, root, kind, seed) for name in SETS}
     row: dict[str, Any] = {"seed": seed, "sets": sets}
     write_json(done, row)
     print(kind, seed, {name: one["top_1"][0] for name, one in row["sets"]["closed"].items()}, flush=True)
@@ -161,17 +161,22 @@ def _variants(kind: str, every: str, tables: str) -> Variants:
     }
 
 
-def _set(name: str, benchmark: str, root: Path, kind: str, seed: int) -> dict[str, Any]:
-    declared = BENCHMARKS[benchmark]
+def _set(name: str, root: Path, kind: str, seed: int) -> dict[str, Any]:
+    """Scores of all variants; what is done is kept beside the world, so that an interrupted study goes on."""
+    kept = root.with_name(f"{root.name}-{name}.json")
+    found: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    declared = BENCHMARKS[SETS[name]]
     opened = open_benchmark(declared, open_release(declared, root))
     view, every = _view(opened, kind, seed)
     tables: str = configured_method("tabular", {}).on_release(readable_inputs(opened)).method.options["inputs"]
     unknown = ["max-softmax", "unknown-threshold"] if name == "open" else []
-    found = {}
     for title, (method, settings, steps) in _variants(kind, every, tables).items():
+        if title in found:
+            continue
         start = time.process_time()
         predictions = answer_test(opened, view, METHODS[method](**settings), ["temperature", *steps, *unknown])
         found[title] = _values(_card(opened, predictions), name)
+        write_json(kept, found)
         print(f"  {name}, {title}: {time.process_time() - start:.1f} s", flush=True)
     for title, context in (("traits", False), ("traits and context", True)):
         found[title] = _values(_card(opened, _exact(opened, SIZES[kind], seed, context=context)), name)
