@@ -111,7 +111,7 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0, spl
     layout = task.items.lay_out(dataset, rows)
     tables = _tables(layout, rows, parts)
     if split is not None:
-        _refuse_unfit_split(split, tables, task)
+        _refuse_unfit_split(split, dataset, tables, task)
     _refuse_empty(dataset, tables, benchmark)
     task.items.check(dataset, tables)
     labels = task.answer.labels(dataset, layout)
@@ -174,12 +174,19 @@ def remarks_on_split(opened: Opened) -> list[str]:
     return remarks
 
 
-def _refuse_unfit_split(split: Split, tables: Mapping[str, pl.DataFrame], task: Task) -> None:
+def remarks_on_answers(opened: Opened) -> list[str]:
+    """What a reader must know about the answers that the release holds, part by part."""
+    answer, dataset = opened.benchmark.task.answer, opened.dataset
+    tables = {part: table for part, table in opened.items.items() if len(table)}
+    return [remark for part, table in tables.items() for remark in answer.remarks(dataset, table, part)]
+
+
+def _refuse_unfit_split(split: Split, dataset: Dataset, tables: Mapping[str, pl.DataFrame], task: Task) -> None:
     for part in ("train", "val"):
         if tables[part].is_empty():
             hint = "Val serves for every choice: give it a share, such as --val 0.1."
             raise InputError(split.where, found=f"nothing for {part}", expected="at least one row", hint=hint)
-        if not task.items.is_labeled(tables[part], task.answer.column):
+        if not task.answer.is_known(task.items, dataset, tables[part]):
             hint = "Rows without a label can be test, or left out as unused."
             raise InputError(split.where, found=f"rows without a label in {part}", expected="a label each", hint=hint)
 
@@ -267,7 +274,7 @@ def _truths(dataset: Dataset, tables: Mapping[str, pl.DataFrame], layout: Layout
     truth_of_part = {}
     for part in ("val", "test"):
         table = tables[part]
-        if task.items.is_labeled(table, task.answer.column):
+        if len(table) and task.answer.is_known(task.items, dataset, table):
             truth_of_part[part] = _truth(dataset, table, layout, task)
     if task.unknown and "test" in truth_of_part:
         columns = [*truth_of_part["test"].groups.get_columns(), *unknown_species(tables["val"], tables["test"])]

@@ -28,7 +28,7 @@ def test_masks_are_found_by_the_name_of_the_photo(root):
     masks = dict(zip("abc", dataset.layers["masks"].read(["a.jpg", "b_1.jpg", "c.jpg"]), strict=True))
     assert set(masks["a"]) == {"fruiting_body", "cap"} and masks["b"]["fruiting_body"].shape == (12, 16)
     assert masks["c"] is None
-    assert dataset.remarks == ("1 of 3 photos have no mask: they are neither learned from nor scored.",)
+    assert dataset.remarks == ()
 
 
 def test_a_mask_without_a_photo_is_counted(root):

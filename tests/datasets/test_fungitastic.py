@@ -17,7 +17,8 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
 from fieldmark.datasets.fungitastic import LABEL_COLUMNS, OPEN_COLUMNS, open_fungitastic
 from fieldmark.datasets.fungitastic_check import check_fungitastic
-from fieldmark.datasets.fungitastic_layers import decode_rle, satellite_picture
+from fieldmark.datasets.fungitastic_layers import satellite_picture
+from fieldmark.datasets.fungitastic_masks import decode_rle
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.exporting.coco import export_coco
 from fieldmark.foundation.masks import resized
@@ -302,6 +303,17 @@ def test_masks_survive_the_export_to_coco(world, tmp_path):
         pixels = np.repeat(np.arange(len(counts)) % 2 == 1, counts).reshape(width, height).T
         assert (pixels == resized(masks["fruiting_body"], (height, width))).all() and pixels.sum() == entry["area"]
         assert {part["name"] for part in entry["parts"]} == set(masks) - {"fruiting_body"}
+
+
+def test_instances_are_written_one_by_one_without_the_merged_whole(world, tmp_path):
+    dataset = open_dataset("fungitastic", world, "Mini")
+    written = export_coco(dataset, tmp_path / "instances.json", instances=True)
+    data = json.loads((tmp_path / "instances.json").read_text())
+    layer = dataset.layers["masks"]
+    rows = [layer.instances(photo) for photo in dataset.media["media_id"]]
+    pieces = sum(len(one) - (bool(one) and one[-1].label == "fruiting_body") for one in rows)
+    assert written.annotations == len(data["annotations"]) == pieces > 10
+    assert {"cap", "stem", "microscopic"} <= {one["name"] for one in data["categories"]}
 
 
 def test_masks_lie_over_the_mushroom_and_not_over_the_ground(world):

@@ -12,7 +12,8 @@ from hypothesis.extra.numpy import arrays
 
 import fieldmark
 from fieldmark.errors import MisuseError
-from fieldmark.exporting.coco import box_of, export_coco, rle_of
+from fieldmark.exporting.coco import box_of, export_coco
+from fieldmark.foundation.coco_runs import coco_rle
 from tests.datasets.fgvcx_by_hand import write_fgvcx
 
 OBSERVATIONS = """file,observation,date,latitude,longitude
@@ -29,7 +30,7 @@ def exported(dataset, tmp_path, **options):
 @given(arrays(np.bool_, st.tuples(st.integers(1, 7), st.integers(1, 7))))
 def test_run_lengths_are_column_major_and_begin_with_background(mask):
     """Decoded pixel by pixel as the format is described: counts alternate from 0, down each column in turn."""
-    rle = rle_of(mask)
+    rle = coco_rle(mask)
     height, width = rle["size"]
     pixels = [value for place, count in enumerate(rle["counts"]) for value in [place % 2] * count]
     assert len(pixels) == height * width

@@ -11,7 +11,7 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.cropping import Box
 from fieldmark.methods.ellipse import ellipse
 from fieldmark.methods.sam import inner_points, prompt_of
-from fieldmark.runs.masks import read_masks
+from fieldmark.runs.mask_files import read_masks
 
 UNET = {"network": "resnet10t", "weights": "random", "size": 32, "epochs": 12, "batch": 4, "workers": 1, "lr": 3e-3}
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import fieldmark
+from fieldmark.foundation.runlengths import MaskRow
 from fieldmark.labels import Labels
 from fieldmark.runs.label_scores import LabelScores
-from fieldmark.runs.masks import MaskRow, Masks
+from fieldmark.runs.masks import Masks
 from tests.oracles.comparing import (
     TABLE_BENCHMARKS,
     differences,

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import shutil
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,6 +12,7 @@ from sklearn.metrics import jaccard_score
 import fieldmark
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import InputError
+from fieldmark.runs.mask_files import MaskFiles, read_masks
 from fieldmark.verbs.score_run import write_truth
 
 NAME = "fungitastic-mini/segmentation"
@@ -191,3 +195,115 @@ def test_the_truth_of_masks_is_written_as_masks_and_scores_one_against_itself(fu
     card = fieldmark.score(name, path, truth=path)
     assert card.metrics["iou"].value == card.metrics["miou"].value == 1.0
     assert fieldmark.score(name, path, data=fungi_world).metrics["iou"].value == 1.0
+
+
+def test_the_last_row_of_a_photo_is_the_whole_as_in_the_code_of_the_organizers(tmp_path):
+    left, right = np.array([[True, False, False]]), np.array([[False, True, True]])
+    rows = [("0-1.JPG", "fruiting_body", left), ("0-1.JPG", "cap", left), ("0-1.JPG", "stem", right)]
+    size = {"width": 3, "height": 1}
+    true = [{"file_name": name, "label": part, **size, "rle": runs_of(mask, box=True)} for name, part, mask in rows]
+    pl.DataFrame(true).write_parquet(tmp_path / "truth.parquet")
+    answer = {"file_name": "0-1.JPG", "label": "fruiting_body", **size, "rle": runs_of(right, box=True)}
+    pl.DataFrame([answer]).write_parquet(tmp_path / "run.parquet")
+    metrics = ["iou", "iou:whole=joined"]
+    card = fieldmark.score(NAME, tmp_path / "run.parquet", truth=tmp_path / "truth.parquet", metrics=metrics)
+    assert card.metrics["iou"].value == 1.0
+    assert card.metrics["iou_joined"].value == pytest.approx(2 / 3)
+
+
+def test_an_older_file_with_run_lengths_as_text_is_a_truth_too(tmp_path, masks):
+    write_parquet(tmp_path / "truth.parquet", masks)
+    rows = pl.read_parquet(tmp_path / "truth.parquet")
+    texts = [str(runs) for runs in rows["rle"].to_list()]
+    rows.with_columns(rle=pl.Series(texts)).write_parquet(tmp_path / "older.parquet")
+    cards = [
+        fieldmark.score(NAME, tmp_path / "truth.parquet", truth=tmp_path / name)
+        for name in ("truth.parquet", "older.parquet")
+    ]
+    assert [card.metrics["miou"].value for card in cards] == [1.0, 1.0]
+
+
+def test_masks_as_coco_are_run_and_truth(tmp_path, masks):
+    write_parquet(tmp_path / "truth.parquet", masks)
+    read = read_masks(tmp_path / "truth.parquet")
+    MaskFiles().write(tmp_path / "masks.json", read)
+    again = read_masks(tmp_path / "masks.json")
+    assert again.items == read.items and again.name_of == read.name_of
+    for item in read.items:
+        for part, mask in read.open(item).items():
+            np.testing.assert_array_equal(again.open(item)[part], mask)
+    card = fieldmark.score(NAME, tmp_path / "masks.json", truth=tmp_path / "masks.json")
+    assert card.metrics["iou"].value == card.metrics["miou"].value == 1.0
+
+
+def test_pycocotools_opens_what_is_written_as_coco(tmp_path, masks):
+    reference = pytest.importorskip("pycocotools.coco")
+    write_parquet(tmp_path / "truth.parquet", masks)
+    MaskFiles().write(tmp_path / "masks.json", read_masks(tmp_path / "truth.parquet"))
+    coco = reference.COCO(str(tmp_path / "masks.json"))
+    for annotation in coco.loadAnns(coco.getAnnIds()):
+        photo = coco.loadImgs(annotation["image_id"])[0]["file_name"]
+        part = coco.loadCats(annotation["category_id"])[0]["name"]
+        np.testing.assert_array_equal(coco.annToMask(annotation).astype(bool), masks[photo][part])
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"segmentation": [[0, 0, 1, 1, 2, 0]]}, "annotation 0: found polygons, expected run lengths"),
+        ({"segmentation": {"size": [2, 2], "counts": [3]}}, "annotation 0: found runs of 3 pixels"),
+        ({"segmentation": {"size": [10**6, 10**6], "counts": [10**12]}}, "annotation 0: found a picture of"),
+        ({"image_id": 7}, "annotation 0 without 7"),
+    ],
+)
+def test_what_is_no_mask_in_coco_is_refused_with_its_annotation(tmp_path, change, found):
+    annotation = {"image_id": 1, "category_id": 1, "segmentation": {"size": [2, 2], "counts": [4]}} | change
+    data = {"images": [{"id": 1, "file_name": "0-1.JPG"}], "categories": [{"id": 1, "name": "mushroom"}]}
+    (tmp_path / "run.json").write_text(json.dumps(data | {"annotations": [annotation]}))
+    with pytest.raises(InputError, match=found):
+        read_masks(tmp_path / "run.json")
+
+
+def test_an_image_without_annotations_has_an_empty_mask_in_coco(tmp_path):
+    image = {"id": 1, "file_name": "photos/0-1.JPG", "width": 3, "height": 2}
+    data = {"images": [image], "categories": [{"id": 1, "name": "mushroom"}], "annotations": []}
+    (tmp_path / "run.json").write_text(json.dumps(data))
+    masks = read_masks(tmp_path / "run.json")
+    assert masks.items == ("0-1",) and not masks.open("0-1")["fruiting_body"].any()
+
+
+def test_photos_of_a_specimen_stay_one_unit_in_a_truth_that_is_written(tmp_path):
+    for folder in ("images", "masks"):
+        (tmp_path / folder).mkdir()
+    lines = ["file,observation,part"]
+    for number in range(9):
+        for folder in ("images", "masks"):
+            Image.new("L", (8, 6), 255).convert("RGB").save(tmp_path / folder / f"{number}.png")
+        lines.append(f"{number}.png,specimen {number // 2},{'test' if number > 3 else ('train', 'val')[number // 2]}")
+    (tmp_path / "observations.csv").write_text("\n".join(lines) + "\n")
+    write_truth("folder/segmentation", tmp_path, tmp_path / "truth")
+    path = tmp_path / "truth" / "truth.parquet"
+    card = fieldmark.score("folder/segmentation", path, truth=path)
+    assert (card.items, card.units) == (5, 3)
+
+
+def test_masks_of_test_are_a_truth_where_its_species_are_not_published(fungi_world, tmp_path):
+    for path in ("masks", "FungiTastic-Mini", "metadata/FungiTastic-Mini"):
+        shutil.copytree(fungi_world / path, tmp_path / path)
+    for path in (tmp_path / "metadata/FungiTastic-Mini").glob("*Test.csv"):
+        gone = ("scientificName", "species", "genus", "family", "category_id", "poisonous", "specificEpithet")
+        pl.read_csv(path, infer_schema=False).drop(gone, strict=False).write_csv(path)
+    assert write_truth(NAME, tmp_path, tmp_path / "truth") > 0
+
+
+def test_the_whole_way_on_a_release_counts_what_is_left_out(fungi_world, tmp_path, run_main):
+    result = fieldmark.fit(NAME, fungi_world, "ellipse", tmp_path / "run")
+    remarks = " ".join(result.run.remarks)
+    assert "photos of train have no mask: they are neither learned from nor scored." in remarks
+    assert "show spores alone" in remarks
+    code, said, _ = run_main("truth", NAME, "--data", fungi_world, "--out", tmp_path / "truth")
+    assert code == 0 and "truth.parquet" in said
+    again = fieldmark.score(NAME, tmp_path / "run", truth=tmp_path / "truth/truth.parquet")
+    assert again.metrics["iou"].value == pytest.approx(result.scorecards["test"].metrics["iou"].value)
+    names = pl.read_parquet(tmp_path / "run/run.parquet")["file_name"]
+    assert names.str.ends_with(".JPG").all()

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldmark.errors import InputError
-from fieldmark.foundation.runlengths import decode_runs, encode_runs
+from fieldmark.foundation.runlengths import MaskRow, decode_runs, encode_runs
 from fieldmark.labels import Labels
-from fieldmark.runs.masks import MaskFiles, MaskRow, Masks, read_masks
+from fieldmark.runs.mask_files import MaskFiles, read_masks
+from fieldmark.runs.masks import Masks
 from fieldmark.runs.predictions import read_predictions
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldmark.runs.masks import MaskRow, Masks
+from fieldmark.foundation.runlengths import MaskRow
+from fieldmark.runs.masks import Masks
 from fieldmark.training.draws import Draws, example_seeds
 from fieldmark.training.masks import class_mask, mask_pack, resample_nearest
 from fieldmark.training.photos import random_boxes, resample

@@ -8,7 +8,7 @@ from fieldmark.datasets.folder import SPLIT
 from fieldmark.questions.masks import PartMasks
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
-from fieldmark.runs.masks import MaskFiles
+from fieldmark.runs.mask_files import MaskFiles
 from fieldmark.runs.ranked import Ranked
 
 FOLDER = Benchmark(

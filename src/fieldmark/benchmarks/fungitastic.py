@@ -29,7 +29,7 @@ from fieldmark.benchmarks.measures import (
 from fieldmark.questions.masks import PartMasks
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
-from fieldmark.runs.masks import MaskFiles
+from fieldmark.runs.mask_files import MaskFiles
 from fieldmark.runs.ranked import Ranked
 from fieldmark.splits import Official
 
@@ -77,7 +77,7 @@ POISON_TASK = replace(OPEN_TASK, metrics=(cost_poison(), top(1), open_macro_f1(o
 UNKNOWN_TASK = replace(OPEN_TASK, metrics=(cost_unknown(), top(1), open_macro_f1(over="all"), f1_unknown()))
 SEGMENTATION_TASK = Task(
     items=Photos(),
-    answer=PartMasks(observation_in_name=True),
+    answer=PartMasks(observation_in_name=True, last_row_is_whole=True),
     unit="observation_id",
     inputs=("photo",),
     run=MaskFiles(),
@@ -242,7 +242,8 @@ FEW_SHOT = Benchmark(
 )
 SEGMENTATION = Benchmark(
     name="fungitastic-mini/segmentation",
-    version="2",  # since 2 the parts are those of truth and run
+    # Since 2 the parts are those of truth and run; since 3 the last row of a photo is the whole, whatever it is called.
+    version="3",
     dataset="fungitastic",
     subset="Mini",
     split=CLOSED_SPLIT,

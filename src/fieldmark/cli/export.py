@@ -32,6 +32,9 @@ def coco(
     subset: Annotated[str, typer.Option(help="The subset, where there are any (fungitastic: all, Mini, FewShot).")] = (
         "all"
     ),
+    instances: Annotated[
+        bool, typer.Option("--instances", help="Write each piece of each part by itself; the parts are the categories.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Write a dataset, or a part of it, as COCO JSON: images, categories, labels, masks."""
@@ -41,7 +44,7 @@ def coco(
     from fieldmark.datasets import open_dataset
     from fieldmark.exporting.coco import export_coco
 
-    written = export_coco(open_dataset(name, data, subset), out, part=part)
+    written = export_coco(open_dataset(name, data, subset), out, part=part, instances=instances)
     if as_json:
         print_json(asdict(written))
         return

@@ -28,21 +28,20 @@ from pathlib import PurePosixPath
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.inputs import MaskLayer
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.masks import WHOLE, Mask
 from fieldmark.foundation.media_files import PICTURE_SUFFIXES
+from fieldmark.foundation.runlengths import MaskRow
 from fieldmark.release import Release
 from fieldmark.tables import read_csv
 
-Mask = NDArray[np.bool_]
-
 IMAGES, MASKS, OBSERVATIONS_FILE = "images", "masks", "observations.csv"
 SET_NAMES = ("train", "val", "test")
-WHOLE, NO_CLASS = "fruiting_body", "photo"
+NO_CLASS = "photo"
 WHITE_ABOVE = 127
 RENAMED = {"observation": "observation_id"}
 
@@ -54,7 +53,7 @@ def open_folder_masks(release: Release, subset: str = "all") -> Dataset:
     photos = _photos(release)
     masks, without_photo = _masks(release, photos["media_id"].to_list())
     photos = _described(release, photos)
-    remarks = _remarks(photos, masks, without_photo)
+    remarks = _remarks(without_photo)
     parts = pl.when(pl.col("part").is_null()).then(pl.lit([], pl.List(pl.String))).otherwise(pl.concat_list("part"))
     media = photos.select("media_id", "observation_id", "path", parts.alias("parts"))
     context = [name for name in photos.columns if name not in ("media_id", "path", "part", "observation_id")]
@@ -150,14 +149,8 @@ def _described(release: Release, photos: pl.DataFrame) -> pl.DataFrame:
     return photos.with_columns(observation.alias("observation_id"), label.alias("label"))
 
 
-def _remarks(photos: pl.DataFrame, masks: Mapping[str, object], without_photo: int) -> tuple[str, ...]:
-    remarks = []
-    missing = len(photos) - len(masks)
-    if missing:
-        remarks.append(f"{missing:,} of {len(photos):,} photos have no mask: they are neither learned from nor scored.")
-    if without_photo:
-        remarks.append(f"{without_photo:,} mask(s) belong to no photo and are passed over.")
-    return tuple(remarks)
+def _remarks(without_photo: int) -> tuple[str, ...]:
+    return (f"{without_photo:,} mask(s) belong to no photo and are passed over.",) if without_photo else ()
 
 
 @dataclass(frozen=True)
@@ -172,15 +165,16 @@ class FolderMasks(MaskLayer):
     release: Release
     path_of: Mapping[str, Mapping[str, str]]
 
-    def read(self, ids: Sequence[str]) -> list[dict[str, Mask] | None]:
+    def rows(self, ids: Sequence[str]) -> list[tuple[MaskRow, ...]]:
         return [self._of(media_id) for media_id in ids]
 
     def names(self, ids: Sequence[str]) -> set[str]:
         """The parts that are drawn in some photos, without opening a picture."""
         return {part for media_id in ids for part in self.path_of.get(media_id, {})}
 
-    def _of(self, media_id: str) -> dict[str, Mask] | None:
-        return {part: self._picture(path) for part, path in self.path_of.get(media_id, {}).items()} or None
+    def _of(self, media_id: str) -> tuple[MaskRow, ...]:
+        paths = sorted(self.path_of.get(media_id, {}).items(), key=lambda pair: pair[0] == WHOLE)  # the whole last
+        return tuple(MaskRow.of(part, self._picture(path)) for part, path in paths)
 
     def _picture(self, path: str) -> Mask:
         try:

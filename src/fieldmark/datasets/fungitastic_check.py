@@ -8,9 +8,10 @@ import polars as pl
 
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems
 from fieldmark.datasets.fungitastic import FILES_OF_PART, SUBSETS, metadata_files, open_fungitastic, read_part
-from fieldmark.datasets.fungitastic_layers import BOX_NUMBERS, mask_files, read_masks
+from fieldmark.datasets.fungitastic_masks import instance_counts, mask_files, read_masks
 from fieldmark.datasets.photo_checks import check_split_photos
 from fieldmark.errors import InputError
+from fieldmark.foundation.masks import MICROSCOPIC
 from fieldmark.labels import UNKNOWN_NAME
 from fieldmark.release import Release
 
@@ -204,8 +205,24 @@ def _check_photos(release: Release, subset: str, problems: Problems, *, media: b
 
 def _check_masks(release: Release, problems: Problems) -> None:
     for path in mask_files(release):
-        for row, mask in enumerate(read_masks(release, path).iter_rows(named=True)):
-            pixels, size = sum(mask["rle"][:-BOX_NUMBERS]), mask["height"] * mask["width"]
-            if pixels > size:
-                place = f"{path}, row {row}: {mask['file_name']} has runs of {pixels} pixels for a picture of {size}"
+        try:
+            table = read_masks(release, path)
+        except InputError as error:
+            problems.add("error", "masks cannot be read", [str(error)])
+            continue
+        area: dict[str, list[int]] = {}
+        for row, photo in enumerate(table.file_names):
+            try:
+                drawn = table.open(row, complete=False).area
+                area.setdefault(photo, []).append(drawn)
+            except InputError as error:
+                place = f"{path}, row {row}: {photo} has {error.found}, expected {error.expected}"
                 problems.add("error", "a mask does not fit its photo", [place])
+        smaller = [f"{path}: {photo}" for photo, areas in area.items() if areas[-1] < max(areas)]
+        if smaller:
+            problems.add("warning", "the last row of a photo, which is the whole, is smaller than a part", smaller)
+        counts = instance_counts(table)
+        spores = len({name for name, label in zip(table.file_names, table.labels, strict=True) if label == MICROSCOPIC})
+        listed = ", ".join(f"{number:,} {label}" for label, number in counts.most_common())
+        about = f"{path}: {len(area):,} photos with masks, {spores:,} of them microscopic; rows but the last: {listed}"
+        problems.add("note", "masks", [about])

@@ -2,7 +2,6 @@
 
 ```
 ROOT/
-  masks/FungiTastic-Mini-{Train,Validation,Test}Masks.parquet    (also found directly in ROOT)
   captions/{train,val,test}/<filename>.json
   climaticData/FungiTastic-Climatic-Timeseries.csv
   satellite_RGB/<observationID>.png, satellite_NIR/<observationID>.png
@@ -10,9 +9,7 @@ ROOT/
 
 Quirks:
 
-- Masks: one row per part (`file_name, label, width, height, rle`). `rle` holds run lengths that alternate from
-  background, row by row over height x width, and then four more numbers, the box, which are no runs. Older files hold
-  the list as text. The size is that of the full photo. `label` may be `microscopic`: the photo shows spores.
+- Masks: see `fungitastic_masks`.
 - Captions: one bare JSON string per photo. Sixteen are known to be broken, and some are empty. Newer metadata files
   carry them in a column `captions` instead.
 - Climate: one row per observation. The names of the monthly columns are not documented; anything that holds a
@@ -22,7 +19,6 @@ Quirks:
 
 from __future__ import annotations
 
-import ast
 import io
 import json
 import re
@@ -36,16 +32,9 @@ import polars as pl
 from numpy.typing import NDArray
 from PIL import Image
 
-from fieldmark.datasets.inputs import KeyedBy, Layer, MaskLayer
-from fieldmark.errors import InputError
-from fieldmark.foundation.runlengths import decode_runs
+from fieldmark.datasets.fungitastic_masks import Microscopic, PhotoMasks, mask_files
+from fieldmark.datasets.inputs import KeyedBy, Layer
 from fieldmark.release import Release
-
-Mask = NDArray[np.bool_]
-
-MASK_FILES = ("TrainMasks", "ValidationMasks", "TestMasks")
-BOX_NUMBERS = 4
-MICROSCOPIC = "microscopic"
 
 # Named by the organizers' own code as missing or corrupt.
 BROKEN_CAPTIONS = frozenset(
@@ -99,42 +88,6 @@ def layers(release: Release, subset: str, captions: Mapping[str, str]) -> dict[s
     return layer_of
 
 
-def decode_rle(runs: Sequence[int], height: int, width: int) -> Mask:
-    """The mask behind run lengths that end with the four numbers of the box.
-
-    >>> decode_rle([1, 2, 3, 1, 0, 2, 1], height=2, width=3).astype(int)
-    array([[0, 1, 1],
-           [0, 0, 0]])
-
-    Raises:
-        ValueError: When the runs do not fill the picture.
-    """
-    return decode_runs(runs[:-BOX_NUMBERS], height, width)
-
-
-def mask_files(release: Release) -> list[str]:
-    """The mask files that are there, in `masks/` or in the root."""
-    names = [f"{folder}FungiTastic-Mini-{name}.parquet" for name in MASK_FILES for folder in ("masks/", "")]
-    return [name for name in names if release.exists(name)]
-
-
-def read_masks(release: Release, path: str) -> pl.DataFrame:
-    """One row per part of a photo: `file_name, label, width, height, rle` with the runs as a list."""
-    with release.open(path) as file:
-        try:
-            rows = pl.read_parquet(file.read())
-        except pl.exceptions.PolarsError as error:
-            raise InputError(release.where(path), found="something else", expected="a Parquet file of masks") from error
-    missing = [name for name in ("file_name", "label", "width", "height", "rle") if name not in rows.columns]
-    if missing:
-        found = f"the columns {', '.join(rows.columns)}"
-        raise InputError(release.where(path), found=found, expected=f"a column {missing[0]!r}")
-    if rows["rle"].dtype == pl.String:
-        runs = pl.Series("rle", [ast.literal_eval(text) for text in rows["rle"]], dtype=pl.List(pl.Int64))
-        rows = rows.with_columns(runs)
-    return rows
-
-
 def read_caption(release: Release, media_id: str) -> str | None:
     """The caption of a photo; None where there is none, or where it is known to be broken or empty."""
     if media_id in BROKEN_CAPTIONS:
@@ -175,53 +128,6 @@ def climate_columns(names: Sequence[str]) -> tuple[dict[tuple[str, int, int], st
             if 1 <= month <= 12 and year > 1900:
                 monthly[match["variable"], year, month] = name
     return monthly, annual
-
-
-@dataclass(frozen=True)
-class PhotoMasks(MaskLayer):
-    """The masks of a photo by part. Parts may be drawn in several pieces, and may overlap."""
-
-    release: Release
-
-    @cached_property
-    def _rows(self) -> dict[str, list[dict[str, Any]]]:
-        tables = [read_masks(self.release, path) for path in mask_files(self.release)]
-        by_photo: dict[str, list[dict[str, Any]]] = {}
-        for row in pl.concat(tables, how="vertical_relaxed").iter_rows(named=True):
-            by_photo.setdefault(row["file_name"], []).append(row)
-        return by_photo
-
-    def read(self, ids: Sequence[str]) -> list[dict[str, Mask] | None]:
-        return [self._of(media_id) for media_id in ids]
-
-    def names(self, ids: Sequence[str]) -> set[str]:
-        """The parts that are drawn in some photos, without decoding a mask."""
-        return {row["label"] for media_id in ids for row in self._rows.get(media_id, [])}
-
-    def _of(self, media_id: str) -> dict[str, Mask] | None:
-        parts: dict[str, Mask] = {}
-        for row in self._rows.get(media_id, []):
-            mask = decode_rle(row["rle"], row["height"], row["width"])
-            parts[row["label"]] = parts[row["label"]] | mask if row["label"] in parts else mask
-        return parts or None
-
-
-@dataclass(frozen=True)
-class Microscopic(Layer):
-    """Whether a photo shows spores under a microscope; None where it has no mask."""
-
-    release: Release
-    input: ClassVar[str] = ""
-    by: ClassVar[KeyedBy] = "media_id"
-
-    @cached_property
-    def _flags(self) -> dict[str, bool]:
-        paths = mask_files(self.release)
-        tables = [pl.read_parquet(self.release.read(path), columns=["file_name", "label"]) for path in paths]
-        return dict(pl.concat(tables).group_by("file_name").agg((pl.col("label") == MICROSCOPIC).any()).iter_rows())
-
-    def read(self, ids: Sequence[str]) -> list[bool | None]:
-        return [self._flags.get(media_id) for media_id in ids]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.masks import Mask, masks_by_part
+from fieldmark.foundation.runlengths import MaskRow
 
 MediaKind = Literal["photo", "recording"]
 KeyedBy = Literal["media_id", "observation_id"]
@@ -112,8 +114,20 @@ class MaskLayer(Layer):
     by = "media_id"
 
     @abstractmethod
+    def rows(self, ids: Sequence[str]) -> list[tuple[MaskRow, ...]]:
+        """The masks of each photo as run lengths, the whole last; none where it has none."""
+
+    @abstractmethod
     def names(self, ids: Sequence[str]) -> set[str]:
         """The parts that are drawn in some photos; no mask is decoded for it."""
+
+    def instances(self, media_id: str) -> tuple[MaskRow, ...]:
+        """Every mask of a photo by itself, where a part is drawn several times; the whole last."""
+        return self.rows([media_id])[0]
+
+    def read(self, ids: Sequence[str]) -> list[dict[str, Mask] | None]:
+        """The masks of each photo by part, those of one part together; None where there are none."""
+        return [masks_by_part(rows) or None for rows in self.rows(ids)]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ annotations  one for each photo with a label: id, image_id, category_id, iscrowd
 Ids are those of the dataset where they are whole numbers, so that a release in this format comes back as it was;
 otherwise images and categories are numbered from 1 in the order of the whole dataset, so that they mean the same in the
 files of all its parts. Width and height come from the header of the file, as it is stored; masks are brought to that
-size. Nothing depends on when or where the file is written.
+size. With instances, the parts are the categories and each piece of a part is an annotation. Nothing depends on when or
+where the file is written.
 """
 
 from __future__ import annotations
@@ -30,17 +31,18 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from fieldmark.datasets import Dataset
+from fieldmark.datasets.inputs import MaskLayer
 from fieldmark.errors import InputError, MisuseError, did_you_mean
+from fieldmark.foundation.coco_runs import coco_rle
 from fieldmark.foundation.files import appearing_file
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
-from fieldmark.foundation.masks import NEVER_PARTS, Mask, resized, whole
+from fieldmark.foundation.masks import NEVER_PARTS, WHOLE, Mask, resized, whole
 from fieldmark.foundation.progress import progress
 from fieldmark.labels import UNKNOWN
 from fieldmark.tables import RANKS
 from fieldmark.version import __version__
 
 BLOCK_PHOTOS = 256
-Rle = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -54,16 +56,17 @@ class CocoExport:
     without_size: int
 
 
-def export_coco(dataset: Dataset, out: Path, *, part: str | None = None) -> CocoExport:
+def export_coco(dataset: Dataset, out: Path, *, part: str | None = None, instances: bool = False) -> CocoExport:
     """Writes a dataset, or one of its parts, as COCO JSON.
 
     Args:
         dataset: What to write.
         out: The file to be; it appears when complete.
         part: One of the parts of the release; everything if not given.
+        instances: Whether each piece of each part is an annotation of its own, and the parts are the categories.
 
     Raises:
-        MisuseError: When there is no such part.
+        MisuseError: When there is no such part, or there are no masks to take apart.
     """
     media = _media_of(dataset, part)
     image_ids = _ids(dataset.media["media_id"])
@@ -71,12 +74,16 @@ def export_coco(dataset: Dataset, out: Path, *, part: str | None = None) -> Coco
     licenses = _licenses(dataset.media)
     sizes = _sizes(dataset, media)
     images = [_image(row, image_ids, sizes[row["media_id"]], licenses) for row in media.iter_rows(named=True)]
-    annotations = _annotations(dataset, media, image_ids, category_ids, sizes)
+    categories = [_category(row, category_ids) for row in dataset.taxa.iter_rows(named=True)]
+    if instances:
+        categories, annotations = _instances(dataset, media, image_ids, sizes)
+    else:
+        annotations = _annotations(dataset, media, image_ids, category_ids, sizes)
     data = {
         "info": _info(dataset, part),
         "licenses": [{"id": number, "name": name, "url": url} for (name, url), number in licenses.items()],
         "images": images,
-        "categories": [_category(row, category_ids) for row in dataset.taxa.iter_rows(named=True)],
+        "categories": categories,
         "annotations": annotations,
     }
     with appearing_file(out) as partial:
@@ -85,23 +92,9 @@ def export_coco(dataset: Dataset, out: Path, *, part: str | None = None) -> Coco
         images=len(images),
         annotations=len(annotations),
         masks=sum("segmentation" in annotation for annotation in annotations),
-        categories=len(category_ids),
+        categories=len(categories),
         without_size=sum(size is None for size in sizes.values()),
     )
-
-
-def rle_of(mask: Mask) -> Rle:
-    """A mask as COCO writes run lengths: column by column, from background.
-
-    >>> rle_of(np.array([[0, 1, 1], [0, 0, 1]], dtype=bool))
-    {'size': [2, 3], 'counts': [2, 1, 1, 2]}
-    >>> rle_of(np.array([[1], [0]], dtype=bool))["counts"]
-    [0, 1, 1]
-    """
-    flat = mask.ravel(order="F")
-    changes = np.flatnonzero(np.diff(flat)) + 1
-    lengths = np.diff(np.concatenate([[0], changes, [flat.size]])).tolist()
-    return {"size": list(mask.shape), "counts": [0, *lengths] if flat.size and flat[0] else lengths}
 
 
 def box_of(mask: Mask) -> list[float]:
@@ -224,6 +217,31 @@ def _annotations(
     return annotations
 
 
+def _instances(
+    dataset: Dataset,
+    media: pl.DataFrame,
+    image_ids: Mapping[str, int],
+    sizes: Mapping[str, tuple[int, int] | None],
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The parts as categories, and each piece of each part as an annotation; what was merged at the end is left out."""
+    layer = dataset.layers.get("masks")
+    if not isinstance(layer, MaskLayer):
+        raise MisuseError(f"{dataset.name} at {dataset.release.root} has no masks, and so no instances.")
+    photos = media["media_id"].to_list()
+    number_of = {name: number for number, name in enumerate(sorted(layer.names(photos)), 1)}
+    annotations: list[dict[str, Any]] = []
+    with progress("writing instances", len(photos)) as tick:
+        for media_id in photos:
+            rows = layer.instances(media_id)
+            for row in rows[:-1] if len(rows) > 1 and rows[-1].label == WHOLE else rows:
+                size = sizes[media_id]
+                mask = resized(row.mask(), (size[1], size[0]) if size else (row.height, row.width))
+                place = {"id": len(annotations) + 1, "image_id": image_ids[media_id]}
+                annotations.append(place | {"category_id": number_of[row.label], "iscrowd": 0} | _drawn(mask))
+            tick(1)
+    return [{"id": number, "name": name, "supercategory": "part"} for name, number in number_of.items()], annotations
+
+
 def _segmentation(
     masks_of: Callable[[str], Mapping[str, Mask] | None] | None, media_id: str, size: tuple[int, int] | None
 ) -> dict[str, Any]:
@@ -238,7 +256,7 @@ def _segmentation(
 
 
 def _drawn(mask: NDArray[np.bool_]) -> dict[str, Any]:
-    return {"segmentation": rle_of(mask), "area": int(mask.sum()), "bbox": box_of(mask)}
+    return {"segmentation": coco_rle(mask), "area": int(mask.sum()), "bbox": box_of(mask)}
 
 
 def _info(dataset: Dataset, part: str | None) -> dict[str, Any]:

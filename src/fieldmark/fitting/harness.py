@@ -64,6 +64,7 @@ from fieldmark.opening import (
     Opened,
     open_benchmark,
     open_release,
+    remarks_on_answers,
     remarks_on_copies,
     remarks_on_split,
 )
@@ -321,6 +322,7 @@ def _provenance(
         world=opened.dataset.release.world,
         remarks=[
             *opened.dataset.remarks,
+            *remarks_on_answers(opened),
             *remarks_on_split(opened),
             *remarks_on_copies(opened),
             *fine_tuned.get("remarks", ()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import PurePath
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,12 +15,13 @@ from fieldmark.errors import MisuseError
 from fieldmark.features.photos import PhotoError, decode_photo
 from fieldmark.foundation.masks import WHOLE, Mask, resized, whole
 from fieldmark.foundation.progress import progress
+from fieldmark.foundation.runlengths import MaskRow
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Method, Need, media_of, targets_of
 from fieldmark.methods.photo_networks import unreadable
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import Scale
-from fieldmark.runs.masks import MaskRow, Masks, stem
+from fieldmark.runs.masks import Masks, stem
 from fieldmark.views import Part
 
 # Photos that settings of methods without training are compared on: more would seldom change the choice.
@@ -52,7 +54,8 @@ class DrawsMasks(Method):
         """
 
     def answer(self, arrays: Arrays, part: Part, labels: Labels) -> Masks:
-        items = tuple(stem(name) for name in part.items["media_ids"].explode())
+        files = part.items["media_ids"].explode().to_list()
+        items = tuple(stem(name) for name in files)
         if len(set(items)) < len(items):
             twice = next(item for item in items if items.count(item) > 1)
             raise MisuseError(f"Two photos are called {twice}: masks are found by the names of photos, rename one.")
@@ -62,7 +65,8 @@ class DrawsMasks(Method):
                 drawn = self.draw(state, arrays, photo, labels)
                 rows.append(tuple(MaskRow.of(label, mask) for label, mask in drawn.items()))
                 tick(1)
-        return Masks(items, tuple(rows))
+        names = {item: PurePath(name).name for item, name in zip(items, files, strict=True)}
+        return Masks(items, tuple(rows), names)
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         raise ValueError("masks are drawn, labels are not scored")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from fieldmark.datasets.base import Dataset
 from fieldmark.errors import InputError
 from fieldmark.labels import UNKNOWN_NAME, Labels
 from fieldmark.questions.given_tables import LINE, read_given
-from fieldmark.questions.items import Items, Layout
+from fieldmark.questions.items import TRUTH_FILE, Items, Layout
 from fieldmark.questions.targets import Shape, Targets
 from fieldmark.questions.truth import Truth
 
@@ -73,10 +74,12 @@ class Answer(ABC):
         several: Whether any number of labels may hold for an item, none included.
         column: The column of the items that holds the label, or the foremost one.
         unknown: Whether items may be of none of the known labels; truth and answers then say -1.
+        truth_file: What the file with the truth is called where it is kept by itself.
     """
 
     shape: ClassVar[Shape]
     several: ClassVar[bool] = False
+    truth_file: ClassVar[str] = TRUTH_FILE
     column: str = "label"
     unknown: bool = False
 
@@ -96,6 +99,14 @@ class Answer(ABC):
             classes: What is known about them (`poisonous`, `rare`, ...), one row per label.
             depth: How many ranks the metrics look at.
         """
+
+    def is_known(self, items: Items, dataset: Dataset, table: pl.DataFrame) -> bool:
+        """Whether the release holds the answers of a part, whose items stand in `table`."""
+        return items.is_labeled(table, self.column)
+
+    def remarks(self, dataset: Dataset, table: pl.DataFrame, part: str) -> list[str]:
+        """What a reader must know about the answers of a part: items that are left out, for instance."""
+        return []
 
     def labels(self, dataset: Dataset, layout: Layout) -> Labels:
         """The known labels of a release."""
@@ -129,6 +140,10 @@ class Answer(ABC):
         """Writes the truth of a part of a release as `given` reads it."""
         items.write_truth(folder, truth, table, by)
         taxa.write_csv(folder / CLASSES_FILE)
+
+    def keep_truth(self, items: Items, truth: Path, folder: Path) -> None:
+        """Puts a truth that somebody gave into the folder of a challenge, as `given` reads it."""
+        shutil.copyfile(truth, folder / self.truth_file)
 
     @abstractmethod
     def sample(self, items: tuple[str, ...], labels: Labels, rng: np.random.Generator, *, dense: bool) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -15,19 +15,30 @@ from numpy.typing import NDArray
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.inputs import MaskLayer
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.foundation.masks import NEVER_PARTS, Mask, resized, whole
+from fieldmark.foundation.masks import (
+    MICROSCOPIC,
+    NEVER_PARTS,
+    WHOLE,
+    Mask,
+    joined,
+    merged_last,
+    only_spores,
+    resized,
+    whole,
+)
 from fieldmark.foundation.progress import progress
+from fieldmark.foundation.runlengths import MaskRow
 from fieldmark.labels import Labels
-from fieldmark.metrics.segmentation import mask_counts, part_counts
-from fieldmark.questions.answer import Answer, Evaluation, LooseTruth
+from fieldmark.metrics.segmentation import PixelCounts, mask_counts, part_counts
+from fieldmark.questions.answer import CLASSES_FILE, Answer, Evaluation, LooseTruth
 from fieldmark.questions.items import Items, Layout
 from fieldmark.questions.targets import MaskTargets, Shape
 from fieldmark.questions.truth import Truth
-from fieldmark.runs.masks import MaskRow, Masks, only_spores, read_masks, stem
+from fieldmark.runs.mask_files import is_table, read_masks, read_units, refuse_other_spelling
+from fieldmark.runs.masks import Masks, stem
 from fieldmark.tables import TRUTH
 
 Counts = NDArray[np.int64]
-TRUTH_FILE = "truth.parquet"
 
 
 @dataclass(frozen=True)
@@ -36,11 +47,15 @@ class PartMasks(Answer):
 
     Args:
         observation_in_name: Whether the name of a photo ends with its observation (`0-3032614317.JPG`).
+        last_row_is_whole: Whether the last row of a photo in a table of true masks is the whole, whatever its label
+            says, as the code of FungiTastic takes it.
     """
 
     observation_in_name: bool = False
+    last_row_is_whole: bool = False
 
     shape: ClassVar[Shape] = "masks"
+    truth_file: ClassVar[str] = "truth.parquet"
 
     @property
     def default_steps(self) -> tuple[str, ...]:
@@ -72,11 +87,14 @@ class PartMasks(Answer):
             raise MisuseError(
                 "Masks are scored from files: a folder of pictures or Parquet, for the run and for --truth."
             )
-        masks = read_masks(Path(truth))
+        masks = read_masks(Path(truth), complete=not self.last_row_is_whole)
+        if self.last_row_is_whole and is_table(Path(truth)):
+            masks = replace(masks, rows=tuple(merged_last(rows) for rows in masks.rows))
         _refuse_several_sizes(masks, truth)
         photos = [item for item, rows in zip(masks.items, masks.rows, strict=True) if not only_spores(rows)]
         kept = masks.select(photos)
-        units = tuple(photo.rpartition("-")[2] if self.observation_in_name else photo for photo in photos)
+        stated = read_units(Path(truth))
+        units = tuple(stated.get(photo) or self._unit(photo) for photo in photos)
         labels = Labels(tuple(name for name in kept.parts if name not in NEVER_PARTS))
         classes = pl.DataFrame({"label": labels.names}, schema={"label": pl.String})
         return LooseTruth(Truth(TRUTH.empty(), kept.items, units, masks=kept), labels, classes, part="truth")
@@ -85,7 +103,36 @@ class PartMasks(Answer):
         self, items: Items, folder: Path, truth: Truth, table: pl.DataFrame, taxa: pl.DataFrame, by: Sequence[str]
     ) -> None:
         assert truth.masks is not None  # `truth` made it
-        truth.masks.write(folder / TRUTH_FILE)
+        unit_of = dict(zip(truth.items, truth.units, strict=True))
+        stated = any(unit != self._unit(photo) for photo, unit in unit_of.items())
+        truth.masks.write(folder / self.truth_file, units=unit_of if stated else None)
+        parts = [name for name in truth.masks.parts if name not in NEVER_PARTS]
+        pl.DataFrame({"label": parts}, schema={"label": pl.String}).write_csv(folder / CLASSES_FILE)
+
+    def keep_truth(self, items: Items, truth: Path, folder: Path) -> None:
+        """Writes given masks of any form as a table, in which the whole of each photo stands last."""
+        loose = self.given(items, truth, None, None, ())
+        self.write_truth(items, folder, loose.truth, pl.DataFrame(), pl.DataFrame(), ())
+
+    def _unit(self, photo: str) -> str:
+        """The independent unit of a photo where nobody states it."""
+        return photo.rpartition("-")[2] if self.observation_in_name else photo
+
+    def is_known(self, items: Items, dataset: Dataset, table: pl.DataFrame) -> bool:
+        """Whether some of the photos have masks; whether their species are known does not matter."""
+        return bool(_layer(dataset).names(table["item_id"].to_list()))
+
+    def remarks(self, dataset: Dataset, table: pl.DataFrame, part: str) -> list[str]:
+        photos = table["item_id"].to_list()
+        drawn = [_layer(dataset).names([photo]) for photo in photos]
+        without, spores = drawn.count(set()), drawn.count({MICROSCOPIC})
+        left_out = "neither learned from nor scored"
+        said = []
+        if without:
+            said.append(f"{without:,} of {len(photos):,} photos of {part} have no mask: they are {left_out}.")
+        if spores:
+            said.append(f"{spores:,} of {len(photos):,} photos of {part} show spores alone: they are {left_out}.")
+        return said
 
     def evaluate(
         self, predictions: Masks, truth: Truth, labels: Labels, classes: pl.DataFrame, depth: int
@@ -94,7 +141,7 @@ class PartMasks(Answer):
         return MaskEvaluation(truth, *_counted(predictions, truth.masks))
 
     def sample(self, items: tuple[str, ...], labels: Labels, rng: np.random.Generator, *, dense: bool) -> Masks:
-        rows = (MaskRow.of("fruiting_body", rng.random((32, 32)) < 0.5) for _ in items)
+        rows = (MaskRow.of(WHOLE, rng.random((32, 32)) < 0.5) for _ in items)
         return Masks(items, tuple((row,) for row in rows))
 
 
@@ -109,9 +156,8 @@ def _layer(dataset: Dataset) -> MaskLayer:
 
 def _masks_of(dataset: Dataset, table: pl.DataFrame) -> Masks:
     photos = table["item_id"].to_list()
-    masks = _layer(dataset).read(photos)
-    rows = tuple(tuple(MaskRow.of(label, mask) for label, mask in (one or {}).items()) for one in masks)
-    return Masks(tuple(stem(photo) for photo in photos), rows)
+    items = tuple(stem(photo) for photo in photos)
+    return Masks(items, tuple(_layer(dataset).rows(photos)), dict(zip(items, photos, strict=True)))
 
 
 def _refuse_several_sizes(masks: Masks, where: object) -> None:
@@ -124,6 +170,7 @@ def _refuse_several_sizes(masks: Masks, where: object) -> None:
 
 class _PixelCounts(NamedTuple):
     whole_counts: tuple[Counts, Counts]
+    joined_counts: tuple[Counts, Counts]
     parts: tuple[str, ...]
     part_table: tuple[Counts, Counts]
 
@@ -134,10 +181,11 @@ def _counted(answered: Masks, true: Masks) -> _PixelCounts:
     The parts are those of the truth and those of the run: one that only the run has counts against it.
     """
     true_parts, answered_parts = (_parts_of(masks) for masks in (true, answered.select(true.items)))
-    _refuse_other_spelling(answered_parts - true_parts, true_parts)
+    refuse_other_spelling(answered_parts - true_parts, true_parts)
     with_parts = bool(true_parts) and bool(answered_parts)
     parts = sorted(true_parts | answered_parts)
     whole_counts: list[tuple[int, int]] = []
+    joined_counts: list[tuple[int, int]] = []
     tables: list[tuple[Counts, Counts]] = []
     with progress("comparing masks", len(true.items)) as tick:
         for photo in true.items:
@@ -145,35 +193,33 @@ def _counted(answered: Masks, true: Masks) -> _PixelCounts:
             truth_parts = true.open(photo)
             body = whole(truth_parts)
             given = {name: resized(mask, body.shape) for name, mask in answered.open(photo).items()}
-            counts = mask_counts(body, whole(given) if given else np.zeros_like(body))
-            whole_counts.append((int(counts.intersection), int(counts.union)))
+            answer = whole(given) if given else np.zeros_like(body)
+            whole_counts.append(_two(mask_counts(body, answer)))
+            of_parts = joined(truth_parts)
+            joined_counts.append(_two(mask_counts(of_parts, answer)) if of_parts.any() else whole_counts[-1])
             if with_parts:
                 pair = (_stack(truth_parts, parts, body.shape), _stack(given, parts, body.shape))
                 intersection, union = part_counts(*pair)
                 tables.append((np.asarray(intersection, dtype=np.int64), np.asarray(union, dtype=np.int64)))
-    columns = np.array(whole_counts, dtype=np.int64).reshape(-1, 2)
     return _PixelCounts(
-        (columns[:, 0], columns[:, 1]),
+        _columns(whole_counts),
+        _columns(joined_counts),
         ("background", *parts) if with_parts else (),
         (np.array([table[0] for table in tables]), np.array([table[1] for table in tables])),
     )
 
 
+def _two(counts: PixelCounts) -> tuple[int, int]:
+    return int(counts.intersection), int(counts.union)
+
+
+def _columns(pairs: list[tuple[int, int]]) -> tuple[Counts, Counts]:
+    columns = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return columns[:, 0], columns[:, 1]
+
+
 def _parts_of(masks: Masks) -> set[str]:
     return {name for name in masks.parts if name not in NEVER_PARTS}
-
-
-def _refuse_other_spelling(only_in_run: set[str], true_parts: set[str]) -> None:
-    """Refuses `Cap` beside `cap`: as another part it would count against the run, which nobody can have meant."""
-    spelled = {_plain(name): name for name in (*true_parts, *NEVER_PARTS)}
-    for name in sorted(only_in_run):
-        if _plain(name) in spelled:
-            hint = "Names of parts are compared letter by letter: spell it as the truth does."
-            raise InputError("the run", found=f"the part {name!r}", expected=repr(spelled[_plain(name)]), hint=hint)
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
 def _stack(masks: dict[str, Mask], parts: list[str], shape: tuple[int, ...]) -> Mask:
@@ -187,11 +233,14 @@ class MaskEvaluation(Evaluation):
 
     Args:
         whole_counts: Pixels in truth and answer, and in truth or answer, of the fruiting body.
+        joined_counts: The same where the true fruiting body is everything that is a part of it; the whole itself where
+            a photo has no parts.
         part_names: The parts, the background first; empty where the run has none.
         part_table: The same two counts for each part, one row per photo.
     """
 
     whole_counts: tuple[Counts, Counts]
+    joined_counts: tuple[Counts, Counts]
     part_names: tuple[str, ...]
     part_table: tuple[Counts, Counts]
 
@@ -200,9 +249,11 @@ class MaskEvaluation(Evaluation):
         return max(len(self.part_names) - 1, 1)
 
     def take(self, rows: NDArray[np.bool_]) -> Self:
-        intersection, union = (counts[rows] for counts in self.whole_counts)
+        whole_counts, joined_counts = (
+            (both[rows], either[rows]) for both, either in (self.whole_counts, self.joined_counts)
+        )
         tables = self.part_table if not self.part_names else (self.part_table[0][rows], self.part_table[1][rows])
-        return type(self)(self.truth.take(rows), (intersection, union), self.part_names, tables)
+        return type(self)(self.truth.take(rows), whole_counts, joined_counts, self.part_names, tables)
 
     @property
     def intersection(self) -> Counts:

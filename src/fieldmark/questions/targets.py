@@ -10,8 +10,9 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.foundation.masks import only_spores
 from fieldmark.labels import UNKNOWN
-from fieldmark.runs.masks import Masks, only_spores
+from fieldmark.runs.masks import Masks
 
 Codes = NDArray[np.int32]
 Shape = Literal["codes", "pairs", "masks"]

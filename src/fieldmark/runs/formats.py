@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
@@ -22,6 +23,8 @@ class RunFormat(ABC):
         file_types: The endings of files that it accepts; empty for folders alone.
         dense: Whether a file has a score for every label.
         hosted: Whether runs can be handed in to a challenge, which takes one file.
+        folders: Whether a folder of files is a run as well.
+        expands: Whether reading may take far more memory and time than the size of a file tells.
         holds: What a run says of the items, in a word.
     """
 
@@ -29,6 +32,8 @@ class RunFormat(ABC):
     file_types: ClassVar[tuple[str, ...]] = TEXT_FILES
     dense: ClassVar[bool] = False
     hosted: ClassVar[bool] = True
+    folders: ClassVar[bool] = False
+    expands: ClassVar[bool] = False
     holds: ClassVar[str] = "labels"
 
     @abstractmethod
@@ -52,6 +57,11 @@ class RunFormat(ABC):
     @abstractmethod
     def labels_in(self, path: Any) -> set[str]:
         """The labels that a run names, for when no list of classes says which there are."""
+
+    def example(self, file: IO[bytes], lines: int) -> list[str]:
+        """The first lines of a run, for somebody who wants to see what one looks like."""
+        text = io.TextIOWrapper(file, encoding="utf-8")
+        return [line.rstrip("\n") for _, line in zip(range(lines), text, strict=False)]
 
     def held(self, predictions: Any) -> Any:
         """What a run file can hold of predictions, which is what is scored."""

@@ -65,7 +65,7 @@ def score(
     source: Any = TableRun(run) if isinstance(run, (pl.DataFrame, Mapping)) else run
     provenance = None
     if isinstance(run, (str, Path)):
-        source, provenance = _found(Path(run), in_one_file=task.run.hosted)
+        source, provenance = _found(Path(run), in_one_file=not task.run.folders)
         seed = provenance.seed if provenance is not None and seed is None else seed
     if dataset is not None:
         cut_by = split_of_run(source.parent, provenance) if provenance is not None else None

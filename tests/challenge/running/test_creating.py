@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.records.schema import Challenge, DataFile, Submission, Team
 from fieldmark.challenge.refusals import RefusalError
 from fieldmark.challenge.running import creating
+from fieldmark.challenge.scoring.score_parts import truth_files
 from fieldmark.challenge.submitting.uploads import checklist
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
@@ -78,9 +81,44 @@ def test_what_will_not_do_is_said_and_nothing_is_made(small_platform: Platform, 
         assert session.query(Challenge).count() == 1
 
 
-def test_masks_are_not_hosted(tmp_path):
-    with (
-        pytest.raises(MisuseError, match="masks"),
-        creating.material_of_files("fungitastic-mini/segmentation", tmp_path),
-    ):
-        pass
+def test_masks_are_hosted_from_a_folder_of_pictures_and_kept_as_a_table(small_platform: Platform, tmp_path):
+    platform = small_platform
+    for number in range(8):
+        for part in ("cap", "stem"):
+            (tmp_path / "masks" / part).mkdir(parents=True, exist_ok=True)
+            Image.fromarray(np.eye(4, 6, number % 3, dtype=bool)).save(tmp_path / f"masks/{part}/{number}.png")
+    with creating.material_of_files("folder/segmentation", tmp_path / "masks") as material:
+        new = creating.NewChallenge("parts", "folder/segmentation", public_share=0.5)
+        made = creating.create_challenge(platform.database, platform.storage, platform.admin, new, material)
+        kept = truth_files(material.folder)
+    assert kept["truth"].name == "truth.parquet"
+    assert (made.items, made.units, made.units_public, made.classes) == (8, 8, 4, 2)
+    with platform.database.read() as session:
+        names = {file.name for file in session.query(DataFile).filter_by(challenge_id=made.id)}
+    assert names == {"sample_run.parquet", "items.csv", "labels.csv"}
+
+
+def test_a_challenge_of_masks_from_a_release_has_an_ellipse_to_beat(small_platform: Platform, tmp_path):
+    write_photos(tmp_path, 12)
+    with creating.material_of_release("folder/segmentation", tmp_path) as material:
+        ((title, run, _),) = material.baselines
+        assert title == "center ellipse" and run.name == "run.parquet"
+        new = creating.NewChallenge("bodies", "folder/segmentation", public_share=0.5)
+        made = creating.create_challenge(
+            small_platform.database, small_platform.storage, small_platform.admin, new, material
+        )
+    assert made.items == made.units == 4
+
+
+def write_photos(root, number: int) -> None:
+    """Gray photos with white squares, and masks of these."""
+    for folder in ("images", "masks"):
+        (root / folder).mkdir()
+    rows = ["file,part"]
+    for place in range(number):
+        mask = np.zeros((24, 32), dtype=bool)
+        mask[4 : 16 + place % 4, 6:20] = True
+        Image.fromarray(np.where(mask, 255, 90).astype(np.uint8)).convert("RGB").save(root / f"images/{place}.png")
+        Image.fromarray(mask).save(root / f"masks/{place}.png")
+        rows.append(f"{place}.png,{('train', 'val', 'test')[place % 3]}")
+    (root / "observations.csv").write_text("\n".join(rows) + "\n")

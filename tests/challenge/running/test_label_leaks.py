@@ -9,7 +9,7 @@ import pytest
 
 from fieldmark.challenge.records.schema import DataFile
 from fieldmark.challenge.running import creating
-from fieldmark.challenge.running.creating import ITEMS_FILE, LABELS_FILE, SAMPLE_FILE
+from fieldmark.challenge.running.creating import ITEMS_FILE, LABELS_FILE
 from fieldmark.challenge.running.label_leaks import leaks_of, natural, runs_test, secret_order
 from fieldmark.challenge.submitting.uploads import checklist
 from fieldmark.questions.truth import Truth
@@ -51,7 +51,7 @@ def test_equal_blocks_of_what_is_handed_out_score_no_better_than_chance(small_pl
     made = make_challenge(small_platform, "sorted", ids, SORTED)
     label_of = dict(zip(ids, SORTED, strict=True))
     names = sorted(set(SORTED))
-    for file in (ITEMS_FILE, SAMPLE_FILE):
+    for file in (ITEMS_FILE, "sample_run.csv"):
         listed = [line.partition(",")[0] for line in offered(small_platform, made, file)]
         assert sorted(listed) == sorted(ids) and listed != ids
         hits = [label_of[item] == names[place // PER_CLASS] for place, item in enumerate(listed)]
@@ -63,9 +63,9 @@ def test_equal_blocks_of_what_is_handed_out_score_no_better_than_chance(small_pl
 def test_the_secret_order_is_the_same_on_renewal_and_another_in_another_challenge(small_platform: Platform):
     ids = drawn_ids()
     one, other = (make_challenge(small_platform, slug, ids, SORTED) for slug in ("one", "other"))
-    before = [offered(small_platform, one, file) for file in (ITEMS_FILE, SAMPLE_FILE)]
+    before = [offered(small_platform, one, file) for file in (ITEMS_FILE, "sample_run.csv")]
     creating.renew_lists(small_platform.database, small_platform.storage, small_platform.admin, one)
-    assert [offered(small_platform, one, file) for file in (ITEMS_FILE, SAMPLE_FILE)] == before
+    assert [offered(small_platform, one, file) for file in (ITEMS_FILE, "sample_run.csv")] == before
     assert offered(small_platform, other, ITEMS_FILE) != before[0]
     assert secret_order(ids, b"key") == secret_order(ids[::-1], b"key") != secret_order(ids, b"another")
 

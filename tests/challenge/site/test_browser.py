@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
+from fieldmark.foundation.runlengths import MaskRow
+from fieldmark.runs.masks import Masks
 from tests.challenge.hosting import write_run, write_truth
 from tests.challenge.platform import absent
 
@@ -28,6 +31,7 @@ PASSWORD = "amanita under birches"
 class Served:
     url: str
     admin_link: str
+    folder: Path
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +54,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             time.sleep(0.1)
         link = re.search(r"/reset/\S+", (folder / "log").read_text())
         assert link is not None
-        yield Served(url, link.group())
+        yield Served(url, link.group(), folder / "platform")
     finally:
         process.terminate()
         process.wait(timeout=20)
@@ -157,6 +161,65 @@ def test_a_participant_registers_joins_stumbles_and_stands_on_the_board(page: An
     shoot(page, "compare")
     page.get_by_role("button", name="Sign out").click()
     assert page.get_by_role("link", name="Sign in").count()
+
+
+def write_mask_truth(folder: Path, photos: int = 8) -> Masks:
+    """Disks as wholes, their upper halves as caps; two photos of each observation."""
+    lines, columns = np.indices((40, 60))
+    rows = []
+    for number in range(photos):
+        body = np.hypot(lines - 18, columns - 20 - 2 * number) < 12
+        rows.append((MaskRow.of("cap", body & (lines < 18)), MaskRow.of("fruiting_body", body)))
+    masks = Masks(tuple(f"{number % 2}-{100 + number // 2}" for number in range(photos)), tuple(rows))
+    folder.mkdir()
+    masks.write(folder / "truth.parquet")
+    return masks
+
+
+def test_masks_are_uploaded_scored_and_shown(page: Any, served: Served, tmp_path: Path, run_main: Any) -> None:
+    true = write_mask_truth(tmp_path / "truth")
+    name = "fungitastic-mini/segmentation"
+    given = ("--truth", tmp_path / "truth/truth.parquet", "--public", 0.5, "--seed", 1, "--title", "Caps and bodies")
+    code, _, said = run_main("challenge", "create", "caps", "--benchmark", name, *given, "--folder", served.folder)
+    assert code == 0, said
+    half = tuple((MaskRow.of("fruiting_body", rows[0].mask()),) for rows in true.rows)  # caps, taken for the whole
+    Masks(true.items, half).write(tmp_path / "run.parquet")
+    Masks(true.items[1:], half[1:]).write(tmp_path / "short.parquet")
+
+    page.goto("/register")
+    page.get_by_label("Name").fill("Asta Birk")
+    page.get_by_label("E-mail").fill("asta@example.org")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Register").click()
+    page.goto("/")
+    page.get_by_role("link", name="Caps and bodies").click()
+    page.get_by_label("I have read the rules and accept them").check()
+    page.get_by_role("button", name="Accept the rules").click()
+    page.get_by_role("link", name="Form or join a team").click()
+    page.get_by_label("Name of the team").fill("Hats off")
+    page.get_by_role("button", name="Form the team").click()
+    page.get_by_role("link", name="Data").click()
+    assert page.get_by_role("link", name="sample_run.parquet").count() == 1
+
+    def hand_in(path: Path) -> None:
+        page.get_by_role("link", name="Submit").click()
+        assert "file_name, label, width, height, rle" in page.locator("main").inner_text()
+        page.get_by_label("Run file").set_input_files(path)
+        page.get_by_label("Title").fill(path.stem)
+        page.get_by_label("Method").fill("Caps only.")
+        page.get_by_label("None was used").check()
+        page.get_by_role("button", name="Hand in").click()
+
+    hand_in(tmp_path / "short.parquet")
+    assert "no mask for 1 of 8 photos" in page.get_by_role("alert").inner_text()
+    hand_in(tmp_path / "run.parquet")
+    page.get_by_role("heading", name="Public scores").wait_for(timeout=90_000)
+    (share,) = {rows[0].area / rows[1].area for rows in true.rows}
+    assert f"IoU decides\t{100 * share:.1f}" in page.locator("main").inner_text()
+    shoot(page, "masks-submission")
+    page.get_by_role("link", name="Board", exact=True).click()
+    assert f"{100 * share:.1f}" in page.get_by_role("row").filter(has_text="Hats off").inner_text()
+    shoot(page, "masks-board")
 
 
 def test_an_organizer_creates_freezes_and_reveals(page: Any, served: Served, tmp_path: Path) -> None:

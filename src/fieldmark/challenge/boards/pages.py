@@ -19,7 +19,7 @@ from fieldmark.challenge.people import rights
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.scoring import score_receipts
-from fieldmark.challenge.scoring.score_parts import CLASSES_FILE, MEDIA_FILE, PARTS_FILE, PRIVATE, PUBLIC, TRUTH_FILE
+from fieldmark.challenge.scoring.score_parts import CLASSES_FILE, MEDIA_FILE, PARTS_FILE, PRIVATE, PUBLIC, TRUTH_FILES
 from fieldmark.challenge.scoring.stored_scores import cards_of, parts_visible
 from fieldmark.challenge.site.context import UserOf, Viewer, ViewerOf, render
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
@@ -28,7 +28,7 @@ from fieldmark.scoring import Scorecard
 
 router = APIRouter()
 T = TypeVar("T")
-TRUTH_TABLES = (TRUTH_FILE, CLASSES_FILE, MEDIA_FILE, PARTS_FILE)
+TRUTH_TABLES = (*TRUTH_FILES, CLASSES_FILE, MEDIA_FILE, PARTS_FILE)
 RECEIPT_KEY, RECEIPT_SALT = "receipt-key", "receipt-salt"
 Count = Annotated[int, Query(ge=0, le=10_000_000)]
 Share = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
@@ -170,7 +170,8 @@ def truth_table(slug: str, table: str, database: DatabaseOf, storage: StorageOf,
     if table not in TRUTH_TABLES or not storage.exists(f"{path}/{table}"):
         raise NotThereError
     headers = {"content-disposition": f'attachment; filename="{table}"'}
-    return StreamingResponse(storage.chunks(f"{path}/{table}"), media_type="text/csv", headers=headers)
+    kind = "text/csv" if table.endswith(".csv") else "application/vnd.apache.parquet"
+    return StreamingResponse(storage.chunks(f"{path}/{table}"), media_type=kind, headers=headers)
 
 
 @router.get("/organize/plan")

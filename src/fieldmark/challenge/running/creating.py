@@ -31,7 +31,6 @@ from fieldmark.challenge.scoring.score_parts import (
     MEDIA_FILE,
     PARTS_FILE,
     PUBLIC,
-    TRUTH_FILE,
     draw_parts,
     read_truth,
     refuse_unhosted,
@@ -45,7 +44,12 @@ from fieldmark.foundation.files import sha256_of
 from fieldmark.labels import Labels
 from fieldmark.verbs.score_run import write_truth
 
-SAMPLE_FILE, ITEMS_FILE, LABELS_FILE = "sample_run.csv", "items.csv", "labels.csv"
+ITEMS_FILE, LABELS_FILE = "items.csv", "labels.csv"
+# What is handed in for comparison, by what runs hold: title, method, and a sentence about it.
+BASELINES = {
+    "labels": ("most frequent", "frequent", "Answers every item with the most frequent labels of the training set."),
+    "masks": ("center ellipse", "ellipse", "Draws the same ellipse in the middle of every photo."),
+}
 # What the log calls a sentence about ids or files that tell labels.
 LEAK_WARNING = "challenge.warn"
 RULES = """Runs are made without the labels of the test set. What was trained on besides the data of the challenge is
@@ -106,7 +110,7 @@ def material_of_release(benchmark: str, data: str | Path, *, seed: int = 0) -> I
     with tempfile.TemporaryDirectory(prefix="fieldmark-challenge-") as name:
         folder = Path(name)
         write_truth(benchmark, data, folder / "truth", split="test", seed=seed)
-        baselines = _frequent(benchmark, data, folder / "frequent", seed)
+        baselines = _baseline(benchmark, data, folder / "baseline", seed)
         simulated = release_of(BENCHMARKS[benchmark].dataset, data).world is not None
         yield Material(folder / "truth", simulated, baselines)
 
@@ -126,9 +130,7 @@ def material_of_files(
         given = {"truth": truth, "classes": classes, "media": media}
         _, labels, *_ = read_truth(benchmark, {what: path for what, path in given.items() if path is not None})
         pl.DataFrame({"label": labels.names}).write_csv(Path(name) / CLASSES_FILE)
-        for source, target in ((truth, TRUTH_FILE), (classes, CLASSES_FILE), (media, MEDIA_FILE)):
-            if source is not None:
-                shutil.copyfile(source, Path(name) / target)
+        _keep(benchmark, Path(name), truth, classes, media)
         yield Material(Path(name), simulated)
 
 
@@ -229,9 +231,7 @@ def replace_truth(
         folder = storage.fetch_folder(challenge.truth_path, Path(name))
         files = truth_files(folder)
         old, *_ = read_truth(challenge.benchmark, files)
-        for source, target in ((truth, TRUTH_FILE), (classes, CLASSES_FILE), (media, MEDIA_FILE)):
-            if source is not None:
-                shutil.copyfile(source, folder / target)
+        _keep(challenge.benchmark, folder, truth, classes, media)
         files = truth_files(folder)
         new, labels, *_ = read_truth(challenge.benchmark, files)
         if dict(zip(new.items, new.units, strict=True)) != dict(zip(old.items, old.units, strict=True)):
@@ -242,6 +242,15 @@ def replace_truth(
         audit.note(session, actor, "truth.replace", challenge=mine, before=mine.truth_sha256, after=sha256)
         mine.truth_path, mine.truth_sha256, mine.classes = path, sha256, len(labels)
         return queue.rescore_in(session, actor, mine)
+
+
+def _keep(benchmark: str, folder: Path, truth: Path, classes: Path | None, media: Path | None) -> None:
+    """Puts the files of a truth into its folder, over what lies there."""
+    task = BENCHMARKS[benchmark].task
+    task.answer.keep_truth(task.items, truth, folder)
+    for source, target in ((classes, CLASSES_FILE), (media, MEDIA_FILE)):
+        if source is not None:
+            shutil.copyfile(source, folder / target)
 
 
 def add_data_file(
@@ -260,6 +269,11 @@ def add_data_file(
         session.flush()
         audit.note(session, actor, "data.add", challenge=challenge, subject=shown, sha256=row.sha256)
     return row
+
+
+def sample_file(task: Task) -> str:
+    """What the example of a run is called."""
+    return f"sample_{task.run.file_name}"
 
 
 def write_sample(path: Path, task: Task, items: tuple[str, ...], labels: Labels, *, seed: int = 0) -> None:
@@ -299,11 +313,12 @@ def _write_lists(
     shown, named = secret_order(items, order_key(database, challenge.id)), Labels.of(labels.names)
     with tempfile.TemporaryDirectory(prefix="fieldmark-data-") as name:
         folder = Path(name)
-        write_sample(folder / SAMPLE_FILE, task, shown, named)
+        sample = sample_file(task)
+        write_sample(folder / sample, task, shown, named)
         pl.DataFrame({"label": named.names}).write_csv(folder / LABELS_FILE)
         pl.DataFrame({"id": shown}).write_csv(folder / ITEMS_FILE)
         about = {
-            SAMPLE_FILE: "A run in the right format with labels drawn at random.",
+            sample: f"A run in the right format with {task.run.holds} drawn at random.",
             ITEMS_FILE: "What has to be answered.",
             LABELS_FILE: "The labels there are.",
         }
@@ -318,13 +333,14 @@ def _store_folder(storage: Storage, folder: Path, kind: str) -> str:
     return path
 
 
-def _frequent(benchmark: str, data: str | Path, out: Path, seed: int) -> tuple[tuple[str, Path, str], ...]:
-    """The run of the method that knows how frequent labels are and nothing else, where the harness can make it."""
+def _baseline(benchmark: str, data: str | Path, out: Path, seed: int) -> tuple[tuple[str, Path, str], ...]:
+    """The run of a method that never looks at an item, where the harness can make it."""
     from fieldmark.fitting import fit
 
+    run = BENCHMARKS[benchmark].task.run
+    title, method, about = BASELINES[run.holds]
     try:
-        result = fit(benchmark, data, "frequent", out, seed=seed)
+        result = fit(benchmark, data, method, out, seed=seed)
     except MisuseError:
         return ()
-    about = "Answers every item with the most frequent labels of the training set."
-    return (("most frequent", result.folder / "run.csv", about),)
+    return ((title, result.folder / run.file_name, about),)

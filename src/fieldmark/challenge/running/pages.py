@@ -13,6 +13,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
+from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.people.rights import open_challenge, team_of
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.schema import Challenge, Submission, User
@@ -288,6 +289,7 @@ def _page(
             request,
             "organize.html",
             status,
+            truth_file=BENCHMARKS[challenge.benchmark].task.answer.truth_file,
             c=challenge,
             phases=challenge.phases,
             organizers=organizing.organizers_of(session, challenge),

@@ -2,7 +2,7 @@
 
 The truth of a challenge is a folder:
 
-    truth.csv       as for `fieldmark score --truth`
+    truth.csv       as for `fieldmark score --truth`; truth.parquet for masks
     classes.csv     where the benchmark has more classes than the truth names
     media.csv       for soundscapes
     parts.csv       unit,part: which independent units are public and which are private
@@ -33,15 +33,17 @@ from fieldmark.scoring.reading import read_run
 from fieldmark.tables import read_csv
 from fieldmark.version import __version__
 
-TRUTH_FILE, CLASSES_FILE, MEDIA_FILE, PARTS_FILE = "truth.csv", "classes.csv", "media.csv", "parts.csv"
+TRUTH_FILES = ("truth.csv", "truth.parquet")
+CLASSES_FILE, MEDIA_FILE, PARTS_FILE = "classes.csv", "media.csv", "parts.csv"
 PUBLIC, PRIVATE = "public", "private"
 FEWEST_UNITS = 2
 
 
 def truth_files(folder: Path) -> dict[str, Path]:
     """The files of a truth that are there, by what they hold."""
-    names = {"truth": TRUTH_FILE, "classes": CLASSES_FILE, "media": MEDIA_FILE, "parts": PARTS_FILE}
-    return {what: folder / name for what, name in names.items() if (folder / name).exists()}
+    tables = (("classes", CLASSES_FILE), ("media", MEDIA_FILE), ("parts", PARTS_FILE))
+    names = [*(("truth", name) for name in TRUTH_FILES), *tables]
+    return {what: folder / name for what, name in names if (folder / name).exists()}
 
 
 def score_parts(name: str, run: Path, files: Mapping[str, Path], *, parts: Iterable[str] = ()) -> dict[str, Scorecard]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ from fieldmark.challenge.people.rights import open_challenge
 from fieldmark.challenge.records.schema import Challenge, Submission, User, utc_now
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import NotThereError, RefusalError
-from fieldmark.challenge.running.creating import SAMPLE_FILE
+from fieldmark.challenge.running.creating import sample_file
 from fieldmark.challenge.running.phases import phase_at
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.stored_scores import own_cards, own_metrics, released
@@ -165,12 +164,12 @@ def metrics_by_name(challenge: Challenge) -> dict[str, Metric]:
 
 def example_of(storage: Storage, challenge: Challenge) -> list[str]:
     """The first lines of the sample run: what the format looks like."""
-    sample = next((file for file in challenge.files if file.name == SAMPLE_FILE), None)
+    task = BENCHMARKS[challenge.benchmark].task
+    sample = next((file for file in challenge.files if file.name == sample_file(task)), None)
     if sample is None:
         return []
     with storage.open(sample.path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8")
-        return [line.rstrip("\n")[:160] for _, line in zip(range(EXAMPLE_LINES), text, strict=False)]
+        return [line[:160] for line in task.run.example(file, EXAMPLE_LINES)]
 
 
 def _entry(form: FormData) -> Entry:

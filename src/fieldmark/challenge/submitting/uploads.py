@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
+from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.people.names import clean_filename
 from fieldmark.challenge.records.schema import Challenge
 from fieldmark.challenge.records.storage import CHUNK, Storage
@@ -24,11 +25,13 @@ from fieldmark.challenge.scoring.score_parts import read_truth, truth_files
 from fieldmark.challenge.submitting.plain_problems import problems_of, read_as_scored
 from fieldmark.errors import InputError
 from fieldmark.labels import Labels
+from fieldmark.runs.formats import RunFormat
 
 MIB = 1 << 20
 SERVER_MB = 512  # the largest upload that any challenge may allow, if the server is not told otherwise
 # What other files begin with that are handed in by mistake (or on purpose), and what to call them.
 OTHER_KINDS = {b"PK": "a zip archive", b"PAR1": "a Parquet file", b"\x80": "a pickle", b"\x93NUMPY": "a NumPy file"}
+ENDINGS = {b"PAR1": ".parquet"}
 # A gzip file may hold this many times the limit on uploads, and not a byte more.
 EXPANSION = 4
 # Up to here a run is read where it arrives; beyond, in a process with limits, so many at a time.
@@ -111,13 +114,14 @@ def check_run(wanted: Checklist, upload: Upload, *, limit_mb: int) -> None:
     """Reads a run exactly as the scorer will.
 
     A small one is read here and now. Reading takes several times the size of a run in memory, so that a large one is
-    read in a process of its own with limits, a few at a time.
+    read in a process of its own with limits, a few at a time; so is one whose size says little about what it holds.
 
     Raises:
         RunRefusedError: Lists the problems with their lines.
         TooOftenError: When too many large runs arrive at once.
     """
-    if _unpacked_size(upload, limit_mb) > SMALL_BYTES:
+    run = BENCHMARKS[wanted.benchmark].task.run
+    if _unpacked_size(upload, limit_mb, run) > SMALL_BYTES or run.expands:
         _check_apart(wanted, upload)
         return
     try:
@@ -148,15 +152,20 @@ def _check_apart(wanted: Checklist, upload: Upload) -> None:
         raise RunRefusedError(outcome.problems, outcome.total)
 
 
-def _unpacked_size(upload: Upload, limit_mb: int) -> int:
+def _wanted(run: RunFormat) -> str:
+    """What a run must be, for somebody who handed in another kind of file."""
+    return "a run in one Parquet file" if ".parquet" in run.file_types else "the run as text, plain or gzip"
+
+
+def _unpacked_size(upload: Upload, limit_mb: int, run: RunFormat) -> int:
     """The size of a run as text; files that are no text and gzip files that would grow beyond measure are refused."""
     with upload.path.open("rb") as file:
         start = file.read(8)
     if not start:
         raise RunRefusedError([{"line": None, "text": "found an empty file, expected a run"}], 1)
     for magic, kind in OTHER_KINDS.items():
-        if start.startswith(magic):
-            text = f"found {kind}, expected the run as text, plain or gzip"
+        if start.startswith(magic) and ENDINGS.get(magic) not in run.file_types:
+            text = f"found {kind}, expected {_wanted(run)}"
             raise RunRefusedError([{"line": None, "text": text}], 1)
     if not start.startswith(b"\x1f\x8b"):
         return upload.size

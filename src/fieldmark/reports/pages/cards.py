@@ -12,8 +12,8 @@ import polars as pl
 from markupsafe import Markup
 from PIL import Image
 
-from fieldmark.datasets.fungitastic_layers import MICROSCOPIC
 from fieldmark.errors import InputError
+from fieldmark.foundation.masks import MICROSCOPIC
 from fieldmark.labels import UNKNOWN
 from fieldmark.reports.charts.climographs import draw_climate
 from fieldmark.reports.pages.facts import context_columns, facts

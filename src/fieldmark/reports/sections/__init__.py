@@ -14,6 +14,10 @@ SECTIONS: Registry[Section] = Registry(
             "fieldmark.reports.sections.modalities:SECTION",
             "what each modality is worth, where the run is one of an ablation",
         ),
+        "masks": (
+            "fieldmark.reports.sections.masks:SECTION",
+            "masks on the photos: best, middle and worst, by part and by size, and failures",
+        ),
         "soundscapes": (
             "fieldmark.reports.sections.soundscapes:SECTION",
             "stretches of soundscapes to see and hear, with the detections",
