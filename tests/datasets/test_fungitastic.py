@@ -306,7 +306,7 @@ def test_masks_survive_the_export_to_coco(world, tmp_path):
 
 
 def test_instances_are_written_one_by_one_without_the_merged_whole(world, tmp_path):
-    dataset = open_dataset("fungitastic", world, "Mini")
+    dataset = open_dataset("fungitastic", world[0], "Mini")
     written = export_coco(dataset, tmp_path / "instances.json", instances=True)
     data = json.loads((tmp_path / "instances.json").read_text())
     layer = dataset.layers["masks"]
