@@ -75,6 +75,11 @@ def test_the_page_shows_the_table_and_the_picture(made, tmp_path):
     ("options", "sentence"),
     [
         ({"modalities": ["date"]}, "at least two modalities; found date"),
+        ({"modalities": ["date", "habitt"]}, "has no input 'habitt'. Did you mean habitat"),
+        (
+            {"modalities": ["date", "place"], "settings": {"habitat.categories": "9"}},
+            "no input called 'habitat' to set",
+        ),
         ({"modalities": ["date", "observer"]}, "observer is left out on purpose"),
         ({"settings": {"inputs": "date"}}, "name them with --modalities"),
         ({"metric": "top_11"}, "no metric called 'top_11'"),
@@ -85,6 +90,12 @@ def test_what_cannot_be_ablated_is_refused_and_nothing_is_left(fungi_world, tmp_
     with pytest.raises(MisuseError, match=sentence):
         fieldmark.ablate("fungitastic/closed", fungi_world, tmp_path / "out", **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_linear_puts_the_inputs_of_a_modality_side_by_side(fungi_world, tmp_path):
+    both = ["habitat+substrate", "date"]
+    result = fieldmark.ablate("fungitastic/closed", fungi_world, tmp_path / "out", modalities=both, method="linear")
+    assert [row.name for row in result.rows] == ["all", "only-habitat+substrate", "only-date"]
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(fungi_world, tmp_path):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.datasets.inputs import Input
 from fieldmark.errors import InputError, MisuseError, did_you_mean
-from fieldmark.fitting import Search, fit, readable_inputs
-from fieldmark.fitting.configuring import configured_method
+from fieldmark.fitting import Search, fit, prepare, readable_inputs
 from fieldmark.foundation.files import only_writer, write_json
-from fieldmark.methods.modalities import ALL, TOGETHER, modalities_of
-from fieldmark.opening import open_benchmark, open_release
+from fieldmark.methods.modalities import ALL, TOGETHER, is_readable, modalities_of
+from fieldmark.opening import Opened, open_benchmark, open_release
 from fieldmark.runs.provenance import ABLATION_FILE, RUN_FILE, Run
 from fieldmark.scoring import SCORECARD_FILE, Score, Scorecard
 from fieldmark.splits.files import read_split
@@ -159,19 +159,14 @@ def ablate(
     given = dict(settings or {})
     if "inputs" in given:
         raise MisuseError("An ablation sets inputs itself: name them with --modalities.")
-    configured = configured_method(method, {**given, "inputs": ALL} if method != "linear" else given, seed)
-    if "inputs" not in configured.method.options and method != "linear":
-        raise MisuseError(f"The method {method!r} has no inputs to leave out: take fusion, joint, tabular or linear.")
+    names = tuple(TOGETHER.join(group) for group in modalities_of(",".join(modalities)))
+    configured = prepare(method, {**given, "inputs": _inputs(method, names) or ALL}, declared.task, steps)
+    cut_by = read_split(Path(split)) if split is not None else None
+    opened = open_benchmark(declared, open_release(declared, data), seed=seed, split=cut_by)
+    takes: Callable[[Input], bool] = getattr(configured.method, "takes", is_readable)
+    names = names or tuple(name for name, one in readable_inputs(opened).items() if takes(one))
+    _refuse_unfit(names, given, opened)
     folder = Path(out)
-    names = tuple(modalities)
-    if not names:
-        cut_by = read_split(Path(split)) if split is not None else None
-        opened = open_benchmark(declared, open_release(declared, data), seed=seed, split=cut_by)
-        settled = configured.on_release(readable_inputs(opened)).method.options.get("inputs", "")
-        names = tuple(settled.split(",")) if settled else ()
-    if len(names) < 2:
-        raise MisuseError(f"An ablation needs at least two modalities; found {', '.join(names) or 'none'}.")
-    names = tuple(TOGETHER.join(group) for group in modalities_of(",".join(names)))
     asked_for = _settings(benchmark, data, method, given, steps, seed, split, search)
     _refuse_other(folder, asked_for, overwrite=overwrite)
     cards: dict[str, Scorecard] = {}
@@ -180,9 +175,9 @@ def ablate(
     with only_writer(folder):
         write_json(folder / SETTINGS_FILE, asked_for)
         for name, read in runs.items():
-            asked = {**_own(given, read), "inputs": ",".join(read)}
+            asked = {**_own(given, read), "inputs": _inputs(method, read)}
             place = folder / name
-            if overwrite or not _is_there(place, read):
+            if overwrite or not _is_there(place, asked["inputs"]):
                 fit(
                     benchmark, data, method, place,
                     settings=asked, steps=steps, seed=seed, split=split, search=search, store=store,
@@ -258,9 +253,31 @@ def _refuse_other(folder: Path, asked_for: Mapping[str, Any], *, overwrite: bool
         )
 
 
-def _is_there(place: Path, read: Sequence[str]) -> bool:
+def _is_there(place: Path, inputs: str) -> bool:
     """Whether a run with the same modalities was finished before."""
-    return (place / RUN_FILE).exists() and Run.read(place).options.get("inputs") == ",".join(read)
+    return (place / RUN_FILE).exists() and Run.read(place).options.get("inputs") == inputs
+
+
+def _inputs(method: str, modalities: Sequence[str]) -> str:
+    """The setting `inputs` of a run; linear puts all inputs side by side and knows no modalities of several."""
+    joined = ",".join(modalities)
+    return joined.replace(TOGETHER, ",") if method == "linear" else joined
+
+
+def _refuse_unfit(modalities: Sequence[str], given: Mapping[str, Any], opened: Opened) -> None:
+    """Refuses fewer than two modalities, inputs that nobody has, and settings of inputs that are not asked for."""
+    if len(modalities) < 2:
+        raise MisuseError(f"An ablation needs at least two modalities; found {', '.join(modalities) or 'none'}.")
+    allowed = [name for name in opened.dataset.inputs_by_name if name in opened.benchmark.task.inputs]
+    inputs = [name for one in modalities for name in one.split(TOGETHER)]
+    for name in inputs:
+        if name not in allowed:
+            raise MisuseError(f"{opened.dataset.release.root} has no input {name!r}. {did_you_mean(name, allowed)}")
+    for key in given:
+        owner, dot, setting = key.partition(".")
+        if dot and owner not in inputs:
+            told = ", ".join(inputs)
+            raise MisuseError(f"There is no input called {owner!r} to set {setting} of; the modalities are {told}.")
 
 
 def _compared(
