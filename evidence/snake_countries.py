@@ -47,12 +47,12 @@ def run() -> dict[str, Any] | None:
     both = pl.col("parts").list.contains("train") | pl.col("parts").list.contains("val")
     kept = rows.filter(pl.col("parts").list.len() == 1)
     sets = {
-        "microtrain to microval": (kept.filter(pl.col("part") == "train"), kept.filter(pl.col("part") == "val")),
+        "Microtrain to microval": (kept.filter(pl.col("part") == "train"), kept.filter(pl.col("part") == "val")),
         "iNaturalist to HerpMapper": (
             kept.filter(both & (pl.col("source") == "inaturalist")),
             kept.filter(both & (pl.col("source") == "herpmapper")),
         ),
-        "the larger table to microval": (
+        "The larger table to microval": (
             kept.filter(pl.col("part") == LARGER), kept.filter(pl.col("part") == "val"),
         ),
     }  # fmt: skip

@@ -19,7 +19,7 @@ def countries(name: str, result: dict[str, Any]) -> str:
         for part in ("all", "USA", "the rest"):
             found, untaught = one[part], one["test_of_species_not_taught"]
             parts += [
-                f"### {title[0].upper()}{title[1:]}: {part}\n",
+                f"### {title}: {part}\n",
                 f"{one['train']:,} photos teach, {found['test']:,} test; {one['labels']} species, {one['listed']} of "
                 f"them in the table of presence; {untaught} of all test photos are of species that nobody taught. "
                 f"Strengths: {strengths}. Log loss; top-5 and macro-F1 (species present) in percent.\n",

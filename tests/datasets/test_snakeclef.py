@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import fieldmark
 from fieldmark.datasets import open_dataset
 from fieldmark.datasets.checking import CHECKS, CheckReport
 from fieldmark.errors import InputError, MisuseError
@@ -139,3 +140,12 @@ def test_check_names_species_that_the_table_of_presence_lacks(root):
     (root / "species_to_country.csv").write_text(PRESENCE.replace("Naja pallida", "Naja mossambica"))
     _, problems = said(root)
     assert problems["warning: the table of presence lacks 1 species, maybe under another name"] == ("naja-pallida",)
+
+
+def test_without_a_word_about_venom_no_venom_is_scored_and_with_one_it_is(root, tmp_path):
+    (root / "test_labels.csv").write_text("hashed_id,scientific_name\ncc01,naja-pallida\n")
+    with_venom = fieldmark.fit("snakeclef-2020", root, "frequent", tmp_path / "with")
+    (root / "venomous.csv").unlink()
+    without = fieldmark.fit("snakeclef-2020", root, "frequent", tmp_path / "without")
+    assert with_venom.scorecard is not None and without.scorecard is not None
+    assert set(with_venom.scorecard.metrics) - set(without.scorecard.metrics) == {"venom_score", "venom_cost"}

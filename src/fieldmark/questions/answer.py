@@ -174,16 +174,18 @@ def read_classes(classes: Any, named: pl.Series, where: str) -> tuple[Labels, pl
 def flags_of(labels: Labels, classes: pl.DataFrame, name: str) -> NDArray[np.bool_]:
     """One flag per known label from a column of the classes.
 
-    In the taxa of a release labels without the flag count as False; a table that somebody gave must say it of each.
+    In the taxa of a release labels without the flag count as False, unless none of them has it; a table that somebody
+    gave must say it of each.
 
     Raises:
-        InputError: When there is no such column, or a given table leaves it blank.
+        InputError: When nothing is known of any label, or a given table leaves it blank.
     """
-    if name not in classes.columns:
-        shown = [column for column in classes.columns if column not in (LINE, WHERE)]
+    given = WHERE in classes.columns
+    if name not in classes.columns or (not given and len(classes) and classes[name].is_null().all()):
+        shown = [column for column in classes.columns if column not in (LINE, WHERE, name)]
         found = f"the columns {', '.join(shown)}"
         raise InputError("the classes", found=found, expected=f"a column {name!r} with true or false")
-    if WHERE in classes.columns:
+    if given:
         for line, where in classes.filter(pl.col(name).is_null()).select(LINE, WHERE).iter_rows():
             raise InputError(where, line=line, found=f"no value for {name}", expected="true or false")
     rows = pl.DataFrame({"label": labels.names}).join(classes, on="label", how="left", maintain_order="left")
