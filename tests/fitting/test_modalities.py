@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
@@ -55,6 +57,16 @@ def test_a_habitat_that_train_does_not_have_changes_nothing_beside_a_missing_one
     )
     one, other = (prior.model.predict(Part(items)).scores for items in (test, new))
     assert (one == other).all() and prior.run.modalities == ["habitat"]
+
+
+def test_several_photos_with_one_row_of_metadata_are_one_question_and_the_run_names_the_pooling(fungi_world, tmp_path):
+    settings = {**SMALL, "inputs": "photo,habitat", "tables": "linear"}
+    for pooling in ("features", "mean"):
+        made = fieldmark.fit(
+            "fungiclef-2025", fungi_world, "fusion", tmp_path / pooling, settings=settings, pooling=pooling
+        )
+        assert made.run.pooling == pooling and made.scorecard.items == made.scorecard.units
+        assert json.loads((tmp_path / pooling / "run.json").read_text())["pooling"] == pooling
 
 
 def test_settings_of_inputs_that_turn_out_not_to_be_there_are_refused(fungi_world, tmp_path):

@@ -337,7 +337,14 @@ def _provenance(
         search=searched.record if searched is not None else None,
         extra_annotations=model.trained.get("extra_annotations", []),
         modalities=modalities_of(model.fitted.method, model.steps, opened.dataset.media_kind),
+        pooling=model.pooling if _has_several(opened) else "",
     )
+
+
+def _has_several(opened: Opened) -> bool:
+    """Whether some items consist of several photos."""
+    parts = [part for part in (opened.view.train, opened.view.val, opened.view.test) if part is not None]
+    return any((part.items["media_ids"].list.len().max() or 0) > 1 for part in parts)  # type: ignore[operator]
 
 
 def _features(supply: Supply, fine_tuned: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -64,6 +64,8 @@ class Run:
             sentence each; empty for nothing, None where nobody has said.
         modalities: What of an item was read, by method and steps together: photo, date, habitat, ...; empty where
             nothing was, and for runs made before this was asked.
+        pooling: How items of several photos were answered: from the mean of their features ("features"), or photo by
+            photo and pooled by mean, max or attention; empty where every item has one.
         code_version, created: Which Fieldmark made the run, and when (UTC).
     """
 
@@ -87,6 +89,7 @@ class Run:
     search: dict[str, Any] | None = None
     extra_annotations: list[str] | None = None
     modalities: list[str] = field(default_factory=list)
+    pooling: str = ""
     code_version: str = __version__
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -108,7 +111,7 @@ class Run:
         """Writes `run.json` into a run's folder."""
         data = {**asdict(self), "simulated": self.simulated}
         # Said where there is something to say.
-        for name in ("learns_from", "split", "search", "extra_annotations", "modalities"):
+        for name in ("learns_from", "split", "search", "extra_annotations", "modalities", "pooling"):
             if not data[name]:
                 del data[name]
         write_json(folder / RUN_FILE, data)

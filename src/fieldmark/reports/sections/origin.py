@@ -36,6 +36,7 @@ def facts(scored: ScoredRun) -> list[tuple[str, str]]:
         ("Options", _listed(run.options)),
         ("Sees", SEES.get(run.sees, run.sees)),
         ("Modalities", ", ".join(run.modalities)),
+        *([("Several photos of an item", f"pooled: {run.pooling}")] if run.pooling else []),
         ("Features", backbone(run.features)),
         ("Digest of the backbone", str((run.features or {}).get("digest", ""))),
         ("External data", run.external_data_in_words),
