@@ -96,7 +96,10 @@ def worlds(name: str, result: dict[str, Any]) -> str:
         rows.append(row)
     columns = [column for metric in metrics for column in (metric.replace("_", "-"), "less no prior")]
     best = ", ".join(f"{world['best_possible']['test_top_1_with_country']:.2f}" for world in result["worlds"])
-    note = f" The exact posterior given traits and country has a top-1 of {best}."
+    overlaps = ", ".join(
+        f"{name} {value:.2f} (boxes in {share:.0%})" for name, (value, share) in result["overlap"].items()
+    )
+    note = f" Overlap: {overlaps}. The exact posterior given traits and country has a top-1 of {best}."
     return f"## The country prior on five worlds of snakes (simulated)\n\n{result['about']}{note}\n\n" + table(
         ["", *columns], rows
     )

@@ -70,10 +70,14 @@ def test_a_person_may_tell_the_country_of_a_photo(snake_world, frequent, run_mai
 def test_what_is_missing_is_said(snake_world, frequent, tmp_path, capsys):
     assert main(frequent, {}) == 2
     assert f"found no {IMAGES}" in capsys.readouterr().err
+    (tmp_path / "broken.csv").write_text('a,b\n"x')  # another file of that folder is none of our business
     (tmp_path / "meta.csv").write_text("hashed_id,country\nnobody,Kenya\n")
     asked = {IMAGES: str(snake_world / "test_images"), METADATA: str(tmp_path / "meta.csv"), OUTPUT: "x.csv"}
     assert main(frequent, asked) == 1
     assert "line 2: found the id 'nobody', expected a photo" in capsys.readouterr().err
+    (tmp_path / "meta.csv").write_text("photo,country\nnobody,Kenya\n")
+    assert main(frequent, asked) == 1
+    assert "found no column 'hashed_id'" in capsys.readouterr().err
     with pytest.raises(InputError, match="no such file"):
         answer_submission(frequent, snake_world / "test_images", tmp_path / "none.csv", tmp_path / "x.csv")
 

@@ -31,7 +31,7 @@ import polars as pl
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets.inputs import MediaFiles
-from fieldmark.datasets.snakeclef.metadata import metadata_tables
+from fieldmark.datasets.snakeclef.metadata import metadata_table
 from fieldmark.datasets.snakeclef.opening import NAME_2020
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.cropping import GIVEN
@@ -168,9 +168,10 @@ def submitted_part(images: Path, metadata: Path) -> Part:
         raise InputError(metadata, found="no such file", expected=f"the table that {METADATA} names")
     if not images.is_dir():
         raise InputError(images, found="no such folder", expected=f"the photos that {IMAGES} names")
-    table = next((one for one in metadata_tables(Release(metadata.parent)) if one.path == metadata.name), None)
+    table = metadata_table(Release(metadata.parent), metadata.name)
     if table is None:
-        raise InputError(metadata, line=1, found="no column 'hashed_id'", expected="hashed_id,country,continent")
+        found = "no column 'hashed_id', or none of 'country'"
+        raise InputError(metadata, line=1, found=found, expected="hashed_id,country,continent")
     rows = table.rows
     path_of = {}
     for line, media_id in rows.select("line", "media_id").iter_rows():

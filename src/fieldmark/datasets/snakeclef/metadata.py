@@ -89,12 +89,22 @@ def metadata_tables(release: Release) -> Iterator[MetadataTable]:
         whole = name.replace("_small", "")
         if "_small" in name and whole in names:
             continue
-        frame = read_table(release, name)
-        photo = next((column for column in PHOTO if column in frame.columns), None)
-        if photo is None or not {*SPECIES, "country"} & set(frame.columns):  # a run has ids as well
-            continue
-        edition = 2020 if photo == PHOTO[0] else 2021
-        yield MetadataTable(name, edition, part_of(name), _rows(release, name, frame, photo))
+        table = metadata_table(release, name)
+        if table is not None:
+            yield table
+
+
+def metadata_table(release: Release, name: str) -> MetadataTable | None:
+    """One file as a table of photos, None where it is something else.
+
+    Raises:
+        InputError: See `metadata_tables`.
+    """
+    frame = read_table(release, name)
+    photo = next((column for column in PHOTO if column in frame.columns), None)
+    if photo is None or not {*SPECIES, "country"} & set(frame.columns):  # a run has ids as well
+        return None
+    return MetadataTable(name, 2020 if photo == PHOTO[0] else 2021, part_of(name), _rows(release, name, frame, photo))
 
 
 def part_of(name: str) -> str:
