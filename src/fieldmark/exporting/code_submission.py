@@ -170,17 +170,16 @@ def submitted_part(images: Path, metadata: Path) -> Part:
         raise InputError(images, found="no such folder", expected=f"the photos that {IMAGES} names")
     table = metadata_table(Release(metadata.parent), metadata.name)
     if table is None:
-        found = "no column 'hashed_id', or none of 'country'"
-        raise InputError(metadata, line=1, found=found, expected="hashed_id,country,continent")
+        header = "no column 'hashed_id', or none of 'country'"
+        raise InputError(metadata, line=1, found=header, expected="hashed_id,country,continent")
     rows = table.rows
     path_of = {}
     for line, media_id in rows.select("line", "media_id").iter_rows():
-        found = next((images / f"{media_id}{end}" for end in ENDINGS if (images / f"{media_id}{end}").is_file()), None)
-        if found is None:
-            raise InputError(
-                metadata, line=line, found=f"the id {media_id!r}", expected=f"a photo {images}/{media_id}.jpg"
-            )
-        path_of[media_id] = found.name
+        names = [f"{media_id}{ending}" for ending in ENDINGS if (images / f"{media_id}{ending}").is_file()]
+        if not names:
+            expected = f"a photo {images}/{media_id}.jpg"
+            raise InputError(metadata, line=line, found=f"the id {media_id!r}", expected=expected)
+        path_of[media_id] = names[0]
     items = rows.select(pl.col("media_id").alias("item_id"), "country", "continent").with_columns(
         observation_id="item_id", media_ids=pl.concat_list("item_id")
     )
