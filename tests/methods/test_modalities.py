@@ -138,3 +138,10 @@ def test_all_inputs_are_those_that_the_release_has_less_masks_and_observers():
 def test_impossible_settings_are_refused(make, sentence):
     with pytest.raises(MisuseError, match=sentence):
         make()
+
+
+def test_above_a_number_of_labels_a_network_learns_in_place_of_trees():
+    view = make_view()
+    boosted, trained = (Tabular(inputs="habitat", rounds=1, epochs=1, most_labels=most).fit(view) for most in (4, 3))
+    assert "trees" in boosted.arrays and "trees" not in trained.arrays
+    assert any(name.startswith("network.") for name in trained.arrays)
