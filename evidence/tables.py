@@ -15,6 +15,7 @@ from evidence.open_tables import costs, open_set
 from evidence.results import RESULTS, read_result
 from evidence.search_tables import search
 from evidence.snake_tables import countries, photos, worlds
+from evidence.time_tables import camera_traps, mushroom_stream, prior_shift, temporal
 from evidence.variant_tables import variants
 
 PAGE = RESULTS.parent / "results.md"
@@ -39,6 +40,10 @@ def write_tables() -> Path:
         "openset": open_set,
         "costs": costs,
         "priors": priors,
+        "mushroom_stream": mushroom_stream,
+        "prior_shift": prior_shift,
+        "camera_traps": camera_traps,
+        "temporal": temporal,
         "pooling": pooling,
         "modalities": modalities,
         "amanita": amanita,

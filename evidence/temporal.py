@@ -10,7 +10,6 @@ were fixed before the first run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -178,8 +177,3 @@ def _scores(benchmark: Benchmark, answers: Any, world: TraitWorld) -> dict[str, 
         replace(benchmark, task=task), answers, world.truth, labels=world.view.labels, classes=world.taxa
     )
     return {name: round(card.metrics[name].value, 4) for name in (*METRICS, "roc_auc")}
-
-
-def differences(worlds: Sequence[dict[str, Any]], name: str, metric: str) -> Floats:
-    """How much better a variant is than the static classifier, on each world."""
-    return np.array([world["runs"][name][metric] - world["runs"][STATIC][metric] for world in worlds])

@@ -24,17 +24,29 @@ def adapt(
             "prior-em, or prior-map for more than 100 labels.",
         ),
     ] = None,
+    method: Annotated[
+        str,
+        typer.Option(help="Answer again with the network of the run in another way: norm-online for runs of finetune."),
+    ] = "",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="With --method: a setting of it.")
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="The release, if it has moved since.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
     """Adapt the predictions of a run, without fitting the classifier again: to other frequencies, to the season."""
     from fieldmark.cli.printing import print_json, print_scorecards
+    from fieldmark.errors import MisuseError
     from fieldmark.fitting.adapting import PRIOR_FILE
     from fieldmark.fitting.adapting import adapt as adapt_run
+    from fieldmark.foundation.key_values import parse_pairs
 
     folder = out or run.parent / f"{run.name}-adapted"
-    adapted = adapt_run(run, folder, steps=steps or (), data=data, overwrite=overwrite)
+    if settings and not method:
+        raise MisuseError("adapt takes --set with --method; settings of a step stand behind its name: NAME:KEY=VALUE.")
+    given = parse_pairs(settings or [])
+    adapted = adapt_run(run, folder, steps=steps or (), method=method, settings=given, data=data, overwrite=overwrite)
     if as_json:
         print_json(adapted.scorecard.to_json())
         return

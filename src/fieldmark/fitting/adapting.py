@@ -8,7 +8,7 @@ OUT/            as `fitting.harness` writes it, and:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,10 +20,12 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.fitting.allowed import refuse_disallowed, seen_by
-from fieldmark.fitting.learning import applied, fit_steps, told_labels
+from fieldmark.fitting.learning import answered, applied, fit_steps, told_labels
 from fieldmark.fitting.run_folders import predictions_file, score_part, write_run
 from fieldmark.foundation.files import appearing_folder, only_writer
+from fieldmark.foundation.key_values import configure
 from fieldmark.labels import UNKNOWN_NAME
+from fieldmark.methods import METHODS
 from fieldmark.models import Model, load_model
 from fieldmark.opening import Opened, open_benchmark, open_release, split_of_run
 from fieldmark.runs.label_scores import LabelScores
@@ -59,6 +61,8 @@ def adapt(
     out: str | Path,
     *,
     steps: Sequence[str] = (),
+    method: str = "",
+    settings: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
     overwrite: bool = False,
 ) -> Adapted:
@@ -72,6 +76,9 @@ def adapt(
         out: The folder to write.
         steps: The steps, in order, with settings after a colon. If none are named: `prior-online` in time order, else
             `prior-em` for up to 100 labels and `prior-map` for more.
+        method: A method that answers with the network of the run in a way of its own (`norm-online`): val and test are
+            answered again, and the steps of the run are fitted anew.
+        settings: Settings of that method.
         data: The release, if it has moved since.
         overwrite: Whether an existing folder is replaced.
 
@@ -82,30 +89,68 @@ def adapt(
     folder = Path(run)
     made, model = Run.read(folder), load_model(folder)
     task = BENCHMARKS[made.benchmark].task
-    for name in steps:  # refused before anything else is read
+    if method:
+        model = _answering_as(model, method, settings or {})
+    for name in steps or ("temperature",):  # refused before anything else is read
         _refuse_unfit(make_step(name), model, task)
     opened = _open(made, folder, data)
     stored = {part: _stored(folder, part, opened) for part in ("val", "test") if opened.items[part].height}
-    further = [*_needed(stored["val"], task), *_asked(steps, opened)]
-    for step in further:
-        _refuse_unfit(step, model, task)
-    decided = [step for step in model.steps if step.decides]
     with only_writer(Path(out)), appearing_folder(Path(out), overwrite=overwrite) as target:
-        plain = {part: replace(one, decisions=None) for part, one in stored.items()}
-        val = opened.view.val
-        assert val is not None  # open_benchmark refuses an empty val
-        lesson = Lesson(task, opened.view.labels, opened.dataset.taxa, val, opened.view.train)
-        fitted, on_val = fit_steps([*further, *decided], plain["val"], lesson)
-        predictions = {"val": on_val}
-        if "test" in plain and opened.view.test is not None:
-            predictions["test"] = _applied(fitted, plain["test"], opened, target)
-        kept = tuple(step for step in model.steps if not step.decides)
+        kept = () if method else tuple(step for step in model.steps if not step.decides)
+        if method:
+            plain = _answered_again(model, opened)
+            further = [*(step for step in model.steps if not step.decides), *map(make_step, steps)]
+        else:
+            plain = {part: replace(one, decisions=None) for part, one in stored.items()}
+            further = [*_needed(stored["val"], task), *_asked(steps, opened)]
+        for step in further:
+            _refuse_unfit(step, model, task)
+        further += [step for step in model.steps if step.decides]
+        fitted, predictions = _with_steps(further, plain, opened, target)
         model = replace(model, steps=(*kept, *fitted))
         adapted = _provenance(made, model, folder)
         before = {part: score_part(opened, stored[part], part, made) for part in opened.truth}
         after = {part: score_part(opened, predictions[part], part, adapted) for part in opened.truth}
         write_run(target, opened, adapted, model, predictions, after)
     return Adapted(Path(out), adapted, model, before, after)
+
+
+def _with_steps(
+    steps: Sequence[Step], plain: Mapping[str, Any], opened: Opened, folder: Path
+) -> tuple[tuple[Step, ...], dict[str, Any]]:
+    """Steps fitted on val, and the predictions on val and test with all of them applied."""
+    val, task = opened.view.val, opened.benchmark.task
+    assert val is not None  # open_benchmark refuses an empty val
+    lesson = Lesson(task, opened.view.labels, opened.dataset.taxa, val, opened.view.train)
+    fitted, on_val = fit_steps(steps, plain["val"], lesson)
+    predictions = {"val": on_val}
+    if "test" in plain and opened.view.test is not None:
+        predictions["test"] = _applied(fitted, plain["test"], opened, folder)
+    return fitted, predictions
+
+
+def _answering_as(model: Model, method: str, settings: Mapping[str, Any]) -> Model:
+    """The model with another way to answer from the same weights.
+
+    Raises:
+        MisuseError: When the method cannot take over what this one has learned.
+    """
+    cls, own = METHODS[method], model.fitted.method
+    if not issubclass(cls, type(own)) or cls is type(own):
+        raise MisuseError(f"The method {method!r} cannot answer with what the method {model.name!r} has learned.")
+    changed = configure({**own.options, **settings}, cls)[0]
+    return replace(model, name=method, fitted=replace(model.fitted, method=changed))
+
+
+def _answered_again(model: Model, opened: Opened) -> dict[str, Any]:
+    """The answers to val and test, before any step."""
+    task, parts = opened.benchmark.task, {"val": opened.view.val, "test": opened.view.test}
+    pooled = (model.supply, model.pooling)
+    return {
+        name: answered(model.fitted, part, model.labels, task, pooled)
+        for name, part in parts.items()
+        if part is not None
+    }
 
 
 def _open(run: Run, folder: Path, data: str | Path | None) -> Opened:
@@ -172,9 +217,11 @@ def _applied(steps: Sequence[Step], test: LabelScores, opened: Opened, folder: P
 def _provenance(run: Run, model: Model, folder: Path) -> Run:
     return replace(
         run,
+        method=model.name,
+        options=model.fitted.method.options,
         sees=seen_by(model.fitted.method, model.steps),
         steps=[step_to_data(step) for step in model.steps],
-        remarks=[*run.remarks, f"Adapted from the stored predictions of {folder.name}; nothing was fitted again."],
+        remarks=[*run.remarks, f"Adapted from the run {folder.name}; nothing was trained again."],
         code_version=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )

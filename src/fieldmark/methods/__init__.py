@@ -30,6 +30,10 @@ METHODS: Registry[type[Method]] = Registry(
         ),
         "cnn": ("fieldmark.methods.cnn:SpectrogramNetwork", "a network of timm on mel spectrograms, for recordings"),
         "finetune": ("fieldmark.methods.finetune:Finetune", "the whole network learns, by a recipe in TOML"),
+        "norm-online": (
+            "fieldmark.methods.norm_online:NormOnline",
+            "finetune, and in time order batch normalization follows the photos of earlier days",
+        ),
         "published": ("fieldmark.methods.published:Published", "a network that others have trained and published"),
         "linear": ("fieldmark.methods.linear:Linear", "multinomial logistic regression, regularizer from val"),
         "tabular": (

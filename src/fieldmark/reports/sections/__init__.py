@@ -52,6 +52,7 @@ SECTIONS: Registry[Section] = Registry(
         ),
         "reliability": ("fieldmark.reports.sections.reliability:SECTION", "whether stated confidence can be believed"),
         "season": ("fieldmark.reports.sections.season:SECTION", "errors by month"),
+        "year": ("fieldmark.reports.sections.year:SECTION", "score and estimated frequencies over the year"),
         "collectors": (
             "fieldmark.reports.sections.collectors:SECTION",
             "scores by how many training records the observer has",
