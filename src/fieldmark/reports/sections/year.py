@@ -125,7 +125,7 @@ def _with_gaps(months: Sequence[int], values: Sequence[float] | Shares) -> tuple
 
 def _paint(figure: Figure, *, found: Year) -> None:
     rows = (len(found.labels) + 2) // 3
-    above, below = figure.subfigures(2, 1, height_ratios=(1, rows))
+    above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=(1, rows)).ravel()
     axes = above.subplots()
     for month, one in zip(found.months, found.right, strict=True):
         if one.low is not None and one.high is not None:
