@@ -49,7 +49,11 @@ class Dataset:
         for name, schema in schemas.items():
             table = getattr(self, name)
             if table is not None:
-                object.__setattr__(self, name, schema.check(table, f"{self.name}: {name}"))
+                checked = schema.check(table, f"{self.name}: {name}")
+                added = [column for column in checked.columns if column not in table.columns]
+                # The release's own columns keep their order, and alone make the digest: stored runs must fit on.
+                object.__setattr__(self, name, checked.select(*table.columns, *added))
+                object.__setattr__(self, f"_own_{name}", tuple(table.columns))
 
     @cached_property
     def media_files(self) -> MediaFiles:
@@ -88,10 +92,11 @@ class Dataset:
     def digest(self) -> str:
         """A fingerprint of the tables: the same observations, labels and files in the same parts."""
         hasher = hashlib.blake2b(digest_size=16)
-        for table in (self.taxa, self.observations, self.media):
-            hasher.update(table.sort(table.columns[0]).write_json().encode())
-        if self.events is not None:
-            hasher.update(self.events.sort(self.events.columns).write_json().encode())
+        for name in ("taxa", "observations", "media", "events"):
+            if getattr(self, name) is not None:
+                table = getattr(self, name).select(getattr(self, f"_own_{name}"))
+                order = table.columns if name == "events" else table.columns[0]
+                hasher.update(table.sort(order).write_json().encode())
         return hasher.hexdigest()
 
 
