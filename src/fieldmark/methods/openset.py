@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError, did_you_mean
-from fieldmark.foundation.key_values import configure, parse_pairs
 from fieldmark.labels import UNKNOWN
-from fieldmark.methods import METHODS
-from fieldmark.methods.base import Arrays, Fitted, Method, OnFeatures, features_of, truth_of, with_targets
+from fieldmark.methods.base import Arrays, Fitted, Method, features_of, truth_of, with_targets
 from fieldmark.methods.combining import COMBINED, Combination, combine, cross_fitted
+from fieldmark.methods.headed import Headed
 from fieldmark.methods.linear import Linear
 from fieldmark.metrics.openset import known_roc_auc
 from fieldmark.questions.targets import Shape
@@ -32,12 +31,10 @@ HELD_OUT_SEED = 0
 
 
 @dataclass(frozen=True)
-class OpenSet(OnFeatures):
+class OpenSet(Headed):
     """A classifier of features, and beside its answers a score of strangeness.
 
     Args:
-        classifier: The method that names the known labels; any that needs features.
-        classifier_settings: Its settings, as `key=value,key=value`.
         score: One of the scores (`fieldmark.steps.strangeness`), `combined` (a logistic combination of all), or
             `all`, which tries each and takes the one of highest ROC-AUC on validation.
         choose: What counts as unknown on validation: the unknown items of val (`val-unknowns`), or a share of the
@@ -49,8 +46,6 @@ class OpenSet(OnFeatures):
         chosen: The score that was taken; made by `fit`.
     """
 
-    classifier: str = "linear"
-    classifier_settings: str = ""
     score: str = "max-softmax"
     choose: str = "val-unknowns"
     held_out: float = 0.2
@@ -71,20 +66,11 @@ class OpenSet(OnFeatures):
         if not 0 < self.held_out < 1 or self.k < 1:
             raise MisuseError("openset needs held_out between 0 and 1, and k of at least 1.")
         UnknownThreshold(self._rule)  # refuses a rule that does not exist before anything is read
-        self.head()
-
-    def head(self) -> Method:
-        """The classifier with its settings."""
-        cls = METHODS[self.classifier]
-        if not issubclass(cls, OnFeatures) or cls.sees != "item" or issubclass(cls, OpenSet):
-            raise MisuseError(f"{self.classifier!r} is no classifier of features that answers item by item.")
-        pairs = [pair for pair in self.classifier_settings.split(",") if pair]
-        head: Method = configure(parse_pairs(pairs), cls)[0]
-        return head
+        super().__post_init__()
 
     def fit(self, view: View) -> Fitted:
         head, arrays = self._learn(view)
-        fitted = replace(self, classifier_settings=_settings(head.method))
+        fitted = self._with_choices(head.method)
         tried = ALL if self.score == COMBINED else self.score
         chosen = self.score
         if tried == ALL:
@@ -96,7 +82,7 @@ class OpenSet(OnFeatures):
     def fit_again(self, arrays: Arrays, view: View) -> Fitted:
         head, learned = self._learn(view)
         kept = {name: values for name, values in arrays.items() if not name.startswith((HEAD, LEARNED))}
-        return Fitted(replace(self, classifier_settings=_settings(head.method)), learned | kept)
+        return Fitted(self._with_choices(head.method), learned | kept)
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         return self.head().scores(_under(HEAD, arrays), part)
@@ -225,10 +211,6 @@ def _scaled(head: Method, logits: NDArray[np.float32], arrays: Arrays) -> NDArra
     # The energy of log-probabilities is the same for all items, so that it would tell of nothing but the temperature.
     plain = around_zero(logits) if head.scale == "log_probability" else logits
     return np.asarray(plain / arrays["temperature"])
-
-
-def _settings(method: Method) -> str:
-    return ",".join(f"{name}={value}" for name, value in method.options.items())
 
 
 def _under(prefix: str, arrays: Arrays) -> Arrays:
