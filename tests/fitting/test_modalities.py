@@ -13,7 +13,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.views import Part, loose_media
 
 SMALL = {"photo.backbone": "resnet10t", "photo.weights": "random", "photo.size": "32"}
-MODALITIES = {"inputs": "photo,habitat+substrate,date,caption", "tables": "linear", "caption.words": "50", **SMALL}
+MODALITIES = {"inputs": "photo,habitat+substrate,date,caption", "caption.words": "50", **SMALL}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_a_habitat_that_train_does_not_have_changes_nothing_beside_a_missing_one
 
 
 def test_several_photos_with_one_row_of_metadata_are_one_question_and_the_run_names_the_pooling(fungi_world, tmp_path):
-    settings = {**SMALL, "inputs": "photo,habitat", "tables": "linear"}
+    settings = {**SMALL, "inputs": "photo,habitat"}
     for pooling in ("features", "mean"):
         made = fieldmark.fit(
             "fungiclef-2025", fungi_world, "fusion", tmp_path / pooling, settings=settings, pooling=pooling

@@ -20,7 +20,7 @@ BOTH = "photo,habitat"
 METHODS = {
     "boosting": Tabular(inputs=BOTH, rounds=10),
     "network": Tabular(inputs=BOTH, model="network", epochs=4),
-    "fusion": Fusion(inputs=BOTH, tables="linear"),
+    "fusion": Fusion(inputs=BOTH),
     "gated": Joint(inputs=BOTH, epochs=8, width=32),
     "dynamic": Joint(inputs=BOTH, mixing="dynamic", epochs=8, width=32),
 }
@@ -68,7 +68,7 @@ def test_more_labels_to_learn_from_keep_the_choices_that_were_made(fitted, name)
 def test_a_modality_that_train_lacks_altogether_has_no_part_in_a_fusion():
     view = make_view()
     view = replace(view, train=without(view.train, "habitat"))
-    learned = Fusion(inputs=BOTH, tables="linear").fit(view)
+    learned = Fusion(inputs=BOTH).fit(view)
     assert np.isfinite(learned.predict(view.test, LABELS).scores).all()
     assert np.array_equal(
         learned.predict(view.test, LABELS).scores, learned.predict(without(view.test, "habitat"), LABELS).scores
@@ -83,7 +83,7 @@ def test_a_modality_of_pure_noise_has_next_to_no_weight():
         )
         for part, own in (("train", view.train), ("val", view.val))
     }
-    learned = Fusion(inputs=BOTH, tables="linear").fit(replace(view, **noisy))
+    learned = Fusion(inputs=BOTH).fit(replace(view, **noisy))
     scores = learned.predict(view.test, LABELS)
     alone = learned.predict(without(view.test, "habitat"), LABELS)
     assert np.abs(scores.probabilities() - alone.probabilities()).max() < 0.15
@@ -92,12 +92,12 @@ def test_a_modality_of_pure_noise_has_next_to_no_weight():
 
 def test_members_are_fitted_once_for_all_fusions_that_share_a_folder(tmp_path):
     view = replace(make_view(), shared=tmp_path)
-    Fusion(inputs="photo", tables="linear").fit(view)
+    Fusion(inputs="photo").fit(view)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    both = Fusion(inputs=BOTH, tables="linear").fit(view)
+    both = Fusion(inputs=BOTH).fit(view)
     assert len(before) == 1 and len(list(tmp_path.iterdir())) == 2
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
-    fresh = Fusion(inputs=BOTH, tables="linear").fit(replace(view, shared=None))
+    fresh = Fusion(inputs=BOTH).fit(replace(view, shared=None))
     assert (both.predict(view.test, LABELS).scores == fresh.predict(view.test, LABELS).scores).all()
 
 
@@ -112,8 +112,9 @@ def test_val_decides_when_training_stops():
 
 def test_all_inputs_are_those_that_the_release_has_less_masks_and_observers():
     declared = {one.name: one for one in (PHOTO, *CONTEXT, Input("masks"), Input("caption", extractor="words"))}
-    fusion = Fusion().for_release(declared)
+    fusion = Fusion(tables="tabular").for_release(declared)
     assert fusion.members.split(",")[:2] == ["linear", "tabular"] and fusion.members.endswith("linear")
+    assert set(Fusion().for_release(declared).members.split(",")) == {"linear"}
     assert {"observer", "masks"} & {need.input for need in fusion.needs} == set()
     assert Need("features", "photo") in fusion.needs
     tables = {need.input for need in Tabular().for_release(declared).needs}

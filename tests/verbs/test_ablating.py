@@ -12,7 +12,7 @@ from fieldmark.cli.main import app
 from fieldmark.errors import InputError, MisuseError
 
 MODALITIES = ("habitat+substrate", "date", "place")
-SETTINGS = {"tables": "linear", "place.waves": "2"}
+SETTINGS = {"place.waves": "2"}
 
 
 @pytest.fixture(scope="module")

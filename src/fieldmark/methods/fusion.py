@@ -50,14 +50,14 @@ class Fusion(OnModalities):
         inputs: The modalities with commas between them, inputs of one modality joined by `+`; "all" takes every input
             that the release has and the task allows, each a modality.
         members: The method for each modality, with commas between them; empty for `tables` and `others` by kind.
-        tables: The method for tables.
+        tables: The method for tables; linear has done better than boosted trees here, and takes seconds.
         others: The method for photos, recordings, other pictures and texts.
         seed: Of members that draw.
     """
 
     inputs: str = ALL
     members: str = ""
-    tables: str = "tabular"
+    tables: str = "linear"
     others: str = "linear"
     seed: int = 0
 
