@@ -19,6 +19,7 @@ STUDIES = {
     "fewshot": "one to eight photos per class of real birds and fungi, ten draws each",
     "crops": "the box around what stands out against whole photos, real birds, snakes and fungi",
     "openset": "the open-set score chosen on val against max softmax, worlds (simulated) and real birds",
+    "butterflies": "masks of real butterflies, settings chosen on other species than those tested",
     "costs": "least expected cost against the likeliest label, worlds (simulated) and real genera",
     "fuzzing": "100,000 damaged files: each is scored or refused in a sentence",
     "mutations": "60 random changes of one token of the scorer: do the tests notice?",

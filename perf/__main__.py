@@ -15,6 +15,7 @@ JOBS = {
     "metrics_geo": "adaptive top-30 over 42,405 places and 31,435 species, streamed",
     "sound": "an hour of sound in constant memory, and mel spectrograms beside librosa's",
     "occurrences": "a Darwin Core Archive of a million records beside python-dwca-reader",
+    "masks": "run lengths of masks beside pycocotools",
     "store": "features from the store beside computing them",
 }
 

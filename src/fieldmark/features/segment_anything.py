@@ -30,10 +30,11 @@ LONGEST_PX = 1024
 
 
 class DrawnMask(NamedTuple):
-    """A mask and how much of it the network believes to be right (its own estimate of the IoU)."""
+    """A mask, how much of it the network believes to be right (its own estimate of the IoU), and its logits."""
 
     mask: Mask
     estimate: float
+    logits: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,8 @@ class SeenPhoto:
             prompts["point_coords"] = points * np.array(self.size)
             prompts["point_labels"] = np.ones(len(points), dtype=np.int64)
         with torch.inference_mode():
-            masks, estimates, _ = self.predictor.predict(**prompts, multimask_output=True)
-        drawn = [DrawnMask(mask.astype(np.bool_), float(sure)) for mask, sure in zip(masks, estimates, strict=True)]
+            logits, estimates, _ = self.predictor.predict(**prompts, multimask_output=True, return_logits=True)
+        drawn = [DrawnMask(one > 0, float(sure), one) for one, sure in zip(logits, estimates, strict=True)]
         return sorted(drawn, key=lambda one: -one.estimate)
 
 

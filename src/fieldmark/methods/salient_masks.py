@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 
 from fieldmark.errors import MisuseError
 from fieldmark.features.saliency import Saliency
@@ -32,10 +32,12 @@ class SalientMasks(DrawsMasks):
         threshold: What is drawn reaches this share of the way from the lowest to the highest value of the map; 0 takes
             the one with the highest mean IoU on train.
         refine: Whether the boundary is then moved to where colors change, by GrabCut.
+        mirrored: Whether a photo is looked at together with its mirror image.
     """
 
     threshold: float = 0.0
     refine: bool = False
+    mirrored: bool = True
 
     learns_from_val: ClassVar[bool] = False
 
@@ -53,7 +55,7 @@ class SalientMasks(DrawsMasks):
         train, saliency = evenly_taken(view.train.of_known_labels()), Saliency()
 
         def draw(photo: Image.Image) -> list[Mask]:
-            values = spread(saliency.map(photo))
+            values = self._values(saliency, photo)
             return [self._mask(photo, values, threshold) for threshold in THRESHOLDS]
 
         means = mean_overlaps(train, "threshold", draw)
@@ -63,7 +65,13 @@ class SalientMasks(DrawsMasks):
         return Saliency()
 
     def draw(self, state: Any, arrays: Arrays, photo: Image.Image, labels: Labels) -> dict[str, Mask]:
-        return of_whole(self._mask(photo, spread(state.map(photo)), self.threshold))
+        return of_whole(self._mask(photo, self._values(state, photo), self.threshold))
+
+    def _values(self, saliency: Saliency, photo: Image.Image) -> NDArray[np.float32]:
+        values = saliency.map(photo)
+        if self.mirrored:
+            values = values + saliency.map(ImageOps.mirror(photo))[:, ::-1]
+        return spread(values)
 
     def _mask(self, photo: Image.Image, values: NDArray[np.float32], threshold: float) -> Mask:
         if not self.refine:
