@@ -46,15 +46,20 @@ CROPS_COVER = 0.875
 # Orientations of EXIF that exchange width and height.
 TURNED = (5, 6, 7, 8)
 CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0))
+# The squares of "zooms" cover this share of the short side, and lie a third from the upper and the lower edge.
+ZOOMS_COVER, ZOOMS = 0.75, ((0.5, 1 / 3), (0.5, 2 / 3))
 
 
 def views_of(how: Preprocessing, views: str) -> list[Preprocessing]:
-    """The ways to look at a photo that features are averaged over, the plain one first.
+    """The ways to look at a photo that features are averaged over, the widest first.
 
     >>> [view.mirrored for view in views_of(Preprocessing(8, 1.0, (0.5,) * 3, (0.5,) * 3), "flips")]
     [False, True]
     """
     crops = [how]
+    if "zooms" in views:
+        close = replace(how, crop=ZOOMS_COVER, resize="cut")
+        crops = [replace(how, crop=1.0, resize="squash"), *(replace(close, place=place) for place in ZOOMS)]
     if "crops" in views:
         narrow = replace(how, crop=min(how.crop, CROPS_COVER))
         crops = [narrow, *(replace(narrow, place=corner) for corner in CORNERS)]

@@ -25,7 +25,7 @@ FINE_TUNED = "fine-tuned:"
 
 CHOICES = {
     "resize": ("", "cut", "squash"),
-    "views": ("one", "flips", "crops", "flips+crops"),
+    "views": ("one", "flips", "crops", "flips+crops", "zooms"),
     "embeddings": ("plain", "quantized"),
     "output": ("features", "logits"),
     "crop": ("", "none", *SOURCES),
@@ -63,7 +63,8 @@ class FeatureSettings:
         resize: "cut" scales the short side and cuts out the center, "squash" makes the whole photo square, as the
             organizers of FungiTastic do. Empty takes what the backbone was trained for.
         views: Of which views of a photo the features are the mean: "one", "flips" (and its mirror image), "crops" (the
-            center and four corners), or "flips+crops".
+            center and four corners), "flips+crops", or "zooms" (all of it, and two closer squares one above the other,
+            for plants that are small on tall sheets).
         embeddings: "plain", or "quantized" to 8 bits of each coordinate of the unit-length features, as the organizers
             of FungiTastic store theirs.
         output: "features", or "logits": what the classifier that a backbone was trained with says.

@@ -15,6 +15,19 @@ METHODS: Registry[type[Method]] = Registry(
             "fieldmark.methods.prototypes:Prototypes",
             "class means that borrow from genus and family; good with few photos",
         ),
+        "align": (
+            "fieldmark.methods.align:Align",
+            "prototypes of sheets moved to where field photos lie; for releases of two domains",
+        ),
+        "two-stage": ("fieldmark.methods.adapted:TwoStage", "a network learns sheets, then field photos"),
+        "fsada": (
+            "fieldmark.methods.adapted:FewShotAdversary",
+            "a network against a discriminator of pairs of sheets and field photos",
+        ),
+        "triplet": (
+            "fieldmark.methods.adapted:DomainTriplets",
+            "a network that brings sheets and field photos of a species together",
+        ),
         "em": (
             "fieldmark.methods.em:Transductive",
             "prototypes moved by the photos asked about; sees the whole test set",
