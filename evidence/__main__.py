@@ -20,6 +20,8 @@ STUDIES = {
     "crops": "the box around what stands out against whole photos, real birds, snakes and fungi",
     "openset": "the open-set score chosen on val against max softmax, worlds (simulated) and real birds",
     "butterflies": "masks of real butterflies, settings chosen on other species than those tested",
+    "foreground": "does a classifier look at the butterfly? (real photos)",
+    "world_masks": "a U-Net from a pre-trained Lite0 against the ellipse in the middle (simulated)",
     "costs": "least expected cost against the likeliest label, worlds (simulated) and real genera",
     "fuzzing": "100,000 damaged files: each is scored or refused in a sentence",
     "mutations": "60 random changes of one token of the scorer: do the tests notice?",

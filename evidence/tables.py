@@ -10,6 +10,7 @@ import numpy as np
 from evidence.context_tables import pooling, priors
 from evidence.crop_tables import crops
 from evidence.markdown import mean_difference, percent, table
+from evidence.mask_tables import butterflies, foreground, run_lengths, world_masks
 from evidence.modality_tables import amanita, modalities
 from evidence.open_tables import costs, open_set
 from evidence.results import RESULTS, read_result
@@ -33,6 +34,9 @@ def write_tables() -> Path:
         "search": search,
         "fewshot": _few_shot,
         "crops": crops,
+        "butterflies": butterflies,
+        "foreground": foreground,
+        "world_masks": world_masks,
         "finetuning": _finetuning,
         "finetuning-small": _finetuning_small,
         "objectives": variants,
@@ -62,6 +66,7 @@ def write_tables() -> Path:
         "perf-occurrences": _perf,
         "perf-training_gpu": _gpu,
         "perf-sound": _perf,
+        "perf-masks": run_lengths,
     }
     parts = ["# Results\n\nMade by `make evidence` and `make perf` from `docs/results/*.json`; do not edit.\n"]
     for name, render in sections.items():
