@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from evidence.results import rounded
 from fieldmark.fitting import fit
@@ -21,7 +21,7 @@ SETTINGS: dict[str, Any] = {"size": 128, "epochs": 10, "batch": 8, "lr": 2e-3}
 SEED = 0
 
 
-def run(size: str = "small") -> dict[str, Any]:
+def run(size: Literal["tiny", "small", "medium"] = "small") -> dict[str, Any]:
     """Both methods on one world."""
     with tempfile.TemporaryDirectory(prefix="fieldmark-world-") as name:
         root = Path(name, "world")
