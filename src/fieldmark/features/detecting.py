@@ -51,8 +51,8 @@ class YoloxFinder:
             PhotoError: When the bytes are no photo or end too early.
         """
         photo = decode_photo(data, at_least_px=SIDE_PX)
-        found = self._finder.best([photo])[0]
-        box = found.box if found.sure >= self.sure else Box(0.0, 0.0, 0.0, 0.0)
+        surest = self._finder.best([photo])[0]
+        box = surest.box if surest.sure >= self.sure else Box(0.0, 0.0, 0.0, 0.0)
         return np.array([*box, photo.width / photo.height], dtype=np.float32)
 
     @cached_property
@@ -90,14 +90,14 @@ class CocoFinder:
         photo = decode_photo(data, at_least_px=SIDE_PX)
         pixels = torch.from_numpy(np.asarray(photo, dtype=np.float32).transpose(2, 0, 1) / 255)
         with torch.inference_mode():
-            found = self._network([pixels])[0]
-        return np.array([*self._box(found, photo), photo.width / photo.height], dtype=np.float32)
+            things = self._network([pixels])[0]
+        return np.array([*self._box(things, photo), photo.width / photo.height], dtype=np.float32)
 
-    def _box(self, found: dict[str, torch.Tensor], photo: Image.Image) -> Box:
-        kept = (found["labels"] != PERSON) & (found["scores"] >= self.sure)
+    def _box(self, things: dict[str, torch.Tensor], photo: Image.Image) -> Box:
+        kept = (things["labels"] != PERSON) & (things["scores"] >= self.sure)
         if not kept.any():
             return Box(0.0, 0.0, 0.0, 0.0)
-        edges = found["boxes"][kept][found["scores"][kept].argmax()].tolist()
+        edges = things["boxes"][kept][things["scores"][kept].argmax()].tolist()
         size = (photo.width, photo.height, photo.width, photo.height)
         return Box(*(min(max(edge / side, 0.0), 1.0) for edge, side in zip(edges, size, strict=True)))
 

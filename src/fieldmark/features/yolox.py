@@ -103,8 +103,8 @@ class AnimalFinder:
         device = next(self.network.parameters()).device
         squares = torch.from_numpy(np.stack([_square(photo) for photo in photos])).to(device)
         with torch.inference_mode():
-            found = self.network(squares).cpu().double().numpy()
-        return [_surest(places, photo) for places, photo in zip(found, photos, strict=True)]
+            answers = self.network(squares).cpu().double().numpy()
+        return [_surest(places, photo) for places, photo in zip(answers, photos, strict=True)]
 
 
 def _square(photo: Image.Image) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
@@ -237,7 +237,7 @@ class _Head(nn.Module):  # type: ignore[misc]
         self.reg_preds = nn.ModuleList(nn.Conv2d(width, 4, 1) for _ in maps)
 
     def forward(self, maps: Sequence[Tensor]) -> Tensor:
-        found = []
+        places = []
         for number, (features, stride) in enumerate(zip(maps, STRIDES, strict=True)):
             stem = self.stems[number](features)
             kind, place = self.cls_convs[number](stem), self.reg_convs[number](stem)
@@ -246,8 +246,8 @@ class _Head(nn.Module):  # type: ignore[misc]
             center = (box[:, :2] + torch.stack([columns, rows])) * stride
             size = box[:, 2:].exp() * stride
             likely = torch.cat([sure, self.cls_preds[number](kind)], dim=1).sigmoid()
-            found.append(torch.cat([center, size, likely], dim=1).flatten(2))
-        return torch.cat(found, dim=2).transpose(1, 2)
+            places.append(torch.cat([center, size, likely], dim=1).flatten(2))
+        return torch.cat(places, dim=2).transpose(1, 2)
 
 
 class YoloxTiny(nn.Module):  # type: ignore[misc]
@@ -258,8 +258,8 @@ class YoloxTiny(nn.Module):  # type: ignore[misc]
         self.backbone, self.head = _Neck(), _Head()
 
     def forward(self, photos: Tensor) -> Tensor:
-        found: Tensor = self.head(self.backbone(photos))
-        return found
+        places: Tensor = self.head(self.backbone(photos))
+        return places
 
 
 def _doubled(x: Tensor) -> Tensor:

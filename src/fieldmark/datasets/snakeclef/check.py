@@ -104,10 +104,10 @@ def _check_classes(
     if listed is None:
         problems.add("warning", f"{CLASSES_FILE} is missing: the classes are the species of the labels")
     elif real:
-        found = f"{CLASSES_FILE} lists {len(listed):,}"
+        here = f"{CLASSES_FILE} lists {len(listed):,}"
         contradiction = f"the overview says {SPECIES} species in the data and {SPECIES_OF_TEST} in the test set"
         agrees = "which agrees with the first" if len(listed) == SPECIES else "which agrees with neither"
-        problems.add("note" if len(listed) == SPECIES else "warning", f"{contradiction}; {found}, {agrees}")
+        problems.add("note" if len(listed) == SPECIES else "warning", f"{contradiction}; {here}, {agrees}")
     for table in own:
         strange = table.rows.filter(pl.col("label").is_not_null() & ~pl.col("label").is_in(list(listed or [])))
         if listed is not None and len(strange):
@@ -130,8 +130,8 @@ def _check_extremes(photos: pl.DataFrame, problems: Problems, *, real: bool) -> 
     if not real:
         problems.add("note", here)
         return
-    told = dict(counts.iter_rows())
-    agrees = most == (MOST, MOST_PHOTOS) and least[1] == LEAST_PHOTOS and told.get(LEAST) == LEAST_PHOTOS
+    photos_of = dict(counts.iter_rows())
+    agrees = most == (MOST, MOST_PHOTOS) and least[1] == LEAST_PHOTOS and photos_of.get(LEAST) == LEAST_PHOTOS
     problems.add("note" if agrees else "warning", f"{stated}; {here}")
 
 

@@ -157,9 +157,9 @@ def merged_photos(release: Release, tables: Sequence[MetadataTable], listed: lis
         frames.append(table.rows.with_columns(part.alias("part"), place.alias("written_in")))
     rows = pl.concat(frames)
     _refuse_two_species(release, rows)
-    told = (pl.col(name).drop_nulls().first() for name in _KEPT)
+    facts = (pl.col(name).drop_nulls().first() for name in _KEPT)
     parts = pl.col("part").unique(maintain_order=True).alias("parts")
-    photos = rows.group_by("media_id", maintain_order=True).agg(parts, *told)
+    photos = rows.group_by("media_id", maintain_order=True).agg(parts, *facts)
     folder_of = {part: _folder(release, part) for part in rows["part"].unique()}
     first = pl.col("parts").list.first()
     folder = first.replace_strict(folder_of, return_dtype=pl.String)
@@ -187,7 +187,7 @@ def _taxa(release: Release, photos: pl.DataFrame, listed: Sequence[str]) -> pl.D
     """One row per species: those of the list in its order, then others that photos show."""
     seen = photos["label"].drop_nulls().unique().to_list()
     slugs = [*listed, *sorted(set(seen) - set(listed))]
-    told = (
+    by_species = (
         photos.drop_nulls("label").group_by("label").agg(pl.col("family", "class_id", "poisonous").drop_nulls().first())
     )
     names = [binomial_of(slug) for slug in slugs]
@@ -195,13 +195,13 @@ def _taxa(release: Release, photos: pl.DataFrame, listed: Sequence[str]) -> pl.D
         {"label": slugs, "genus": [name.split(" ")[0] for name in names], "species": names},
         schema=dict.fromkeys(("label", "genus", "species"), pl.String),
     )
-    taxa = taxa.join(told, on="label", how="left", maintain_order="left").with_columns(scientific_name="species")
+    taxa = taxa.join(by_species, on="label", how="left", maintain_order="left").with_columns(scientific_name="species")
     noted = _venomous(release)
     if noted:
         flags = pl.col("label").replace_strict(noted, default=None, return_dtype=pl.Boolean)
         taxa = taxa.with_columns(pl.coalesce(flags, "poisonous").alias("poisonous"))
-    known = [name for name in ("family", "class_id") if taxa[name].is_not_null().any()]
-    return taxa.select("label", "poisonous", *known, "genus", "species", "scientific_name")
+    further = [name for name in ("family", "class_id") if taxa[name].is_not_null().any()]
+    return taxa.select("label", "poisonous", *further, "genus", "species", "scientific_name")
 
 
 def _venomous(release: Release) -> dict[str, bool]:

@@ -60,9 +60,8 @@ class PriorSection(Section):
     def render(self, context: Context) -> str:
         assert context.probabilities is not None  # applies() said so
         steps = [step for step in context.first.run.steps if step["step"] in PRIORS]
-        known = context.truth >= 0
         effect = None
-        if known.all():
+        if (context.truth >= 0).all():
             effect = softmax_effect(context.probabilities.astype(np.float64), context.truth, context.unit)
         return render(
             "sections/priors.html.j2",

@@ -175,13 +175,13 @@ def _continents(items: pl.DataFrame | None) -> dict[str, str]:
 
 def _by_continent(present: Mapping[str, NDArray[np.uint8]], stated: Mapping[str, str]) -> dict[str, NDArray[np.uint8]]:
     """What lives in any country of each continent."""
-    found: dict[str, NDArray[np.uint8]] = {}
+    on_continent: dict[str, NDArray[np.uint8]] = {}
     for country, own in present.items():
         continent = country_and_continent(country)[1] or stated.get(country)
         if continent is not None:
             name = CONTINENT + continent
-            found[name] = own | found[name] if name in found else own
-    return found
+            on_continent[name] = own | on_continent[name] if name in on_continent else own
+    return on_continent
 
 
 def _plain(name: str) -> str:

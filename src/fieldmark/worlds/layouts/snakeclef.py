@@ -134,7 +134,8 @@ def take_photos(nature: SnakeNature, extent: SnakeExtent, rng: np.random.Generat
     chance = rng.random(len(species))
     countries = np.array([*nature.atlas.countries, UNKNOWN_PLACE], dtype=object)
     continents = np.array([*nature.atlas.continents, UNKNOWN_PLACE], dtype=object)
-    told = np.where(chance < PLACELESS + COUNTRYLESS, -1, country), np.where(chance < PLACELESS, -1, continent)
+    noted_country = np.where(chance < PLACELESS + COUNTRYLESS, -1, country)
+    noted_continent = np.where(chance < PLACELESS, -1, continent)
     ids = _hashes(rng, len(species))
     table = pl.DataFrame(
         {
@@ -142,8 +143,8 @@ def take_photos(nature: SnakeNature, extent: SnakeExtent, rng: np.random.Generat
             "hashed_id": ids,
             "species": species,
             "label": [_slug(nature.taxa["label"][int(one)]) for one in species],
-            "country": countries[told[0]],
-            "continent": continents[told[1]],
+            "country": countries[noted_country],
+            "continent": continents[noted_continent],
             "sex": [MORPHS[one].sex for one in morph],
             "age": [MORPHS[one].age for one in morph],
         },
@@ -212,17 +213,19 @@ def _write_tables(
     drawn.select(photos.table["file"].alias("photo"), "x", "y", "width", "height").write_csv(root / "boxes.csv")
     _presence(nature, slugs, rng).write_csv(root / "species_to_country.csv")
     traits = pl.DataFrame([photos.traits.specimen(row) for row in range(len(photos.traits))])
-    known = photos.table.select("file", "label", "sex", "age")
-    pl.concat([known, traits], how="horizontal").write_parquet(root / "traits.parquet")
+    identity = photos.table.select("file", "label", "sex", "age")
+    pl.concat([identity, traits], how="horizontal").write_parquet(root / "traits.parquet")
 
 
 def _presence(nature: SnakeNature, slugs: list[str], rng: np.random.Generator) -> pl.DataFrame:
     """The table of presence: one species is not listed, and some countries are forgotten."""
-    told: NDArray[np.bool_] = nature.lives & (rng.random(nature.lives.shape) >= TABLE_GAPS)
-    told = np.where(told.any(axis=1, keepdims=True), told, nature.lives)
+    listed_in: NDArray[np.bool_] = nature.lives & (rng.random(nature.lives.shape) >= TABLE_GAPS)
+    listed_in = np.where(listed_in.any(axis=1, keepdims=True), listed_in, nature.lives)
     listed = np.delete(np.arange(len(nature)), int(rng.integers(len(nature))))
     names = [slug.replace("-", " ").capitalize() for slug in slugs]
-    columns = {name.lower(): told[listed, number].astype(np.int8) for number, name in enumerate(nature.atlas.countries)}
+    columns = {
+        name.lower(): listed_in[listed, number].astype(np.int8) for number, name in enumerate(nature.atlas.countries)
+    }
     return pl.DataFrame({"species": [names[one] for one in listed], **columns}).sort("species")
 
 
