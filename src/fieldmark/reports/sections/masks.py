@@ -58,7 +58,7 @@ class MasksSection(Section):
     shapes: ClassVar[tuple[Shape, ...]] = ("masks",)
 
     def applies(self, context: Context) -> bool:
-        return len(context.predictions.items) > 0
+        return len(context.predictions.items) > 0 and context.opened.truth[context.part].masks is not None
 
     def render(self, context: Context) -> str:
         look = MaskLook(context)
