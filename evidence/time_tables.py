@@ -15,22 +15,24 @@ TITLES = {"macro_f1_all": "macro-F1", "top_1": "top-1", "f1_unknown": "F1 of unk
 
 def temporal(name: str, result: dict[str, Any]) -> str:
     """Worlds in time order."""
-    worlds = result["worlds"]
-    rows = []
-    for run in worlds[0]["runs"]:
-        row = [run]
-        for metric in TITLES:
-            values = np.array([world["runs"][run][metric] for world in worlds])
-            static = np.array([world["runs"][STATIC][metric] for world in worlds])
-            row += [f"{100 * values.mean():.1f}", "" if run == STATIC else mean_difference(values - static)]
-        rows.append(row)
-    columns = ["", *(text for title in TITLES.values() for text in (title, "less static"))]
-    items = ", ".join(str(world["items"]) for world in worlds)
-    return (
-        "## Time order on worlds (simulated)\n\n"
-        f"{result['about']} In percent, means of {len(worlds)} worlds with {items} observations of test; differences "
-        "with 95 % intervals over worlds.\n\n" + table(columns, rows)
-    )
+    parts = ["## Time order on worlds (simulated)\n", f"{result['about']}\n"]
+    for kind, worlds in result["worlds"].items():
+        rows = []
+        for run in worlds[0]["runs"]:
+            row = [run]
+            for metric in TITLES:
+                values = np.array([world["runs"][run][metric] for world in worlds])
+                static = np.array([world["runs"][STATIC][metric] for world in worlds])
+                row += [f"{100 * values.mean():.1f}", "" if run == STATIC else mean_difference(values - static)]
+            rows.append(row)
+        columns = ["", *(text for title in TITLES.values() for text in (title, "less static"))]
+        items = ", ".join(str(world["items"]) for world in worlds)
+        parts += [
+            f"{kind.capitalize()}, in percent: means of {len(worlds)} worlds with {items} observations of test; "
+            "differences with 95 % intervals over worlds.\n",
+            table(columns, rows),
+        ]
+    return "\n".join(parts)
 
 
 def prior_shift(name: str, result: dict[str, Any]) -> str:

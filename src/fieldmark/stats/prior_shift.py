@@ -23,7 +23,7 @@ Posteriors = NDArray[np.floating[Any]]  # one row per item, one column per label
 Shares = NDArray[np.float64]  # one per label, with the sum 1
 
 BLOCK_ITEMS = 8192
-MOST_ROUNDS, MOST_ROUNDS_AT_LAST = 500, 12
+MOST_ROUNDS, MOST_ROUNDS_AT_LAST = 500, 24
 # With more items than that, a sample of so many says where to begin.
 SAMPLE_ITEMS = 8192
 # What is left of the place to begin with where a sample says that a label does not occur.
