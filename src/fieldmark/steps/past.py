@@ -18,8 +18,8 @@ from fieldmark.runs.predictions import rows_by_item
 from fieldmark.steps.base import Step, apply_step
 
 DATE = "date"
-# An answer that is given again may differ by rounding, and by no more.
-RELATIVE, ABSOLUTE = 1e-3, 1e-3
+# An answer that is given again may differ by rounding; more so in a batch of another size, summed up otherwise by a GPU.
+SAME_BATCH, OTHER_BATCH = 1e-3, 2e-2
 # So many items are asked again by themselves, to see whether their answers depend on others.
 ASKED_AGAIN, SEED = 8, 0
 Codes = NDArray[np.int32]
@@ -199,7 +199,7 @@ def refuse_dependent(who: str, ask: Callable[[Rows], Any], answers: Any) -> None
         return
     chosen = np.random.default_rng(SEED).permutation(number)[: min(ASKED_AGAIN, number // 2)].astype(np.int64)
     first = answers.select(answers.items[row] for row in chosen)
-    same = same_answers(first, ask(chosen))
+    same = same_answers(first, ask(chosen), OTHER_BATCH)
     # Rounding may turn a tie; whoever looks at other items changes the answers of most.
     if same.mean() < 0.5:
         item = first.items[int(np.argmin(same))]
@@ -209,8 +209,8 @@ def refuse_dependent(who: str, ask: Callable[[Rows], Any], answers: Any) -> None
         )
 
 
-def same_answers(one: Any, other: Any) -> NDArray[np.bool_]:
-    """For each item whether two predictions of the same items agree but for rounding."""
+def same_answers(one: Any, other: Any, within: float = SAME_BATCH) -> NDArray[np.bool_]:
+    """For each item whether two predictions of the same items agree but for rounding: absolute and relative."""
     if not isinstance(one, LabelScores) or not one.dense:
         return np.full(len(one.items), one.items == other.items)
     pairs = [(_comparable(one), _comparable(other))]
@@ -218,7 +218,7 @@ def same_answers(one: Any, other: Any) -> NDArray[np.bool_]:
         pairs.append((one.unknown[:, None], other.unknown[:, None]))
     same = np.ones(len(one.items), dtype=np.bool_)
     for left, right in pairs:
-        same &= np.isclose(left, right, rtol=RELATIVE, atol=ABSOLUTE).all(axis=1)
+        same &= np.isclose(left, right, rtol=within, atol=within).all(axis=1)
     if one.decisions is not None and other.decisions is not None:
         same &= one.top(1)[:, 0] == other.top(1)[:, 0]
     return same
