@@ -65,6 +65,7 @@ def test_the_order_of_the_release_within_a_day_changes_no_score(fungi_world, tmp
 def test_without_an_open_set_of_mini_the_closed_set_is_meant(fungi_world, tmp_path):
     result = fieldmark.fit("fungitastic-mini/temporal", fungi_world, "centroid", tmp_path / "run", settings=LITTLE)
     assert result.run.benchmark == "fungitastic-mini/temporal-closed"
+    assert any("has no open set for fungitastic-mini/temporal" in remark for remark in result.run.remarks)
     assert "macro_f1_all" in result.scorecard.metrics and "f1_unknown" not in result.scorecard.metrics
     again = fieldmark.score("fungitastic-mini/temporal", tmp_path / "run", data=fungi_world)
     assert values(again) == pytest.approx(values(result.scorecard), abs=1e-6)

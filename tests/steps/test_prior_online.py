@@ -112,9 +112,8 @@ def test_where_val_gains_nothing_nothing_is_adapted():
     val, truth, items = year(400, seed=0)
     shuffled = items.with_columns(pl.col("date").shuffle(seed=1))
     step = learned(make_step("prior-online"), val, truth, shuffled, benchmark="fungitastic/closed")
-    if step.strength_chosen is None:
-        assert apply_in_time(step, val, items, PLAIN).scores is val.scores
-    assert min(step.log_loss.values()) >= step.log_loss["not adapted"] - 0.02
+    assert step.strength_chosen is None
+    np.testing.assert_array_equal(apply_in_time(step, val, items, PLAIN).scores, val.scores)
 
 
 def test_what_was_learned_is_kept_with_the_model(fitted):

@@ -150,7 +150,9 @@ def fit(
     with _held(Path(out)), appearing_folder(Path(out), overwrite=overwrite) as folder:
         with _timed(seconds, "open"):
             opened = open_benchmark(declared, open_release(declared, data), seed=seed, split=other_split)
+        swapped = []
         if opened.benchmark is not declared:  # the release has no open set, and the closed one is meant
+            swapped = [f"The release has no open set for {benchmark}: this run is of {opened.benchmark.name}."]
             declared, task = opened.benchmark, opened.benchmark.task
             unfitted = steps_of(configured.method, task, steps)
             refuse_disallowed(method, configured.method, unfitted, task)
@@ -180,7 +182,7 @@ def fit(
             model.trained["extra_annotations"] = list(extra_annotations)
         if pooling != OF_FEATURES:
             model.trained["pooling"] = pooling
-        choices = _remarks_on_choices(configured.method, fitted.method, opened, searched)
+        choices = [*swapped, *_remarks_on_choices(configured.method, fitted.method, opened, searched)]
         run = _provenance(model, opened, supply, data, seconds, [*remarks_on_missing(view), *choices], searched)
         predictions = {"val": val_predictions}
         with _timed(seconds, "predict"):

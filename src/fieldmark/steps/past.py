@@ -18,7 +18,7 @@ from fieldmark.runs.predictions import rows_by_item
 from fieldmark.steps.base import Step, apply_step
 
 DATE = "date"
-# An answer that is given again may differ by rounding; more so in a batch of another size, summed up otherwise by a GPU.
+# An answer that is given again may differ by rounding; more so in a batch of another size, summed up in another order.
 SAME_BATCH, OTHER_BATCH = 1e-3, 2e-2
 # So many items are asked again by themselves, to see whether their answers depend on others.
 ASKED_AGAIN, SEED = 8, 0

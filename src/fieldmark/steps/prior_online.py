@@ -60,7 +60,8 @@ class PriorOnline(FromSource, PastStep[Recently]):
         half_life: In days, `never` to forget nothing, or val: of the lowest log loss on val, in time order.
         strength: m divided by the number of labels, or val.
         days_chosen: The half-life that was taken; 0 forgets nothing.
-        strength_chosen: The strength that was taken; None where val gains nothing by any, and nothing is adapted.
+        strength_chosen: The strength that was taken; None where val gains less than a standard error by any, so that
+            nothing is adapted.
         log_loss: The log loss on val without it, and for each half-life and strength that was tried.
     """
 
@@ -88,20 +89,20 @@ class PriorOnline(FromSource, PastStep[Recently]):
         truth = lesson.truth if order.labels_after_days is not None else None
         own = np.where(lesson.truth < 0, len(val.labels), lesson.truth)
 
-        def loss(step: PriorOnline) -> float:
-            chances = posteriors_of(step.apply_by_day(val, lesson.items, order, truth))
-            return float(-np.log(np.maximum(chances[np.arange(len(own)), own], SMALLEST)).mean())
+        def losses(step: PriorOnline) -> NDArray[np.float64]:
+            chances = posteriors_of(step.apply_by_day(val, lesson.items, order, truth)).astype(np.float64)
+            return np.asarray(-np.log(np.maximum(chances[np.arange(len(own)), own], SMALLEST)))
 
+        plain = losses(fitted)
         tried = {
-            (days, strength): loss(fitted._with(days, strength)) for days, strength in product(half_lives, strengths)
+            (days, strength): losses(fitted._with(days, strength)) for days, strength in product(half_lives, strengths)
         }
-        told = {f"{days:g} days, {strength:g}": value for (days, strength), value in tried.items()}
-        told["not adapted"] = loss(fitted)
-        days, strength = min(tried, key=lambda pair: tried[pair])
-        from_val = FROM_VAL in (self.half_life, self.strength)
-        gains = tried[days, strength] < told["not adapted"] or not from_val
-        chosen = fitted._with(days, strength if gains else None)
-        return chosen._with_fields(log_loss={name: round(value, 6) for name, value in told.items()})
+        days, strength = min(tried, key=lambda pair: float(tried[pair].mean()))
+        asked = FROM_VAL not in (self.half_life, self.strength)
+        chosen = fitted._with(days, strength if asked or _clear_gain(plain - tried[days, strength]) else None)
+        told = {f"{days:g} days, {strength:g}": values for (days, strength), values in tried.items()}
+        means = {name: round(float(values.mean()), 6) for name, values in (told | {"not adapted": plain}).items()}
+        return chosen._with_fields(log_loss=means)
 
     def start(self) -> Recently:
         return Recently(np.zeros(len(self.source)), None, {})
@@ -168,6 +169,12 @@ class PriorOnline(FromSource, PastStep[Recently]):
 
     def _with_fields(self, **fields: Any) -> Self:
         return replace(self, **fields).with_arrays(self.arrays)
+
+
+def _clear_gain(gains: NDArray[np.float64]) -> bool:
+    """Whether items gain more than a standard error on average: the best of several settings gains a little anyhow."""
+    error = float(gains.std(ddof=1)) / np.sqrt(len(gains)) if len(gains) > 1 else np.inf
+    return bool(gains.mean() > error)
 
 
 def _date(items: pl.DataFrame) -> datetime.date | None:
