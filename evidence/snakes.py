@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ LOOKED_AT = 40
 
 def run() -> dict[str, Any]:
     """Every variant on every world; worlds that are done are not repeated."""
-    scratch = Path(os.environ.get("FIELDMARK_SCRATCH", "/tmp/fieldmark-snakes"))
+    scratch = Path(os.environ.get("FIELDMARK_SCRATCH") or Path(tempfile.gettempdir(), "fieldmark-snakes"))
+    scratch.mkdir(parents=True, exist_ok=True)
     worlds = [_world(seed, scratch) for seed in SEEDS]
     differences = {
         variant: {
