@@ -36,6 +36,8 @@ STUDIES = {
     "amanita": "photos, host trees, date and place of Amanita, alone and fused, by site (real photos)",
     "snake_countries": "what the country alone tells about snakes, by each way to make a prior (real tables)",
     "snakes": "the country prior against none on five worlds of snakes (simulated)",
+    "plants": "from herbarium sheets to field photos, species left out in turn (real photos)",
+    "plant_worlds": "sheets and field photos in five tiny worlds (simulated)",
     "fungi": "the baselines on fungi_genera over five drawn splits (real photos)",
 }
 

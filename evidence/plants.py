@@ -41,7 +41,7 @@ from fieldmark.supply.sources import FeatureSource, with_features
 from fieldmark.views import Part, View
 
 FOLDER = "plants_sheets_and_field"
-FEATURES = {"zooms": FeatureSettings(views="zooms"), "one view": FeatureSettings()}
+FEATURES = {"zooms": FeatureSettings(views="zooms")}
 BASELINE = "sheet prototypes"
 Floats = NDArray[np.float64]
 
@@ -61,8 +61,6 @@ CANDIDATES = {
     "prototypes": Candidate(Prototypes(shrinkage=0.5, borrow=1.0)),
     "align by=mean": Candidate(Align(by="mean")),
     "align by=mean relatives=0 bias=0": Candidate(Align(by="mean", shrinkage=0.9, relatives=0.0, bias=0.0)),
-    "align by=covariance": Candidate(Align(by="covariance")),
-    "align by=subspace": Candidate(Align(by="subspace")),
 }
 
 

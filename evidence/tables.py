@@ -13,6 +13,7 @@ from evidence.markdown import mean_difference, percent, table
 from evidence.mask_tables import butterflies, foreground, run_lengths, world_masks
 from evidence.modality_tables import amanita, modalities
 from evidence.open_tables import costs, open_set
+from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.results import RESULTS, read_result
 from evidence.search_tables import search
 from evidence.snake_tables import countries, photos, worlds
@@ -54,6 +55,9 @@ def write_tables() -> Path:
         "snake_countries": countries,
         "snake-photos": photos,
         "snakes": worlds,
+        "plants": plants,
+        "plants_gpu": trained,
+        "plant_worlds": plant_worlds,
         "baselines": _baselines,
         "chipnotes": _chipnotes,
         "front-ends": variants,

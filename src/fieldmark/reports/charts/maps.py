@@ -9,6 +9,7 @@ from math import cos, radians, sqrt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ MOST_DOTS = 1500
 FEW_DOTS = 400
 LARGE_DOT, SMALL_DOT = 5.5, 3.6
 HEXAGONS_ACROSS = 34
+CELLS_ACROSS = 30
 # A single place still needs some land around it.
 LEAST_DEGREES = 0.02
 MARGIN = 0.06
@@ -121,6 +123,32 @@ def most_in_hexagon(places: Mapping[str, MapPoints]) -> int:
     extent = MapExtent.around(places)
     axes = Figure().subplots()
     return max(int(np.max(np.asarray(_hexagons(axes, one, extent).get_array()))) for one in places.values())
+
+
+def species_per_cell(places: MapPoints, species: NDArray[np.integer]) -> tuple[NDArray[np.int64], MapExtent]:
+    """How many species were met in each cell of a grid, (rows from south, columns from west), and its extent."""
+    extent = MapExtent.around({"": places})
+    shape = max(round(CELLS_ACROSS * extent.shape), 1), CELLS_ACROSS
+    row = (places.lat - extent.south) / (extent.north - extent.south) * shape[0]
+    column = (places.lon - extent.west) / (extent.east - extent.west) * shape[1]
+    met = np.unique(np.column_stack([row.astype(np.int64), column.astype(np.int64), species]), axis=0)
+    cells = np.zeros(shape, dtype=np.int64)
+    np.add.at(cells, (met[:, 0], met[:, 1]), 1)
+    return cells, extent
+
+
+def paint_species(figure: Figure, *, cells: NDArray[np.int64], extent: MapExtent, starts: tuple[int, ...]) -> None:
+    """A grid of cells, darker the more species were met there."""
+    axes = figure.subplots()
+    step = np.ma.masked_array(heat.steps(np.maximum(cells, 1), starts), mask=cells == 0)
+    edges = [np.linspace(*ends, number + 1) for ends, number in zip(_ends(extent), cells.shape[::-1], strict=True)]
+    axes.pcolormesh(*edges, step, cmap=ListedColormap(HEAT), vmin=-0.5, vmax=len(HEAT) - 0.5, zorder=2)
+    _frame(axes, extent)
+    axes.set_title("Species met in each cell")
+
+
+def _ends(extent: MapExtent) -> tuple[tuple[float, float], tuple[float, float]]:
+    return (extent.west, extent.east), (extent.south, extent.north)
 
 
 def _shrink(lat: float) -> float:

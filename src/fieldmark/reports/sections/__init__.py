@@ -14,6 +14,10 @@ SECTIONS: Registry[Section] = Registry(
             "fieldmark.reports.sections.modalities:SECTION",
             "what each modality is worth, where the run is one of an ablation",
         ),
+        "domains": (
+            "fieldmark.reports.sections.domains:SECTION",
+            "species with field photos against those with sheets alone, per method",
+        ),
         "masks": (
             "fieldmark.reports.sections.masks:SECTION",
             "masks on the photos: best, middle and worst, by part and by size, and failures",
