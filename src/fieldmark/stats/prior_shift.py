@@ -85,8 +85,8 @@ def em_prior(
     sample = posteriors[::apart].astype(np.float64)
     begun = _climb(_Likelihood(sample, source, lent / apart), shares, MOST_ROUNDS)
     shares = (1 - REST) * begun.shares + REST * shares
-    found = _climb(_Likelihood(posteriors, source, lent), shares, MOST_ROUNDS_AT_LAST)
-    return found._replace(rounds=begun.rounds + found.rounds)
+    polished = _climb(_Likelihood(posteriors, source, lent), shares, MOST_ROUNDS_AT_LAST)
+    return polished._replace(rounds=begun.rounds + polished.rounds)
 
 
 def _climb(problem: _Likelihood, shares: Shares, most: int) -> PriorEstimate:

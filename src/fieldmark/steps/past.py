@@ -83,8 +83,8 @@ class Streamed(Generic[State]):
         for day in days(items):
             while waiting and _due(waiting[0], day.date, order):
                 assert truth is not None  # only then does a day wait
-                known = waiting.pop(0).rows
-                state = self._reveal(state, known, truth[known])
+                due = waiting.pop(0).rows
+                state = self._reveal(state, due, truth[due])
             answered += self._answers(state, day.rows, order)
             state = self._observe(state, day.rows)
             walked.append(day.rows)

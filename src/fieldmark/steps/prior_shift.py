@@ -98,8 +98,8 @@ class FromSource(Step):
         if changed.unknown_label is None:
             return changed
         strange = changed.unknown_label.astype(np.float64)
-        known = np.log(-np.expm1(np.minimum(strange, -1e-12)))
-        return replace(changed, unknown=(strange - known).astype(changed.scores.dtype))
+        not_strange = np.log(-np.expm1(np.minimum(strange, -1e-12)))
+        return replace(changed, unknown=(strange - not_strange).astype(changed.scores.dtype))
 
 
 def posteriors_of(predictions: LabelScores) -> NDArray[Any]:

@@ -74,17 +74,17 @@ class YearSection(Section):
         return asked and float(context.items["date"].is_not_null().mean()) > ENOUGH_DATES  # type: ignore[arg-type]
 
     def render(self, context: Context) -> str:
-        found = year(context)
+        shown = year(context)
         figure = draw(
             "year-score",
-            partial(_paint, found=found),
+            partial(_paint, shown=shown),
             width=1036,
-            height=180 + 190 * ((len(found.labels) + 2) // 3),
+            height=180 + 190 * ((len(shown.labels) + 2) // 3),
             description="Share of right answers in each month, and true and estimated shares of frequent labels.",
         )
         undated = int(context.items["date"].is_null().sum())
         return render(
-            "sections/year.html.j2", context=context, figure=figure, year=found, undated=undated, names=month_abbr
+            "sections/year.html.j2", context=context, figure=figure, year=shown, undated=undated, names=month_abbr
         )
 
 
@@ -119,31 +119,31 @@ def _shares(codes: NDArray[np.integer], size: int) -> Shares:
 
 def _with_gaps(months: Sequence[int], values: Sequence[float] | Shares) -> tuple[list[int], list[float]]:
     """One value for each month of the year, none where there is nothing, so that no line runs over a gap."""
-    known = dict(zip(months, map(float, values), strict=True))
-    return list(range(1, 13)), [known.get(month, float("nan")) for month in range(1, 13)]
+    value_of = dict(zip(months, map(float, values), strict=True))
+    return list(range(1, 13)), [value_of.get(month, float("nan")) for month in range(1, 13)]
 
 
-def _paint(figure: Figure, *, found: Year) -> None:
-    rows = (len(found.labels) + 2) // 3
+def _paint(figure: Figure, *, shown: Year) -> None:
+    rows = (len(shown.labels) + 2) // 3
     above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=(1, rows)).ravel()
     axes = above.subplots()
-    for month, one in zip(found.months, found.right, strict=True):
+    for month, one in zip(shown.months, shown.right, strict=True):
         if one.low is not None and one.high is not None:
             axes.vlines(month, one.low, one.high, color=BLUE, linewidth=2)
-    axes.plot(*_with_gaps(found.months, [one.value for one in found.right]), "o-", color=BLUE)
+    axes.plot(*_with_gaps(shown.months, [one.value for one in shown.right]), "o-", color=BLUE)
     percent_axis(axes, "Right first answers")
     axes.set(xlim=(0.4, 12.6))
     axes.set_xticks(range(1, 13), [month_abbr[number] for number in range(1, 13)])
     panels = below.subplots(rows, 3, squeeze=False, sharex=True).ravel()
     for place, panel in enumerate(panels):
-        if place >= len(found.labels):
+        if place >= len(shown.labels):
             panel.set_visible(False)
             continue
-        label = found.labels[place]
+        label = shown.labels[place]
         if label.trained is not None:
             panel.axhline(label.trained, color=MUTED, linewidth=1, linestyle=":", label="in train")
-        panel.plot(*_with_gaps(found.months, label.true), "o-", color=ORANGE, markersize=4, label="true")
-        panel.plot(*_with_gaps(found.months, label.estimated), "s--", color=BLUE, markersize=4, label="estimated")
+        panel.plot(*_with_gaps(shown.months, label.true), "o-", color=ORANGE, markersize=4, label="true")
+        panel.plot(*_with_gaps(shown.months, label.estimated), "s--", color=BLUE, markersize=4, label="estimated")
         panel.set_title(label.title, fontsize=12)
         panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         panel.set(xlim=(0.4, 12.6), ylim=(0, None))
