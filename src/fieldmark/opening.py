@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Benchmark, Task
 from fieldmark.datasets import DATASETS, Dataset, open_dataset
@@ -34,7 +36,11 @@ ALWAYS_VISIBLE = ("item_id", "observation_id", "media_ids", "start_s", "end_s", 
 
 @dataclass(frozen=True)
 class Opened:
-    """A benchmark opened on a release: what methods see, the truth, and everything a report may show."""
+    """A benchmark opened on a release: what methods see, the truth, and everything a report may show.
+
+    `hidden` holds the label of each unlabeled item, -1 for those of none of the labels; None where nobody knows. It is
+    not in the view: a method that declares that it learns from hidden labels is handed them, and no other.
+    """
 
     benchmark: Benchmark
     dataset: Dataset
@@ -44,6 +50,7 @@ class Opened:
     val_is_drawn: bool
     layout: Layout
     split: Split | None = None
+    hidden: NDArray[np.int32] | None = None
 
     def truth_of_train(self) -> Truth:
         """The truth of train, for those who hold parts of it out."""
@@ -115,6 +122,10 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0, spl
     _refuse_empty(dataset, tables, benchmark)
     task.items.check(dataset, tables)
     labels = task.answer.labels(dataset, layout)
+    if split is not None and not tables["unlabeled"].is_empty() and task.answer.shape == "codes":
+        # Species of which nothing is labeled are out of class: nobody asks for them.
+        learned = set(tables["train"][task.answer.column])
+        labels = Labels(tuple(name for name in labels.names if name in learned))
 
     def make_part(name: str, targets: Targets | None) -> Part | None:
         return None if tables[name].is_empty() else _part(dataset, tables[name], targets, task)
@@ -124,17 +135,19 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0, spl
 
     train = make_part("train", targets_of("train"))
     assert train is not None  # checked above
+    taxonomy = Taxonomy.of(labels, dataset.taxa)
     view = View(
         labels=labels,
-        taxonomy=Taxonomy.of(labels, dataset.taxa),
+        taxonomy=taxonomy,
         train=train,
         val=make_part("val", targets_of("val")),
-        unlabeled=make_part("unlabeled", _coarse_targets(tables["unlabeled"], task)),
+        unlabeled=make_part("unlabeled", _coarse_targets(tables["unlabeled"], task, taxonomy, dataset.taxa)),
         test=make_part("test", None),
         unit=task.unit,
     )
     truths = _truths(dataset, tables, layout, task)
-    return Opened(benchmark, dataset, view, truths, tables, parts.val_is_drawn, layout, split)
+    hidden = _hidden_codes(tables["unlabeled"], task, labels)
+    return Opened(benchmark, dataset, view, truths, tables, parts.val_is_drawn, layout, split, hidden)
 
 
 def split_of_run(folder: Path, run: Run) -> Split | None:
@@ -261,13 +274,38 @@ def _visible(table: pl.DataFrame, dataset: Dataset, task: Task) -> pl.DataFrame:
     return table.select([name for name in table.columns if name in ALWAYS_VISIBLE or name in allowed])
 
 
-def _coarse_targets(table: pl.DataFrame, task: Task) -> Targets | None:
-    """What is known about items without a label: their taxa of the ranks that the task names."""
-    ranks = [rank for rank in task.coarse if rank in table.columns]
+def _coarse_targets(table: pl.DataFrame, task: Task, taxonomy: Taxonomy, taxa: pl.DataFrame) -> Targets | None:
+    """What is known about items without a label: their taxa of the ranks that the task names.
+
+    Items whose label a split hides have the ranks of that label. Codes are those that the taxonomy has for its taxa;
+    taxa that no label belongs to come after them.
+    """
+    for rank in task.coarse:
+        if rank in taxa.columns and "label" in table.columns and table["label"].is_not_null().any():
+            of_label = dict(taxa.select("label", rank).iter_rows())
+            told = pl.Series(rank, [of_label.get(label) for label in table["label"]], dtype=pl.String)
+            own = table[rank] if rank in table.columns else pl.Series(rank, [None] * len(table), dtype=pl.String)
+            table = table.with_columns(own.fill_null(told).alias(rank))
+    ranks = [rank for rank in task.coarse if rank in table.columns and table[rank].is_not_null().any()]
     if not ranks:
         return None
-    coarse = {rank: Labels.of(table[rank].drop_nulls()).encode(table[rank]) for rank in ranks}
+    coarse = {}
+    for rank in ranks:
+        own = taxonomy.ranks[rank][0].names if rank in taxonomy.ranks else ()
+        others = sorted(set(table[rank].drop_nulls()) - set(own))
+        coarse[rank] = Labels((*own, *others)).encode(table[rank])
     return LabelTargets(Labels(()).encode([None] * len(table)), coarse=coarse)
+
+
+def _hidden_codes(table: pl.DataFrame, task: Task, labels: Labels) -> NDArray[np.int32] | None:
+    """The labels of unlabeled items, -1 for those of none of the labels; None where the release does not have them."""
+    given = [name for name in ("hidden_label", task.answer.column) if name in table.columns]
+    if table.is_empty() or not given or task.answer.shape != "codes":
+        return None
+    column = table.select(pl.coalesce(given)).to_series()
+    if column.is_null().any():
+        return None
+    return labels.encode(column)
 
 
 def _truths(dataset: Dataset, tables: Mapping[str, pl.DataFrame], layout: Layout, task: Task) -> dict[str, Truth]:

@@ -34,6 +34,8 @@ OCCURRENCES = Benchmark(
             top(1),
             top(3),
         ),
+        learns_from=("train", "unlabeled", "coarse", "hidden labels"),
+        coarse=("kingdom", "phylum"),
     ),
 )
 PLACES = Benchmark(

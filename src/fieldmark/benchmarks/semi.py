@@ -1,4 +1,8 @@
-"""Semi-iNat 2021 and Semi-Aves 2020: few labeled photos, many unlabeled ones."""
+"""Semi-iNat 2021 and Semi-Aves 2020: few labeled photos, many unlabeled ones.
+
+Hidden labels are open to the oracle, which declares that it reads them and whose runs say so; a view hands them to no
+other method. All birds are of one phylum, so that the coarse labels of Semi-Aves tell nothing apart.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ TASK = Task(
     inputs=("photo",),
     run=Ranked(at_most=5, columns=("Id", "Category")),
     metrics=(top(1), top(5)),
+    learns_from=("train", "unlabeled", "coarse", "hidden labels"),
+    coarse=("kingdom", "phylum"),
     by=("phylum",),
 )
 SPLIT = Official(train="l_train", val="val", test="test", unlabeled="u_train")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from fieldmark.errors import MisuseError
+
 if TYPE_CHECKING:
     from fieldmark.verbs.splitting import SplitResult
 
@@ -50,6 +52,21 @@ def split(
     check: Annotated[
         list[str] | None, typer.Option(help="Also say how many of these lie in more than one part: site, day, ...")
     ] = None,
+    semi: Annotated[
+        bool, typer.Option("--semi", help="Few labels, many unlabeled rows: the recipe of Semi-iNat. Needs --label.")
+    ] = False,
+    group: Annotated[
+        str | None, typer.Option(help="With --semi: the column (phylum) within which species are in or out of class.")
+    ] = None,
+    contributor: Annotated[
+        str | None, typer.Option(help="With --semi: the column of people; one row of each for every species.")
+    ] = None,
+    drop: Annotated[
+        Path | None, typer.Option(help="With --semi: a text file of species seen elsewhere, one on each line.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="With --semi: val=5, public=10, private=10, labeled=0.1, ...")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
     """Cut a table so that what belongs together stays together, and write the split as a file.
@@ -59,6 +76,14 @@ def split(
     from fieldmark.cli.printing import print_json
     from fieldmark.verbs.splitting import Columns, split_table
 
+    if semi:
+        _split_semi(table, out, label, group, contributor, drop, settings, id_column, seed, as_json, {
+            "--val": bool(val), "--test": bool(test), "--folds": bool(folds), "--by": by != "unit",
+            "--block": block is not None, "--unit": unit is not None, "--files": files is not None,
+        })  # fmt: skip
+        return
+    if group or contributor or drop or settings:
+        raise MisuseError("--group, --contributor, --drop and --set go with --semi.")
     result = split_table(
         table,
         by if block is None else f"block:{block:g}",
@@ -72,6 +97,45 @@ def split(
         out=out,
     )
     print_json(result.to_json()) if as_json else _print(result, out)
+
+
+def _split_semi(
+    table: Path,
+    out: Path,
+    label: str | None,
+    group: str | None,
+    contributor: str | None,
+    drop: Path | None,
+    settings: list[str] | None,
+    id_column: str | None,
+    seed: int,
+    as_json: bool,
+    others: dict[str, bool],
+) -> None:
+    from fieldmark.cli.printing import print_json, print_table
+    from fieldmark.foundation.key_values import parse_pairs
+    from fieldmark.verbs.semi_splitting import refuse_other_options, split_semi_supervised
+
+    refuse_other_options(others)
+    if label is None:
+        raise MisuseError("--semi needs the column of species: --label COLUMN.")
+    result = split_semi_supervised(
+        table,
+        label=label,
+        group=group,
+        contributor=contributor,
+        settings=parse_pairs(settings or []),
+        dropped=drop,
+        id_column=id_column,
+        seed=seed,
+        out=out,
+    )
+    if as_json:
+        print_json(result.to_json())
+        return
+    print_table(["part", "rows"], [[part, f"{count:,}"] for part, count in result.rows.items()])
+    print(", ".join(f"{count:,} species {membership}" for membership, count in result.species.items()))
+    print(f"split in {out} (digest {result.split.digest}); how it was made in {out.with_suffix('.json')}")
 
 
 def _print(result: SplitResult, out: Path) -> None:

@@ -29,6 +29,14 @@ DATASETS: Registry[DatasetOpener] = Registry(
             "fieldmark.datasets.plantclef:open_plantclef",
             "PlantCLEF 2020: herbarium sheets to learn from, field photos to recognize",
         ),
+        "semi-inat-2021": (
+            "fieldmark.datasets.semi.inat:open_semi_inat",
+            "Semi-iNat 2021: few labeled photos, many unlabeled ones, three kingdoms",
+        ),
+        "semi-aves-2020": (
+            "fieldmark.datasets.semi.aves:open_semi_aves",
+            "Semi-Aves 2020: birds, few labeled photos, unlabeled ones of these and other species",
+        ),
         "occurrences": (
             "fieldmark.datasets.occurrences.opening:open_occurrences",
             "any table of occurrences: CSV, Darwin Core Archive, GBIF download, iNaturalist export",

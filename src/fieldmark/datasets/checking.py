@@ -99,6 +99,14 @@ CHECKS: Registry[Checker] = Registry(
             "fieldmark.datasets.plantclef_check:check_plantclef",
             "PlantCLEF 2020: counts of the overview, XML files, pairs, leaks",
         ),
+        "semi-inat-2021": (
+            "fieldmark.datasets.semi.check:check_semi_inat",
+            "Semi-iNat 2021: species by phylum, photos by part, what the document says in two ways",
+        ),
+        "semi-aves-2020": (
+            "fieldmark.datasets.semi.check:check_semi_aves",
+            "Semi-Aves 2020: photos and classes by part, files",
+        ),
         "occurrences": (
             "fieldmark.datasets.occurrences.check:check_occurrences",
             "occurrences: coordinates, dates, ids and names that cannot be, photos that are missing",

@@ -173,7 +173,7 @@ def fit(
             fitted, fitted_steps, val_predictions = fit_on_train(
                 configured.method, unfitted, replace(view, scratch=scratch), opened, (supply, pooling)
             )
-            final, trained_on = final_fit(fitted, replace(view, scratch=scratch / "refit"), opened.val_is_drawn)
+            final, trained_on = final_fit(fitted, replace(view, scratch=scratch / "refit"), opened)
         main = supply.main
         lineage = lineage_of(main.fine_tuned, opened, data) if main and main.fine_tuned else None
         external = [*_declared_external(configured.method, fitted_steps, lineage, supply), *external_data]

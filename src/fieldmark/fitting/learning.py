@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Task, TimeOrder
 from fieldmark.datasets.inputs import Input
-from fieldmark.errors import InputError
+from fieldmark.errors import InputError, MisuseError
 from fieldmark.fitting.allowed import refuse_disallowed
 from fieldmark.fitting.configuring import Configured, configured_method
 from fieldmark.labels import Labels
@@ -21,6 +21,7 @@ from fieldmark.methods import Fitted, Method
 from fieldmark.models.photo_by_photo import OF_FEATURES, answer
 from fieldmark.models.streaming import answer_stream
 from fieldmark.opening import Opened
+from fieldmark.questions.targets import LabelTargets
 from fieldmark.steps import Step, make_step
 from fieldmark.steps.base import Lesson, apply_step, fit_step
 from fieldmark.steps.past import apply_in_time
@@ -76,14 +77,27 @@ def supplied_view(opened: Opened, supply: Supply) -> View:
     return replace(view, **supplied)
 
 
-def _shown(method: Method, view: View) -> View:
-    """What a method is given to learn from: what is not there cannot be peeked at."""
-    assert view.val is not None  # open_benchmark refuses an empty val
+def shown_to(method: Method, view: View, hidden: NDArray[np.int32] | None = None) -> View:
+    """What a method is given to learn from: what is not there cannot be peeked at.
+
+    Args:
+        method: Which declares what it learns from.
+        view: Everything that there is.
+        hidden: The labels of unlabeled items, which go to a method that declares hidden labels, and to no other.
+
+    Raises:
+        MisuseError: When a method wants hidden labels and nobody knows them.
+    """
     # Unknown items teach nothing about the classes; only methods that look for the unknown are shown them.
-    val = view.val if method.wants_unknown else view.val.of_known_labels()
+    val = view.val if method.wants_unknown or view.val is None else view.val.of_known_labels()
     learns = set(method.learns_from)
-    unlabeled = view.unlabeled if learns & {"unlabeled", "coarse"} else None
-    if unlabeled is not None and "coarse" not in learns:
+    unlabeled = view.unlabeled if learns & {"unlabeled", "coarse", "hidden labels"} else None
+    if unlabeled is not None and "hidden labels" in learns:
+        if hidden is None:
+            raise MisuseError("The release does not have the hidden labels of its unlabeled items.")
+        coarse = unlabeled.targets.coarse if unlabeled.targets is not None and "coarse" in learns else {}
+        unlabeled = replace(unlabeled, targets=LabelTargets(hidden, coarse=coarse))
+    elif unlabeled is not None and "coarse" not in learns:
         unlabeled = unlabeled.unlabeled()
     return replace(view, val=val, unlabeled=unlabeled, test=view.test if method.sees == "test set" else None)
 
@@ -101,7 +115,7 @@ def fit_on_train(
     """
     task, val = opened.benchmark.task, view.val
     assert val is not None  # open_benchmark refuses an empty val
-    fitted = method.fit(_shown(method, view))
+    fitted = method.fit(shown_to(method, view, opened.hidden))
     predictions = answered(fitted, val, view.labels, task, pooled)
     lesson = Lesson(task, view.labels, opened.dataset.taxa, val, view.train)
     return fitted, *fit_steps(steps, predictions, lesson)
@@ -169,11 +183,11 @@ def told_labels(opened: Opened, part: str) -> NDArray[np.int32] | None:
     return opened.view.labels.encode(items[column])
 
 
-def final_fit(fitted: Fitted, view: View, val_is_drawn: bool) -> tuple[Fitted, list[str]]:
+def final_fit(fitted: Fitted, view: View, opened: Opened) -> tuple[Fitted, list[str]]:
     """The model that answers test: fitted once more, to train and val, where val was ours to draw."""
-    if not val_is_drawn or not fitted.method.learns_from_val:
+    if not opened.val_is_drawn or not fitted.method.learns_from_val:
         return fitted, ["train"]
-    together = replace(view.with_val_in_train(), test=None)
+    together = replace(shown_to(fitted.method, view.with_val_in_train(), opened.hidden), test=None)
     return fitted.method.fit_again(fitted.arrays, together), ["train", "val"]
 
 

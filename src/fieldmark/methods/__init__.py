@@ -49,6 +49,50 @@ METHODS: Registry[type[Method]] = Registry(
         ),
         "published": ("fieldmark.methods.published:Published", "a network that others have trained and published"),
         "linear": ("fieldmark.methods.linear:Linear", "multinomial logistic regression, regularizer from val"),
+        "supervised": (
+            "fieldmark.methods.semi.heads:Supervised",
+            "labels alone: what the use of unlabeled photos is judged by",
+        ),
+        "oracle": (
+            "fieldmark.methods.semi.heads:Oracle",
+            "reads the hidden labels of in-class unlabeled photos: a bound, not a method",
+        ),
+        "pseudo-label": (
+            "fieldmark.methods.semi.heads:PseudoLabel",
+            "unlabeled photos taught as what the head is sure of; thresholds, alignment, filters as options",
+        ),
+        "pseudo-label-coarse": (
+            "fieldmark.methods.semi.heads:CoarsePseudoLabel",
+            "pseudo-labels that the stated kingdom and phylum allow",
+        ),
+        "fixmatch": (
+            "fieldmark.methods.semi.heads:FixMatch",
+            "consistency of plain and shaken features; of two views of a photo with finetune",
+        ),
+        "self-training": (
+            "fieldmark.methods.semi.heads:SelfTraining",
+            "a student learns what a teacher says of unlabeled photos",
+        ),
+        "label-propagation": (
+            "fieldmark.methods.semi.heads:LabelPropagation",
+            "labels spread over a graph of nearest neighbors",
+        ),
+        "coarse": (
+            "fieldmark.methods.semi.heads:Coarse",
+            "a hierarchical loss: unlabeled photos are some label of their kingdom and phylum",
+        ),
+        "fixmatch-network": (
+            "fieldmark.methods.semi.networks:TwoViews",
+            "the whole network learns labels, and the same answer for two views of an unlabeled photo",
+        ),
+        "ccssl": (
+            "fieldmark.methods.semi.networks:ClassAware",
+            "the same, with unlabeled photos contrasted by class where the network is sure",
+        ),
+        "finetune-oracle": (
+            "fieldmark.methods.semi.networks:FinetuneOracle",
+            "finetune with the hidden labels of in-class unlabeled photos: a bound, not a method",
+        ),
         "tabular": (
             "fieldmark.methods.tabular:Tabular",
             "metadata without the photo: boosted trees, or a softmax network (extra tabular)",

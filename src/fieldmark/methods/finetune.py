@@ -55,10 +55,11 @@ class Finetune(Recipe, TrainsNetwork):
     exportable: ClassVar[bool] = True
     added_settings: ClassVar[tuple[str, ...]] = ("objective",)
     targets: ClassVar[tuple[Shape, ...]] = ("codes",)
+    objectives: ClassVar[tuple[str, ...]] = ("labels", "triplet", "auxiliary-rank")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_other_objectives("finetune", self.objective, ("labels", "triplet", "auxiliary-rank"))
+        refuse_other_objectives("finetune", self.objective, self.objectives)
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -106,7 +107,7 @@ class Finetune(Recipe, TrainsNetwork):
                 network,
                 sources["train"],
                 sources.get("val"),
-                self.transform(network),
+                self.training_transform(network),
                 self,
                 objective=objective,
                 scratch=view.scratch or Path(temporary),
@@ -178,6 +179,10 @@ class Finetune(Recipe, TrainsNetwork):
         """What happens to a photo on its way into the network."""
         mean, std = normalization(network)
         return PhotoTransform(self.size, mean, std, self.randaugment_ops, self.randaugment_magnitude)
+
+    def training_transform(self, network: Any) -> Any:
+        """The same while it learns."""
+        return self.transform(network)
 
     def new_network(self, classes: int, weights: str) -> Any:
         """A network of the settings for so many classes, with weights as they are before training."""

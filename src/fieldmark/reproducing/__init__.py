@@ -17,6 +17,10 @@ TABLES: Registry[Table] = Registry(
             "fieldmark.reproducing.fungitastic:TABLE_5",
             "FungiTastic, table 5: few shots, frozen embeddings and classifiers",
         ),
+        "semi-inat-table3": (
+            "fieldmark.reproducing.semi:TABLE_3",
+            "Semi-iNat 2021, table 3: ResNet-50 on labels and on all hidden labels, from scratch and from ImageNet",
+        ),
     },
 )
 

@@ -19,6 +19,18 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
             "fieldmark.training.objectives:Consistency",
             "labels, and for unlabeled examples the same answer in two views (threshold, weight, unlabeled_each)",
         ),
+        "class-aware-contrast": (
+            "fieldmark.training.semi_objectives:ClassAwareContrast",
+            "consistency, and unlabeled examples contrasted by class where sure (contrast, sure, temperature)",
+        ),
+        "contrast": (
+            "fieldmark.training.semi_objectives:Contrast",
+            "no labels: two views of a photo closer than any other; before labels are learned (temperature)",
+        ),
+        "distillation": (
+            "fieldmark.training.semi_objectives:Distillation",
+            "labels, and what a teacher says of unlabeled examples (alpha, unlabeled_each)",
+        ),
         "triplet": (
             "fieldmark.training.metric_learning:Triplet",
             "labels, and examples of a class closer together than to others (margin, weight, labels, each)",

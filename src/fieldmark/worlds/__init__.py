@@ -36,6 +36,14 @@ WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
             "fieldmark.worlds.layouts.plantclef:write",
             "invented plants as PlantCLEF 2020 is released: pressed on sheets, and alive in the field",
         ),
+        "semi-inat-2021": (
+            "fieldmark.worlds.layouts.semi:write_inat",
+            "invented organisms as Semi-iNat 2021 is released: three kingdoms, few labels, many unlabeled photos",
+        ),
+        "semi-aves-2020": (
+            "fieldmark.worlds.layouts.semi:write_aves",
+            "invented animals as Semi-Aves 2020 is released: unlabeled photos in class and out of class",
+        ),
         "fungitastic": (
             "fieldmark.worlds.layouts.fungitastic:write",
             "invented fungi as FungiTastic is released: full, Mini and few-shot, with every layer",

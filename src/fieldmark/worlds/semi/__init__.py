@@ -1,0 +1,1 @@
+"""Organisms of three kingdoms for worlds with few labels."""

@@ -1,0 +1,38 @@
+"""Networks that read unlabeled photos: they learn, answer, and say what they read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.datasets import open_dataset
+from fieldmark.errors import MisuseError
+from fieldmark.fitting.configuring import configured_method
+from fieldmark.fitting.learning import shown_to
+from fieldmark.opening import open_benchmark
+from tests.datasets.test_semi import inat as release  # noqa: F401  a release of seven photos
+
+LITTLE = {"network": "resnet10t", "weights": "random", "size": 32, "epochs": 1, "batch": 2, "pack": "none"}
+
+
+@pytest.fixture
+def opened(release):  # noqa: F811
+    return open_benchmark(BENCHMARKS["semi-inat-2021"], open_dataset("semi-inat-2021", release))
+
+
+@pytest.mark.parametrize("name", ["fixmatch-network", "ccssl"])
+def test_two_views_of_unlabeled_photos_are_learned_from(opened, name):
+    objective = {"fixmatch-network": "consistency", "ccssl": "class-aware-contrast"}[name]
+    method = configured_method(name, {**LITTLE, "objective": f"{objective}:unlabeled_each=1,threshold=0"}).method
+    fitted = method.fit(shown_to(method, opened.view, opened.hidden))
+    scores = fitted.predict(opened.view.test, opened.view.labels).scores
+    assert scores.shape == (1, 2) and np.isfinite(scores).all()
+    with pytest.raises(MisuseError, match="no unlabeled photos"):
+        method.fit(shown_to(configured_method("finetune", LITTLE).method, opened.view))
+
+
+def test_the_oracle_says_what_it_read(opened):
+    method = configured_method("finetune-oracle", {**LITTLE, "mixup": 0.0}).method
+    fitted = method.fit(shown_to(method, opened.view, opened.hidden))
+    assert "hidden labels of 1 in-class unlabeled items; 1 out-of-class" in fitted.remarks[0]
