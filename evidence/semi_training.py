@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -243,7 +244,8 @@ def main() -> None:
     parser.add_argument("part", choices=["train", "score"])
     parser.add_argument("paths", nargs="+", type=Path)
     arguments = parser.parse_args()
-    {"train": train_all, "score": score}[arguments.part](*arguments.paths)
+    parts: dict[str, Callable[..., None]] = {"train": train_all, "score": score}
+    parts[arguments.part](*arguments.paths)
 
 
 if __name__ == "__main__":

@@ -284,8 +284,8 @@ def _coarse_targets(table: pl.DataFrame, task: Task, taxonomy: Taxonomy, taxa: p
         if rank in taxa.columns and "label" in table.columns and table["label"].is_not_null().any():
             of_label = dict(taxa.select("label", rank).iter_rows())
             told = pl.Series(rank, [of_label.get(label) for label in table["label"]], dtype=pl.String)
-            own = table[rank] if rank in table.columns else pl.Series(rank, [None] * len(table), dtype=pl.String)
-            table = table.with_columns(own.fill_null(told).alias(rank))
+            stated = table[rank] if rank in table.columns else pl.Series(rank, [None] * len(table), dtype=pl.String)
+            table = table.with_columns(stated.fill_null(told).alias(rank))
     ranks = [rank for rank in task.coarse if rank in table.columns and table[rank].is_not_null().any()]
     if not ranks:
         return None

@@ -37,6 +37,10 @@ SECTIONS: Registry[Section] = Registry(
         "long-tail": ("fieldmark.reports.sections.long_tail:SECTION", "scores of rare and of common classes"),
         "tree": ("fieldmark.reports.sections.tree:SECTION", "the taxonomy as boxes, colored by recall"),
         "confusions": ("fieldmark.reports.sections.confusions:SECTION", "classes taken for each other, with photos"),
+        "unlabeled": (
+            "fieldmark.reports.sections.unlabeled:SECTION",
+            "photos of each species with and without labels, and phyla taken for each other",
+        ),
         "ranks": (
             "fieldmark.reports.sections.ranks:SECTION",
             "scores by genus, or the lowest rank that groups classes",

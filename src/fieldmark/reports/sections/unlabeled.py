@@ -1,0 +1,172 @@
+"""Few labels: how photos are spread over species, what phyla are taken for each other, what unlabeled photos became."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.labels import UNKNOWN
+from fieldmark.models.model import MODEL_FILE, MODEL_FOLDER, load_model
+from fieldmark.reports.markup import render
+from fieldmark.reports.section import Context, Section
+
+WIDTH, HEIGHT = 640, 200
+
+
+@dataclass(frozen=True)
+class PhylumConfusion:
+    """How photos of one phylum are answered.
+
+    Args:
+        names: The phyla, by kingdom and name.
+        shares: One row per true phylum, one column per answered one; rows sum to one over answered items.
+        items: How many items each true phylum has.
+    """
+
+    names: tuple[str, ...]
+    shares: NDArray[np.float64]
+    items: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SpeciesCounts:
+    """Photos of each species, most first: labeled, unlabeled in-class, unlabeled out-of-class."""
+
+    labeled: NDArray[np.int64]
+    inside: NDArray[np.int64]
+    outside: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Taught:
+    """What a method taught unlabeled photos as, by whether they are in-class.
+
+    Args:
+        inside, outside: How many in-class and out-of-class photos there are.
+        taught_inside, taught_outside: How many of them were taught as some label.
+        right: How many in-class photos were taught as what they are.
+        outside_weight: The share of all weight that out-of-class photos had.
+    """
+
+    inside: int
+    outside: int
+    taught_inside: int
+    taught_outside: int
+    right: int
+    outside_weight: float
+
+
+class Unlabeled(Section):
+    """What there was to learn from, and what became of it."""
+
+    name = "unlabeled"
+    title = "Unlabeled photos"
+
+    def applies(self, context: Context) -> bool:
+        return not context.opened.items["unlabeled"].is_empty()
+
+    def render(self, context: Context) -> str:
+        counts, unlabeled = species_counts(context), context.opened.items["unlabeled"]
+        return render(
+            "sections/unlabeled.html.j2",
+            context=context,
+            labeled=len(context.opened.items["train"]),
+            unlabeled=len(unlabeled),
+            counts=counts,
+            bars=None if counts is None else _bars(counts),
+            width=WIDTH,
+            height=HEIGHT,
+            confusion=phylum_confusion(context),
+            taught=taught_as(context),
+            learned_from=", ".join(context.first.run.learns_from) or "train",
+        )
+
+
+def species_counts(context: Context) -> SpeciesCounts | None:
+    """Photos of each species, where the hidden labels are there to count by; else None."""
+    table = context.opened.items["unlabeled"]
+    hidden = [name for name in ("hidden_label", "label") if name in table.columns]
+    if not hidden:
+        return None
+    species = table.select(pl.coalesce(hidden)).to_series()
+    if species.is_null().any():
+        return None
+    known = set(context.labels.names)
+    numbers = dict(species.value_counts().iter_rows())
+    of_train = dict(context.opened.items["train"]["label"].value_counts().iter_rows())
+
+    def sorted_counts(values: list[int]) -> NDArray[np.int64]:
+        return np.array(sorted(values, reverse=True), dtype=np.int64)
+
+    return SpeciesCounts(
+        sorted_counts(list(of_train.values())),
+        sorted_counts([count for name, count in numbers.items() if name in known]),
+        sorted_counts([count for name, count in numbers.items() if name not in known]),
+    )
+
+
+def _bars(counts: SpeciesCounts) -> list[dict[str, Any]]:
+    """The three histograms as lines of a small chart: x is the rank of a species, y its photos."""
+    series = {"labeled": counts.labeled, "in-class, unlabeled": counts.inside, "out-of-class": counts.outside}
+    most = max((int(own.max(initial=0)) for own in series.values()), default=1) or 1
+    longest = max((len(own) for own in series.values()), default=1) or 1
+    lines = []
+    for title, own in series.items():
+        points = [
+            f"{WIDTH * place / max(longest - 1, 1):.1f},{HEIGHT * (1 - value / most):.1f}"
+            for place, value in enumerate(own)
+        ]
+        lines.append({"title": title, "points": " ".join(points), "species": len(own), "photos": int(own.sum())})
+    return lines
+
+
+def taught_as(context: Context) -> Taught | None:
+    """What the first run taught unlabeled photos as; None where it does not say, or nobody knows what they are."""
+    hidden = context.opened.hidden
+    if hidden is None or context.folder is None or not (context.folder / MODEL_FOLDER / MODEL_FILE).exists():
+        return None
+    arrays = load_model(context.folder).fitted.arrays
+    if "taught_weight" not in arrays or len(arrays["taught_weight"]) != len(hidden):
+        return None
+    weight, inside = arrays["taught_weight"].astype(np.float64), hidden >= 0
+    return Taught(
+        inside=int(inside.sum()),
+        outside=int((~inside).sum()),
+        taught_inside=int((weight[inside] > 0).sum()),
+        taught_outside=int((weight[~inside] > 0).sum()),
+        right=int(((weight > 0) & inside & (arrays["taught_as"] == hidden)).sum()),
+        outside_weight=float(weight[~inside].sum() / max(float(weight.sum()), 1e-12)),
+    )
+
+
+def phylum_confusion(context: Context) -> PhylumConfusion | None:
+    """How often photos of one phylum are answered with a species of another; None where there is but one phylum."""
+    ranks = context.taxonomy.ranks
+    if "phylum" not in ranks or len(ranks["phylum"][0]) < 2:
+        return None
+    taxa, taxon_of = ranks["phylum"]
+    kingdom_of = {}
+    if "kingdom" in ranks:
+        kingdoms, own = ranks["kingdom"]
+        kingdom_of = {
+            int(phylum): kingdoms.names[own[label]] for label, phylum in enumerate(taxon_of) if own[label] >= 0
+        }
+    order = sorted(range(len(taxa)), key=lambda one: (kingdom_of.get(one, ""), taxa.names[one]))
+    place = np.argsort(order)
+    seen = (context.truth != UNKNOWN) & (context.predicted >= 0)
+    true, answered = taxon_of[context.truth[seen]], taxon_of[context.predicted[seen]]
+    both = (true >= 0) & (answered >= 0)
+    counts = np.zeros((len(taxa), len(taxa)), dtype=np.int64)
+    np.add.at(counts, (place[true[both]], place[answered[both]]), 1)
+    totals = counts.sum(axis=1, keepdims=True)
+    names = tuple(
+        f"{taxa.names[one]} ({kingdom_of[one][0]})" if one in kingdom_of else taxa.names[one] for one in order
+    )
+    return PhylumConfusion(names, counts / np.maximum(totals, 1), tuple(int(one) for one in totals[:, 0]))
+
+
+SECTION = Unlabeled()
