@@ -17,6 +17,8 @@ STUDIES = {
     "soundscapes": "methods and steps on five worlds of soundscapes (simulated)",
     "scratch": "a small network from scratch on a small world, beside linear on random features (simulated)",
     "fewshot": "one to eight photos per class of real birds and fungi, ten draws each",
+    "semi": "few labels and many unlabeled photos of real birds, frozen features, ten draws",
+    "semi_worlds": "the same on five worlds of Semi-iNat (simulated)",
     "crops": "the box around what stands out against whole photos, real birds, snakes and fungi",
     "openset": "the open-set score chosen on val against max softmax, worlds (simulated) and real birds",
     "butterflies": "masks of real butterflies, settings chosen on other species than those tested",

@@ -16,6 +16,7 @@ from evidence.open_tables import costs, open_set
 from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.results import RESULTS, read_result
 from evidence.search_tables import search
+from evidence.semi_tables import birds_with_few_labels, training_with_few_labels, worlds_with_few_labels
 from evidence.snake_tables import countries, photos, worlds
 from evidence.time_tables import camera_traps, mushroom_stream, prior_shift, temporal
 from evidence.variant_tables import variants
@@ -42,6 +43,9 @@ def write_tables() -> Path:
         "finetuning-small": _finetuning_small,
         "objectives": variants,
         "scratch": _scratch,
+        "semi": birds_with_few_labels,
+        "semi-training": training_with_few_labels,
+        "semi-worlds": worlds_with_few_labels,
         "openset": open_set,
         "costs": costs,
         "priors": priors,

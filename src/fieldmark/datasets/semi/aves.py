@@ -34,7 +34,7 @@ from fieldmark.datasets.semi.photo_lists import (
     IN_CLASS,
     NO_CLASS,
     OUT_OF_CLASS,
-    Photos,
+    ListedPhotos,
     find_table,
     media_table,
     observation_table,
@@ -88,13 +88,13 @@ def open_semi_aves(release: Release, subset: str = "all") -> Dataset:
     )
 
 
-def read_photos(release: Release) -> Photos:
+def read_photos(release: Release) -> ListedPhotos:
     """The photos that annotations and lists name.
 
     Raises:
         InputError: When neither are there.
     """
-    photos = Photos(release)
+    photos = ListedPhotos(release)
     for name, (part, membership) in FILES.items():
         path = find_table(release, f"anno_{name}.json")
         if path is not None:
@@ -108,7 +108,7 @@ def read_photos(release: Release) -> Photos:
     return photos
 
 
-def _add_annotations(photos: Photos, path: str, part: str, membership: str | None) -> None:
+def _add_annotations(photos: ListedPhotos, path: str, part: str, membership: str | None) -> None:
     where = photos.release.where(path)
     coco = read_coco(photos.release, path)
     label_of: dict[int, str] = {}
@@ -133,7 +133,7 @@ def _add_annotations(photos: Photos, path: str, part: str, membership: str | Non
         raise InputError(where, found=found, expected="annotations of the images of the file")
 
 
-def _add_solution(release: Release, photos: Photos) -> None:
+def _add_solution(release: Release, photos: ListedPhotos) -> None:
     path = find_table(release, SOLUTION)
     if path is None:
         return
@@ -150,7 +150,7 @@ def _add_solution(release: Release, photos: Photos) -> None:
         photo.media_id, photo.label = one, classes[one]
 
 
-def class_table(release: Release, photos: Photos) -> pl.DataFrame:
+def class_table(release: Release, photos: ListedPhotos) -> pl.DataFrame:
     """The species in the order of their numbers: as the file of names has them, or else those of labeled photos."""
     path = find_table(release, NAMES_FILE)
     if path is not None:
@@ -179,7 +179,7 @@ def _names(release: Release, path: str) -> dict[str, str | None]:
     return rows
 
 
-def _remarks(release: Release, photos: Photos) -> list[str]:
+def _remarks(release: Release, photos: ListedPhotos) -> list[str]:
     """What is missing, one sentence each."""
     remarks = []
     folders = {photo.path.partition("/")[0] for photo in photos.by_path.values()}

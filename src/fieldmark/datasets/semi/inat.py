@@ -39,7 +39,7 @@ from fieldmark.datasets.inputs import PHOTO
 from fieldmark.datasets.semi.photo_lists import (
     IN_CLASS,
     OUT_OF_CLASS,
-    Photos,
+    ListedPhotos,
     find_table,
     media_table,
     observation_table,
@@ -141,9 +141,9 @@ def _entries(data: Mapping[str, Any], name: str, needed: tuple[str, ...], where:
     return entries
 
 
-def read_photos(release: Release, annotations: Mapping[str, Any]) -> Photos:
+def read_photos(release: Release, annotations: Mapping[str, Any]) -> ListedPhotos:
     """The photos that folders, lists and annotations name."""
-    photos = Photos(release)
+    photos = ListedPhotos(release)
     for part in ("l_train", "val"):
         photos.add_folder(part, by_class=True)
         photos.add_list(f"{part}.txt", part)
@@ -164,7 +164,7 @@ def read_photos(release: Release, annotations: Mapping[str, Any]) -> Photos:
     return photos
 
 
-def _remarks(release: Release, photos: Photos) -> list[str]:
+def _remarks(release: Release, photos: ListedPhotos) -> list[str]:
     """What is missing, one sentence each."""
     if not photos.by_path:
         return ["There are no photos and no lists of them: only the taxonomy opens."]

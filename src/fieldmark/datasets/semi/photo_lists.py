@@ -27,7 +27,7 @@ IN_CLASS, OUT_OF_CLASS = "in-class", "out-of-class"
 
 
 @dataclass
-class Photo:
+class ListedPhoto:
     """What is known of one photo while a release is read.
 
     Attributes:
@@ -97,16 +97,16 @@ def read_solution(release: Release, path: str) -> dict[str, str]:
     return rows
 
 
-class Photos:
+class ListedPhotos:
     """The photos of a release as its folders, lists and annotations name them, each once."""
 
     def __init__(self, release: Release) -> None:
         self.release = release
-        self.by_path: dict[str, Photo] = {}
+        self.by_path: dict[str, ListedPhoto] = {}
 
-    def add(self, path: str, part: str) -> Photo:
+    def add(self, path: str, part: str) -> ListedPhoto:
         """The photo with this path, which is entered where it is new."""
-        return self.by_path.setdefault(path, Photo(path, part))
+        return self.by_path.setdefault(path, ListedPhoto(path, part))
 
     def add_folder(self, part: str, *, by_class: bool) -> None:
         """Enters the photos of a folder; where they lie in folders by class, with that class."""
@@ -140,12 +140,12 @@ class Photos:
             else:
                 photo.label = label
 
-    def of_part(self, part: str) -> list[Photo]:
+    def of_part(self, part: str) -> list[ListedPhoto]:
         """The photos of one part."""
         return [photo for photo in self.by_path.values() if photo.part == part]
 
 
-def observation_table(photos: Iterable[Photo], taxa: pl.DataFrame) -> pl.DataFrame:
+def observation_table(photos: Iterable[ListedPhoto], taxa: pl.DataFrame) -> pl.DataFrame:
     """One row per photo, which is an observation of its own: its class and what is told of its higher taxa.
 
     Labeled photos have the kingdom and phylum of their class, unlabeled ones those that the release tells.
@@ -166,20 +166,20 @@ def observation_table(photos: Iterable[Photo], taxa: pl.DataFrame) -> pl.DataFra
     return pl.DataFrame(rows, schema=[(name, pl.String) for name in names], orient="row")
 
 
-def media_table(photos: Iterable[Photo]) -> pl.DataFrame:
+def media_table(photos: Iterable[ListedPhoto]) -> pl.DataFrame:
     """One row per photo with its path and its parts."""
     rows = [(photo.media_id or photo.path, photo.media_id or photo.path, photo.path, _parts(photo)) for photo in photos]
     texts = [(name, pl.String) for name in ("media_id", "observation_id", "path")]
     return pl.DataFrame(rows, schema=[*texts, ("parts", pl.List(pl.String))], orient="row")
 
 
-def _parts(photo: Photo) -> list[str]:
+def _parts(photo: ListedPhoto) -> list[str]:
     # The public split of Semi-Aves goes by folders of its own.
     folder = photo.path.partition("/")[0]
     return [photo.part, *([folder] if folder in ("u_train_in", "u_train_out") else [])]
 
 
-def refuse_strange_classes(release: Release, photos: Iterable[Photo], labels: Iterable[str]) -> None:
+def refuse_strange_classes(release: Release, photos: Iterable[ListedPhoto], labels: Iterable[str]) -> None:
     """Refuses labeled photos whose class is none of the release.
 
     Raises:

@@ -78,6 +78,7 @@ class Unlabeled(Section):
             unlabeled=len(unlabeled),
             counts=counts,
             bars=None if counts is None else _bars(counts),
+            most=0 if counts is None else most_photos(counts),
             width=WIDTH,
             height=HEIGHT,
             confusion=phylum_confusion(context),
@@ -109,10 +110,15 @@ def species_counts(context: Context) -> SpeciesCounts | None:
     )
 
 
+def most_photos(counts: SpeciesCounts) -> int:
+    """How many photos the most common species has in any of the three."""
+    return max(1, *(int(own.max(initial=0)) for own in (counts.labeled, counts.inside, counts.outside)))
+
+
 def _bars(counts: SpeciesCounts) -> list[dict[str, Any]]:
     """The three histograms as lines of a small chart: x is the rank of a species, y its photos."""
     series = {"labeled": counts.labeled, "in-class, unlabeled": counts.inside, "out-of-class": counts.outside}
-    most = max((int(own.max(initial=0)) for own in series.values()), default=1) or 1
+    most = most_photos(counts)
     longest = max((len(own) for own in series.values()), default=1) or 1
     lines = []
     for title, own in series.items():
