@@ -6,9 +6,13 @@ Training wants a GPU, which may sit in a machine without a table library. So the
     python -m evidence.semi_training train PHOTOS DIR    on the GPU; writes what each training got right on test
     python -m evidence.semi_training score DIR           writes docs/results/semi-training.json
 
-The draws are those of `evidence.semi` (half of the species in-class, 5 labels and 5 photos of val each). All trainings
-show the same number of labeled photos; the epoch is chosen on val. Nothing is chosen on test. ImageNet, on which the
-network was trained before, contains some of these photos.
+The draws are those of `evidence.semi` (half of the species in-class, 5 labels and 5 photos of val each, the rest
+unlabeled with all photos of the other half). Beside unlabeled photos, labels are shown about as often as alone, the
+oracle shows its many labels; the epoch is chosen on val, nothing on test, and no setting was tuned for any arm. Labels
+alone are changed by RandAugment, while FixMatch and class-aware contrast change labeled photos by crops and mirrors
+alone, as their authors do: a part of the difference may be that. `contrast` trains two views without labels first, and
+is neither MoCo's queue nor its momentum encoder. ImageNet, on which the network was trained before, contains some of
+these photos.
 """
 
 from __future__ import annotations
