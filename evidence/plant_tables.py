@@ -20,8 +20,10 @@ def plants(name: str, result: dict[str, Any]) -> str:
             said += [table(COLUMNS, [_row(called, row) for called, row in rows.items()])]
         points = [
             [f"{point['bias']:g}", *(f"{point[key]:.3f}" for key in ("unseen", "seen", "harmonic"))]
-            for point in done["curve"]
+            for point in done.get("curve", ())
         ]
+        if not points:
+            continue
         said += ["`align` at every bias, by photo; nothing was chosen by this table:\n"]
         said += [table(["bias", "left out in turn", "with field photos", "harmonic mean"], points)]
     return "\n".join(said)

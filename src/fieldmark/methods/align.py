@@ -108,7 +108,7 @@ class Align(OnFeatures):
             "photographed": domains.photographed,
             "curve": curve,
         }
-        return Fitted(replace(chosen, asked=domains.asked), learned, (chosen._remark(domains),))
+        return Fitted(replace(chosen, asked=domains.asked), learned, (chosen._remark(domains, len(curve) > 0),))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         cosines = aligned(arrays, features_of(part)) @ arrays["prototypes"].T + arrays["bias"]
@@ -120,12 +120,14 @@ class Align(OnFeatures):
         """How prototypes are moved, by these settings."""
         return Ways(self.by, self.shrinkage, self.strength, self.relatives, self.pairs)
 
-    def _remark(self, domains: Domains) -> str:
+    def _remark(self, domains: Domains, was_chosen: bool) -> str:
         told = {name: value for name, value in asdict(self).items() if name in ("shrinkage", "strength", "relatives")}
+        settings = ", ".join(f"{name} {value:g}" for name, value in told.items())
+        source = "Chosen by leaving species out of train" if was_chosen else "As given, or the usual settings"
         return (
             f"Asked about: {domains.asked}. {int(domains.both.sum())} labels have both domains, "
-            f"{int((domains.pressed & ~domains.photographed).sum())} none of it. Chosen by leaving species out of "
-            f"train: {', '.join(f'{name} {value:g}' for name, value in told.items())}, bias {self.bias:g}."
+            f"{int((domains.pressed & ~domains.photographed).sum())} none of it. "
+            f"{source}: {settings}, bias {self.bias:g}."
         )
 
     def _choose(self, lesson: TwoDomains) -> tuple[Align, Floats]:
