@@ -6,8 +6,8 @@ size small, where painting takes too long; in place of photos stand 64 random pr
 prior is that, then the prior, then a temperature again; "metadata" is `tabular` on all tables; fusions weigh photo,
 habitat with substrate, date and place on val, with `linear` or boosted trees for the tables, and in "all" every input
 of the release; `joint` reads the same. In the open set all answers are followed by max softmax and a threshold from
-val. Nothing was tuned on test, but that `linear` is the default for the tables of a fusion was settled after two of
-these worlds (embedded 0 and 1). Captions of worlds are written from the traits. "traits" is the exact
+val. Nothing was tuned on test, but that `linear` is the default for the tables of a fusion was settled after three of
+these worlds (embedded 0 and 1, painted 0). Captions of worlds are written from the traits. "traits" is the exact
 posterior of the world given the traits of the specimen, "traits and context" given day, habitat, substrate, place and
 observer as well: no classifier can be expected above it.
 """

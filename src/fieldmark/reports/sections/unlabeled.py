@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
+from markupsafe import Markup
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from fieldmark.labels import UNKNOWN
 from fieldmark.models.model import MODEL_FILE, MODEL_FOLDER, load_model
+from fieldmark.reports.charts.plots import BLUE, GREEN, ORANGE, draw
 from fieldmark.reports.markup import render
 from fieldmark.reports.section import Context, Section
-
-WIDTH, HEIGHT = 640, 200
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,7 @@ class Unlabeled(Section):
             labeled=len(context.opened.items["train"]),
             unlabeled=len(unlabeled),
             counts=counts,
-            bars=None if counts is None else _bars(counts),
-            most=0 if counts is None else most_photos(counts),
-            width=WIDTH,
-            height=HEIGHT,
+            picture=None if counts is None else draw_counts(counts),
             confusion=phylum_confusion(context),
             taught=taught_as(context),
             learned_from=", ".join(context.first.run.learns_from) or "train",
@@ -110,24 +108,27 @@ def species_counts(context: Context) -> SpeciesCounts | None:
     )
 
 
-def most_photos(counts: SpeciesCounts) -> int:
-    """How many photos the most common species has in any of the three."""
-    return max(1, *(int(own.max(initial=0)) for own in (counts.labeled, counts.inside, counts.outside)))
+def draw_counts(counts: SpeciesCounts) -> Markup:
+    """Photos of each species by rank, one line for each of the three."""
+    series = {
+        "labeled": (counts.labeled, BLUE, "-"),
+        "unlabeled, in-class": (counts.inside, GREEN, "--"),
+        "unlabeled, out-of-class": (counts.outside, ORANGE, ":"),
+    }
 
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        for title, (own, color, dashes) in series.items():
+            if len(own):
+                axes.step(np.arange(1, len(own) + 1), own, where="mid", color=color, linestyle=dashes, label=title)
+        axes.set_title("Photos of each species")
+        axes.set_xlabel("Species, most photos first")
+        axes.set_ylim(bottom=0)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(integer=True))
+        axes.legend()
 
-def _bars(counts: SpeciesCounts) -> list[dict[str, Any]]:
-    """The three histograms as lines of a small chart: x is the rank of a species, y its photos."""
-    series = {"labeled": counts.labeled, "in-class, unlabeled": counts.inside, "out-of-class": counts.outside}
-    most = most_photos(counts)
-    longest = max((len(own) for own in series.values()), default=1) or 1
-    lines = []
-    for title, own in series.items():
-        points = [
-            f"{WIDTH * place / max(longest - 1, 1):.1f},{HEIGHT * (1 - value / most):.1f}"
-            for place, value in enumerate(own)
-        ]
-        lines.append({"title": title, "points": " ".join(points), "species": len(own), "photos": int(own.sum())})
-    return lines
+    return draw("unlabeled", paint, width=640, height=280, description="Photos of each species, most first")
 
 
 def taught_as(context: Context) -> Taught | None:
