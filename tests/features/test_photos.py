@@ -96,7 +96,9 @@ def test_views_show_the_corners_and_the_mirror_image():
     assert corner_colors(plain) == [RED, GREEN, BLUE, WHITE] and (mirrored == plain[:, ::-1]).all()
 
 
-@pytest.mark.parametrize(("views", "number"), [("one", 1), ("flips", 2), ("crops", 5), ("flips+crops", 10)])
+@pytest.mark.parametrize(
+    ("views", "number"), [("one", 1), ("flips", 2), ("crops", 5), ("flips+crops", 10), ("zooms", 3)]
+)
 def test_all_views_are_different_and_leave_room_to_move(views, number):
     found = views_of(replace(HOW, crop=1.0), views)
     assert len(set(found)) == number and all(view.crop <= 0.875 for view in found if "crops" in views)
