@@ -42,7 +42,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "pseudo-label, SoftMatch": ("pseudo-label", {"thresholds": "softmatch"}),
     "pseudo-label, FreeMatch": ("pseudo-label", {"thresholds": "freematch"}),
     "pseudo-label-coarse": ("pseudo-label-coarse", {}),
-    "fixmatch (features)": ("fixmatch", {}),
+    "fixmatch (features)": ("fixmatch", {"steps": 100}),
     "self-training": ("self-training", {}),
     "label-propagation": ("label-propagation", {}),
     "coarse": ("coarse", {}),

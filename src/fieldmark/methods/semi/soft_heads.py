@@ -47,8 +47,11 @@ class Projection:
         if width <= components:
             return cls(mean, spread, np.eye(width, dtype=np.float32))
         standardized = (features - mean) / spread
-        directions = np.linalg.eigh(standardized.T @ standardized / np.float32(len(features)))[1]
-        return cls(mean, spread, np.asarray(directions[:, : -components - 1 : -1], dtype=np.float32))
+        from scipy.linalg import eigh  # takes long to import and is needed here alone
+
+        spreads = standardized.T @ standardized / np.float32(len(features))
+        directions = eigh(spreads, subset_by_index=[width - components, width - 1])[1]
+        return cls(mean, spread, np.asarray(directions[:, ::-1], dtype=np.float32))
 
     def __call__(self, features: Matrix) -> Matrix:
         return np.asarray(((features - self.mean) / self.spread) @ self.basis, dtype=np.float32)
