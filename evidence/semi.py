@@ -47,7 +47,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "label-propagation": ("label-propagation", {}),
     "coarse": ("coarse", {}),
 }
-# The same for all: fewer components and steps than by default, for the time that ten draws take.
+# The same for all: fewer components and steps than by default, for the time that ten draws take; not tuned.
 SHARED: dict[str, Any] = {"components": 128, "iterations": 50}
 
 

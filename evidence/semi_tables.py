@@ -26,8 +26,8 @@ def worlds_with_few_labels(name: str, result: dict[str, Any]) -> str:
     rows = [_row(method, row)[:3] for method, row in result["rows"].items()]
     return (
         "## Few labels, many unlabeled photos: worlds (simulated)\n\n"
-        f"Small worlds of Semi-iNat 2021 over {len(result['seeds'])} seeds, frozen Lite0; differences with 95 % "
-        "intervals over seeds.\n\n" + table(["", "top-1", "less supervised"], rows)
+        f"{result['size'].capitalize()} worlds of Semi-iNat 2021 over {len(result['seeds'])} seeds, frozen Lite0; "
+        "differences with 95 % intervals over seeds.\n\n" + table(["", "top-1", "less supervised"], rows)
     )
 
 
