@@ -8,7 +8,7 @@ import pytest
 import fieldmark
 from fieldmark.reports.charts.maps import MapPoints, species_per_cell
 from fieldmark.reports.pages.loading import load_context
-from fieldmark.reports.sections import domains
+from fieldmark.reports.sections import domains, nearest
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +42,17 @@ def test_species_are_counted_once_for_each_cell():
     places = MapPoints(np.array([0.0, 0.0, 0.0, 1.0]), np.array([0.0, 0.0, 0.0, 1.0]))
     cells, _ = species_per_cell(places, np.array([3, 3, 5, 3]))
     assert sorted(cells[cells > 0].tolist()) == [1, 2]
+
+
+def test_answers_stand_beside_the_sheets_that_lie_nearest(context):
+    assert nearest.SECTION.applies(context)
+    shown = nearest.compared(context)
+    assert shown and {one.right for one in shown} <= {True, False}
+    items = context.opened.items["train"]
+    about = {row["item_id"]: row for row in items.iter_rows(named=True)}
+    for one in shown:
+        assert one.true is not None and about[one.true.item]["label"] == one.truth
+        assert about[one.true.item]["domain"] != "photo"
+        assert (one.answered is None) == one.right or about[one.answered.item]["label"] == one.answer
+    page = nearest.SECTION.render(context)
+    assert page.count("<tr>") == len(shown) + 1 and "Nearest sheet of the answer" in page

@@ -18,6 +18,7 @@ SECTIONS: Registry[Section] = Registry(
             "fieldmark.reports.sections.domains:SECTION",
             "species with field photos against those with sheets alone, per method",
         ),
+        "nearest": ("fieldmark.reports.sections.nearest:SECTION", "photos beside the nearest sheets in training"),
         "masks": (
             "fieldmark.reports.sections.masks:SECTION",
             "masks on the photos: best, middle and worst, by part and by size, and failures",
