@@ -85,8 +85,9 @@ def test_a_method_that_learns_from_what_the_task_forbids_is_refused(source, allo
             refuse_disallowed("guess", method_that(learns_from=(source,)), (), task)
 
 
-def test_no_benchmark_allows_hidden_labels():
-    assert not [name for name in BENCHMARKS if "hidden labels" in BENCHMARKS[name].task.learns_from]
+def test_hidden_labels_are_open_to_an_oracle_where_few_photos_are_labeled_and_nowhere_else():
+    allowing = {name for name in BENCHMARKS if "hidden labels" in BENCHMARKS[name].task.learns_from}
+    assert allowing == {"semi-inat-2021", "semi-aves-2020", "occurrences"}  # the last by a split with unlabeled rows
 
 
 @pytest.mark.parametrize("shape", ["codes", "pairs", "masks"])
