@@ -45,7 +45,7 @@ def write_tables() -> Path:
         "scratch": _scratch,
         "semi": birds_with_few_labels,
         "semi-training": training_with_few_labels,
-        "semi-worlds": worlds_with_few_labels,
+        "semi_worlds": worlds_with_few_labels,
         "openset": open_set,
         "costs": costs,
         "priors": priors,
