@@ -22,7 +22,7 @@ Features = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Compared:
+class BesideSheets:
     """One photo with the nearest sheet of what it is, and of what it was taken for.
 
     Args:
@@ -56,7 +56,7 @@ class NearestSheets(Section):
         return render("sections/nearest.html.j2", context=context, compared=compared(context), asked=asked_of(context))
 
 
-def compared(context: Context) -> list[Compared]:
+def compared(context: Context) -> list[BesideSheets]:
     """A few right and a few wrong answers, drawn with a seed, the right ones first."""
     rng = np.random.default_rng(SEED)
     known = (context.truth != UNKNOWN) & (context.predicted != UNKNOWN)
@@ -88,7 +88,7 @@ def compared(context: Context) -> list[Compared]:
     for row in rows:
         item, (true, answer) = str(context.predictions.items[row]), _codes(context, row)
         results.append(
-            Compared(
+            BesideSheets(
                 photo=CaptionedPhoto(item, context.thumbnail(item)),
                 true=nearest(row, true),
                 answered=None if true == answer else nearest(row, answer),
