@@ -101,7 +101,7 @@ def softmax_effect(
     >>> sure = np.eye(783)[:2]
     >>> effect = softmax_effect(sure, np.array([0, 1], np.int32), np.array([0, 1], np.int32))
     >>> round(effect.stated.value, 3), round(effect.softened.value, 3), round(effect.uniform, 3), effect.same_answers
-    (0.0, 5.666, 6.663, True)
+    (0.0, 5.665, 6.663, True)
     """
     softened = np.exp(log_softmax(probabilities))
     return SoftmaxEffect(
