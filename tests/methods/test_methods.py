@@ -22,7 +22,7 @@ from tests.methods.photos_of_three import LABELS
 # Methods that look at photos or hear recordings themselves have tests of their own.
 OWN_TESTS = (
     *("birdnet", "cnn", "ellipse", "finetune", "fusion", "grabcut", "joint", "published", "saliency", "sam", "tabular"),
-    *("norm-online", "unet"),
+    *("ccssl", "finetune-oracle", "fixmatch-network", "norm-online", "unet"),
     *("align", "fsada", "triplet", "two-stage"),  # they need two domains
 )
 ON_FEATURES = [name for name in METHODS if name not in OWN_TESTS]
