@@ -1,7 +1,7 @@
-"""A U-Net from a pre-trained Lite0 against the ellipse in the middle, on a small world of fungi (simulated).
+"""A U-Net from a pre-trained Lite0 against the ellipse in the middle, on a tiny world of fungi (simulated).
 
 `unet` with the encoder of EfficientNet-Lite0 (ImageNet) at 128 px against `ellipse`, whose axes are chosen on train;
-both on `fungitastic-mini/segmentation` of a small world, scored on test. The time is that of the whole fit of `unet`,
+both on `fungitastic-mini/segmentation` of a tiny world, scored on test. The time is that of the whole fit of `unet`,
 with predicting and scoring, in seconds on the machine that ran it, beside the time of its processors.
 """
 
@@ -21,7 +21,7 @@ SETTINGS: dict[str, Any] = {"size": 128, "epochs": 10, "batch": 8, "lr": 2e-3}
 SEED = 0
 
 
-def run(size: Literal["tiny", "small", "medium"] = "small") -> dict[str, Any]:
+def run(size: Literal["tiny", "small", "medium"] = "tiny") -> dict[str, Any]:
     """Both methods on one world."""
     with tempfile.TemporaryDirectory(prefix="fieldmark-world-") as name:
         root = Path(name, "world")
