@@ -113,6 +113,17 @@ class PhotoBoxes:
         return remark_on_whole(self.source, self.photos - len(self.boxes), self.photos)
 
 
+def finder_digest(name: str, *recipe: object) -> str:
+    """A fingerprint of everything that the boxes of a finder depend on, under its name."""
+    text = " ".join(str(part) for part in recipe)
+    return f"{name}-{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
+
+
+def look_of(box: Box | None, aspect: float) -> NDArray[np.float32]:
+    """What is kept of a look at a photo: the box, zeros where there is none, and width / height of the photo."""
+    return np.array([*(box or Box(0.0, 0.0, 0.0, 0.0)), aspect], dtype=np.float32)
+
+
 def remark_on_whole(source: str, whole: int, photos: int) -> str:
     """The sentence about photos that are shown whole although crops were asked for; empty where there are none.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fieldmark.errors import MisuseError
-from fieldmark.features.cropping import Box
+from fieldmark.features.cropping import Box, finder_digest, look_of
 from fieldmark.features.photos import decode_photo
 from fieldmark.features.yolox import FILE_SHA256, SIDE_PX, AnimalFinder
 
@@ -41,8 +40,7 @@ class YoloxFinder:
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything a box depends on."""
-        recipe = f"{DETECTING_VERSION} {SIDE_PX} {FILE_SHA256} {self.sure}"
-        return f"yolox-{hashlib.blake2b(recipe.encode(), digest_size=16).hexdigest()}"
+        return finder_digest("yolox", DETECTING_VERSION, SIDE_PX, FILE_SHA256, self.sure)
 
     def look(self, data: bytes) -> NDArray[np.float32]:
         """The surest box, zeros where none is sure enough, and width / height of the photo.
@@ -52,8 +50,7 @@ class YoloxFinder:
         """
         photo = decode_photo(data, at_least_px=SIDE_PX)
         surest = self._finder.best([photo])[0]
-        box = surest.box if surest.sure >= self.sure else Box(0.0, 0.0, 0.0, 0.0)
-        return np.array([*box, photo.width / photo.height], dtype=np.float32)
+        return look_of(surest.box if surest.sure >= self.sure else None, photo.width / photo.height)
 
     @cached_property
     def _finder(self) -> AnimalFinder:
@@ -78,8 +75,7 @@ class CocoFinder:
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything a box depends on."""
-        recipe = f"{DETECTING_VERSION} {COCO_FILE} {self.sure}"
-        return f"coco-{hashlib.blake2b(recipe.encode(), digest_size=16).hexdigest()}"
+        return finder_digest("coco", DETECTING_VERSION, COCO_FILE, self.sure)
 
     def look(self, data: bytes) -> NDArray[np.float32]:
         """The surest box, zeros where none is sure enough, and width / height of the photo.
@@ -91,12 +87,12 @@ class CocoFinder:
         pixels = torch.from_numpy(np.asarray(photo, dtype=np.float32).transpose(2, 0, 1) / 255)
         with torch.inference_mode():
             things = self._network([pixels])[0]
-        return np.array([*self._box(things, photo), photo.width / photo.height], dtype=np.float32)
+        return look_of(self._box(things, photo), photo.width / photo.height)
 
-    def _box(self, things: dict[str, torch.Tensor], photo: Image.Image) -> Box:
+    def _box(self, things: dict[str, torch.Tensor], photo: Image.Image) -> Box | None:
         kept = (things["labels"] != PERSON) & (things["scores"] >= self.sure)
         if not kept.any():
-            return Box(0.0, 0.0, 0.0, 0.0)
+            return None
         edges = things["boxes"][kept][things["scores"][kept].argmax()].tolist()
         size = (photo.width, photo.height, photo.width, photo.height)
         return Box(*(min(max(edge / side, 0.0), 1.0) for edge, side in zip(edges, size, strict=True)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
@@ -11,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.features.cropping import Box, box_around
+from fieldmark.features.cropping import box_around, finder_digest, look_of
 from fieldmark.features.photos import decode_photo
 from fieldmark.features.saliency import Saliency
 from fieldmark.features.segment_anything import LONGEST_PX, SegmentAnything
@@ -33,8 +32,7 @@ class Outliner:
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything a box depends on."""
-        recipe = f"{OUTLINE_VERSION} {SMALLEST_SHARE} {LONGEST_PX} {self.saliency.digest}"
-        return f"sam-{hashlib.blake2b(recipe.encode(), digest_size=16).hexdigest()}"
+        return finder_digest("sam", OUTLINE_VERSION, SMALLEST_SHARE, LONGEST_PX, self.saliency.digest)
 
     def look(self, data: bytes) -> NDArray[np.float32]:
         """The box around the outline, and width / height of the photo.
@@ -50,7 +48,7 @@ class Outliner:
             middle = np.array([[0.5, 0.5]])
             mask = seen.draw(prompt)[0].mask if prompt is not None else seen.draw(points=middle)[0].mask
         box = box_around(mask) if mask.mean() >= SMALLEST_SHARE else None
-        return np.array([*(box or prompt or Box(0.0, 0.0, 0.0, 0.0)), photo.width / photo.height], dtype=np.float32)
+        return look_of(box or prompt, photo.width / photo.height)
 
     @cached_property
     def _network(self) -> tuple[SegmentAnything, Any]:

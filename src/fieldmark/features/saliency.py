@@ -28,7 +28,7 @@ from PIL import Image
 from scipy import ndimage
 
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.features.cropping import Box, PhotoBoxes, box_around
+from fieldmark.features.cropping import Box, PhotoBoxes, box_around, finder_digest, look_of
 from fieldmark.features.finding import found_boxes
 from fieldmark.features.photos import decode_photo
 from fieldmark.foundation.registry import require
@@ -89,8 +89,7 @@ class Saliency:
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything a box depends on."""
-        recipe = f"{SALIENCY_VERSION} {SIDE_PX} {FILE_SHA256} {sorted(asdict(self.rule).items())}"
-        return f"saliency-{hashlib.blake2b(recipe.encode(), digest_size=16).hexdigest()}"
+        return finder_digest("saliency", SALIENCY_VERSION, SIDE_PX, FILE_SHA256, sorted(asdict(self.rule).items()))
 
     def map(self, photo: Image.Image) -> NDArray[np.float32]:
         """How much each place of a photo stands out, from 0 to 1, as 320 x 320 values."""
@@ -107,8 +106,7 @@ class Saliency:
             PhotoError: When the bytes are no photo or end too early.
         """
         photo = decode_photo(data, at_least_px=SIDE_PX)
-        box = self.rule.box(self.map(photo)) or Box(0.0, 0.0, 0.0, 0.0)
-        return np.array([*box, photo.width / photo.height], dtype=np.float32)
+        return look_of(self.rule.box(self.map(photo)), photo.width / photo.height)
 
     @cached_property
     def _session(self) -> tuple[Any, tuple[str, str]]:

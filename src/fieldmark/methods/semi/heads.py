@@ -93,8 +93,11 @@ class SemiHead(OnFeatures):
     def learn(
         self, view: View, lesson: SoftLesson, labels_only: LabelsOnly, remarks: list[str]
     ) -> tuple[Matrix, float, SoftTargets | None]:
-        """The head that has learned from unlabeled items as well, its penalty, and what they were taught as."""
-        raise NotImplementedError
+        """The head that has learned from unlabeled items as well, its penalty, and what they were taught as.
+
+        What does not learn from them keeps the head of the labels.
+        """
+        return labels_only.head, labels_only.l2, None
 
     def student(
         self, lesson: SoftLesson, taught: SoftTargets, weight: float, share_of_labels: float = 1.0
@@ -121,6 +124,14 @@ class Supervised(SemiHead):
     learns_from: ClassVar[tuple[LearnsFrom, ...]] = ("train",)
 
 
+def oracle_remark(inside: int, outside: int) -> str:
+    """What a run of an oracle says about itself, by how many unlabeled items are in-class and how many are not."""
+    return (
+        f"An oracle: it read the hidden labels of {inside:,} in-class unlabeled items; "
+        f"{outside:,} out-of-class ones were left out."
+    )
+
+
 @dataclass(frozen=True)
 class Oracle(SemiHead):
     """Reads the hidden labels of unlabeled photos, of in-class ones only: a bound, and not a method for use."""
@@ -133,10 +144,7 @@ class Oracle(SemiHead):
         assert view.unlabeled is not None  # asked before
         codes = truth_of(view.unlabeled)
         inside = codes >= 0
-        remarks.append(
-            f"An oracle: it read the hidden labels of {int(inside.sum()):,} in-class unlabeled items; "
-            f"{int((~inside).sum()):,} out-of-class ones were left out."
-        )
+        remarks.append(oracle_remark(int(inside.sum()), int((~inside).sum())))
         shares = np.eye(lesson.classes, dtype=np.float32)[np.maximum(codes, 0)]
         # Every photo counts alike, labeled from the start or not.
         weight = len(codes) / max(len(lesson.truth), 1)

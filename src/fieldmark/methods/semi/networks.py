@@ -13,6 +13,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.labels import UNKNOWN
 from fieldmark.methods.base import Fitted
 from fieldmark.methods.finetune import Finetune
+from fieldmark.methods.semi.heads import oracle_remark
 from fieldmark.questions.targets import LabelTargets
 from fieldmark.training.photos import PhotoTransform
 from fieldmark.training.sources import WeakAndStrong
@@ -69,8 +70,5 @@ class FinetuneOracle(Finetune):
         inside = view.unlabeled.of_known_labels()
         hidden = replace(inside, targets=LabelTargets(inside.truth))  # type: ignore[arg-type]
         fitted = super().fit(replace(view, train=Part.concat([view.train, hidden]), unlabeled=None))
-        remark = (
-            f"An oracle: it read the hidden labels of {len(inside):,} in-class unlabeled items; "
-            f"{len(view.unlabeled) - len(inside):,} out-of-class ones were left out."
-        )
+        remark = oracle_remark(len(inside), len(view.unlabeled) - len(inside))
         return replace(fitted, remarks=(remark, *fitted.remarks))
