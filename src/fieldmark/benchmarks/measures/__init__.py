@@ -5,6 +5,7 @@ from fieldmark.benchmarks.measures.costs import cost_poison, cost_unknown, fungi
 from fieldmark.benchmarks.measures.label_sets import adaptive_top_30, mean_set_size
 from fieldmark.benchmarks.measures.masks import iou, miou
 from fieldmark.benchmarks.measures.open_set import f1_known, f1_unknown, open_macro_f1, roc_auc, tnr_at_tpr
+from fieldmark.benchmarks.measures.presence import species_cor, species_prg_auc, species_roc_auc
 from fieldmark.benchmarks.measures.ranking import mrr, recall_at
 from fieldmark.benchmarks.measures.soundscapes import cmap, rmap
 
@@ -27,6 +28,9 @@ __all__ = [
     "recall_at",
     "rmap",
     "roc_auc",
+    "species_cor",
+    "species_prg_auc",
+    "species_roc_auc",
     "tnr_at_tpr",
     "top",
     "top_error",
