@@ -36,20 +36,16 @@ def survey(rng: np.random.Generator, *, levels: int) -> tuple[list[np.ndarray], 
 
 
 def plain_prg_auc(score: np.ndarray, present: np.ndarray) -> float:
-    """The area by definition: fine steps of true positives along every run of equal scores, from recall gain 0 on."""
-    p, area, before = present.mean(), 0.0, (0.0, 0.0)
+    """The area by definition: small steps of true positives along every run of equal scores, from recall gain 0 on."""
+    p, area, before = present.mean(), 0.0, np.zeros(2)
     for level in sorted(set(score), reverse=True):
-        after = (float((present & (score >= level)).sum()), float((~present & (score >= level)).sum()))
-        for share in np.linspace(0, 1, 4001)[:-1]:
-            gains = []
-            for at in (share, share + 1 / 4000):
-                true, false = (b + at * (a - b) for a, b in zip(after, before, strict=True))
-                if true == 0 or true / present.sum() < p:
-                    break
-                precision, recall = true / (true + false), true / present.sum()
-                gains.append(((recall - p) / ((1 - p) * recall), (precision - p) / ((1 - p) * precision)))
-            if len(gains) == 2:
-                area += (gains[1][0] - gains[0][0]) * (gains[0][1] + gains[1][1]) / 2
+        after = np.array([(present & (score >= level)).sum(), (~present & (score >= level)).sum()], dtype=float)
+        if after[0] > before[0]:
+            first = np.clip((p * present.sum() - before[0]) / (after[0] - before[0]), 0, 1)
+            true, false = (before + np.linspace(first, 1, 50)[:, None] * (after - before)).T
+            precision, recall = true / (true + false), true / present.sum()
+            gains = [(one - p) / ((1 - p) * one) for one in (recall, precision)]
+            area += np.trapezoid(gains[1], gains[0])
         before = after
     return area
 
@@ -83,12 +79,12 @@ def test_the_area_of_gains_is_that_of_its_authors_program():
 
 
 @given(rng=generators)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_area_of_gains_is_the_integral_of_its_definition(rng):
     score, present = rng.integers(0, 5, 9).astype(float), rng.random(9) < 0.4
     if present.any() and not present.all():
         value = mean_prg_auc(np.arange(9), np.zeros(9, int), score, present)
-        assert value == pytest.approx(plain_prg_auc(score, present), abs=2e-3)
+        assert value == pytest.approx(plain_prg_auc(score, present), abs=1e-9)
 
 
 @pytest.mark.parametrize(("metric", "fast"), METRICS)
