@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -125,6 +126,20 @@ def test_weights_that_cannot_be_had_are_refused_at_once_with_what_to_do(name, tm
         MisuseError, match=rf"weights of {name} could not be downloaded .*`fieldmark backbones` says what"
     ):
         load_backbone(FeatureSettings(name, size=224))
+
+
+def test_advice_about_weights_names_only_settings_that_there_are(tmp_path, monkeypatch):
+    from dataclasses import fields
+
+    from fieldmark.methods.finetune import Finetune
+    from fieldmark.training.networks import make_network
+
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("fieldmark.features.hub.hub_answers", lambda: False)
+    with pytest.raises(MisuseError) as refused:
+        make_network("resnet18.a1_in1k", "pretrained", classes=2, size=64)
+    advised = set(re.findall(r"--set (\w+)=", str(refused.value)))
+    assert advised and advised <= {one.name for one in fields(Finetune)}
 
 
 @pytest.mark.parametrize(

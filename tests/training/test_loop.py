@@ -106,11 +106,21 @@ def test_a_finished_training_is_not_done_again(tmp_path):
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
-    [({"batch": 128}, "more than an epoch has examples"), ({"loss": "cross-entorpy"}, "Did you mean cross-entropy")],
+    [
+        ({"accumulate": 128, "batch": 128}, "more than an epoch has examples"),
+        ({"loss": "cross-entorpy"}, "Did you mean cross-entropy"),
+    ],
 )
 def test_what_cannot_be_trained_is_refused_in_a_sentence(tmp_path, change, sentence):
     with pytest.raises(MisuseError, match=sentence):
         train_stripes(tmp_path, replace(HOW, **change))
+
+
+def test_an_epoch_smaller_than_a_batch_gets_a_smaller_batch_and_a_remark(tmp_path):
+    trained = train_stripes(tmp_path, replace(HOW, batch=1024, epochs=1))
+    assert trained.best_epoch == 1
+    assert len(trained.remarks) == 1 and "batch=1024 is more than an epoch has examples" in trained.remarks[0]
+    assert train_stripes(tmp_path / "enough", replace(HOW, epochs=1)).remarks == ()
 
 
 @pytest.mark.parametrize("mixup", [0.0, 0.4])

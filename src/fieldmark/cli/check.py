@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fieldmark.cli import completing
+
 if TYPE_CHECKING:
     from fieldmark.datasets.checking import CheckReport
 
@@ -17,7 +19,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def check(
-    name: Annotated[str, typer.Argument(help="The dataset (`fieldmark list datasets`).")],
+    name: Annotated[
+        str, typer.Argument(help="The dataset (`fieldmark list datasets`).", autocompletion=completing.datasets)
+    ],
     root: Annotated[Path, typer.Argument(help="The root of the release.")],
     media: Annotated[
         bool, typer.Option("--media", "--photos", help="Also open every photo or recording to its end.")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fieldmark.cli import completing
+
 
 def add_to(app: typer.Typer) -> None:
     app.command(
@@ -17,7 +19,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def episodes(
-    benchmark: Annotated[str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).")],
+    benchmark: Annotated[
+        str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).", autocompletion=completing.benchmarks)
+    ],
     data: Annotated[Path, typer.Option(help="The root of the release, with labels for test.")],
     method: Annotated[
         list[str], typer.Option(metavar="NAME[:KEY=VALUE,...]", help="A method, with settings of its own.")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fieldmark.cli import completing
+
 
 def add_to(app: typer.Typer) -> None:
     group = typer.Typer(
@@ -25,7 +27,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def coco(
-    name: Annotated[str, typer.Argument(metavar="DATASET", help="The dataset (`fieldmark list datasets`).")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATASET", help="The dataset (`fieldmark list datasets`).", autocompletion=completing.datasets
+        ),
+    ],
     data: Annotated[Path, typer.Option(help="The root of the release.")],
     out: Annotated[Path, typer.Option(help="The file to write.")],
     part: Annotated[str | None, typer.Option(help="One part of the release, such as train; all if not given.")] = None,
@@ -57,7 +64,12 @@ def coco(
 
 
 def darwin_core(
-    name: Annotated[str, typer.Argument(metavar="DATASET", help="The dataset (`fieldmark list datasets`).")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATASET", help="The dataset (`fieldmark list datasets`).", autocompletion=completing.datasets
+        ),
+    ],
     data: Annotated[Path, typer.Option(help="The root of the release.")],
     out: Annotated[Path, typer.Option(help="The .zip to write.")],
     run: Annotated[

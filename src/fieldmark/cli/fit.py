@@ -8,15 +8,21 @@ from typing import Annotated
 
 import typer
 
+from fieldmark.cli import completing
+
 
 def add_to(app: typer.Typer) -> None:
     app.command("fit", epilog="Example: `fieldmark fit folder --data my-photos --method linear --set size=160`")(fit)
 
 
 def fit(
-    benchmark: Annotated[str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).")],
+    benchmark: Annotated[
+        str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).", autocompletion=completing.benchmarks)
+    ],
     data: Annotated[Path, typer.Option(help="The root of the release, or of your photos.")],
-    method: Annotated[str, typer.Option(help="The method (`fieldmark list methods`).")],
+    method: Annotated[
+        str, typer.Option(help="The method (`fieldmark list methods`).", autocompletion=completing.methods)
+    ],
     out: Annotated[
         Path | None, typer.Option(help="The folder for the run; runs/BENCHMARK-METHOD if not given.")
     ] = None,
@@ -26,7 +32,9 @@ def fit(
     steps: Annotated[
         list[str] | None,
         typer.Option(
-            "--step", help="A step after the method, in order; a default if none is given. Settings: NAME:KEY=VALUE,..."
+            "--step",
+            autocompletion=completing.steps,
+            help="A step after the method, in order; a default if none is given. Settings: NAME:KEY=VALUE,...",
         ),
     ] = None,
     external_data: Annotated[

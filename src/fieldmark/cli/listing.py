@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from fieldmark.cli import completing
+
 
 class Kind(StrEnum):
     """What can be listed."""
@@ -17,6 +19,7 @@ class Kind(StrEnum):
     METHODS = "methods"
     STEPS = "steps"
     BACKBONES = "backbones"
+    RECIPES = "recipes"
     METRICS = "metrics"
     TABLES = "tables"
 
@@ -26,21 +29,32 @@ UNBROKEN: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command("list", epilog="Example: `fieldmark list methods`")(list_kind)
+    app.command("list", epilog="Example: `fieldmark list methods`, then `fieldmark list methods finetune`")(list_kind)
 
 
 def list_kind(
     kind: Annotated[
-        str | None, typer.Argument(help=f"What to list: {', '.join(Kind)}. If not given: the names of all of them.")
+        str | None,
+        typer.Argument(
+            help=f"What to list: {', '.join(Kind)}. If not given: the names of all of them.",
+            autocompletion=completing.kinds,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="One of them, with everything that can be set: types, defaults and a sentence on each.",
+            autocompletion=completing.listed,
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List benchmarks, datasets, worlds, methods, steps, backbones, metrics or tables of papers."""
+    """List benchmarks, datasets, worlds, methods, steps, backbones, recipes, metrics or tables of papers."""
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.errors import MisuseError, did_you_mean
 
     if kind is None:
-        everything = {each.value: _entries(each) for each in Kind}
+        everything = {each.value: entries_of(each) for each in Kind}
         if as_json:
             print_json(everything)
         else:
@@ -48,11 +62,36 @@ def list_kind(
         return
     if kind not in list(Kind):
         raise MisuseError(f"There is nothing called {kind!r} to list. {did_you_mean(kind, Kind)}")
-    entries = _entries(Kind(kind))
+    if name is not None:
+        _show_one(kind, name, as_json=as_json)
+        return
+    entries = entries_of(Kind(kind))
     if as_json:
         print_json(entries)
     else:
         print_table([kind, "about"], [[name, about] for name, about in entries.items()], numbers=False)
+
+
+def _show_one(kind: str, name: str, *, as_json: bool) -> None:
+    """One entry with its settings."""
+    from dataclasses import asdict
+
+    from fieldmark.cli.printing import print_json, print_table
+    from fieldmark.verbs.describing import describe
+
+    found = describe(kind, name)
+    if as_json:
+        print_json(asdict(found))
+        return
+    print(f"{found.name}: {found.about}")
+    if found.text:
+        print(f"\n{found.text}")
+    for group, notes in found.settings.items():
+        print(f"\nsettings {group}:" if notes else f"\nno settings {group}")
+        if notes:
+            rows = [[note.name, note.type, note.default, note.about] for note in notes]
+            print_table(["", "type", "default", "about"], rows, numbers=False)
+    print(f"\nexample: {found.example}")
 
 
 def _print_names(everything: dict[str, dict[str, str]]) -> None:
@@ -61,10 +100,11 @@ def _print_names(everything: dict[str, dict[str, str]]) -> None:
     for kind, entries in everything.items():
         print(f"{kind}:")
         print(textwrap.fill(", ".join(entries), 100, initial_indent="  ", subsequent_indent="  ", **UNBROKEN))
-    print("with a line about each: fieldmark list KIND")
+    print("with a line about each: fieldmark list KIND; with settings: fieldmark list methods NAME")
 
 
-def _entries(kind: Kind) -> dict[str, str]:
+def entries_of(kind: Kind) -> dict[str, str]:
+    """The names of a kind, each with a line about it."""
     from fieldmark.benchmarks import BENCHMARKS
     from fieldmark.benchmarks.choosing import conventions
     from fieldmark.datasets import DATASETS
@@ -72,6 +112,7 @@ def _entries(kind: Kind) -> dict[str, str]:
     from fieldmark.methods import METHODS
     from fieldmark.reproducing import TABLES
     from fieldmark.steps import STEPS
+    from fieldmark.verbs.describing import recipe_lines
     from fieldmark.worlds import WORLDS
 
     registries: dict[Kind, Any] = {
@@ -90,6 +131,8 @@ def _entries(kind: Kind) -> dict[str, str]:
             "hf-hub:<org>/<name>": "a repository of the hub; local-dir:<folder> for one on disk",
         }
         return packaged | anything | {name: f"for recordings: {about}" for name, about in EMBEDDERS.items()}
+    if kind is Kind.RECIPES:
+        return recipe_lines()
     if kind is Kind.METRICS:
         return {name: metric.about for each in BENCHMARKS for name, metric in conventions(BENCHMARKS[each]).items()}
     return {name: registries[kind].about(name) for name in registries[kind]}

@@ -34,6 +34,7 @@ from fieldmark.cli import (
     worker,
     world,
 )
+from fieldmark.cli.plain_flags import PlainFlags
 from fieldmark.errors import FieldmarkError, of_system
 from fieldmark.version import __version__
 
@@ -46,8 +47,8 @@ INTERRUPTED_SENTENCE = (
 app = typer.Typer(
     name="fieldmark",
     help="Biodiversity-recognition benchmarks: fit a baseline, score it exactly, say how sure the score is.",
+    cls=PlainFlags,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )

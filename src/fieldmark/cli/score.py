@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fieldmark.cli import completing
 from fieldmark.errors import MisuseError
 
 
@@ -17,7 +18,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def score(
-    benchmark: Annotated[str | None, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).")] = None,
+    benchmark: Annotated[
+        str | None,
+        typer.Argument(help="The benchmark (`fieldmark list benchmarks`).", autocompletion=completing.benchmarks),
+    ] = None,
     run: Annotated[Path | None, typer.Argument(help="A run file, or the folder of a run.")] = None,
     data: Annotated[Path | None, typer.Option(help="The release that holds the truth.")] = None,
     truth: Annotated[Path | None, typer.Option(help="Or the truth as CSV: id,label and optionally unit.")] = None,

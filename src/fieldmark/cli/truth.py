@@ -7,13 +7,17 @@ from typing import Annotated
 
 import typer
 
+from fieldmark.cli import completing
+
 
 def add_to(app: typer.Typer) -> None:
     app.command("truth", epilog="Example: `fieldmark truth fungitastic/closed --data FungiTastic --out truth`")(truth)
 
 
 def truth(
-    benchmark: Annotated[str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).")],
+    benchmark: Annotated[
+        str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).", autocompletion=completing.benchmarks)
+    ],
     data: Annotated[Path, typer.Option(help="The root of the release.")],
     out: Annotated[Path, typer.Option(help="The folder for truth.csv (truth.parquet for masks) and classes.csv.")],
     split: Annotated[str, typer.Option(help="The part whose truth is written.")] = "test",

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from fieldmark.cli import completing
+
 
 class Size(StrEnum):
     """How large a world is."""
@@ -22,7 +24,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def world(
-    name: Annotated[str, typer.Argument(help="The dataset whose layout the world has (`fieldmark list worlds`).")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="The dataset whose layout the world has (`fieldmark list worlds`).", autocompletion=completing.worlds
+        ),
+    ],
     out: Annotated[Path, typer.Argument(help="The folder to write.")],
     size: Annotated[
         Size, typer.Option(help="About 300, 3,000 or 20,000 photos; for birds 13 minutes, 2.5 or 18 hours of sound.")

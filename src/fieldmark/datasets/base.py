@@ -30,6 +30,8 @@ class Dataset:
         inputs: What methods may read of its items where a task allows it; without any, its media and the usual context.
         media_kind: Whether the media are photos or recordings.
         events: For soundscapes, what is heard when (`tables.Event`).
+        tells_observations: Whether the release says which media belong together; where it does not, each is taken for
+            an observation of its own.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Dataset:
     inputs: tuple[Input, ...] = ()
     media_kind: MediaKind = "photo"
     events: pl.DataFrame | None = None
+    tells_observations: bool = True
 
     def __post_init__(self) -> None:
         # Columns that a release does not have are there afterwards, empty, so that readers need not ask.

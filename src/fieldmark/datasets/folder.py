@@ -78,7 +78,18 @@ def open_folder(release: Release, subset: str = "all") -> Dataset:
     inputs: tuple[Input, ...] = (MEDIA_INPUTS[kind], *CONTEXT, ENVIRONMENT)
     if has_boxes(media):
         layers["boxes"], inputs = MediaBoxes(media, release.where(BOXES_FILE)), (*inputs, BOXES)
-    return Dataset("folder", release, taxa, observations, media, remarks, layers=layers, inputs=inputs, media_kind=kind)
+    return Dataset(
+        "folder",
+        release,
+        taxa,
+        observations,
+        media,
+        remarks,
+        layers=layers,
+        inputs=inputs,
+        media_kind=kind,
+        tells_observations=_table_of_observations(release) is not None,
+    )
 
 
 def _rasters_layer(release: Release, observations: pl.DataFrame) -> dict[str, Layer]:
@@ -178,7 +189,7 @@ def _remarks(photos: pl.DataFrame, empty: list[str]) -> tuple[str, ...]:
 
 def _observations(release: Release, photos: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The observations, and the photos with the observation each belongs to."""
-    table = next((name for name in OBSERVATIONS_FILES if release.exists(name)), None)
+    table = _table_of_observations(release)
     if table is None:
         photos = photos.with_columns(observation_id="media_id")
         return photos.select("observation_id", "label", *_nulls()), photos
@@ -201,6 +212,11 @@ def _observations(release: Release, photos: pl.DataFrame) -> tuple[pl.DataFrame,
     context = [name for name in rows.columns if name not in ("file", "observation_id", "label", "part", "told_domain")]
     observations = photos.group_by("observation_id", maintain_order=True).agg(pl.col("label", *context).first())
     return observations, photos
+
+
+def _table_of_observations(release: Release) -> str | None:
+    """The file that tells which photos belong together, when and where; None where there is none."""
+    return next((name for name in OBSERVATIONS_FILES if release.exists(name)), None)
 
 
 def _nulls() -> list[pl.Expr]:

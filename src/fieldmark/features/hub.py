@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from fieldmark.errors import MisuseError
+from fieldmark.features.settings import PACKAGED
 
 HUB, LOCAL = "hf-hub:", "local-dir:"
 CLIP_CONFIG = "open_clip_config.json"
@@ -100,9 +101,15 @@ def has_clip_config(backbone: str) -> bool:
 
 
 def unreachable(backbone: str, error: Exception) -> MisuseError:
-    """The sentence for weights that are not on this machine and cannot be downloaded."""
+    """The sentence for weights that are not on this machine and cannot be downloaded.
+
+    What it advises is a setting of all that take such a name: a repository is named as a backbone, and only there.
+    """
+    advice = "--set weights=FILE"
+    if backbone.startswith(HUB):
+        advice += ", or --set backbone=local-dir:FOLDER for a copy of the whole repository"
     return MisuseError(
         f"The weights of {backbone} could not be downloaded from the hub ({type(error).__name__}). Download them where "
-        "there is a network (`fieldmark backbones` says what), then pass --set weights=FILE, or for a repository "
-        "--set backbone=local-dir:FOLDER."
+        f"there is a network (`fieldmark backbones` says what), then pass {advice}. Weights that come in a package and "
+        f"need no network: {', '.join(PACKAGED)}."
     )

@@ -36,9 +36,21 @@ WEIGHTS = "network."
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptedNetwork(Method):
-    """A network that learns from two domains; see `training.adaptation.Adaptation` for its settings.
+    """A network that learns from two domains (`training.adaptation.Adaptation`).
 
     Args:
+        network: A packaged backbone, or any name timm knows.
+        weights: "pretrained", "random", or a file.
+        size: The side of the photo in pixels.
+        sheet_epochs: Epochs of the first stage: sheets, or everything.
+        field_epochs: Epochs of the last stage.
+        batch: Pictures in a step.
+        learning_rate: The learning rate of the encoder; heads learn ten times as fast.
+        weight_decay: How strongly weights are drawn to zero.
+        auxiliary: The weight of heads for genus and family; 0 for none.
+        jigsaw: The weight of the head that tells how the tiles of a picture were shuffled; 0 for none.
+        gray: The share of pictures that lose their color, which pressed plants have lost already.
+        seed: The seed of everything that is drawn.
         answers: What answers: "align", prototypes moved from sheets to the field on the features of the network, with
             a bias for labels without field photos; "classifier", its head, which prefers labels with field photos;
             or "nearest", the mean embedding of a label's sheets by Neuon's rule, after triplets.

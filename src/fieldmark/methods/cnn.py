@@ -123,6 +123,7 @@ class SpectrogramNetwork(Training, TrainsNetwork):
             )
         if trained.rank:
             raise SystemExit(0)  # the first process goes on to predict and write; the others have done their part
+        remarks += trained.remarks
         remarks.append(f"Best of {self.epochs} epochs by {self.best_by} on val: {trained.best_epoch}.")
         return Fitted(self, {name: tensor.numpy() for name, tensor in trained.weights.items()}, tuple(remarks))
 

@@ -116,6 +116,7 @@ class Finetune(Recipe, TrainsNetwork):
             )
         if trained.rank:
             raise SystemExit(0)  # the first process goes on to predict and write; the others have done their part
+        remarks += trained.remarks
         if self.best_by == "last":
             remarks.append(f"The last of {self.epochs} epochs.")
         else:

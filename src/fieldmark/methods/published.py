@@ -42,6 +42,8 @@ class Published(Method):
         checkpoint: A name in `ORGANIZERS`, owner/name on the hub, or a folder.
         size: The side of the photo in pixels; 0 takes what the checkpoint was trained for.
         eval_crop: "squash" shows the whole photo made square, as the organizers do; "center" its middle.
+        batch: How many photos are answered at once.
+        config: The config.json of the checkpoint, as text; a fitted model keeps it, and nobody need give it.
     """
 
     checkpoint: str

@@ -112,6 +112,7 @@ class UNet(Recipe, TrainsNetwork, DrawsMasks):
             )
         if trained.rank:
             raise SystemExit(0)  # the first process goes on to predict and write; the others have done their part
+        remarks += trained.remarks
         remarks.append(f"Best of {self.epochs} epochs by {self.best_by} on val: {trained.best_epoch}.")
         arrays = {name: tensor.numpy() for name, tensor in trained.weights.items()}
         arrays |= {name: np.array(values) for name, values in zip(INPUTS, _normalization(network), strict=True)}

@@ -91,7 +91,14 @@ class Context:
     @property
     def unit_noun(self) -> str:
         """What the intervals leave out."""
+        if self.units_assumed:
+            return self.item_noun
         return self.task.unit.removesuffix("_id")
+
+    @property
+    def units_assumed(self) -> bool:
+        """Whether each item counts as a unit of its own only because the release does not say what belongs together."""
+        return self.task.unit == "observation_id" and not self.opened.dataset.tells_observations
 
     @cached_property
     def shown_metrics(self) -> list[str]:

@@ -21,6 +21,10 @@ class PresenceCurve(Step):
 
     Fitted as Platt did (`stats.logistic.platt`). The order of items for a label stays as it is; what changes is that
     a score of 0.8 is right in 8 of 10 cases. A score of exactly 0 means ruled out: it is not learned from and stays 0.
+
+    Args:
+        slope: How steep the curve is, found on val.
+        offset: How far it is shifted, found on val.
     """
 
     slope: float = 1.0

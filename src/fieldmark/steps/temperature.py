@@ -32,6 +32,9 @@ class Temperature(Step):
 
     To the n items of val one is added that could be anything: the share 1 / (n + 1) of each target is spread over all
     labels. Without it, a val without a single error would ask for infinite confidence.
+
+    Args:
+        temperature: What logits are divided by, found on val.
     """
 
     temperature: float = 1.0

@@ -21,6 +21,10 @@ class UnknownProbability(Step):
 
     Fitted as Platt did (`stats.logistic.platt`). How common unknown items are is learned from val; where val has none,
     nothing is taken for unknown.
+
+    Args:
+        slope: How fast the probability rises with strangeness, found on val.
+        offset: Where it starts, found on val; empty where val has no unknown items.
     """
 
     slope: float = 0.0

@@ -34,6 +34,8 @@ Tensor = Any
 STEPS_PER_LINE = 50
 # What may change between a killed training and the one that goes on from it.
 FREE_SETTINGS = ("workers", "checkpoint_minutes", "trackers", "devices")
+# An epoch that is smaller than a batch gets so many steps, if that leaves so many examples for each.
+LEAST_STEPS, LEAST_BATCH = 4, 8
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,14 @@ class Trained:
         best_epoch: Which epoch that was, counted from 1.
         epochs: What was measured after each epoch.
         rank: Which process this is; all of them have the same weights.
+        remarks: What was done otherwise than the recipe says, one sentence each.
     """
 
     weights: dict[str, Tensor]
     best_epoch: int
     epochs: list[dict[str, Any]]
     rank: int
+    remarks: tuple[str, ...] = ()
 
 
 def train(
@@ -84,12 +88,35 @@ def train(
     """
     scratch.mkdir(parents=True, exist_ok=True)
     fabric = fabric or make_fabric(how)
+    examples = len(objective.order(train.labels, train.groups, how, per_group, 0))
+    batch = batch_for(examples, how.batch, how.accumulate * fabric.world_size)
+    remarks: tuple[str, ...] = ()
+    if batch != how.batch:
+        remarks = (f"batch={how.batch} is more than an epoch has examples ({examples}): trained with batch={batch}.",)
+        how = replace(how, batch=batch)
     trainer = _Trainer(fabric, network, train, val, transform, how, objective, scratch, per_group)
     trainer.run()
     trainer.log.close()
     fabric.barrier()
     lines = [line for line in trainer.log.read() if "val" in line]
-    return Trained(load_best(scratch), trainer.best_epoch, lines, fabric.global_rank)
+    return Trained(load_best(scratch), trainer.best_epoch, lines, fabric.global_rank, remarks)
+
+
+def batch_for(examples: int, asked: int, parts: int = 1) -> int:
+    """The batch that is asked for, or a smaller one where an epoch has fewer examples.
+
+    It is halved until an epoch has four steps or eight examples are left in each, and further where even that is too
+    many; what is shared out evenly among parts stays so.
+
+    >>> batch_for(1000, 64), batch_for(60, 64), batch_for(12, 64), batch_for(5, 64), batch_for(20, 64, parts=4)
+    (64, 8, 8, 4, 8)
+    """
+    if asked <= examples:
+        return asked
+    batch = asked
+    while batch % (2 * parts) == 0 and (batch > examples or (batch > LEAST_BATCH and batch * LEAST_STEPS > examples)):
+        batch //= 2
+    return batch
 
 
 def make_fabric(how: Training) -> Any:

@@ -35,22 +35,28 @@ class Training:
     Args:
         objective: What is learned, by a name in `objective_names.OBJECTIVES` and, after a colon, its settings
             (`triplet:margin=0.3`).
-        loss: A name in `losses.LOSSES`; `loss_strength` is what the loss calls its strength, `label_smoothing` is for
-            cross-entropy.
+        loss: The loss, by a name in `losses.LOSSES`.
+        loss_strength: What the loss calls its strength, for losses that have one.
+        label_smoothing: For cross-entropy, the share of each target that is spread over all labels.
         sampler: How classes share an epoch.
-        optimizer, lr, momentum, weight_decay: SGD has momentum; AdamW takes its own betas.
+        optimizer: SGD with momentum, or AdamW with its own betas.
+        lr: The learning rate at its highest.
+        momentum: The momentum of SGD.
+        weight_decay: How strongly weights are drawn to zero.
         layer_decay: Each layer learns this much slower than the one after it; 1 for all alike.
-        schedule: "plateau" multiplies lr by `plateau_factor` when the loss on val has not fallen for more than
-            `plateau_patience` epochs; "cosine" falls to zero step by step.
+        schedule: "plateau" lowers lr when the loss on val stops falling, "cosine" lets it fall to zero step by step.
+        plateau_factor: What lr is multiplied by on a plateau.
+        plateau_patience: After how many epochs without a lower loss on val a plateau is reached.
         warmup_epochs: For how long lr rises from zero, for cosine and constant.
-        epochs, batch: Passes over the examples, and examples per step over all processes together.
+        epochs: Passes over the examples.
+        batch: Examples per step, over all processes together; fewer where an epoch has fewer.
         accumulate: Each step is taken in so many parts, where a batch does not fit the memory.
         clip_norm: Gradients are cut to this length, 0 for never.
         mixup: The alpha of mixup, 0 for none.
         ema: The decay of the averaged weights that are evaluated and kept, 0 for none.
-        best_by: The metric on val that decides which epoch is kept: loss, top_1, top_3, top_5, macro_f1_all or
-            macro_f1_present; for masks loss, miou or pixel_accuracy; for triplets also retrieval_top_1 (whether the
-            nearest photo of another observation is of the same class); or last for the last epoch.
+        best_by: The metric on val that decides which epoch is kept, or "last" for the last epoch. For masks: loss, miou
+            or pixel_accuracy; for triplets also retrieval_top_1 (whether the nearest photo of another observation is
+            of the same class).
         precision: "auto" is bf16 on a GPU that has it and single precision elsewhere.
         compile: Whether torch.compile is used.
         devices: How many devices of this host; under torchrun, its processes.
@@ -115,7 +121,8 @@ class Recipe(Training):
         drop_path: The share of residual branches that are left out at random; for networks that have them.
         crop_scale: Crops for training cover at least this share of a photo's area.
         flip: Whether photos are mirrored at random.
-        randaugment_ops, randaugment_magnitude: RandAugment; magnitudes run from 0 to 30.
+        randaugment_ops: How many operations of RandAugment change each photo; 0 for none.
+        randaugment_magnitude: How strong they are, from 0 to 30.
         eval_crop: "squash" shows the whole photo made square, "center" the largest square in its middle.
         eval_share: The share of its sides that is shown; networks of timm were made for 0.875 of the center.
         refit: Whether the network that answers test is trained once more, on train and val, where val was drawn
@@ -124,8 +131,8 @@ class Recipe(Training):
         photos_per_observation: How many photos of each observation are shown in an epoch, 0 for all.
         pack: Photos are kept as squares a little larger than `size`: "raw" for speed, "jpeg" for an eighth of the
             room, or "none" to decode them each time.
-        crop: Which part of each photo is packed and shown, before anything above: what a finder sees ("saliency",
-            "sam", "yolox", "detector"), "masks" or "boxes" (those of the release); empty for all of it.
+        crop: Which part of each photo is packed and shown; empty for all of it. A finder sees it ("saliency", "sam",
+            "yolox", "detector"), or the release tells it ("masks", "boxes"); all of the above happens afterwards.
         crop_margin: The share of the longer side of a box that is added at each end of it.
     """
 
@@ -166,6 +173,19 @@ def shipped_recipes() -> list[str]:
     return sorted(path.name.removesuffix(".toml") for path in files(__package__).joinpath("recipes").iterdir())
 
 
+def recipe_text(name: str) -> str:
+    """A recipe as it is written: a shipped one by name, or a TOML file.
+
+    Raises:
+        MisuseError: When there is no such recipe.
+    """
+    if name in shipped_recipes():
+        return files(__package__).joinpath("recipes", f"{name}.toml").read_text(encoding="utf-8")
+    if Path(name).is_file():
+        return Path(name).read_text(encoding="utf-8")
+    raise MisuseError(f"There is no recipe or file called {name!r}. {did_you_mean(name, shipped_recipes())}")
+
+
 def read_recipe(name: str) -> dict[str, Any]:
     """The settings of a recipe: a shipped one by name, or a TOML file.
 
@@ -173,24 +193,18 @@ def read_recipe(name: str) -> dict[str, Any]:
         MisuseError: When there is no such recipe.
         InputError: When a file is not TOML, or holds a key or value that recipes do not have.
     """
-    if name in shipped_recipes():
-        text, where = files(__package__).joinpath("recipes", f"{name}.toml").read_text(encoding="utf-8"), name
-    elif Path(name).is_file():
-        text, where = Path(name).read_text(encoding="utf-8"), name
-    else:
-        raise MisuseError(f"There is no recipe or file called {name!r}. {did_you_mean(name, shipped_recipes())}")
     try:
-        values = tomllib.loads(text)
+        values = tomllib.loads(recipe_text(name))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(where, found=f"something else ({error})", expected="a recipe in TOML") from error
+        raise InputError(name, found=f"something else ({error})", expected="a recipe in TOML") from error
     kinds = get_type_hints(Recipe)
     settings = [field.name for field in dataclasses.fields(Recipe)]
     for key, value in values.items():
         if key not in settings:
-            raise InputError(where, found=f"the key {key!r}", expected="a setting", hint=did_you_mean(key, settings))
+            raise InputError(name, found=f"the key {key!r}", expected="a setting", hint=did_you_mean(key, settings))
         kind = str if get_origin(kinds[key]) is Literal else kinds[key]
         if kind is float and type(value) is int:
             values[key] = float(value)
         elif type(value) is not kind:
-            raise InputError(where, found=f"{key} = {value!r}", expected=f"{key} of type {kind.__name__}")
+            raise InputError(name, found=f"{key} = {value!r}", expected=f"{key} of type {kind.__name__}")
     return values

@@ -104,7 +104,7 @@ def test_a_whole_challenge_is_run_from_the_shell(shell, tmp_path):
 
     shell("phase", "birds", "main", "--ends", "now")
     assert "is removed" in shell("phase", "birds", "warm-up", "--remove")
-    assert "revealed" in shell("reveal", "birds")
+    assert "revealed" in shell("reveal", "birds", "--yes")
     final = shell.json("board", "birds")
     assert final["part"] == "private" and final["entries"][0]["unranked"] == "baseline"
     assert shell.json("truth", "birds", "--out", tmp_path / "truth")["files"] == [
@@ -117,6 +117,17 @@ def test_a_whole_challenge_is_run_from_the_shell(shell, tmp_path):
         assert done.index(earlier) < done.index(later)
     assert done.count("phase.set") == 2 and {"phase.remove", "data.delete"} < set(done)
     assert "challenge.reveal" in shell("audit", "--last", 1)
+
+
+def test_revealing_asks_first_and_does_nothing_without_a_yes(shell):
+    shell("phase", "birds", "main", "--ends", "now")
+    command = ["challenge", "reveal", "birds", "--folder", str(shell.folder)]
+    refused = CliRunner().invoke(app, command, input="n\n")
+    assert refused.exit_code == 1 and "cannot be undone" in refused.output and "nothing was revealed" in refused.output
+    unanswered = CliRunner().invoke(app, command)
+    assert isinstance(unanswered.exception, MisuseError) and "--yes" in str(unanswered.exception)
+    assert shell.json("show", "birds")["revealed_at"] is None
+    assert "are revealed" in CliRunner().invoke(app, command, input="y\n").output
 
 
 def test_a_phase_keeps_what_is_not_said_about_it(shell):

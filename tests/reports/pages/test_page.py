@@ -65,6 +65,14 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.texts).split())
 
 
+def test_photos_without_a_table_of_observations_are_not_called_observations(make_release, make_run, tmp_path):
+    root = make_release({"Alba alba": {"train": 6, "test": 4}, "Alba nigra": {"train": 6, "test": 4}})
+    (root / "observations.csv").unlink()
+    page = write([make_run(root, perfect)], tmp_path)[1]
+    lead = "8 test photos, 2 classes. Each photo is taken for an observation of its own"
+    assert lead in page.text and "8 observations" not in page.text
+
+
 def write(runs: list[Path], tmp_path: Path, **options: object) -> tuple[str, Page]:
     path = report(runs, tmp_path / "pages" / "page.html", **options)  # type: ignore[arg-type]
     html = path.read_text(encoding="utf-8")

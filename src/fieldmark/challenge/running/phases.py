@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from fieldmark.challenge.people.names import clean_name
 from fieldmark.challenge.records import audit
@@ -149,16 +150,25 @@ def reveal(database: Database, actor: User | None, challenge: Challenge) -> None
     """
     with database.write() as session:
         mine: Challenge = database.lock(session, Challenge, challenge.id)
-        if mine.revealed_at:
-            raise ConflictError("The private scores are revealed already.")
-        now = utc_now()
-        if any(phase.ends_at > now for phase in mine.phases):
-            raise ConflictError("A phase is still open or ahead: let it end, or change its dates, before revealing.")
-        waiting = select(func.count()).where(
-            Submission.challenge_id == mine.id, Submission.state.in_(("queued", "running"))
-        )
-        if left := session.execute(waiting).scalar_one():
-            raise ConflictError(f"{left} runs still wait for their scores. Try again when all are scored.")
-        mine.revealed_at = now
+        _refuse_reveal(session, mine)
+        mine.revealed_at = utc_now()
         mine.frozen_at = None
         audit.note(session, actor, "challenge.reveal", challenge=mine)
+
+
+def check_reveal(database: Database, challenge: Challenge) -> None:
+    """Refuses what `reveal` would refuse, without revealing anything: to be asked before a person is."""
+    with database.read() as session:
+        _refuse_reveal(session, session.get_one(Challenge, challenge.id))
+
+
+def _refuse_reveal(session: Session, challenge: Challenge) -> None:
+    if challenge.revealed_at:
+        raise ConflictError("The private scores are revealed already.")
+    if any(phase.ends_at > utc_now() for phase in challenge.phases):
+        raise ConflictError("A phase is still open or ahead: let it end, or change its dates, before revealing.")
+    waiting = select(func.count()).where(
+        Submission.challenge_id == challenge.id, Submission.state.in_(("queued", "running"))
+    )
+    if left := session.execute(waiting).scalar_one():
+        raise ConflictError(f"{left} runs still wait for their scores. Try again when all are scored.")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fieldmark.cli import completing
 from fieldmark.cli.challenge.options import MOMENTS, WHEN, Actor, Json, Name, moment
 from fieldmark.cli.serve import DEFAULT_FOLDER, DatabaseUrl, FilesUrl, Folder
 
@@ -21,7 +22,9 @@ def add_to(group: typer.Typer) -> None:
 
 def create(
     name: Name,
-    benchmark: Annotated[str, typer.Option(help="The benchmark (`fieldmark list benchmarks`).")],
+    benchmark: Annotated[
+        str, typer.Option(help="The benchmark (`fieldmark list benchmarks`).", autocompletion=completing.benchmarks)
+    ],
     data: Annotated[Path | None, typer.Option(help="The release that holds the truth of test.")] = None,
     truth: Annotated[Path | None, typer.Option(help="Or the truth as CSV, as for `fieldmark score`.")] = None,
     classes: Annotated[Path | None, typer.Option(help="With --truth: the classes as CSV.")] = None,

@@ -31,7 +31,7 @@ def add_to(group: typer.Typer) -> None:
     group.command("publish", epilog=example + "publish birds`")(publish)
     group.command("phase", epilog=example + "phase birds main --ends 2026-12-31T18:00 --daily 3`")(phase)
     group.command("freeze", epilog=example + "freeze birds`")(freeze)
-    group.command("reveal", epilog=example + "reveal birds`")(reveal)
+    group.command("reveal", epilog=example + "reveal birds`, which asks first; `--yes` for scripts")(reveal)
     group.command("rescore", epilog=example + "rescore birds --truth corrected.csv`")(rescore)
     group.command("retry", epilog=example + "retry birds 31`")(retry)
     group.command("refund", epilog=example + "refund birds 31`")(refund)
@@ -132,6 +132,7 @@ def freeze(
 
 def reveal(
     name: Name,
+    sure: Annotated[bool, typer.Option("--yes", help="Do not ask; for scripts.")] = False,
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
@@ -142,9 +143,32 @@ def reveal(
     from fieldmark.challenge.running import phases
 
     with running(name, actor, folder, database, files) as (platform, challenge, user):
+        phases.check_reveal(platform.database, challenge)
+        if not sure:
+            _ask_for_reveal(name)
         phases.reveal(platform.database, user, challenge)
     sentence = f"the private scores of {name} are revealed; see them with `fieldmark challenge board {name}`"
     answer(as_json, {"challenge": name, "revealed": True}, sentence)
+
+
+def _ask_for_reveal(name: str) -> None:
+    """Asks before what cannot be undone.
+
+    Raises:
+        MisuseError: When nobody is there to answer.
+    """
+    from fieldmark.errors import MisuseError
+
+    question = f"Reveal the private scores of {name} to everybody? This ends the challenge and cannot be undone."
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort:
+        agreed = None
+    if agreed is None:
+        raise MisuseError("Nothing was revealed: nobody answered. Pass --yes to reveal without being asked.")
+    if not agreed:
+        print("nothing was revealed")
+        raise typer.Exit(1)
 
 
 def rescore(

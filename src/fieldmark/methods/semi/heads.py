@@ -391,6 +391,7 @@ class FixMatch(PseudoLabel):
         noise: The noise of the strong view, in spreads of a feature.
         steps: How many steps of Adam.
         rate: Their length.
+        seed: The seed of what is dropped and shaken.
     """
 
     threshold: float = 0.0
