@@ -40,6 +40,8 @@ STUDIES = {
     "snakes": "the country prior against none on five worlds of snakes (simulated)",
     "plants": "from herbarium sheets to field photos, species left out in turn (real photos)",
     "plant_worlds": "sheets and field photos in five tiny worlds (simulated)",
+    "label_noise": "planted wrong labels that out-of-fold models doubt, real photos and worlds",
+    "review": "looks until a list of real birds is 95 % right by the audit's lower bound, least certain first or not",
     "fungi": "the baselines on fungi_genera over five drawn splits (real photos)",
 }
 

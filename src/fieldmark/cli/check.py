@@ -12,6 +12,9 @@ from fieldmark.cli import completing
 
 if TYPE_CHECKING:
     from fieldmark.datasets.checking import CheckReport
+    from fieldmark.reviewing.doubting import LabelDoubts
+
+SHOWN = 20
 
 
 def add_to(app: typer.Typer) -> None:
@@ -30,25 +33,41 @@ def check(
         bool,
         typer.Option("--near-duplicates", help="Also look for photos that look the same in two parts or classes."),
     ] = False,
+    labels: Annotated[
+        bool,
+        typer.Option("--labels", help="Also list labels that models doubt which have not learned from them."),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="With --labels: a folder for all of them, for `fieldmark review`.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="With --labels: a setting of the features, or l2."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Count what a release holds beside what is published, and list what is missing, broken or leaking.
 
-    Exit code 1 where something is broken or leaking.
+    Exit code 1 where something is broken or leaking. A label that is doubted is a question and not a fault.
     """
     from fieldmark.cli.printing import print_json
     from fieldmark.datasets import release_of
     from fieldmark.datasets.checking import CHECKS
-    from fieldmark.errors import InputError
+    from fieldmark.errors import InputError, MisuseError
 
+    if (out is not None or settings) and not labels:
+        raise MisuseError("--out and --set go with --labels.")
     report = CHECKS[name](release_of(name, root), media=media, near_duplicates=near_duplicates)
     if not any(number for part in report.counts for number in asdict(part.found).values()):
         hint = "Is the path right, and the release of this dataset?"
         raise InputError(root, found=f"no part of {name}", expected="the root of a release", hint=hint)
+    doubts = _doubts(name, root, settings or [], out) if labels else None
     if as_json:
-        print_json(report.to_json())
+        print_json({**report.to_json(), **({"labels": doubts.to_json()} if doubts else {})})
     else:
         _print(report)
+        if doubts is not None:
+            _print_doubts(doubts, out)
     if not report.sound:
         raise typer.Exit(1)
 
@@ -72,3 +91,40 @@ def _print(report: CheckReport) -> None:
             print(f"    {place}")
     if not report.problems:
         print("nothing is missing, broken or leaking")
+
+
+def _doubts(name: str, root: Path, settings: list[str], out: Path | None) -> LabelDoubts:
+    from fieldmark.foundation.key_values import parse_pairs
+    from fieldmark.reviewing.answer_folders import refuse_occupied
+    from fieldmark.reviewing.doubting import doubt_labels
+
+    if out is not None:
+        refuse_occupied(out)
+    doubts = doubt_labels(name, root, settings=parse_pairs(settings))
+    if out is not None:
+        doubts.write(out)
+    return doubts
+
+
+def _print_doubts(doubts: LabelDoubts, out: Path | None) -> None:
+    from fieldmark.cli.printing import print_table
+
+    entries = list(doubts.answers.entries())
+    print(
+        f"{len(entries):,} of {doubts.items:,} labels are doubted by models that have not learned from them; "
+        f"these models name {100 * doubts.agree:.0f} % of the labels themselves"
+    )
+    if doubts.few:
+        print(f"note: {doubts.few:,} labels are of classes with fewer than three items, about which nothing is said")
+    rows = [
+        [str(entry.files[0]), entry.given or "", entry.name, f"{100 * (entry.probability or 0):.0f} %"]
+        for entry in entries[:SHOWN]
+    ]
+    if rows:
+        print_table(["file", "label", "could be", "probability"], rows)
+    if len(entries) > SHOWN:
+        print(f"and {len(entries) - SHOWN:,} more{'' if out else '; all of them with --out FOLDER'}")
+    if out is not None:
+        print(f"all in {out}; look at them: fieldmark review {out}")
+    if doubts.simulated:
+        print("simulated release")
