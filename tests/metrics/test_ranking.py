@@ -13,6 +13,8 @@ from fieldmark.metrics.ranking import (
     rank_of_truth,
     recall_at_k,
     recall_at_k_without_each_unit,
+    species_mean_reciprocal_rank,
+    species_mean_reciprocal_rank_without_each_unit,
     top_k_error,
     top_k_error_without_each_unit,
 )
@@ -100,3 +102,21 @@ def test_nan_and_a_true_label_listed_twice_are_refused():
         rank_of_truth(one, np.array([1, 2]), np.array([0.5, np.nan]), np.array([1]))
     with pytest.raises(ValueError, match="item 0 lists its true label more than once"):
         rank_of_truth(one, np.array([1, 1]), np.array([0.5, 0.4]), np.array([1]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_species_have_the_same_weight_in_the_mean_reciprocal_rank_by_species(seed):
+    rng = np.random.default_rng(seed)
+    ranks, truth = rng.integers(0, 6, size=40), rng.integers(0, 5, size=40)
+    unit = np.concatenate([np.arange(12), rng.integers(12, size=28)]).astype(np.int32)
+
+    def by_hand(kept: np.ndarray) -> float:
+        means = []
+        for one in set(truth[kept]):
+            own = ranks[kept & (truth == one)]
+            means.append(np.mean([1 / rank if rank else 0 for rank in own]))
+        return float(np.mean(means))
+
+    assert species_mean_reciprocal_rank(ranks, truth) == pytest.approx(by_hand(np.ones(40, dtype=bool)), abs=1e-12)
+    left_out = species_mean_reciprocal_rank_without_each_unit(ranks, truth, unit)
+    np.testing.assert_allclose(left_out, [by_hand(unit != one) for one in range(12)], atol=1e-12)

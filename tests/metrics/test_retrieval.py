@@ -14,6 +14,8 @@ from fieldmark.metrics.retrieval import (
     cmap_dense,
     cmap_dense_without_each_unit,
     cmap_without_each_unit,
+    padded_cmap,
+    padded_cmap_without_each_unit,
     rmap,
     rmap_without_each_unit,
 )
@@ -169,3 +171,29 @@ def test_nan_and_a_pair_listed_twice_are_refused():
         cmap(np.array([0, 1]), np.array([0, 0]), np.array([0.1, np.nan]), np.array([0]), np.array([0]))
     with pytest.raises(ValueError, match="ties='random'"):
         cmap(np.array([0]), np.array([0]), np.array([0.1]), np.array([0]), np.array([0]), ties="random")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_padded_cmap_is_sklearns_average_precision_of_the_padded_matrices(seed):
+    rng = np.random.default_rng(seed)
+    scores, true = rng.integers(0, 5, (12, 4)) / 4, rng.random((12, 4)) < 0.2
+    true[:, 0] = False  # a class that the truth lacks counts as well
+    padded_true, padded_scores = (np.vstack([matrix, np.ones((5, 4))]) for matrix in (true, scores))
+    (segment, cls), truth = np.nonzero(np.ones_like(scores)), np.nonzero(true)
+    value = padded_cmap(segment, cls, scores.ravel(), *truth, n_classes=4, n_segments=12)
+    assert value == pytest.approx(average_precision_score(padded_true, padded_scores, average="macro"), abs=1e-12)
+    unit = np.arange(12, dtype=np.int32) % 5
+    left_out = padded_cmap_without_each_unit(
+        segment, cls, scores.ravel(), *truth, unit=unit, n_classes=4, n_segments=12
+    )
+    for one in range(5):
+        kept = np.append(unit != one, np.ones(5, dtype=bool))
+        by_hand = average_precision_score(padded_true[kept], padded_scores[kept], average="macro")
+        assert left_out[one] == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_scores_of_nothing_look_good_where_segments_were_added():
+    # One true segment in a hundred: five added ones lift a run without any score to 0.84.
+    nothing = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32), np.empty(0)
+    value = padded_cmap(*nothing, np.array([3]), np.array([0]), n_classes=1, n_segments=100)
+    assert value == pytest.approx(0.843, abs=5e-4)

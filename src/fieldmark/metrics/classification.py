@@ -153,6 +153,25 @@ def mean_without_each_unit(values: Values, unit: Codes, *, n_units: int = 0) -> 
     return np.asarray(np.divide(total, left, out=np.full(len(left), np.nan), where=left > 0))
 
 
+def mean_of_groups_without_each_unit(values: Values, group: Codes, unit: Codes) -> Values:
+    """The mean over groups of the mean of `values` inside each, with each unit left out in turn.
+
+    >>> mean_of_groups_without_each_unit(np.array([1.0, 0.0, 0.5]), np.array([0, 0, 1]), np.array([0, 1, 2]))
+    array([0.25, 0.75, 0.5 ])
+    """
+    n_units, n_groups = int(unit.max()) + 1, int(group.max()) + 1
+    size, total = np.bincount(group, minlength=n_groups), np.bincount(group, weights=values, minlength=n_groups)
+    mean = total / np.maximum(size, 1)
+    pair, place = np.unique(unit.astype(np.int64) * n_groups + group, return_inverse=True)
+    touching, touched = np.divmod(pair, n_groups)
+    size_left = size[touched] - np.bincount(place)
+    total_left = total[touched] - np.bincount(place, weights=values)
+    change = np.where(size_left > 0, total_left / np.maximum(size_left, 1), 0.0) - mean[touched]
+    sums = mean[size > 0].sum() + np.bincount(touching, weights=change, minlength=n_units)
+    groups = (size > 0).sum() - np.bincount(touching[size_left == 0], minlength=n_units)
+    return np.asarray(np.divide(sums, groups, out=np.full(n_units, np.nan), where=groups > 0))
+
+
 def _hits(truth: Codes, ranked: Codes, k: int) -> Mask:
     return np.asarray((ranked[:, :k] == truth[:, None]).any(axis=1))
 

@@ -17,6 +17,7 @@ from fieldmark.metrics.classification import (
     Codes,
     Mask,
     Values,
+    mean_of_groups_without_each_unit,
     mean_without_each_unit,
     top_k,
     top_k_without_each_unit,
@@ -114,6 +115,22 @@ def mean_reciprocal_rank_without_each_unit(rank_of_truth: Ranks, unit: Codes, *,
     reciprocal, n_units = _reciprocal(rank_of_truth), int(unit.max()) + 1
     kept = np.ones(len(reciprocal), dtype=bool) if among is None else among
     return mean_without_each_unit(reciprocal[kept], unit[kept], n_units=n_units)
+
+
+def species_mean_reciprocal_rank(rank_of_truth: Ranks, truth: Codes) -> float:
+    """The mean over the labels of the truth of the mean reciprocal rank of their items (MA-MRR of PlantCLEF 2022).
+
+    >>> species_mean_reciprocal_rank(np.array([1, 1, 2]), np.array([7, 7, 3]))
+    0.75
+    """
+    _, label = np.unique(truth, return_inverse=True)
+    return float((np.bincount(label, weights=_reciprocal(rank_of_truth)) / np.bincount(label)).mean())
+
+
+def species_mean_reciprocal_rank_without_each_unit(rank_of_truth: Ranks, truth: Codes, unit: Codes) -> Values:
+    """The same with each unit left out in turn; a label that only one unit has goes with it."""
+    _, label = np.unique(truth, return_inverse=True)
+    return mean_of_groups_without_each_unit(_reciprocal(rank_of_truth), label.astype(np.int32), unit)
 
 
 def recall_at_k(rank_of_truth: Ranks, *, k: int) -> float:
