@@ -158,7 +158,7 @@ def padded_cmap(
 
     >>> run = np.array([0, 1]), np.array([0, 0]), np.array([0.9, 0.2])
     >>> round(padded_cmap(*run, np.array([1]), np.array([0]), n_classes=2, n_segments=2), 4)
-    0.9762
+    0.9881
     """
     refuse_nan(score)
     harmonic = _harmonic_numbers(n_segments + padding)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.files import appearing_file
-from fieldmark.labels import Labels
+from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.runs.code_sets import CodeSets, offsets_of
 from fieldmark.runs.expected import expected_id, expected_label
 from fieldmark.runs.formats import RunFormat
@@ -46,6 +46,7 @@ class Ranked(RunFormat):
         more_columns: Whether a file may have other columns, which are passed over.
         other_items: Whether a file may answer ids that the benchmark does not ask about, which are passed over.
         cut: Whether a line may list more than `at_most` labels, of which the first ones count.
+        unknown_name: How "none of the labels" is written.
     """
 
     at_most: int
@@ -56,6 +57,7 @@ class Ranked(RunFormat):
     more_columns: bool = False
     other_items: bool = False
     cut: bool = False
+    unknown_name: str = UNKNOWN_NAME
 
     def of_length(self, answers: int) -> Ranked:
         """The same format with at most so many labels a line, for those who want exactly what a challenge asks for.
@@ -75,7 +77,10 @@ class Ranked(RunFormat):
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(names)
             for row, (item, codes) in enumerate(zip(predictions.items, best, strict=True)):
-                fields = [item, self.separator.join(predictions.labels.decode(codes[codes != NOTHING]))]
+                fields = [
+                    item,
+                    self.separator.join(predictions.labels.decode(codes[codes != NOTHING], self.unknown_name)),
+                ]
                 if self.unknown_score:
                     if predictions.unknown is None:
                         raise ValueError("these predictions do not say how strange an item is")
@@ -102,7 +107,7 @@ class Ranked(RunFormat):
             return self._scored(items, labels, quick.lists, quick.strange)
         problems = RunProblems(path)
         row_of = {item: row for row, item in enumerate(items)}
-        code_of = labels.answers(unknown=unknown)
+        code_of = {**labels.code_of, self.unknown_name: UNKNOWN} if unknown else labels.code_of
         rows, codes, lengths = [], [], []  # flat: a list for each of many thousand items keeps the collector busy
         strange = np.zeros(len(items)) if self.unknown_score else None
         seen: dict[str, int] = {}
@@ -138,7 +143,12 @@ class Ranked(RunFormat):
     ) -> RankedRows | None:
         """A table without any fault, many rows at once; None for files, and for whatever else must be looked at."""
         names = [column if isinstance(column, str) else column[0] for column in self._columns()]
-        if not isinstance(source, TableRun) or source.frame.columns != names or self.cut:
+        if (
+            not isinstance(source, TableRun)
+            or source.frame.columns != names
+            or self.cut
+            or self.unknown_name != UNKNOWN_NAME
+        ):
             return None
         return read_faultless(
             source.frame,
@@ -153,7 +163,8 @@ class Ranked(RunFormat):
     def labels_in(self, path: RunSource) -> set[str]:
         """The labels that a run names, for when no list of classes says which there are."""
         lines = read_lines(path, RunProblems(path), columns=self._columns(), more_columns=self.more_columns)
-        return {name for _, (_, listed, *_) in lines for name in self._split(listed)}
+        named = {name for _, (_, listed, *_) in lines for name in self._split(listed)}
+        return {UNKNOWN_NAME if name == self.unknown_name else name for name in named}
 
     def _columns(self) -> tuple[str | tuple[str, ...], ...]:
         return (*self.columns, UNKNOWN_SCORE) if self.unknown_score else self.columns

@@ -52,6 +52,10 @@ STEPS: Registry[type[Step]] = Registry(
             "photos of an observation share a mean in which better photos have more of a say",
         ),
         "presence": ("fieldmark.steps.presence:PresenceCurve", "scores as probabilities that a label holds, from val"),
+        "label-lists": (
+            "fieldmark.steps.label_lists:ListLabels",
+            "a list of labels for each item, by thresholds of highest mean F1 on val",
+        ),
         "neighbors": ("fieldmark.steps.neighbors:Neighbors", "smoothing over the neighboring segments of a recording"),
         "prior": (
             "fieldmark.steps.priors.prior:Prior",

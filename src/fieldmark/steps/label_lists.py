@@ -1,0 +1,102 @@
+"""From the chance of each label to a list of labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+import numpy as np
+import polars as pl
+
+from fieldmark.errors import MisuseError
+from fieldmark.runs.code_sets import CodeSets, offsets_of
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.steps.base import Lesson, Step
+from fieldmark.steps.multilabel import Chances, Holds, chances_of
+
+# A label with fewer true items on val takes the threshold that all of them share.
+FEWEST = 10
+# How many thresholds are tried for one label, and how often each label gets its turn.
+TRIED, ROUNDS = 24, 2
+
+
+@dataclass(frozen=True)
+class ListLabels(Step):
+    """Lists the labels whose chance reaches a threshold: the one with the highest mean F1 of the items of val.
+
+    The chances stay as they are. With `by=label` the labels that val has often get a threshold of their own, found one
+    after the other; each is kept only if the mean F1 rises.
+
+    Args:
+        by: "shared" for one threshold, "label" for one for each frequent label as well.
+        at_least: How many labels every item lists, the likeliest ones where the threshold leaves fewer.
+        shared: The threshold of labels without one of their own.
+        own: Thresholds by label.
+    """
+
+    by: str = "shared"
+    at_least: int = 0
+    shared: float = 0.5
+    own: dict[str, float] = field(default_factory=dict)
+    name: ClassVar[str] = "label-lists"
+    decides: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.by not in ("shared", "label"):
+            raise MisuseError(f"label-lists:by={self.by} is not known; it is shared or label.")
+        if self.at_least < 0:
+            raise MisuseError(f"label-lists:at_least={self.at_least}: expected 0 or more labels.")
+
+    def fit(self, val: LabelScores, lesson: Lesson) -> Self:
+        chances, holds = chances_of(val), lesson.holds
+        if not holds.any():
+            return self
+        tried = _candidates(chances.ravel())
+        shared = float(tried[np.argmax([_mean_f1(self._listed(chances, threshold), holds) for threshold in tried])])
+        if self.by == "shared":
+            return replace(self, shared=shared, own={})
+        return replace(self, shared=shared, own=self._own(chances, holds, shared, val.labels.names))
+
+    def _own(self, chances: Chances, holds: Holds, shared: float, names: tuple[str, ...]) -> dict[str, float]:
+        thresholds = np.full(len(names), shared)
+        best = _mean_f1(self._listed(chances, thresholds), holds)
+        frequent = np.flatnonzero(holds.sum(axis=0) >= FEWEST)
+        for code in np.tile(frequent, ROUNDS):
+            for threshold in _candidates(chances[:, code]):
+                other = thresholds.copy()
+                other[code] = threshold
+                value = _mean_f1(self._listed(chances, other), holds)
+                if value > best:
+                    best, thresholds = value, other
+        return {names[code]: float(thresholds[code]) for code in frequent if thresholds[code] != shared}
+
+    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
+        thresholds = np.array([self.own.get(name, self.shared) for name in predictions.labels.names])
+        # A hair lower, so that single precision does not decide.
+        listed = self._listed(chances_of(predictions), thresholds * (1 - 1e-6))
+        _, codes = np.nonzero(listed)
+        return predictions.decided(CodeSets(codes.astype(np.int32), offsets_of(listed.sum(axis=1))))
+
+    def _listed(self, chances: Chances, thresholds: Chances | float) -> Holds:
+        listed = np.asarray((chances >= thresholds) & (chances > 0))
+        if self.at_least:
+            likeliest = np.argsort(-chances, axis=1, kind="stable")[:, : self.at_least]
+            few = np.flatnonzero(listed.sum(axis=1) < self.at_least)
+            listed[few[:, None], likeliest[few]] = True
+        return listed
+
+
+def _candidates(chances: Chances) -> Chances:
+    """Thresholds to try: chances that occur, evenly spread over the higher ones."""
+    distinct = np.unique(chances[chances > 0])
+    if len(distinct) <= TRIED:
+        return distinct if len(distinct) else np.array([1.0])
+    shares = 1 - np.geomspace(1 / len(distinct), 0.5, TRIED)
+    return np.asarray(np.unique(np.quantile(distinct, shares, method="nearest")))
+
+
+def _mean_f1(listed: Holds, holds: Holds) -> float:
+    """The mean F1 of the items; one without a true and without a listed label counts 1, or no list could be right."""
+    named = listed.sum(axis=1) + holds.sum(axis=1)
+    f1 = 2.0 * (listed & holds).sum(axis=1) / np.maximum(named, 1)
+    return float(np.where(named > 0, f1, 1.0).mean())
