@@ -98,17 +98,19 @@ def test_balanced_decisions_are_the_mean_of_balanced_accuracies(seed):
     rng = np.random.default_rng(seed)
     cls, holds, said = rng.integers(4, size=200), rng.random(200) < 0.3, rng.random(200) < 0.4
     by_hand = np.mean([balanced_accuracy_score(holds[cls == one], said[cls == one]) for one in range(4)])
-    assert species_lists.balanced_decisions(cls, said, holds, n_classes=9) == pytest.approx(by_hand, abs=1e-12)
+    assert species_lists.balanced_decisions(np.arange(200), cls, said, holds, n_classes=9) == pytest.approx(
+        by_hand, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_balanced_decisions_without_a_unit_are_those_of_the_others(seed):
     rng = np.random.default_rng(seed)
     cls, holds, said = rng.integers(5, size=40), rng.random(40) < 0.3, rng.random(40) < 0.4
-    unit = np.concatenate([np.arange(8), rng.integers(8, size=32)]).astype(np.int32)
-    left_out = species_lists.balanced_decisions_without_each_unit(cls, said, holds, unit, n_classes=5)
+    unit, item = np.concatenate([np.arange(8), rng.integers(8, size=32)]).astype(np.int32), np.arange(40)
+    left_out = species_lists.balanced_decisions_without_each_unit(item, cls, said, holds, unit, n_classes=5)
     by_hand = [
-        species_lists.balanced_decisions(cls[unit != one], said[unit != one], holds[unit != one], n_classes=5)
+        species_lists.balanced_decisions(*(column[unit != one] for column in (item, cls, said, holds)), n_classes=5)
         for one in range(8)
     ]
     np.testing.assert_allclose(left_out, by_hand, atol=1e-12)

@@ -17,6 +17,7 @@ from tests.oracles.comparing import (
     score_case,
     score_files,
 )
+from tests.oracles.editions import EDITIONS
 from tests.oracles.programs import CLOSED
 from tests.oracles.tables import Case
 
@@ -37,7 +38,7 @@ def blocks() -> Iterator[tuple[str, int]]:
 
 
 def test_every_benchmark_has_a_naive_program() -> None:
-    assert sorted((*TABLE_BENCHMARKS, *VARIANTS, *MASKS)) == sorted(BENCHMARKS)
+    assert sorted((*TABLE_BENCHMARKS, *VARIANTS, *MASKS, *EDITIONS)) == sorted(BENCHMARKS)
 
 
 @pytest.mark.parametrize(("benchmark", "block"), list(blocks()))

@@ -1,15 +1,28 @@
-"""BirdCLEF 2020: which birds sing in each five seconds of a soundscape.
+"""BirdCLEF: which birds sing in each five seconds of a soundscape.
 
-The organizers' evaluator sorts equal scores with the right ones first, which inflates runs with many equal scores;
-`cmap_expected` and `rmap_expected` do not depend on the order.
+2020: the organizers' evaluator sorts equal scores with the right ones first, which inflates runs with many equal
+scores; `cmap_expected` and `rmap_expected` do not depend on the order.
+
+2021 to 2026: Kaggle competitions on hidden recordings; rows are called by the end of their segment. 2021 asks for lists
+and calls the mean over rows of their F1 "micro"; 2022 asks yes or no for few species, only some pairs of which count;
+2023 adds five true rows to every class; 2024 to 2026 take the mean of ROC-AUC over classes that occur.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
-from fieldmark.benchmarks.measures import cmap, rmap
+from fieldmark.benchmarks.measures import balanced_decisions, cmap, padded_cmap, rmap, sample_f1, species_roc_auc
 from fieldmark.questions.any_labels import AnyLabels
+from fieldmark.questions.listed_labels import ListedLabels
+from fieldmark.questions.presence import Presence
+from fieldmark.questions.segment_rows import SegmentRows
 from fieldmark.questions.segments import Segments
+from fieldmark.runs.decisions import YesOrNo
+from fieldmark.runs.dense import Dense
+from fieldmark.runs.label_lists import Lists
 from fieldmark.runs.segments import SegmentLists
 from fieldmark.splits import Official
 
@@ -36,3 +49,76 @@ BIRDCLEF_2020 = Benchmark(
         Reported("best team, South America", source="LifeCLEF 2020, section 3", cmap=0.07),
     ),
 )
+
+INPUTS = ("recording", "date", "time", "place", "site")
+PARTS = Official(train="train", val="val", test="test")
+PRIVATE = "Kaggle, private board"
+
+BIRDCLEF_2021 = Benchmark(
+    name="birdclef-2021",
+    version="1",
+    dataset="birdclef-2021",
+    split=PARTS,
+    task=Task(
+        items=SegmentRows(seconds=5),
+        answer=ListedLabels(silence="nocall"),
+        unit="recording",
+        inputs=INPUTS,
+        run=Lists(columns=("row_id", "birds"), silence="nocall", segment_s=5),
+        metrics=(sample_f1(),),
+        by=("site",),
+    ),
+    reported=(Reported("first place", source=PRIVATE, sample_f1=0.6932),),
+    provisional="the metric is known from participants' code only",
+    not_known=("How many test recordings there were, and which of them made the public board.",),
+)
+BIRDCLEF_2022 = Benchmark(
+    name="birdclef-2022",
+    version="1",
+    dataset="birdclef-2022",
+    split=PARTS,
+    task=Task(
+        items=SegmentRows(seconds=5),
+        answer=Presence(),
+        unit="recording",
+        inputs=INPUTS,
+        run=YesOrNo(segment_s=5),
+        metrics=(balanced_decisions(),),
+    ),
+    not_known=(
+        "Which pairs of recording and species were scored: the list is private.",
+        "The page describes the weights in words; the mean of sensitivity and specificity by species is our reading.",
+    ),
+)
+BIRDCLEF_2023 = Benchmark(
+    name="birdclef-2023",
+    version="1",
+    dataset="birdclef-2023",
+    split=PARTS,
+    task=Task(
+        items=SegmentRows(seconds=5),
+        answer=AnyLabels(),
+        unit="recording",
+        inputs=INPUTS,
+        run=Dense(item="row_id", low=-math.inf, high=math.inf, segment_s=5),
+        metrics=(padded_cmap(), cmap(ties="grouped"), species_roc_auc()),
+    ),
+)
+
+
+def _by_roc_auc(year: int, *reported: Reported) -> Benchmark:
+    """The editions since 2024: one column per class, mean ROC-AUC over the classes that occur in what is scored."""
+    return Benchmark(
+        name=f"birdclef-{year}",
+        version="1",
+        dataset=f"birdclef-{year}",
+        split=PARTS,
+        task=replace(BIRDCLEF_2023.task, metrics=(species_roc_auc(), cmap(ties="grouped"))),
+        reported=reported,
+        not_known=("What the evaluator does with a class that is in every row: here it is left out.",),
+    )
+
+
+BIRDCLEF_2024 = _by_roc_auc(2024, Reported("first place", source=PRIVATE, species_roc_auc=0.690))
+BIRDCLEF_2025 = _by_roc_auc(2025, Reported("first place", source=PRIVATE, species_roc_auc=0.930))
+BIRDCLEF_2026 = _by_roc_auc(2026)

@@ -159,6 +159,9 @@ class Benchmark:
         without_open_set: The benchmark that is meant where the release has no open set of this subset.
         world_bound: Under which name a simulated release keeps what its exact posterior gets right on test; empty
             where it keeps nothing for this benchmark.
+        provisional: What of the metric or the format rests on nothing that organizers published; pages that show the
+            benchmark say so. Empty where the metric is founded on their code or their pages.
+        not_known: What else nobody outside knows about the edition, a sentence each.
     """
 
     name: str
@@ -170,3 +173,5 @@ class Benchmark:
     reported: tuple[Reported, ...] = field(default=())
     without_open_set: Benchmark | None = None
     world_bound: str = ""
+    provisional: str = ""
+    not_known: tuple[str, ...] = ()

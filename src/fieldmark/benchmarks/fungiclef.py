@@ -1,11 +1,13 @@
-"""FungiCLEF 2023 and 2025: the challenges on the same observations.
+"""FungiCLEF 2022 to 2025: the challenges on the same observations.
 
-2023 (and 2024) take one class per observation, -1 for unknown, and report macro-F1 over the union of truth and answers
-with unknown as a class, and four tracks of error and cost. 2025 takes ranked classes of the few-shot set and reports
-recall at 5.
+2022 takes one class per observation, -1 for unknown, and ranks by macro-F1. 2023 and 2024 take the same and report
+macro-F1 over the union of truth and answers with unknown as a class, and four tracks of error and cost. 2025 takes
+ranked classes of the few-shot set and reports recall at 5.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
 from fieldmark.benchmarks.measures import fungiclef_track, open_macro_f1, recall_at, top
@@ -45,6 +47,25 @@ FUNGICLEF_2023 = Benchmark(
             track_3=0.4075,
         ),
     ),
+)
+FUNGICLEF_2022 = replace(
+    FUNGICLEF_2023,
+    name="fungiclef-2022",
+    dataset="fungiclef-2022",
+    task=replace(
+        FUNGICLEF_2023.task,
+        run=Ranked(at_most=1, columns=("ObservationId", ("ClassId", "class_id"))),
+        metrics=(open_macro_f1(over="union"),),
+    ),
+    reported=(Reported("a team", source="abstract of its working note", macro_f1_union=0.789),),
+    provisional="the evaluator is not public; that unknown (-1) counts as one class is from memory",
+)
+FUNGICLEF_2024 = replace(
+    FUNGICLEF_2023,
+    name="fungiclef-2024",
+    dataset="fungiclef-2023",
+    task=replace(FUNGICLEF_2023.task, decides="track_3"),
+    not_known=("That track 3 ranked the teams is from memory; the evaluator reports all four.",),
 )
 FUNGICLEF_2025 = Benchmark(
     name="fungiclef-2025",

@@ -2,14 +2,28 @@
 
 The organizers' evaluator and the run format of 2020 are not public; the metric follows the overview, the long format
 is ours, and the list of 30 is that of later years. The threshold is taken over the items that are scored together.
+
+2021 and 2022 take 30 species by their order; 2023 to 2025 ask for all plants of a surveyed plot.
 """
 
 from __future__ import annotations
 
-from fieldmark.benchmarks.declarations import Benchmark, Task
-from fieldmark.benchmarks.measures import adaptive_top_30, mean_set_size, recall_at
+from dataclasses import replace
+
+from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
+from fieldmark.benchmarks.measures import (
+    adaptive_top_30,
+    list_macro_f1,
+    mean_set_size,
+    pooled_f1,
+    recall_at,
+    sample_f1,
+    top_error,
+)
+from fieldmark.questions.listed_labels import ListedLabels
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.places import Places
+from fieldmark.runs.label_lists import Lists
 from fieldmark.runs.one_of import OneOf
 from fieldmark.runs.ranked import Ranked
 from fieldmark.runs.scored import Scored
@@ -34,3 +48,68 @@ GEOLIFECLEF_2020 = Benchmark(
         metrics=(adaptive_top_30(), recall_at(30), adaptive_top_30(strict=True), mean_set_size()),
     ),
 )
+
+PARTS = Official(train="train", val="val", test="test")
+
+GEOLIFECLEF_2021 = Benchmark(
+    name="geolifeclef-2021",
+    version="1",
+    dataset="geolifeclef-2021",
+    split=PARTS,
+    task=replace(
+        GEOLIFECLEF_2020.task,
+        run=Ranked(at_most=30, columns=("Id", "Predicted")),
+        metrics=(top_error(30), recall_at(30)),
+    ),
+    reported=(
+        Reported("the 30 commonest species, val", source="the organizers' notebook", top_30_error=0.940),
+        Reported("random forest on 27 rasters, val", source="the organizers' notebook", top_30_error=0.896),
+    ),
+)
+GEOLIFECLEF_2022 = replace(
+    GEOLIFECLEF_2021,
+    name="geolifeclef-2022",
+    dataset="geolifeclef-2022",
+    reported=(
+        Reported("the 30 commonest species, val", source="the organizers' notebook", top_30_error=0.935),
+        Reported("random forest on 27 rasters, val", source="the organizers' notebook", top_30_error=0.804),
+    ),
+    not_known=("The numbers of species are others than in 2021: never mix the two years.",),
+)
+
+
+def _surveys(year: int, columns: tuple[str, str]) -> Benchmark:
+    """The editions that ask for all plants of a plot: the mean over plots of F1, which the organizers call micro."""
+    return Benchmark(
+        name=f"geolifeclef-{year}",
+        version="1",
+        dataset=f"geolifeclef-{year}",
+        split=PARTS,
+        task=Task(
+            items=Places(),
+            answer=ListedLabels(),
+            unit="item_id",
+            inputs=("place", "landcover", "elevation", "satellite", "climate"),
+            run=Lists(columns=columns),
+            metrics=(sample_f1(), pooled_f1(), list_macro_f1(over="present")),
+        ),
+    )
+
+
+GEOLIFECLEF_2023 = replace(
+    _surveys(2023, ("Id", "Predicted")),
+    not_known=("That a run is called Id,Predicted is from memory.",),
+)
+GEOLIFECLEF_2024 = replace(
+    _surveys(2024, ("surveyId", "predictions")),
+    reported=(
+        Reported(
+            "the 25 commonest species",
+            source="the organizers' script",
+            sample_f1=0.2956,
+            pooled_f1=0.3050,
+        ),
+    ),
+    not_known=("The organizers' script drops whole surveys with a species id above 11254; here none is dropped.",),
+)
+GEOLIFECLEF_2025 = _surveys(2025, ("surveyId", "predictions"))

@@ -146,20 +146,21 @@ def pooled_f1_without_each_unit(item: Codes, label: Codes, true_item: Codes, tru
     return np.asarray(np.divide(2.0 * hits, named, out=np.full(n_units, np.nan), where=named > 0))
 
 
-def balanced_decisions(cls: Codes, said: Mask, holds: Mask, *, n_classes: int) -> float:
+def balanced_decisions(item: Codes, cls: Codes, said: Mask, holds: Mask, *, n_classes: int) -> float:
     """The mean over labels of (sensitivity + specificity) / 2 over the pairs that were asked about.
 
     Every label has the same weight, and within it its present and its absent pairs have half each. A label of which
     only one kind was asked about counts that kind alone; one that nobody asked about is left out. NaN without any.
 
     Args:
-        cls: The label of each pair that was asked about.
+        item: The item of each pair that was asked about.
+        cls: Its label.
         said: Whether the run says that it is present.
         holds: Whether it is.
         n_classes: How many labels the benchmark has.
 
-    >>> cls, said = np.array([0, 0, 0, 1]), np.array([True, True, False, True])
-    >>> balanced_decisions(cls, said, np.array([True, False, False, True]), n_classes=3)
+    >>> item, cls, said = np.array([0, 1, 2, 0]), np.array([0, 0, 0, 1]), np.array([True, True, False, True])
+    >>> balanced_decisions(item, cls, said, np.array([True, False, False, True]), n_classes=3)
     0.875
     """
     right, asked = _decided(cls, said, holds, n_classes)
@@ -168,13 +169,13 @@ def balanced_decisions(cls: Codes, said: Mask, holds: Mask, *, n_classes: int) -
 
 
 def balanced_decisions_without_each_unit(
-    cls: Codes, said: Mask, holds: Mask, unit: Codes, *, n_classes: int, n_units: int = 0
+    item: Codes, cls: Codes, said: Mask, holds: Mask, unit: Codes, *, n_classes: int
 ) -> Values:
-    """The same with each unit left out in turn; `unit` holds the unit of each *pair*."""
-    n_units = max(n_units, int(unit.max()) + 1)
+    """The same with each unit left out in turn; `unit` holds the unit of each *item*."""
+    n_units = int(unit.max()) + 1
     right, asked = _decided(cls, said, holds, n_classes)
     values, there = _balanced(right, asked)
-    pair, place = np.unique(unit.astype(np.int64) * n_classes + cls, return_inverse=True)
+    pair, place = np.unique(unit[item].astype(np.int64) * n_classes + cls, return_inverse=True)
     touching, touched = np.divmod(pair, n_classes)
     own_right, own_asked = _decided(place, said, holds, len(pair))
     left, still = _balanced(right[:, touched] - own_right, asked[:, touched] - own_asked)

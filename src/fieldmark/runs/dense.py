@@ -24,6 +24,7 @@ from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import RunSource, read_header, read_lines
 from fieldmark.runs.problems import RunProblems
 from fieldmark.runs.ranked import read_number, report_missing
+from fieldmark.runs.segments import item_of, row_id_of
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,14 @@ class Dense(RunFormat):
     Args:
         item: The name of the first column.
         low, high: Between which bounds a score must lie.
+        segment_s: For segments of recordings: how long they are, where a line is called by the end of its segment.
     """
 
     dense: ClassVar[bool] = True
     item: str = "id"
     low: float = 0.0
     high: float = 1.0
+    segment_s: int = 0
 
     def write(self, path: Path, predictions: LabelScores) -> None:
         """Writes probabilities where the predictions have them, else their scores."""
@@ -47,7 +50,7 @@ class Dense(RunFormat):
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow([self.item, *predictions.labels.names])
             for item, row in zip(predictions.items, scores, strict=True):
-                writer.writerow([item, *(f"{value:.7g}" for value in row)])
+                writer.writerow([row_id_of(item, self.segment_s), *(f"{value:.7g}" for value in row)])
 
     def read(self, path: RunSource, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
         """Reads and checks a run file; columns may come in any order.
@@ -61,11 +64,12 @@ class Dense(RunFormat):
         row_of = {item: row for row, item in enumerate(items)}
         scores = np.zeros((len(items), len(labels)), dtype=np.float64)
         seen: dict[str, int] = {}
-        for line, (item, *values) in read_lines(path, problems, columns=header):
+        for line, (row_id, *values) in read_lines(path, problems, columns=header):
+            item = item_of(row_id, self.segment_s)
             if item not in row_of:
-                problems.add(line, f"the id {item!r}", "an id of the benchmark")
+                problems.add(line, f"the id {row_id!r}", "an id of the benchmark")
             elif item in seen:
-                problems.add(line, f"the id {item!r} again (first in line {seen[item]})", "each id once")
+                problems.add(line, f"the id {row_id!r} again (first in line {seen[item]})", "each id once")
             else:
                 seen[item] = line
                 scores[row_of[item], order] = self._numbers(values, line, problems)

@@ -13,6 +13,7 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import RunSource, read_lines
 from fieldmark.runs.problems import RunProblems
 from fieldmark.runs.ranked import report_missing
+from fieldmark.runs.segments import item_of, row_id_of
 
 # From which chance on a label is listed where no rule has decided.
 LIKELY = 0.5
@@ -41,6 +43,7 @@ class Lists(RunFormat):
         silence: What a line says where there is no label; it is a label itself. Empty where an empty list says it.
         more_columns: Whether a file may have other columns, which are passed over.
         all_quoted: Whether every field is written in quotes. Both ways are read.
+        segment_s: For segments of recordings: how long they are, where a line is called by the end of its segment.
     """
 
     columns: tuple[str | tuple[str, ...], str | tuple[str, ...]]
@@ -49,6 +52,7 @@ class Lists(RunFormat):
     silence: str = ""
     more_columns: bool = False
     all_quoted: bool = False
+    segment_s: int = 0
 
     def held(self, predictions: LabelScores) -> LabelScores:
         """The labels that a file lists: those a rule decided for, or else those more likely than not."""
@@ -80,13 +84,13 @@ class Lists(RunFormat):
         """Writes one line per item."""
         lists = self.held(predictions).lists
         names = [column if isinstance(column, str) else column[0] for column in self.columns]
-        quoting = csv.QUOTE_ALL if self.all_quoted else csv.QUOTE_MINIMAL
+        quoting: Literal[0, 1] = csv.QUOTE_ALL if self.all_quoted else csv.QUOTE_MINIMAL
         with appearing_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n", quoting=quoting)
             writer.writerow(names)
             for row, item in enumerate(predictions.items):
                 listed = self.separator.join(predictions.labels.decode(lists.of(row))) or self.silence
-                writer.writerow([item, f"[{listed}]" if self.brackets else listed])
+                writer.writerow([row_id_of(item, self.segment_s), f"[{listed}]" if self.brackets else listed])
 
     def read(self, path: RunSource, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
         """Reads and checks a run file.
@@ -99,11 +103,12 @@ class Lists(RunFormat):
         listed: list[list[int]] = [[] for _ in items]
         seen: dict[str, int] = {}
         lines = read_lines(path, problems, columns=self.columns, more_columns=self.more_columns)
-        for line, (item, text) in lines:
+        for line, (row_id, text) in lines:
+            item = item_of(row_id, self.segment_s)
             if item not in row_of:
-                problems.add(line, f"the id {item!r}", expected_id(item, row_of))
+                problems.add(line, f"the id {row_id!r}", expected_id(row_id, row_of))
             elif item in seen:
-                problems.add(line, f"the id {item!r} again (first in line {seen[item]})", "each id once")
+                problems.add(line, f"the id {row_id!r} again (first in line {seen[item]})", "each id once")
             else:
                 seen[item] = line
                 for name in dict.fromkeys(self._names(text, line, problems)):

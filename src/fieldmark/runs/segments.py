@@ -33,6 +33,30 @@ def segment_name(media_id: str, start_s: int) -> str:
     return f"{media_id}/{start_s}"
 
 
+def row_id_of(item: str, segment_s: int) -> str:
+    """What later editions call a segment: the recording and the second at which it ends; 0 for items of other kinds.
+
+    >>> row_id_of("7019_COR/10", 5)
+    '7019_COR_15'
+    """
+    if not segment_s:
+        return item
+    media_id, _, start = item.rpartition("/")
+    return f"{media_id}_{int(start) + segment_s}"
+
+
+def item_of(row_id: str, segment_s: int) -> str:
+    """The id of the segment that is called so; what cannot be one is returned as it is.
+
+    >>> item_of("7019_COR_15", 5), item_of("7019_COR", 5)
+    ('7019_COR/10', '7019_COR')
+    """
+    media_id, _, end = row_id.rpartition("_")
+    if not segment_s or not media_id or not end.isdecimal():
+        return row_id
+    return segment_name(media_id, int(end) - segment_s)
+
+
 @dataclass(frozen=True)
 class SegmentLists(RunFormat):
     """Scores of classes in the segments of recordings.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from fieldmark.benchmarks.declarations import Metric
-from fieldmark.benchmarks.measures.reading import ANY_COST, Arguments, first_answers_of_all
+from fieldmark.benchmarks.measures.reading import ANY_COST, Arguments, first_answers_of_all, group_codes
 from fieldmark.metrics import classification, probabilistic, ranking
 from fieldmark.metrics.classification import Over
 from fieldmark.metrics.probabilistic import Renormalize
@@ -52,6 +52,25 @@ def macro_f1(*, over: Over) -> Metric:
         first_answer=True,
         options={"over": over},
         about=f"mean F1 over {MACRO_CLASSES[over]}; first answer of each item; F1 is 0 without a true positive",
+    )
+
+
+def _first_answers_by_country(evaluation: LabelEvaluation) -> Arguments:
+    return {**first_answers_of_all(evaluation), "group": group_codes(evaluation, "country")}
+
+
+def country_macro_f1(*, over: Over = "union") -> Metric:
+    """Macro-averaged F1 inside each country, averaged over countries."""
+    return Metric(
+        name="country_macro_f1",
+        title="Macro-F1, mean over countries",
+        value=classification.grouped_macro_f1,
+        without_each_unit=classification.grouped_macro_f1_without_each_unit,
+        reads=_first_answers_by_country,
+        first_answer=True,
+        options={"over": over},
+        about=f"mean over countries of the mean F1 inside each over {MACRO_CLASSES[over]}",
+        optional=True,
     )
 
 

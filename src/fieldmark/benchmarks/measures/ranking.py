@@ -59,3 +59,20 @@ def mrr(*, rare: bool = False, by: Literal["score", "rank"] = "score") -> Metric
         optional=rare,
         otherwise={"by=rank": partial(mrr, rare=rare, by="rank")} if by == "score" else {},
     )
+
+
+def _rank_and_species(evaluation: LabelEvaluation) -> Arguments:
+    return {"rank_of_truth": evaluation.rank_of_truth, "truth": evaluation.true_codes}
+
+
+def species_mrr() -> Metric:
+    """Mean reciprocal rank, every species of the truth with the same weight."""
+    return Metric(
+        name="species_mrr",
+        title="MRR, mean over species",
+        value=ranking.species_mean_reciprocal_rank,
+        without_each_unit=ranking.species_mean_reciprocal_rank_without_each_unit,
+        reads=_rank_and_species,
+        about="mean over the species of the truth of the mean of 1 / rank of their items; sorted by score, ties by the "
+        "rank the run states; not listed counts 0",
+    )

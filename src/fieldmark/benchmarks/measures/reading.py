@@ -6,6 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.errors import InputError
+from fieldmark.labels import Labels
+from fieldmark.questions.answer import Evaluation
 from fieldmark.questions.one_label import LabelEvaluation
 
 Arguments = Mapping[str, Any]
@@ -21,3 +27,21 @@ def first_answers(evaluation: LabelEvaluation) -> Arguments:
 def first_answers_of_all(evaluation: LabelEvaluation) -> Arguments:
     """The same, and how many classes the benchmark has."""
     return {**first_answers(evaluation), "n_classes": evaluation.n_classes}
+
+
+def group_codes(evaluation: Evaluation, column: str) -> NDArray[np.int32]:
+    """The group of each item by a column of the truth, numbered; items without a value are a group of their own.
+
+    Raises:
+        InputError: When the truth has no such column.
+    """
+    groups = evaluation.truth.groups
+    if column not in groups.columns:
+        raise InputError("the truth", found="no such column", expected=f"a column {column!r}")
+    names = groups[column].cast(str).fill_null("")
+    return Labels.of(names).encode(names)
+
+
+def unit_codes(evaluation: Evaluation) -> NDArray[np.int32]:
+    """The independent unit of each item, numbered."""
+    return Labels.of(evaluation.truth.units).encode(evaluation.truth.units)

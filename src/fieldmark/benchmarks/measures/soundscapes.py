@@ -53,3 +53,25 @@ def rmap(*, ties: Ties = "optimistic") -> Metric:
         options={"ties": ties},
         about=f"mean over segments with at least one true class of average precision; {_TIES[ties]}",
     )
+
+
+def _all_pairs(evaluation: PairEvaluation) -> Arguments:
+    return {
+        **_pairs(evaluation),
+        "n_classes": evaluation.n_classes,
+        "n_segments": len(evaluation.truth.items),
+    }
+
+
+def padded_cmap(*, padding: int = 5) -> Metric:
+    """Class-wise mean average precision with a few true segments added to every class."""
+    return Metric(
+        name="padded_cmap",
+        title="Padded cmAP",
+        value=retrieval.padded_cmap,
+        without_each_unit=retrieval.padded_cmap_without_each_unit,
+        reads=_all_pairs,
+        options={"padding": padding},
+        about=f"mean over all classes of average precision after {padding} true segments with the score 1 were added; "
+        "a class without a true segment counts 1 unless scores reach 1; equal scores stand or fall together",
+    )

@@ -1,0 +1,54 @@
+"""AnimalCLEF: which individual animal a photo shows.
+
+2025 asks for the name of a known individual or for `new_individual`; 2026 asks which photos show the same one. Datasets
+(a species at a site) are scored apart and averaged. What is independent is the individual, so that the truth names it
+as `unit`; in 2025 the label of a new one is -1.
+"""
+
+from __future__ import annotations
+
+from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
+from fieldmark.benchmarks.measures import adjusted_rand, known_and_new, top
+from fieldmark.questions.clusters import Clusters
+from fieldmark.questions.one_label import OneLabel
+from fieldmark.questions.photos import Photos
+from fieldmark.runs.clusters import ClusterNames
+from fieldmark.runs.ranked import Ranked
+from fieldmark.splits import Official
+
+ANIMALCLEF_2025 = Benchmark(
+    name="animalclef-2025",
+    version="1",
+    dataset="animalclef-2025",
+    split=Official(train="database", val="val", test="query"),
+    task=Task(
+        items=Photos(),
+        answer=OneLabel(column="identity", unknown=True),
+        unit="identity",
+        inputs=("photo", "date"),
+        run=Ranked(at_most=1, columns=("image_id", "identity"), unknown_name="new_individual"),
+        metrics=(known_and_new(), top(1)),
+        by=("dataset",),
+    ),
+    reported=(
+        Reported("first place, private board", source="Kaggle", known_and_new=0.7139),
+        Reported("second place, private board", source="Kaggle", known_and_new=0.6753),
+        Reported("sample file, private board", source="Kaggle", known_and_new=0.4436),
+    ),
+)
+ANIMALCLEF_2026 = Benchmark(
+    name="animalclef-2026",
+    version="1",
+    dataset="animalclef-2026",
+    split=Official(train="train", val="val", test="test"),
+    task=Task(
+        items=Photos(),
+        answer=Clusters(column="identity"),
+        unit="identity",
+        inputs=("photo", "date"),
+        run=ClusterNames(columns=("image_id", "cluster"), prefix="cluster_"),
+        metrics=(adjusted_rand(),),
+        by=("dataset",),
+    ),
+    not_known=("Who won, and with what; the highest figure found is 0.570 on the private board.",),
+)
