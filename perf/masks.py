@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from fieldmark.foundation.coco_runs import compress, decompress
+from fieldmark.foundation.coco_runs import compress, decompress, runs_by_columns
 from fieldmark.foundation.runlengths import decode_runs, encode_runs
 from perf.timing import fastest
 
@@ -56,7 +56,7 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
 
 
 def _to_text(mask: NDArray[np.bool_]) -> str:
-    return compress(encode_runs(mask.T))
+    return compress(runs_by_columns(mask))
 
 
 def _from_text(text: str, height: int, width: int) -> NDArray[np.bool_]:

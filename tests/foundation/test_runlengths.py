@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from fieldmark.errors import InputError
-from fieldmark.foundation.coco_runs import coco_rle, compress, decompress, mask_of_coco
+from fieldmark.foundation.coco_runs import coco_rle, compress, decompress, mask_of_coco, runs_by_columns
 from fieldmark.foundation.mask_tables import mask_table
 from fieldmark.foundation.masks import MICROSCOPIC, WHOLE, merged_last
 from fieldmark.foundation.runlengths import MaskRow, box_of_runs, decode_runs, encode_runs, without_box
@@ -79,6 +79,12 @@ def test_run_lengths_of_coco_are_those_of_pycocotools(mask):
     assert ours == {"size": list(mask.shape), "counts": theirs}
     assert np.array_equal(mask_of_coco(ours), mask)
     assert np.array_equal(mask_of_coco(coco_rle(mask)), mask)
+
+
+@given(MASKS, st.integers(1, 200))
+def test_columns_are_counted_alike_with_few_and_with_many_changes(mask, times):
+    tall = np.repeat(mask, times, axis=0)
+    assert runs_by_columns(tall).tolist() == encode_runs(tall.T).tolist()
 
 
 @given(st.lists(st.integers(0, 2**40), max_size=20))
