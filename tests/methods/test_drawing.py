@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import fieldmark
@@ -11,6 +12,7 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.cropping import Box
 from fieldmark.methods.ellipse import ellipse
 from fieldmark.methods.sam import inner_points, prompt_of
+from fieldmark.methods.unet import UNet
 from fieldmark.runs.mask_files import read_masks
 
 UNET = {"network": "resnet10t", "weights": "random", "size": 32, "epochs": 12, "batch": 4, "workers": 1, "lr": 3e-3}
@@ -135,6 +137,38 @@ def test_a_photo_that_cannot_be_read_is_named(disks, tmp_path):
     (tmp_path / "disks/images/test/20.jpg").write_bytes(b"no photo")
     with pytest.raises(InputError, match=r"20\.jpg.*not a photo"):
         fieldmark.fit("folder/segmentation", tmp_path / "disks", "ellipse", tmp_path / "run")
+
+
+class _OfEachPixel(torch.nn.Module):
+    """A network whose answer for a pixel depends on that pixel alone; it remembers what it was shown."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Conv2d(3, 2, 1)
+        torch.nn.init.constant_(self.layer.bias, 0.0)
+        self.layer.weight.data = torch.tensor([[[[0.5]], [[-1.0]], [[0.0]]], [[[0.0]], [[1.0]], [[1.0]]]])
+        self.input_mean, self.input_std = (0.5,) * 3, (0.25,) * 3
+        self.shown = []
+
+    def forward(self, inputs):
+        self.shown.append(tuple(inputs.shape))
+        return self.layer(inputs)
+
+
+@pytest.mark.parametrize(("size", "tiles"), [(32, 3), (64, 1), (64, 8)])
+def test_a_large_photo_is_answered_in_tiles_without_seams_and_in_the_memory_of_one(size, tiles):
+    """What depends on single pixels must come out as from one look at the whole; a seam would show."""
+    noise = np.random.default_rng(0).integers(0, 256, (60, 90, 3), dtype=np.uint8)
+    photo = Image.fromarray(noise).resize((3000, 2000), Image.Resampling.BILINEAR)
+    tiled, network = UNet(size=size, tiles=tiles), _OfEachPixel().requires_grad_(False)
+    shares = tiled.shares(network, photo)
+    side = size * (tiles + 1) // 2
+    assert shares.shape == (2, 683, 1024) and set(network.shown) == {(1, 3, size, size)}
+    assert len(network.shown) == 2 * (1 + (tiles**2 if tiles > 1 else 0))  # each is mirrored as well
+    np.testing.assert_allclose(shares.sum(axis=0), 1, atol=1e-5)
+    # The same photo at the size of all tiles together, in one piece.
+    whole, coarse = (UNet(size=px).shares(network, photo) for px in (side, size))
+    np.testing.assert_allclose(shares, whole if tiles == 1 else (whole + coarse) / 2, atol=1e-5)
 
 
 def test_points_lie_inside_and_apart():

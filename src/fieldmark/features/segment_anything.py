@@ -37,14 +37,19 @@ class DrawnMask(NamedTuple):
     logits: NDArray[np.float32]
 
 
+def looked_at_size(photo: Image.Image) -> tuple[int, int]:
+    """Width and height at which a photo is looked at, and at which its masks are drawn."""
+    scale = min(1.0, LONGEST_PX / max(photo.size))
+    return max(1, round(photo.width * scale)), max(1, round(photo.height * scale))
+
+
 @dataclass(frozen=True)
 class SegmentAnything:
     """The network, loaded at the first use."""
 
     def look(self, photo: Image.Image) -> SeenPhoto:
         """Looks at a photo once; any number of questions can follow."""
-        scale = min(1.0, LONGEST_PX / max(photo.size))
-        size = (max(1, round(photo.width * scale)), max(1, round(photo.height * scale)))
+        size = looked_at_size(photo)
         pixels = np.asarray(photo.resize(size, Image.Resampling.BILINEAR, reducing_gap=2.0))
         with torch.inference_mode():
             self._predictor.set_image(pixels)

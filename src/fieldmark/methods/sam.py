@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
 
-from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.features.cropping import Box
 from fieldmark.features.saliency import Saliency, SaliencyRule
+from fieldmark.features.sam_transformers import TransformerSam, external_data
 from fieldmark.features.segment_anything import SegmentAnything
 from fieldmark.foundation.masks import Mask, resized
 from fieldmark.labels import Labels
@@ -28,28 +29,32 @@ PROMPTS = {
     "saliency": "both",
 }
 POINTS = 3
+DIGEST = "digest_of_weights"
 # What stands out is what the map has above this share of its range.
 STANDS_OUT = 0.5
 
 
 class _Tools(NamedTuple):
-    network: SegmentAnything
+    network: SegmentAnything | TransformerSam
     saliency: Saliency
 
 
 @dataclass(frozen=True)
 class Sam(DrawsMasks):
-    """Draws what MobileSAM takes a prompt for (`features.segment_anything`); it needs no training.
+    """Draws what a network of the SAM family takes a prompt for; it needs no training.
 
-    Of the three masks it offers, the one is drawn that agrees best with what stands out (IoU with the map of U²-Netp)
-    or, for a point in the middle, the one that the network itself believes most.
+    The network is MobileSAM (`features.segment_anything`), or SAM 2 or SAM 3 from a folder
+    (`features.sam_transformers`). Of the three masks it offers, the one is drawn that agrees best with what stands out
+    (IoU with the map of U²-Netp) or, for a point in the middle, the one that the network itself believes most.
 
     Args:
         prompt: What it is shown: center, saliency-box, saliency-points or saliency; empty takes the one with the
             highest mean IoU on train.
+        weights: The folder of SAM 2 or SAM 3 as Hugging Face has it; empty for MobileSAM. The weights stay there.
     """
 
     prompt: str = ""
+    weights: str = ""
 
     learns_from_val: ClassVar[bool] = False
 
@@ -59,20 +64,30 @@ class Sam(DrawsMasks):
 
     @property
     def external_data(self) -> tuple[str, ...]:
-        return ("1 % of SA-1B, by the weights of MobileSAM", "DUTS, by the weights of U²-Netp")
+        own = external_data(self.weights) if self.weights else "1 % of SA-1B, by the weights of MobileSAM"
+        return (own, "DUTS, by the weights of U²-Netp")
 
     def fit(self, view: View) -> Fitted:
+        arrays = {}
+        if self.weights:
+            arrays[DIGEST] = np.frombuffer(TransformerSam.open(self.weights).digest.encode(), dtype=np.uint8)
         if self.prompt:
-            return Fitted(self, {})
+            return Fitted(self, arrays)
         train, tools = evenly_taken(view.train.of_known_labels()), self.start({})
         each = mean_overlaps(train, "prompt", lambda photo: list(self._drawn(tools, photo, PROMPTS).values()))
         means = dict(zip(PROMPTS, each.round(3).tolist(), strict=True))
         tried = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
         chosen = replace(self, prompt=max(means, key=lambda name: means[name]))
-        return Fitted(chosen, {}, (f"Mean IoU of prompts on {len(train)} photos of train: {tried}.",))
+        return Fitted(chosen, arrays, (f"Mean IoU of prompts on {len(train)} photos of train: {tried}.",))
 
     def start(self, arrays: Arrays) -> _Tools:
-        return _Tools(SegmentAnything(), Saliency())
+        if not self.weights:
+            return _Tools(SegmentAnything(), Saliency())
+        network = TransformerSam.open(self.weights)
+        if DIGEST in arrays and network.digest != arrays[DIGEST].tobytes().decode():
+            hint = "Put back the files that the model was fitted with, or fit it again."
+            raise InputError(self.weights, found="another network", expected="the one of the model", hint=hint)
+        return _Tools(network, Saliency())
 
     def draw(self, state: Any, arrays: Arrays, photo: Image.Image, labels: Labels) -> dict[str, Mask]:
         mask = self._drawn(state, photo, [self.prompt])[self.prompt]

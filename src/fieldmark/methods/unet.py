@@ -167,19 +167,24 @@ class UNet(Recipe, TrainsNetwork, DrawsMasks):
         return answer[0]
 
     def _tiled(self, network: Any, photo: Image.Image) -> Any:
-        """The same from overlapping tiles, in the middle of which an answer counts most."""
+        """The same from overlapping tiles, in the middle of which an answer counts most.
+
+        The network sees one tile after the other, so that its memory is that of one, however many there are.
+        """
         side = self.size * (self.tiles + 1) // 2  # tiles overlap by half
         large = photo.resize((side, side), Image.Resampling.BICUBIC, reducing_gap=2.0)
         ramp = 1 - (torch.linspace(-1, 1, self.size).abs() * 0.98)
         weight = (ramp[:, None] * ramp[None, :]).to(next(network.parameters()).device)
-        total: Any = 0
-        weights: Any = 0
+        total: Any = None
+        weights = weight.new_zeros(side, side)
         for top in range(0, side - self.size + 1, self.size // 2):
             for left in range(0, side - self.size + 1, self.size // 2):
                 tile = self._answer(network, large.crop((left, top, left + self.size, top + self.size)))
-                place = (left, side - self.size - left, top, side - self.size - top)
-                total = total + functional.pad(tile * weight, place)
-                weights = weights + functional.pad(weight, place)
+                if total is None:
+                    total = tile.new_zeros(len(tile), side, side)
+                place = (slice(top, top + self.size), slice(left, left + self.size))
+                total[:, *place] += tile * weight
+                weights[place] += weight
         return total / weights
 
     def _best_threshold(self, arrays: Arrays, val: Part | None) -> float:
