@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fieldmark.features.alignment import principal_axes
-from fieldmark.features.backbones import load_backbone
 from fieldmark.features.embeddings import unit_rows
+from fieldmark.features.loading import load_backbone
 from fieldmark.features.photos import views_of
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.training.adaptation import Adaptation, DomainPictures, nearest_sheets, outputs, train_adapted

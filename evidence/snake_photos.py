@@ -140,8 +140,8 @@ def _animals(listed: dict[str, Any], photos: Path, weights: Path) -> dict[str, l
 
 def _features(listed: dict[str, Any], photos: Path, boxes: dict[str, list[float]]) -> dict[str, Any]:
     """Lite0's features of each part, with the crops of a finder."""
-    from fieldmark.features.backbones import load_backbone
     from fieldmark.features.extraction import extract
+    from fieldmark.features.loading import load_backbone
     from fieldmark.features.settings import FeatureSettings
     from fieldmark.features.store import FeatureStore
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import fieldmark
-from fieldmark.features.backbones import load_backbone
 from fieldmark.features.extraction import extract
+from fieldmark.features.loading import load_backbone
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.features.store import FeatureStore
 

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from fieldmark.errors import MisuseError
-from fieldmark.features.backbones import load_backbone, packaged_weights
+from fieldmark.features.loading import load_backbone
+from fieldmark.features.packaged import packaged_weights
 from fieldmark.features.settings import FeatureSettings
 
 

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save_file
 
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.features.backbones import load_backbone
+from fieldmark.features.loading import load_backbone
 from fieldmark.features.settings import FeatureSettings
 
 TINY = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fieldmark
-from fieldmark.features.backbones import load_backbone
+from fieldmark.features.loading import load_backbone
 from fieldmark.features.photos import decode_square
 from fieldmark.features.settings import FeatureSettings
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from fieldmark.benchmarks.declarations import Benchmark
+from typing import TYPE_CHECKING
+
+from fieldmark.foundation.late_imports import late_imports
 from fieldmark.foundation.registry import Registry
+
+if TYPE_CHECKING:
+    from fieldmark.benchmarks.declarations import Benchmark
 
 BENCHMARKS: Registry[Benchmark] = Registry(
     "benchmark",
@@ -151,4 +156,5 @@ BENCHMARKS: Registry[Benchmark] = Registry(
     group="fieldmark.benchmarks",
 )
 
+__getattr__ = late_imports(__name__, "fieldmark.benchmarks.declarations:Benchmark")
 __all__ = ["BENCHMARKS", "Benchmark"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -103,36 +104,42 @@ def _print_names(everything: dict[str, dict[str, str]]) -> None:
     print("with a line about each: fieldmark list KIND; with settings: fieldmark list methods NAME")
 
 
+# Where each registry lives.
+REGISTRIES = {
+    Kind.BENCHMARKS: "fieldmark.benchmarks:BENCHMARKS",
+    Kind.DATASETS: "fieldmark.datasets:DATASETS",
+    Kind.WORLDS: "fieldmark.worlds:WORLDS",
+    Kind.METHODS: "fieldmark.methods:METHODS",
+    Kind.STEPS: "fieldmark.steps:STEPS",
+    Kind.TABLES: "fieldmark.reproducing:TABLES",
+}
+
+
 def entries_of(kind: Kind) -> dict[str, str]:
     """The names of a kind, each with a line about it."""
-    from fieldmark.benchmarks import BENCHMARKS
-    from fieldmark.benchmarks.choosing import conventions
-    from fieldmark.datasets import DATASETS
-    from fieldmark.features.settings import EMBEDDERS, PACKAGED
-    from fieldmark.methods import METHODS
-    from fieldmark.reproducing import TABLES
-    from fieldmark.steps import STEPS
-    from fieldmark.verbs.describing import recipe_lines
-    from fieldmark.worlds import WORLDS
-
-    registries: dict[Kind, Any] = {
-        Kind.BENCHMARKS: BENCHMARKS,
-        Kind.DATASETS: DATASETS,
-        Kind.WORLDS: WORLDS,
-        Kind.METHODS: METHODS,
-        Kind.STEPS: STEPS,
-        Kind.TABLES: TABLES,
-    }
     if kind is Kind.BACKBONES:
-        packaged = {name: f"ImageNet weights in the package {package}" for name, (package, _) in PACKAGED.items()}
-        anything = {
-            "<any timm name>": "weights from the hub, or from a file with --set weights=FILE",
-            "openclip:<name>": "the same, for networks of open_clip",
-            "hf-hub:<org>/<name>": "a repository of the hub; local-dir:<folder> for one on disk",
-        }
-        return packaged | anything | {name: f"for recordings: {about}" for name, about in EMBEDDERS.items()}
+        return _backbones()
     if kind is Kind.RECIPES:
+        from fieldmark.verbs.describing import recipe_lines
+
         return recipe_lines()
     if kind is Kind.METRICS:
+        from fieldmark.benchmarks import BENCHMARKS
+        from fieldmark.benchmarks.choosing import conventions
+
         return {name: metric.about for each in BENCHMARKS for name, metric in conventions(BENCHMARKS[each]).items()}
-    return {name: registries[kind].about(name) for name in registries[kind]}
+    module, _, name = REGISTRIES[kind].partition(":")
+    registry: Any = getattr(import_module(module), name)
+    return {name: registry.about(name) for name in registry}
+
+
+def _backbones() -> dict[str, str]:
+    from fieldmark.features.settings import EMBEDDERS, PACKAGED
+
+    packaged = {name: f"ImageNet weights in the package {package}" for name, (package, _) in PACKAGED.items()}
+    anything = {
+        "<any timm name>": "weights from the hub, or from a file with --set weights=FILE",
+        "openclip:<name>": "the same, for networks of open_clip",
+        "hf-hub:<org>/<name>": "a repository of the hub; local-dir:<folder> for one on disk",
+    }
+    return packaged | anything | {name: f"for recordings: {about}" for name, about in EMBEDDERS.items()}

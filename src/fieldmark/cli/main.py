@@ -3,37 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, NoReturn
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from fieldmark.cli import (
-    ablate,
-    adapt,
-    backbones,
-    challenge,
-    check,
-    compare,
-    demo,
-    episodes,
-    export,
-    fit,
-    foreground,
-    get,
-    identify,
-    listing,
-    models,
-    predict,
-    report,
-    reproduce,
-    score,
-    serve,
-    split,
-    submit,
-    truth,
-    worker,
-    world,
-)
 from fieldmark.cli.plain_flags import PlainFlags
 from fieldmark.errors import FieldmarkError, of_system
 from fieldmark.version import __version__
@@ -44,42 +20,57 @@ INTERRUPTED_SENTENCE = (
     "downloads where there are some, and starts over elsewhere."
 )
 
-app = typer.Typer(
-    name="fieldmark",
-    help="Biodiversity-recognition benchmarks: fit a baseline, score it exactly, say how sure the score is.",
-    cls=PlainFlags,
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-)
-for verb in (
-    listing,
-    get,
-    world,
-    check,
-    truth,
-    split,
-    fit,
-    adapt,
-    predict,
-    identify,
-    score,
-    compare,
-    ablate,
-    report,
-    foreground,
-    export,
-    models,
-    episodes,
-    reproduce,
-    backbones,
-    serve,
-    worker,
-    challenge,
-    submit,
-    demo,
-):
-    verb.add_to(app)
+# The verbs in the order of the help, each with the module that adds it.
+VERBS = {
+    "list": "fieldmark.cli.listing",
+    "get": "fieldmark.cli.get",
+    "world": "fieldmark.cli.world",
+    "check": "fieldmark.cli.check",
+    "truth": "fieldmark.cli.truth",
+    "split": "fieldmark.cli.split",
+    "fit": "fieldmark.cli.fit",
+    "adapt": "fieldmark.cli.adapt",
+    "predict": "fieldmark.cli.predict",
+    "identify": "fieldmark.cli.identify",
+    "score": "fieldmark.cli.score",
+    "compare": "fieldmark.cli.compare",
+    "ablate": "fieldmark.cli.ablate",
+    "report": "fieldmark.cli.report",
+    "foreground": "fieldmark.cli.foreground",
+    "export": "fieldmark.cli.export",
+    "models": "fieldmark.cli.models",
+    "episodes": "fieldmark.cli.episodes",
+    "reproduce": "fieldmark.cli.reproduce",
+    "backbones": "fieldmark.cli.backbones",
+    "serve": "fieldmark.cli.serve",
+    "worker": "fieldmark.cli.worker",
+    "challenge": "fieldmark.cli.challenge",
+    "submit": "fieldmark.cli.submit",
+    "demo": "fieldmark.cli.demo",
+}
+
+
+@cache
+def application(*verbs: str) -> typer.Typer:
+    """The command line with the given verbs, or with all of them; each is a module that is imported here."""
+    made = typer.Typer(
+        name="fieldmark",
+        help="Biodiversity-recognition benchmarks: fit a baseline, score it exactly, say how sure the score is.",
+        cls=PlainFlags,
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+    )
+    for verb in verbs or VERBS:
+        import_module(VERBS[verb]).add_to(made)
+    made.callback()(_options)
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        return application()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _show_version(wanted: bool) -> None:
@@ -88,7 +79,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
@@ -97,10 +87,19 @@ def _options(
     pass
 
 
+def asked_verbs(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The verb that a command line begins with, so that no other one is built; none where all are needed.
+
+    >>> asked_verbs(["score", "folder", "run.csv"]), asked_verbs(["--help"]), asked_verbs(["scroe"])
+    (('score',), (), ())
+    """
+    return tuple(verb for verb in arguments[:1] if verb in VERBS)
+
+
 def main() -> None:
     """Runs the command line. Exit code 0: done; 1: the input is at fault; 2: misuse; 130: interrupted."""
     try:
-        app()
+        application(*asked_verbs(sys.argv[1:]))()
     except FieldmarkError as error:
         _refuse(error)
     except OSError as error:

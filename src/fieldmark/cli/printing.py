@@ -5,17 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from fieldmark.benchmarks import BENCHMARKS
-from fieldmark.benchmarks.choosing import conventions
-from fieldmark.fitting.unknown_table import ALL_UNKNOWN, UnknownTable
-from fieldmark.runs.provenance import external_data_in_words
-from fieldmark.scoring import Score, Scorecard, cautions
+if TYPE_CHECKING:
+    from fieldmark.fitting.unknown_table import UnknownTable
+    from fieldmark.scoring import Score, Scorecard
 
 
 def print_json(data: Any) -> None:
@@ -25,6 +19,10 @@ def print_json(data: Any) -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True) -> None:
     """Writes a table, numbers to the right; without a terminal it is as wide as it needs to be."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, name in enumerate(columns):
         table.add_column(name, justify="right" if place and numbers else "left", no_wrap=place == 0)
@@ -39,6 +37,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, number
 def score_text(score: Score, *, percent: bool = True) -> str:
     """A score with its interval, in percent or as it is.
 
+    >>> from fieldmark.scoring import Score
     >>> score_text(Score(0.5, 0.4, 0.6, "jackknife-t")), score_text(Score(3.25, 1, 5, "jackknife-t"), percent=False)
     ('50.0 [40.0, 60.0]', '3.250 [1.000, 5.000]')
     """
@@ -51,6 +50,8 @@ def score_text(score: Score, *, percent: bool = True) -> str:
 
 def print_external_data(card: Scorecard) -> None:
     """Writes what of the items a run has read and what besides the release went into it, where the run says so."""
+    from fieldmark.runs.provenance import external_data_in_words
+
     if card.provenance.get("modalities"):
         print(f"modalities: {', '.join(card.provenance['modalities'])}")
     declared = card.provenance.get("external_data")
@@ -62,6 +63,9 @@ def print_external_data(card: Scorecard) -> None:
 
 def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
     """Writes a table with one row per scorecard and one column per metric, and a line on what it rests on."""
+    from fieldmark.benchmarks import BENCHMARKS
+    from fieldmark.benchmarks.choosing import conventions
+
     first = next(iter(scorecards.values()))
     shares = {metric.name for metric in conventions(BENCHMARKS[first.benchmark]).values() if metric.is_share}
     rows = [
@@ -90,6 +94,8 @@ def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
 
 def print_cautions(cards: Iterable[Mapping[str, Score]]) -> None:
     """Writes why to be careful with scores, once for each reason."""
+    from fieldmark.scoring import cautions
+
     for reason, metrics in cautions(cards).items():
         print(f"note: {', '.join(metrics)}: {reason}")
 
@@ -102,6 +108,8 @@ def _marked(name: str, card: Scorecard) -> str:
 
 def print_unknown(table: UnknownTable) -> None:
     """Writes how well each score identifies the unknown: one row per score, one column per part, group and metric."""
+    from fieldmark.fitting.unknown_table import ALL_UNKNOWN
+
     columns = [
         (f"{part}: {metric}" + ("" if group == ALL_UNKNOWN else f", {group}"), part, group, metric)
         for part, groups in table.scores.items()

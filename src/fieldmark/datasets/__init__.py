@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fieldmark.datasets.base import Dataset, DatasetOpener
 from fieldmark.errors import InputError
+from fieldmark.foundation.late_imports import late_imports
 from fieldmark.foundation.registry import Registry
-from fieldmark.release import Release
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fieldmark.datasets.base import Dataset, DatasetOpener
+    from fieldmark.release import Release
 
 DATASETS: Registry[DatasetOpener] = Registry(
     "dataset",
@@ -50,6 +55,8 @@ OF_ONE_FILE = frozenset({"occurrences"})
 
 def release_of(name: str, root: str | Path) -> Release:
     """The files that a dataset is opened from: a folder, and for some datasets a single file."""
+    from fieldmark.release import Release
+
     return Release(root, single_file=name in OF_ONE_FILE)
 
 
@@ -67,4 +74,5 @@ def open_dataset(name: str, root: str | Path, subset: str = "all") -> Dataset:
     return opener(release, subset)
 
 
+__getattr__ = late_imports(__name__, "fieldmark.datasets.base:Dataset")
 __all__ = ["DATASETS", "Dataset", "open_dataset", "release_of"]

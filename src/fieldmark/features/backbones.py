@@ -17,12 +17,9 @@ they are loaded by position.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +29,19 @@ import torch
 from numpy.typing import NDArray
 from timm.data import resolve_model_data_config
 
-from fieldmark.errors import InputError, MissingExtraError, MisuseError, did_you_mean
+from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.features.cropping import Box
 from fieldmark.features.hub import CLIP_CONFIG, HUB, LOCAL, check_reachable, has_clip_config, unreachable
+from fieldmark.features.packaged import (
+    EXTRACTOR_VERSION,
+    about_backbone,
+    packaged_weights,
+    tensors_digest,
+    with_settings,
+)
 from fieldmark.features.photos import Preprocessing, decode_square
 from fieldmark.features.settings import PACKAGED, FeatureSettings
 
-# Raised whenever the same weights and preprocessing would give other numbers.
-EXTRACTOR_VERSION = 1
 RANDOM_SEED = 0
 
 
@@ -65,10 +67,7 @@ class Backbone:
     @property
     def about(self) -> dict[str, Any]:
         """What a run records about its features."""
-        how = self.preprocessing
-        return {"backbone": self.name, "weights": self.weights, "size": how.size_px, "resize": how.resize} | {
-            "digest": self.digest
-        }
+        return about_backbone(self.name, self.weights, self.preprocessing, self.digest)
 
     def decode(self, data: bytes, box: Box | None = None) -> Any:
         """The pixels of one photo, or a box of it, as `inputs` takes them."""
@@ -92,12 +91,8 @@ class Backbone:
 
 def network_digest(network: Any, recipe: Sequence[Any]) -> str:
     """A fingerprint of the weights of a network and of whatever else its outputs depend on."""
-    hasher = hashlib.blake2b(digest_size=16)
-    hasher.update(json.dumps(recipe).encode())
-    for name, tensor in network.state_dict().items():
-        hasher.update(name.encode())
-        hasher.update(tensor.cpu().contiguous().numpy().tobytes())
-    return hasher.hexdigest()
+    tensors = {name: tensor.cpu().contiguous().numpy() for name, tensor in network.state_dict().items()}
+    return tensors_digest(tensors, recipe)
 
 
 def pooled_outputs(network: Any, batch: Any) -> dict[str, NDArray[Any]]:
@@ -110,8 +105,8 @@ def pooled_outputs(network: Any, batch: Any) -> dict[str, NDArray[Any]]:
     return outputs
 
 
-def load_backbone(settings: FeatureSettings) -> Backbone:
-    """Loads a backbone by name.
+def load_torch_backbone(settings: FeatureSettings) -> Backbone:
+    """Loads a backbone by name, to be run by torch.
 
     Raises:
         MisuseError: When there is no such network, or its weights cannot be downloaded.
@@ -133,10 +128,7 @@ def load_backbone(settings: FeatureSettings) -> Backbone:
         )
         if settings.size:
             preprocessing = replace(preprocessing, size_px=settings.size)
-    if settings.resize == "squash":
-        preprocessing = replace(preprocessing, resize="squash", crop=1.0)
-    elif settings.resize == "cut":
-        preprocessing = replace(preprocessing, resize="cut")
+    preprocessing = with_settings(preprocessing, settings)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     network = network.eval().requires_grad_(False).to(device, memory_format=torch.channels_last)
     return Backbone(settings.backbone, settings.weights, network, preprocessing)
@@ -223,15 +215,6 @@ def _local_timm(settings: FeatureSettings, name: str, options: Mapping[str, Any]
     except Exception as error:
         why = str(error).strip().splitlines()[-1].strip() if str(error).strip() else type(error).__name__
         raise InputError(folder, found=f"files that cannot be loaded ({why})", expected="a network of timm") from error
-
-
-def packaged_weights(name: str) -> Path:
-    """The weights file of a packaged backbone, found without importing the package."""
-    package = PACKAGED[name][0]
-    spec = find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingExtraError("vision", package, f"The backbone {name}")
-    return next(Path(spec.submodule_search_locations[0], "models").glob("*.pth"))
 
 
 def _load_by_position(network: Any, tensors: list[Any]) -> Any:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Generic, TypeVar, cast
 
 from fieldmark.errors import MissingExtraError, MisuseError, did_you_mean
@@ -92,10 +95,24 @@ class Registry(Generic[T]):
         return added[name]
 
     def _added(self) -> dict[str, tuple[str, str]]:
-        """What installed packages add; looked up again each time, since one may be installed in between."""
+        """What installed packages add."""
         if not self._group:
             return {}
         return {
             point.name: (point.value, f"from the package {point.dist.name if point.dist else point.module}")
-            for point in entry_points(group=self._group)
+            for point in _entry_points(_installed()).get(self._group, ())
         }
+
+
+def _installed() -> tuple[tuple[str, int], ...]:
+    """The folders that packages are imported from with their times, which change when a package is installed."""
+    return tuple(
+        (folder, Path(folder or ".").stat().st_mtime_ns) for folder in sys.path if Path(folder or ".").is_dir()
+    )
+
+
+@cache
+def _entry_points(installed: tuple[tuple[str, int], ...]) -> dict[str, list[EntryPoint]]:
+    """The entry points for registries by group, read once for what is installed: it means a file for each package."""
+    every = entry_points()
+    return {group: list(every.select(group=group)) for group in every.groups if group.startswith("fieldmark.")}

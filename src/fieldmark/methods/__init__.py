@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from fieldmark.foundation.late_imports import late_imports
 from fieldmark.foundation.registry import Registry
-from fieldmark.methods.base import Fitted, Method
+
+if TYPE_CHECKING:
+    from fieldmark.methods.base import Fitted, Method
 
 METHODS: Registry[type[Method]] = Registry(
     "method",
@@ -124,4 +129,5 @@ METHODS: Registry[type[Method]] = Registry(
     group="fieldmark.methods",
 )
 
+__getattr__ = late_imports(__name__, "fieldmark.methods.base:Fitted", "fieldmark.methods.base:Method")
 __all__ = ["METHODS", "Fitted", "Method"]

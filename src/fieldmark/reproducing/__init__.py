@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from fieldmark.foundation.late_imports import late_imports
 from fieldmark.foundation.registry import Registry
-from fieldmark.reproducing.declarations import Cell, Table
-from fieldmark.reproducing.running import CellOutcome, Reproduced, reproduce
+
+if TYPE_CHECKING:
+    from fieldmark.reproducing.declarations import Cell, Table
+    from fieldmark.reproducing.running import CellOutcome, Reproduced, reproduce
 
 TABLES: Registry[Table] = Registry(
     "table",
@@ -24,4 +29,12 @@ TABLES: Registry[Table] = Registry(
     },
 )
 
+__getattr__ = late_imports(
+    __name__,
+    "fieldmark.reproducing.declarations:Cell",
+    "fieldmark.reproducing.declarations:Table",
+    "fieldmark.reproducing.running:CellOutcome",
+    "fieldmark.reproducing.running:Reproduced",
+    "fieldmark.reproducing.running:reproduce",
+)
 __all__ = ["TABLES", "Cell", "CellOutcome", "Reproduced", "Table", "reproduce"]

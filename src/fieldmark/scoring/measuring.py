@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Benchmark, Metric
@@ -113,12 +112,10 @@ def numbered(names: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     >>> numbered(["b", "a", "b"])
     (('a', 'b'), array([1, 0, 1], dtype=int32))
     """
-    encoded = pa.array(names, pa.string()).dictionary_encode()
-    distinct = encoded.dictionary.to_pylist()
-    order = sorted(range(len(distinct)), key=distinct.__getitem__)
-    place = np.empty(len(order), dtype=np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
-    return tuple(distinct[row] for row in order), place[encoded.indices.to_numpy()]
+    given = pl.Series(names, dtype=pl.String)
+    distinct = given.unique().sort()
+    numbers = pl.Series(np.arange(len(distinct), dtype=np.int32))
+    return tuple(distinct.to_list()), given.replace_strict(distinct, numbers, return_dtype=pl.Int32).to_numpy()
 
 
 def _interval(metric: Metric, value: float, pseudo: Values | None, arguments: dict[str, Any], unit: Units) -> Interval:

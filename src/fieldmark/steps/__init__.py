@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.foundation.key_values import configure, parse_pairs
+from fieldmark.foundation.late_imports import late_imports
 from fieldmark.foundation.registry import Registry
-from fieldmark.steps.base import Step
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fieldmark.steps.base import Step
 
 STEPS: Registry[type[Step]] = Registry(
     "step",
@@ -123,4 +126,5 @@ def step_from_data(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] |
     return step.with_arrays(arrays) if arrays else step
 
 
+__getattr__ = late_imports(__name__, "fieldmark.steps.base:Step")
 __all__ = ["STEPS", "Step", "make_step", "step_from_data", "step_to_data"]

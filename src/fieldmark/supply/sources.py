@@ -18,10 +18,10 @@ from fieldmark.datasets.inputs import Layer, MediaFiles
 from fieldmark.errors import MisuseError
 from fieldmark.features.cropping import PhotoBoxes, remark_on_whole
 from fieldmark.features.embeddings import quantized
+from fieldmark.features.loading import load_backbone
 from fieldmark.features.photos import views_of
 from fieldmark.features.settings import EMBEDDERS, FeatureSettings
 from fieldmark.features.store import FeatureStore, default_store
-from fieldmark.foundation.registry import require
 from fieldmark.methods.base import NOT_STATED, media_of
 from fieldmark.methods.photo_crops import boxes_of
 from fieldmark.views import Part
@@ -52,8 +52,7 @@ class FeatureSource:
             from fieldmark.features.embedders import load_embedder
 
             return load_embedder(self.settings)
-        module: Any = require("fieldmark.features.backbones", "Reading photos")
-        return module.load_backbone(self.settings)
+        return load_backbone(self.settings)
 
     @property
     def medium(self) -> str:
