@@ -28,6 +28,7 @@ SHARED = {"fungitastic-mini/open": 1, "fungitastic/temporal": 2, "fungitastic-mi
 BLOCKS = {**dict.fromkeys(CLOSED, 2), "fungitastic/open": 3, "semi-inat-2021": 3, "semi-aves-2020": 1, **SHARED}
 OTHER_BLOCKS = 4
 # Both are scored by the same metrics, from masks alone (test_masks.py).
+PRESENCE = "occurrences/presence"  # a table of truth with a line for each pair (test_presence.py)
 MASKS = ("fungitastic-mini/segmentation", "folder/segmentation")
 
 
@@ -38,7 +39,7 @@ def blocks() -> Iterator[tuple[str, int]]:
 
 
 def test_every_benchmark_has_a_naive_program() -> None:
-    assert sorted((*TABLE_BENCHMARKS, *VARIANTS, *MASKS, *EDITIONS)) == sorted(BENCHMARKS)
+    assert sorted((*TABLE_BENCHMARKS, *VARIANTS, *MASKS, *EDITIONS, PRESENCE)) == sorted(BENCHMARKS)
 
 
 @pytest.mark.parametrize(("benchmark", "block"), list(blocks()))

@@ -17,6 +17,10 @@ BENCHMARKS: Registry[Benchmark] = Registry(
         "folder/segmentation": ("fieldmark.benchmarks.folder:FOLDER_SEGMENTATION", "your own photos with masks"),
         "occurrences": ("fieldmark.benchmarks.occurrences:OCCURRENCES", "your own occurrences, species from photos"),
         "occurrences/places": ("fieldmark.benchmarks.occurrences:PLACES", "your own occurrences, species from place"),
+        "occurrences/presence": (
+            "fieldmark.benchmarks.occurrences:PRESENCE",
+            "your own region: presence and absence at sites, learned from records",
+        ),
         "fungitastic/closed": ("fieldmark.benchmarks.fungitastic:CLOSED", "FungiTastic, closed set"),
         "fungitastic/dna": ("fieldmark.benchmarks.fungitastic:DNA", "FungiTastic, DNA-sequenced test photos"),
         "fungitastic/open": ("fieldmark.benchmarks.fungitastic:OPEN", "FungiTastic, open set"),

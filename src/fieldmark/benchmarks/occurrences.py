@@ -1,18 +1,33 @@
 """A researcher's own occurrences: which species a photo shows, and which lives at a place.
 
-Both are drawn by record. Records near each other in space or time may fall on both sides, so that scores speak of new
-records from the same places and observers, not of new regions.
+The first two are drawn by record. Records near each other in space or time may fall on both sides, so that scores speak
+of new records from the same places and observers, not of new regions. `occurrences/presence` learns from records and
+answers sites where every species was looked for; without such sites, whole blocks of the region are held out.
 """
 
 from __future__ import annotations
 
+import math
+
 from fieldmark.benchmarks.declarations import Benchmark, Task
-from fieldmark.benchmarks.measures import balanced_accuracy, macro_f1, mrr, recall_at, top
+from fieldmark.benchmarks.measures import (
+    balanced_accuracy,
+    macro_f1,
+    mrr,
+    recall_at,
+    species_cor,
+    species_prg_auc,
+    species_roc_auc,
+    top,
+)
 from fieldmark.datasets.occurrences.opening import SPLIT
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
 from fieldmark.questions.places import Places
+from fieldmark.questions.presence import Presence
+from fieldmark.runs.dense import Dense
 from fieldmark.runs.ranked import Ranked
+from fieldmark.splits import InBlocks, Official
 
 OCCURRENCES = Benchmark(
     name="occurrences",
@@ -48,8 +63,25 @@ PLACES = Benchmark(
         items=Places(),
         answer=OneLabel(),
         unit="observation_id",
-        inputs=("place", "date", "habitat", "elevation", "region"),
+        inputs=("place", "date", "habitat", "elevation", "region", "environment"),
         run=Ranked(at_most=30, separator="|"),
         metrics=(mrr(), top(1), top(3), recall_at(30), macro_f1(over="all")),
+    ),
+)
+PRESENCE = Benchmark(
+    name="occurrences/presence",
+    version="1",
+    dataset="occurrences",
+    subset="presence",
+    split=Official(
+        train="train", test="test", unlabeled="background", otherwise=InBlocks(val=0.15, test=0.25, across=16)
+    ),
+    task=Task(
+        items=Places(),
+        answer=Presence(),
+        unit="observation_id",
+        inputs=("place", "date", "habitat", "elevation", "region", "environment"),
+        run=Dense(low=-math.inf, high=math.inf),
+        metrics=(species_roc_auc(), species_cor(), species_prg_auc()),
     ),
 )

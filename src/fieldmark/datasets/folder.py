@@ -42,7 +42,8 @@ from typing import NamedTuple
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.datasets.gridded import Rasters
+from fieldmark.datasets.environment import ENVIRONMENT
+from fieldmark.datasets.gridded import RASTERS_FOLDER, Rasters
 from fieldmark.datasets.inputs import CONTEXT, MEDIA_INPUTS, Input, Layer, MediaKind
 from fieldmark.datasets.photo_boxes import BOXES, BOXES_FILE, MediaBoxes, has_boxes, with_boxes
 from fieldmark.datasets.plant_families import family_of
@@ -57,8 +58,6 @@ PART_FOLDERS = ("train", "val", "test")
 # How a folder is cut: into its own parts, or by a draw over observations.
 SPLIT = Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.25))
 OBSERVATIONS_FILES, TAXA_FILES = ("observations.csv", "plants.csv"), ("taxa.csv", "species.csv")
-RASTERS_FOLDER = "rasters"
-ENVIRONMENT = Input("environment", extractor="numbers")
 RENAMED = {"observation": "observation_id", "plant": "observation_id", "latitude": "lat", "longitude": "lon"}
 BINOMIAL = re.compile(r"^([A-Z][a-z]+)[ _]([a-z][a-z-]+)$")
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
+from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.datasets.inputs import KeyedBy, Layer
@@ -26,6 +28,9 @@ Values = NDArray[np.float32]
 Cells = NDArray[np.int64]
 Place = tuple[float, float]
 
+RASTERS_FOLDER = "rasters"
+# GeoTIFF, the grids of the R package raster (with a .gri beside each), and ESRI's text.
+RASTER_ENDINGS = (".tif", ".tiff", ".grd", ".asc")
 # What GDAL may keep in memory of the rasters it has read, in MiB: memory must not grow with their size.
 CACHE_MIB = 64
 
@@ -50,6 +55,23 @@ class Rasters(Layer):
     side_px: int = 1
     input: ClassVar[str] = "environment"
     by: ClassVar[KeyedBy] = "observation_id"
+
+    @classmethod
+    def of(cls, release: Release, paths: Sequence[str], table: pl.DataFrame, *, side_px: int = 1) -> Rasters:
+        """The rasters at the places of a table with `observation_id`, `lat` and `lon`."""
+        placed = table.drop_nulls(["lat", "lon"]).select("observation_id", "lat", "lon")
+        return cls(release, tuple(paths), {one: (lat, lon) for one, lat, lon in placed.iter_rows()}, side_px)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What the numbers are called: the rasters, with the number of the band where one has several."""
+        names: list[str] = []
+        for path in self.paths:
+            stem = PurePosixPath(path).stem
+            with self._opened(path) as raster:
+                bands = raster.count
+            names += [stem] if bands == 1 else [f"{stem}_{band}" for band in range(1, bands + 1)]
+        return tuple(names)
 
     def read(self, ids: Sequence[str]) -> list[Values | None]:
         """The bands of all rasters x side x side around each place; None where no raster has a value."""
@@ -103,6 +125,15 @@ class Rasters(Layer):
 
     def _broken(self, path: str, error: Exception) -> InputError:
         return InputError(self.release.where(path), found=f"no readable raster ({error})", expected="a GeoTIFF")
+
+
+def raster_paths(release: Release, folder: str = "") -> tuple[str, ...]:
+    """The rasters of a folder: those in its own folder `rasters`, or else those beside its tables."""
+    for place in (f"{folder}/{RASTERS_FOLDER}".lstrip("/"), folder):
+        found = [name for name in release.files(place) if name.lower().endswith(RASTER_ENDINGS)]
+        if found:
+            return tuple(f"{place}/{name}".lstrip("/") for name in found)
+    return ()
 
 
 def raster_errors() -> type[Exception]:

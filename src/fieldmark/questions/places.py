@@ -11,10 +11,16 @@ from fieldmark.datasets.base import Dataset
 from fieldmark.questions.items import FILING, Items, Layout
 from fieldmark.tables import ITEMS
 
+# Everything that was found at a place, where that may be any number of labels.
+LABELS = "labels"
+
 
 @dataclass(frozen=True)
 class Places(Items):
-    """Every observation of a release is a place. The release need not have media: `parts` stand with observations."""
+    """Every observation of a release is a place. The release need not have media: `parts` stand with observations.
+
+    Where observations have a column `labels`, it lists everything that was found at a place.
+    """
 
     noun: ClassVar[str] = "place"
 
@@ -29,5 +35,9 @@ class Places(Items):
         table = rows.join(media, on="observation_id", how="left", maintain_order="left").with_columns(
             pl.col("media_ids").fill_null([]), item_id="observation_id"
         )
-        kept = table.drop([name for name in FILING if name in table.columns])
-        return Layout(ITEMS.check(kept, "items"), member="item_id", listed="observation_id")
+        kept = table.drop([name for name in (*FILING, LABELS) if name in table.columns])
+        pairs = None
+        if LABELS in table.columns:
+            listed = table.select("item_id", label=LABELS).explode("label", empty_as_null=False).drop_nulls("label")
+            pairs = listed.with_columns(foreground=pl.lit(True))
+        return Layout(ITEMS.check(kept, "items"), member="item_id", listed="observation_id", pairs=pairs)

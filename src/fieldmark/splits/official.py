@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+
+from fieldmark.splits.grids import RADIUS_M, equal_area_cells
 
 PARTS = ("train", "val", "unlabeled", "test")
 # How the domain of photos in the field is called, where a release has others beside it.
@@ -30,6 +33,20 @@ class Seeded:
 
 
 @dataclass(frozen=True)
+class InBlocks:
+    """Shares of the blocks of a region, drawn with a seed: no block has places on both sides.
+
+    Blocks are cells of equal area; their side is the longer side of the region divided by `across`, so that a valley
+    and a continent are cut alike. Unlabeled places (the background of a region) of a block that is drawn for val are
+    left out; those of one that is drawn for test go to test, as places where nothing is known to live.
+    """
+
+    val: float
+    test: float
+    across: int = 16
+
+
+@dataclass(frozen=True)
 class Official:
     """The parts of a release by the names they have there.
 
@@ -43,7 +60,7 @@ class Official:
     val: str | None = None
     test: str | None = None
     unlabeled: str | None = None
-    otherwise: Seeded | None = None
+    otherwise: Seeded | InBlocks | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,8 @@ def cut(split: Official, media: pl.DataFrame, *, seed: int = 0, together: Togeth
     rule = split.otherwise
     if rule is None or members["val"].any():
         return Cut(members, val_is_drawn=False)
+    if isinstance(rule, InBlocks):
+        return _cut_in_blocks(rule, media, members, seed)
     flat = not any(member.any() for member in members.values())
     pool = ~members["train"] if flat else members["train"]
     test = 0.0 if members["test"].any() else rule.test
@@ -81,6 +100,33 @@ def cut(split: Official, media: pl.DataFrame, *, seed: int = 0, together: Togeth
     if not test:
         fresh["test"] = members["test"]
     return Cut({**members, **fresh}, val_is_drawn=True)
+
+
+def block_side_m(lat: NDArray[np.float64], lon: NDArray[np.float64], across: int) -> float:
+    """The side of blocks of which `across` fit along the longer side of the extent of some places, in metres."""
+    height = np.radians(np.ptp(lat)) * RADIUS_M
+    width = np.radians(np.ptp(lon)) * RADIUS_M * np.cos(np.radians(lat.mean()))
+    return float(max(height, width, float(across)) / across)
+
+
+def _cut_in_blocks(rule: InBlocks, places: pl.DataFrame, members: dict[str, pl.Series], seed: int) -> Cut:
+    lat, lon = (places[name].to_numpy() for name in ("lat", "lon"))
+    train = members["train"].to_numpy()
+    side = block_side_m(lat[train], lon[train], rule.across)
+    row, column = equal_area_cells(lat, lon, side)
+    cell = np.unique(np.column_stack([row, column]), axis=0, return_inverse=True)[1].ravel()
+    blocks = np.random.default_rng(seed).permutation(np.unique(cell[train]))
+    n_test = 0 if members["test"].any() else _share(rule.test, len(blocks), spare=1)
+    n_val = _share(rule.val, len(blocks), spare=1 + n_test)
+    in_test, in_val = np.isin(cell, blocks[:n_test]), np.isin(cell, blocks[n_test : n_test + n_val])
+    unlabeled = members["unlabeled"].to_numpy()
+    fresh = {
+        "train": train & ~in_test & ~in_val,
+        "val": train & in_val,
+        "unlabeled": unlabeled & ~in_test & ~in_val,
+        "test": (train | unlabeled) & in_test if n_test else members["test"].to_numpy(),
+    }
+    return Cut({name: pl.Series(name, member) for name, member in fresh.items()}, val_is_drawn=True)
 
 
 def asked_domain(media: pl.DataFrame, test: pl.Series) -> str | None:

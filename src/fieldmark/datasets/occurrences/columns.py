@@ -7,10 +7,19 @@ file = "sightings.csv"         # which table, where there are several
 separator = ";"                # encoding = "cp1252", quote = "" for tables that write quotes as they are
 date_format = "%d/%m/%Y"       # where days and months could be taken for each other
 photos = "pictures"            # the folder of photos called by the id of their record
+crs = "EPSG:32632"             # what lat and lon are northings and eastings of, where they are not degrees
+environment = ["bio1", "ph"]   # columns of numbers that describe the place of a record (`regions.py`)
 
 [columns]                      # role = "name of the column"
 label = "kind of butterfly"    # a stated label is taken as it is: no author is cut off, no rank looked for
 lat = "north"
+
+[sites]                        # places where every species was looked for (`site_tables.py`)
+file = "plots.csv"             # sites.csv where it is not stated
+id = "plot"
+presences = "seen.csv"         # a table with a row for each species at each site, instead of a column for each species
+species = "taxon"              # its column of names
+tables = ["climate.csv"]       # further tables of numbers by the id of the site
 ```
 """
 
@@ -77,6 +86,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "obscured": ("coordinates_obscured",),
     "quality_grade": ("quality_grade",),
 }
+SITE_SETTINGS: Final = ("file", "id", "presences", "species", "tables")
+_KINDS: Final[Mapping[str, type]] = {"columns": dict, "sites": dict, "environment": list}
 # Where two columns of one of these roles are there and no format says which is meant, a person has to.
 ONE_OF: Final = ("scientific_name", "name", "date", "lat", "lon")
 NAME_ROLES: Final = ("label", "species", "accepted_name", "scientific_name")
@@ -108,6 +119,9 @@ class Settings:
         separator, encoding, quote: How it is written, None where it is not stated.
         date_format: As `strptime` takes it.
         photos: The folder of photos.
+        crs: The coordinate system of `lat` and `lon`; empty for degrees.
+        environment: The columns of numbers that describe places.
+        sites: What is stated about places where every species was looked for (`SITE_SETTINGS`).
         columns: The name of the column of each role that is stated.
     """
 
@@ -117,6 +131,9 @@ class Settings:
     quote: str | None = None
     date_format: str | None = None
     photos: str | None = None
+    crs: str = ""
+    environment: Sequence[str] = ()
+    sites: Mapping[str, Any] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -138,11 +155,21 @@ def read_settings(release: Release) -> Settings:
         if name not in settings:
             hint = did_you_mean(name, settings)
             raise InputError(where, found=f"the setting {name!r}", expected="one that there is", hint=hint)
-        kind = dict if name == "columns" else str
-        if not isinstance(value, kind):
-            raise InputError(where, found=f"{name} = {value!r}", expected="a table" if kind is dict else "text")
+        _check_kind(name, value, _KINDS.get(name, str), where)
+    for name, value in stated.get("sites", {}).items():
+        if name not in SITE_SETTINGS:
+            hint = did_you_mean(name, SITE_SETTINGS)
+            raise InputError(where, found=f"the setting {name!r} of sites", expected="one that there is", hint=hint)
+        _check_kind(f"sites.{name}", value, list if name == "tables" else str, where)
     _check_settings(stated, where)
     return Settings(**stated)
+
+
+def _check_kind(name: str, value: Any, kind: type, where: str) -> None:
+    expected = "a table" if kind is dict else "a list of texts" if kind is list else "text"
+    texts = kind is not list or (isinstance(value, list) and all(isinstance(one, str) for one in value))
+    if not isinstance(value, kind) or not texts:
+        raise InputError(where, found=f"{name} = {value!r}", expected=expected)
 
 
 def _check_settings(stated: Mapping[str, Any], where: str) -> None:

@@ -6,6 +6,7 @@ ROOT                           a folder, a .zip, or the table itself
   observations-12345.csv       ... or an iNaturalist export, a simple download of GBIF, or any CSV with names of taxa
   occurrences.toml             optional: which column is which, how dates are written (`columns.py`)
   photos/<id>.jpg              optional: photos, called by the id of their record (`photos.py`)
+  sites.csv, rasters/*.tif     optional: sites with presence and absence, maps of the environment (`regions.py`)
 ```
 
 Quirks:
@@ -25,18 +26,30 @@ Quirks:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.datasets.occurrences.columns import Format
+from fieldmark.datasets.environment import ENVIRONMENT
+from fieldmark.datasets.inputs import CONTEXT, MEDIA_INPUTS, Layer
+from fieldmark.datasets.occurrences.columns import Format, read_settings
+from fieldmark.datasets.occurrences.coordinates import to_degrees
 from fieldmark.datasets.occurrences.dates import add_dates
 from fieldmark.datasets.occurrences.names import taxa_of, with_labels
 from fieldmark.datasets.occurrences.photos import photos_of
 from fieldmark.datasets.occurrences.problems import RowProblems
-from fieldmark.datasets.occurrences.sources import RecordSource, read_source
+from fieldmark.datasets.occurrences.regions import (
+    environment_layer,
+    has_records,
+    open_region,
+    read_places,
+    region_remarks,
+    shared_environment,
+)
+from fieldmark.datasets.occurrences.sources import ENVIRONMENT_ROLE, RecordSource, read_source
 from fieldmark.datasets.occurrences.values import (
     with_flags,
     with_ids,
@@ -47,12 +60,14 @@ from fieldmark.datasets.occurrences.values import (
 from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.release import Release
 from fieldmark.splits import Official, Seeded
-from fieldmark.tables import RANKS
+from fieldmark.tables import MEDIA, RANKS
 
-SUBSETS: Final = ("all", "photos", "places")
+SUBSETS: Final = ("all", "photos", "places", "presence")
 TRAIN, UNLABELED = "train", "unlabeled"
 # Records without a label can still be learned from; val and test are drawn from the others, by record.
 SPLIT = Official(train=TRAIN, unlabeled=UNLABELED, otherwise=Seeded(val=0.15, test=0.25))
+# What methods may read of records and places.
+INPUTS: Final = (MEDIA_INPUTS["photo"], *CONTEXT, ENVIRONMENT)
 # What makes two rows with one id the same record.
 SAME: Final = ("label", "lat", "lon", "event_date")
 FIRST_COLUMNS: Final = (
@@ -87,7 +102,8 @@ def open_occurrences(release: Release, subset: str = "all") -> Dataset:
 
     Args:
         release: A folder, a zip, or the folder of the table that was named.
-        subset: `all`, the records with `photos`, or those with coordinates (`places`).
+        subset: `all`, the records with `photos`, those with coordinates (`places`), or these together with sites and
+            background (`presence`).
 
     Raises:
         InputError: When there is no table, its columns cannot be told, or no record is left.
@@ -95,6 +111,8 @@ def open_occurrences(release: Release, subset: str = "all") -> Dataset:
     """
     if subset not in SUBSETS:
         raise MisuseError(f"Occurrences have no subset called {subset!r}. {did_you_mean(subset, SUBSETS)}")
+    if subset == "presence":
+        return _open_presence(release)
     records = read_records(release)
     rows = records.rows
     if subset == "photos":
@@ -112,17 +130,52 @@ def open_occurrences(release: Release, subset: str = "all") -> Dataset:
     media = media.select("media_id", "observation_id", "path", "parts", "license", "rights_holder")
     taxa = records.taxa.join(rows.select(pl.col("label").unique()), on="label", how="semi", maintain_order="left")
     observations = _observations(rows)
+    layers: dict[str, Layer] = {}
     if subset == "places":  # what has no media says itself which part it is in
         observations = observations.with_columns(of_record["parts"])
-    return Dataset("occurrences", release, taxa, observations, media, tuple(remarks(records)))
+        layers, _ = environment_layer(release, observations, (), records.source.folder)
+    return Dataset(
+        "occurrences", release, taxa, observations, media, tuple(remarks(records)), layers=layers, inputs=INPUTS
+    )
 
 
-def read_records(release: Release) -> Records:
-    """Reads and cleans the table of a release; what is wrong with rows is noted."""
-    problems, source = RowProblems(), read_source(release)
+def _open_presence(release: Release) -> Dataset:
+    """Records, sites and background of a region as places."""
+    settings, folder = read_settings(release), ""
+    told: list[str] = []
+    known_taxa: pl.DataFrame | None = None
+    known_region = open_region(release)
+    if known_region is not None:
+        places, environment, told = known_region
+    else:
+        rows = pl.DataFrame(schema={"observation_id": pl.String, "label": pl.String})
+        if has_records(release, settings):
+            records = read_records(release, shared_environment(release, settings))
+            folder, told, known_taxa = records.source.folder, remarks(records), records.taxa
+            rows = _observations(records.rows, with_environment=True).filter(pl.col("lat").is_not_null())
+        places, environment = read_places(release, settings, rows)
+    places = places.filter(pl.col("lat").is_not_null() & pl.col("lon").is_not_null())
+    taxa = pl.DataFrame({"label": places["labels"].explode().drop_nulls().unique().sort()})
+    if known_taxa is not None:
+        taxa = taxa.join(known_taxa, on="label", how="left", maintain_order="left")
+    if taxa.is_empty():
+        raise InputError(release.root, found="no place with a species", expected="at least one")
+    layers, places = environment_layer(release, places, environment, folder)
+    told += region_remarks(places, layers.get("environment"))
+    return Dataset("occurrences", release, taxa, places, MEDIA.empty(), tuple(told), layers=layers, inputs=INPUTS)
+
+
+def read_records(release: Release, environment: Sequence[str] = ()) -> Records:
+    """Reads and cleans the table of a release; what is wrong with rows is noted.
+
+    Args:
+        release: The root, or the folder of the table that was named.
+        environment: Columns of numbers to read as well (`sources.read_source`).
+    """
+    problems, source = RowProblems(), read_source(release, environment)
     rows, source = source.rows, replace(source, rows=pl.DataFrame())  # one copy of the text is enough
     rows = without_absences(without_placeholders(rows), problems)
-    rows = with_flags(with_places(rows, problems))
+    rows = with_flags(with_places(_in_degrees(rows, source), problems))
     rows = add_dates(rows, problems, date_format=source.settings.date_format)
     as_stated = "label" in (source.settings.columns if source.kind.has_terms else rows.columns)
     by_rank = source.kind.has_terms or "rank" in rows.columns
@@ -132,6 +185,16 @@ def read_records(release: Release) -> Records:
     rows = rows.unique("observation_id", keep="first", maintain_order=True)
     taxa = taxa_of(rows, problems)
     return Records(replace(source, media=None), rows, photos, taxa, problems, without_file)
+
+
+def _in_degrees(rows: pl.DataFrame, source: RecordSource) -> pl.DataFrame:
+    """The rows with latitudes and longitudes, as text, where a coordinate system is stated."""
+    if not source.settings.crs or "lat" not in rows.columns:
+        return rows
+    x, y = (rows[name].cast(pl.Float64, strict=False).to_numpy() for name in ("lon", "lat"))
+    lat, lon = to_degrees(x, y, source.settings.crs, source.where)
+    degrees = pl.DataFrame({"lat": lat, "lon": lon}, nan_to_null=True)
+    return rows.with_columns(degrees["lat"].cast(pl.String), degrees["lon"].cast(pl.String))
 
 
 def _one_record_per_id(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
@@ -151,8 +214,10 @@ def _one_record_per_id(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFram
     return rows.join(other.select("file", "line"), on=["file", "line"], how="anti", maintain_order="left")
 
 
-def _observations(rows: pl.DataFrame) -> pl.DataFrame:
+def _observations(rows: pl.DataFrame, *, with_environment: bool = False) -> pl.DataFrame:
     """The records, the usual columns first. Ranks stand with the taxa; records without a label keep their own."""
+    if not with_environment:
+        rows = rows.drop([name for name in rows.columns if name.startswith(ENVIRONMENT_ROLE)])
     passed_over = {"file", "line", "image_path", "image_license", "common_name", "iso"}
     ranks = [name for name in rows.columns if name in RANKS]
     coarse = [pl.when(pl.col("label").is_null()).then(pl.col(name)).alias(name) for name in ranks]

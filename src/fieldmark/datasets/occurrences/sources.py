@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Final
@@ -30,10 +31,15 @@ from fieldmark.datasets.occurrences.darwin_core import (
 from fieldmark.datasets.occurrences.delimited import COMPRESSIONS, read_columns, read_header
 from fieldmark.errors import InputError
 from fieldmark.release import Release
+from fieldmark.tables import missing_column
 
 TABLES: Final = (".csv", ".tsv", ".txt", ".tab")
 # Names that a table of occurrences has among others.
 USUAL_NAMES: Final = ("occurrence", "occurrences", "observations")
+# What lies beside a table of occurrences (`regions.py`).
+SITES, BACKGROUND, PRESENCES = "sites", "background", "presences"
+OTHER_TABLES: Final = (SITES, BACKGROUND, PRESENCES)
+ENVIRONMENT_ROLE: Final = "environment "
 MEDIA_TERMS: Final = frozenset(
     [
         "identifier",
@@ -78,8 +84,13 @@ class RecordSource:
     columns: str
 
 
-def read_source(release: Release) -> RecordSource:
+def read_source(release: Release, environment: Sequence[str] = ()) -> RecordSource:
     """Finds and reads the table of a release.
+
+    Args:
+        release: Where the table lies.
+        environment: Columns of numbers to read as well, each under `environment NAME`; those that are stated if none
+            are given.
 
     Raises:
         InputError: When there is none, several could be meant, or its columns cannot be told.
@@ -90,7 +101,14 @@ def read_source(release: Release) -> RecordSource:
     folder = None if release.file or settings.file else archive_folder(release)
     if folder is not None:
         return _read_archive(release, folder, settings)
-    return _read_table(release, release.file or settings.file or _only_table(release), settings)
+    if environment:
+        settings = replace(settings, environment=tuple(environment))
+    return _read_table(release, table_of(release, settings), settings)
+
+
+def table_of(release: Release, settings: Settings) -> str:
+    """The table of a release that is no archive: the one that was named, is stated, or is the only one."""
+    return release.file or settings.file or _only_table(release)
 
 
 def _read_table(release: Release, path: str, settings: Settings) -> RecordSource:
@@ -103,7 +121,11 @@ def _read_table(release: Release, path: str, settings: Settings) -> RecordSource
         dialect = replace(dialect, quote=settings.quote or None)
     elif kind is Format.GBIF and dialect.separator == "\t":
         dialect = replace(dialect, quote=None)  # GBIF writes quotes as they are
-    rows = read_columns(release, path, dialect, places, width=len(header.columns))
+    for name in settings.environment:
+        if name not in header.columns:
+            raise missing_column(where, name, header.columns)
+    further = {f"{ENVIRONMENT_ROLE}{name}": header.columns.index(name) for name in settings.environment}
+    rows = read_columns(release, path, dialect, {**places, **further}, width=len(header.columns))
     folder = path.rpartition("/")[0]
     names = {role: header.columns[place] for role, place in places.items()}
     return RecordSource(rows.with_columns(file=pl.lit(path)), None, kind, where, folder, settings, _told(names))
@@ -139,8 +161,8 @@ def _archive_rows(release: Release, archive: Archive, wanted: frozenset[str]) ->
 
 def _only_table(release: Release) -> str:
     """The table of a folder: the only one, or the one with a usual name."""
-    tables = [name for name in release.files() if _is_table(name)]
-    usual = [name for name in tables if PurePosixPath(name).name.partition(".")[0].lower() in USUAL_NAMES]
+    tables = [name for name in release.files() if is_table(name) and plain_stem(name) not in OTHER_TABLES]
+    usual = [name for name in tables if plain_stem(name) in USUAL_NAMES]
     chosen = tables if len(tables) == 1 else usual
     if len(chosen) == 1:
         return chosen[0]
@@ -151,7 +173,13 @@ def _only_table(release: Release) -> str:
     raise InputError(release.root, found=f"the tables {', '.join(tables)}", expected="one", hint=hint)
 
 
-def _is_table(name: str) -> bool:
+def plain_stem(name: str) -> str:
+    """The name of a file without its endings, in small letters."""
+    return PurePosixPath(name).name.partition(".")[0].lower()
+
+
+def is_table(name: str) -> bool:
+    """Whether a file is a table by its name, plain or packed."""
     suffixes = [suffix.lower() for suffix in PurePosixPath(name).suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
