@@ -19,6 +19,9 @@ Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
 # WGS84.
 SEMI_MAJOR_M, FLATTENING = 6_378_137.0, 1 / 298.257223563
 ECCENTRICITY = (FLATTENING * (2 - FLATTENING)) ** 0.5
+# Where the organizers of GeoLifeCLEF count from, and how long they take the equator and a meridian to be.
+ORIGIN_LONGITUDE = -30.0
+EQUATOR_M, MERIDIAN_M = 40_075_017.0, 40_007_863.0
 # Cells of the equal-area grid are square at this latitude, as in EASE-Grid 2.0 (EPSG:6933).
 STANDARD_PARALLEL = 30.0
 
@@ -69,6 +72,50 @@ def equal_area_cells(latitude: Degrees, longitude: Degrees, side_m: float) -> Ce
     x = _eastwards(longitude) * RADIUS_M * scale
     y = RADIUS_M * np.sin(authalic_latitude(latitude)) / scale
     return np.floor(y / side_m).astype(np.int64), np.floor(x / side_m).astype(np.int64)
+
+
+def organizers_quadrats(latitude: Degrees, longitude: Degrees, side_m: float) -> Cells:
+    """Rows and columns of the quadrats of GeoLifeCLEF, as its organizers cut them.
+
+    Northing is the distance along a meridian from the equator, easting the distance along the equator from 30 degrees
+    west, both on the WGS84 ellipsoid; what lies south or west of that origin is counted from the other side of the
+    globe (circumferences of 40,007.863 and 40,075.017 km). Quadrats are `side_m` wide at the equator only: at 45
+    degrees, 5 km are 3.54 km.
+
+    >>> row, column = organizers_quadrats(np.array([45.705116]), np.array([1.424622]), 5000.0)
+    >>> quadrat_names(row, column).tolist()
+    ['e0699n1012']
+    """
+    offset = np.mod(longitude - ORIGIN_LONGITUDE + 180.0, 360.0) - 180.0
+    easting = np.radians(np.abs(offset)) * SEMI_MAJOR_M
+    easting = np.where(offset < 0, EQUATOR_M - easting, easting)
+    northing = meridian_arc_m(np.abs(latitude))
+    northing = np.where(latitude < 0, MERIDIAN_M - northing, northing)
+    return np.floor(northing / side_m).astype(np.int64), np.floor(easting / side_m).astype(np.int64)
+
+
+def quadrat_names(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.str_]:
+    """What the organizers call quadrats: `e0699n1012`."""
+    digits = [np.char.zfill(values.astype(np.str_), 4) for values in (column, row)]
+    return np.char.add(np.char.add("e", digits[0]), np.char.add("n", digits[1]))
+
+
+def meridian_arc_m(latitude: Degrees) -> Degrees:
+    """How far a latitude lies from the equator along the ellipsoid (Helmert's series, to a millimeter).
+
+    >>> round(float(meridian_arc_m(np.array(90.0))), 2)
+    10001965.73
+    """
+    n = FLATTENING / (2 - FLATTENING)
+    phi = np.radians(latitude)
+    terms = (
+        (1 + n**2 / 4 + n**4 / 64) * phi
+        - 1.5 * (n - n**3 / 8) * np.sin(2 * phi)
+        + 15 / 16 * (n**2 - n**4 / 4) * np.sin(4 * phi)
+        - 35 / 48 * n**3 * np.sin(6 * phi)
+        + 315 / 512 * n**4 * np.sin(8 * phi)
+    )
+    return np.asarray(SEMI_MAJOR_M / (1 + n) * terms)
 
 
 def equal_area_scale() -> float:

@@ -44,6 +44,10 @@ WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
             "fieldmark.worlds.layouts.semi:write_aves",
             "invented animals as Semi-Aves 2020 is released: unlabeled photos in class and out of class",
         ),
+        "geolifeclef-2020": (
+            "fieldmark.worlds.layouts.geolifeclef:write",
+            "an invented land as GeoLifeCLEF 2020 is released: two countries, 27 rasters each, patches, niches",
+        ),
         "fungitastic": (
             "fieldmark.worlds.layouts.fungitastic:write",
             "invented fungi as FungiTastic is released: full, Mini and few-shot, with every layer",

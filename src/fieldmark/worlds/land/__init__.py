@@ -1,0 +1,1 @@
+"""An invented land: terrain, climate, soil, cover, people, and what grows where."""
