@@ -11,6 +11,7 @@ from evidence.tables import write_tables
 STUDIES = {
     "coverage": "do the 95 % intervals of the closed-set metrics cover?",
     "challenges": "do the 95 % intervals of the other challenges cover?",
+    "editions": "do the 95 % intervals of the editions of 2021 to 2026 cover?",
     "baselines": "the baselines on five worlds, beside the best that can be known from the traits (simulated)",
     "birds": "the baselines on birds_cub_odd with its official split (real photos)",
     "chipnotes": "twenty species of birds by ear, real clips, split by source recording",

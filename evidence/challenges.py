@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.foundation.progress import progress
@@ -174,16 +175,20 @@ def run() -> dict[str, Any]:
     rows = []
     for number, (name, (benchmark, draw)) in enumerate(POPULATIONS.items()):
         with progress(name, DRAWS) as tick:
-            rows += _study(name, benchmark, draw, number, tick)
+            rows += study(name, benchmark, draw, number, tick)
     return {"simulated": True, "nominal": 0.95, "draws": DRAWS, "rows": rows}
 
 
-def _study(name: str, benchmark: str, draw: Draw, seed: int, tick: Callable[[int], None]) -> list[dict[str, Any]]:
+def study(
+    name: str, benchmark: str, draw: Draw, seed: int, tick: Callable[[int], None], *, draws: int = DRAWS
+) -> list[dict[str, Any]]:
+    """How often the intervals of a benchmark hold the expected score, over test sets drawn again and again."""
     metrics, rng = BENCHMARKS[benchmark].task.metrics, np.random.default_rng(seed)
     found: dict[str, list[Any]] = {}
-    for _ in range(DRAWS):
+    for _ in range(draws):
         fields = draw(rng)
-        truth = SimpleNamespace(units=[f"{unit:06d}" for unit in fields["unit"]])
+        units = [f"{unit:06d}" for unit in fields["unit"]]
+        truth = SimpleNamespace(units=units, items=units, groups=fields.pop("groups", pl.DataFrame()))
         answers: Any = SimpleNamespace(**fields, truth=truth)
         for metric, score in measure(metrics, answers)[1].items():
             found.setdefault(metric, []).append(score)
@@ -199,6 +204,6 @@ def _study(name: str, benchmark: str, draw: Draw, seed: int, tick: Callable[[int
         width = np.mean([score.high - score.low for score in given]) / (2 * 1.96 * spread)
         row = {"population": name, "metric": metric, "expected_score": round(target, 4)}
         row |= {"coverage": round(float(covered), 3), "relative_width": round(float(width), 2)}
-        rows.append(row | {"without_interval": round(1 - len(given) / DRAWS, 3)})
+        rows.append(row | {"without_interval": round(1 - len(given) / draws, 3)})
         print(row, flush=True)
     return rows

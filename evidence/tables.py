@@ -29,6 +29,7 @@ def write_tables() -> Path:
     sections = {
         "coverage": _coverage,
         "challenges": _challenges,
+        "editions": _challenges,
         "fuzzing": _fuzzing,
         "mutations": _mutations,
         "birds": _birds,
@@ -118,8 +119,9 @@ def _challenges(name: str, result: dict[str, Any]) -> str:
     ]
     short = sorted({row["metric"] for row in result["rows"] if row["coverage"] < 0.93})
     wide = sorted({row["metric"] for row in result["rows"] if row["relative_width"] > 1.5})
+    title = "And for the other challenges?" if name == "challenges" else "And for the editions of 2021 to 2026?"
     return (
-        "## And for the other challenges?\n\n"
+        f"## {title}\n\n"
         f"The same for {result['draws']} simulated test sets each, through the scorer itself. Below 93 %: "
         f"{', '.join(short) or 'none'}. Wider than 1.5 times: {', '.join(wide) or 'none'}.\n\n"
         + table(["population (simulated)", "metric", "coverage", "width"], rows)

@@ -35,6 +35,13 @@ def benchmarks(incomplete: str) -> Offered:
     return _starting(((name, BENCHMARKS.about(name)) for name in BENCHMARKS), incomplete)
 
 
+def challenges(incomplete: str) -> list[str]:
+    """Challenges with editions."""
+    from fieldmark.verbs.editions import challenges as known
+
+    return [name for name in known() if name.startswith(incomplete)]
+
+
 def methods(incomplete: str) -> Offered:
     """Methods."""
     from fieldmark.methods import METHODS

@@ -48,6 +48,13 @@ def list_kind(
             autocompletion=completing.listed,
         ),
     ] = None,
+    challenge: Annotated[
+        str | None,
+        typer.Option(
+            help="With benchmarks: the editions of one challenge side by side (birdclef, plantclef, ...).",
+            autocompletion=completing.challenges,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List benchmarks, datasets, worlds, methods, steps, backbones, recipes, metrics or tables of papers."""
@@ -61,6 +68,11 @@ def list_kind(
         else:
             _print_names(everything)
         return
+    if challenge is not None:
+        if kind != Kind.BENCHMARKS:
+            raise MisuseError(f"Only benchmarks have editions: `fieldmark list benchmarks --challenge {challenge}`.")
+        _show_editions(challenge, as_json=as_json)
+        return
     if kind not in list(Kind):
         raise MisuseError(f"There is nothing called {kind!r} to list. {did_you_mean(kind, Kind)}")
     if name is not None:
@@ -71,6 +83,38 @@ def list_kind(
         print_json(entries)
     else:
         print_table([kind, "about"], [[name, about] for name, about in entries.items()], numbers=False)
+
+
+def _show_editions(challenge: str, *, as_json: bool) -> None:
+    """The editions of a challenge, a row each."""
+    from dataclasses import asdict
+
+    from fieldmark.cli.printing import print_json, print_table
+    from fieldmark.verbs.editions import editions
+
+    found = editions(challenge)
+    if as_json:
+        print_json([asdict(one) for one in found])
+        return
+    header = ["edition", "asks for", "a run begins", "ranks by", "best reported", "changed"]
+    rows = [
+        [
+            one.benchmark + ("*" if one.provisional else ""),
+            one.asks,
+            one.run,
+            one.ranks_by,
+            one.reported,
+            ", ".join(one.changed),
+        ]
+        for one in found
+    ]
+    print_table(header, rows, numbers=False)
+    for one in found:
+        if one.provisional:
+            print(f"* {one.benchmark} is provisional: {one.provisional}")
+    for one in found:
+        for sentence in one.not_known:
+            print(f"not known of {one.benchmark}: {sentence}")
 
 
 def _show_one(kind: str, name: str, *, as_json: bool) -> None:

@@ -80,6 +80,8 @@ def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
         f"{first.classes} classes{simulated}"
     )
     print_cautions([card.metrics for card in scorecards.values()])
+    if "provisional" in first.conventions:
+        print(f"note: {first.conventions['provisional']}")
     for digest in sorted(
         {card.provenance["split"]["digest"] for card in scorecards.values() if card.provenance.get("split")}
     ):

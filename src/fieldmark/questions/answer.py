@@ -75,11 +75,13 @@ class Answer(ABC):
         column: The column of the items that holds the label, or the foremost one.
         unknown: Whether items may be of none of the known labels; truth and answers then say -1.
         truth_file: What the file with the truth is called where it is kept by itself.
+        wants: What is wanted, in a few words.
     """
 
     shape: ClassVar[Shape]
     several: ClassVar[bool] = False
     truth_file: ClassVar[str] = TRUTH_FILE
+    wants: ClassVar[str] = "an answer"
     column: str = "label"
     unknown: bool = False
 

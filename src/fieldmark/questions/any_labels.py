@@ -28,6 +28,7 @@ class AnyLabels(Answer):
 
     shape: ClassVar[Shape] = "pairs"
     several: ClassVar[bool] = True
+    wants: ClassVar[str] = "a score for each label"
 
     @property
     def default_steps(self) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ class Clusters(Answer):
 
     column: str = "label"
     shape: ClassVar[Shape] = "codes"
+    wants: ClassVar[str] = "a cluster"
 
     @property
     def default_steps(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -30,6 +30,7 @@ class ListedLabels(AnyLabels):
         silence: The label that stands for "none of the others" in truth and runs, where a challenge has one.
     """
 
+    wants: ClassVar[str] = "a list of labels"
     silence: str = ""
 
     @property

@@ -55,6 +55,7 @@ class PartMasks(Answer):
     last_row_is_whole: bool = False
 
     shape: ClassVar[Shape] = "masks"
+    wants: ClassVar[str] = "a mask"
     truth_file: ClassVar[str] = "truth.parquet"
 
     @property

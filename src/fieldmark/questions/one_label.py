@@ -41,6 +41,7 @@ class OneLabel(Answer):
     column: str = "label"
     unknown: bool = False
     shape: ClassVar[Shape] = "codes"
+    wants: ClassVar[str] = "one label"
 
     @property
     def default_steps(self) -> tuple[str, ...]:

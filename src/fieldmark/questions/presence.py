@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -31,6 +31,8 @@ class Presence(AnyLabels):
     Where that is empty, all of them were. Places where nothing was found are answers as well: a release that lists
     `labels` knows them.
     """
+
+    wants: ClassVar[str] = "presence of each label"
 
     def is_known(self, items: Items, dataset: Dataset, table: pl.DataFrame) -> bool:
         if LABELS not in dataset.observations.columns:

@@ -181,6 +181,8 @@ def _by_group(metrics: Sequence[Metric], evaluation: Evaluation) -> dict[str, di
 def _conventions(benchmark: Benchmark) -> dict[str, str]:
     about = {metric.name: metric.about for metric in benchmark.task.metrics}
     two_groups = any(metric.groups for metric in benchmark.task.metrics)
+    if benchmark.provisional:
+        about["provisional"] = f"{benchmark.name} is provisional: {benchmark.provisional}"
     return about | {
         "intervals": f"{LEVEL:.0%}, by leaving out one {benchmark.task.unit.removesuffix('_id')} at a time, "
         "for the expected score at this test size; t quantiles; binomial intervals where successes or failures are few"
