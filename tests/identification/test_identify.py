@@ -70,10 +70,10 @@ def test_a_photo_is_answered_with_names_and_probabilities(make_release, tmp_path
     assert answer.names[0].probability >= answer.names[1].probability
     everything = fieldmark.identify(photo, run, top=10).names
     assert sum(name.probability for name in everything) == pytest.approx(1, abs=1e-4)
-    assert answer.remarks == (
-        "The model knows 3 names and gives one of them to whatever it is shown, however strange; "
-        "a high probability does not mean that it is one of them.",
-    )
+    assert answer.verdict.known is True and answer.knows == 3 and answer.danger is None
+    assert answer.short_list is not None and answer.short_list.coverage is None  # six photos of val promise nothing
+    assert {one.label for one in answer.nearest} <= {name.label for name in everything}
+    assert json.loads(json.dumps(answer.to_json()))["verdict"]["known"] is True
     verb.identify(photo, str(run), top=2)
     printed = capsys.readouterr().out
     assert f"{answer.names[0].shown} " in printed and "species" not in printed.splitlines()[0]
@@ -91,9 +91,11 @@ def test_a_poisonous_name_is_marked_and_the_model_is_not_to_be_eaten_by(make_rel
     run = fieldmark.fit("folder", root, "frequent", tmp_path / "run").folder
     photo = next((root / "test" / "Rubra vera").iterdir())
     answer = fieldmark.identify(photo, run)
-    assert answer.remarks[-1].startswith("Never eat anything because a model named it")
+    assert answer.danger is not None and answer.danger.probability == pytest.approx(1)
+    assert [one.name.poisonous for one in answer.danger.look_alikes] == [True] * 3
     verb.identify(photo, str(run))
-    assert capsys.readouterr().out.count("poisonous") == 3
+    printed = capsys.readouterr().out
+    assert "BE CAREFUL" in printed and "poison center" in printed and "edible" not in printed
 
 
 def test_json_and_a_file_may_be_wanted_at_once(sound_run, concert, tmp_path, capsys):

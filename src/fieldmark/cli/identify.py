@@ -82,17 +82,21 @@ def identify(
 
 def _print_photo(answer: PhotoAnswer) -> None:
     from fieldmark.cli.printing import print_table
+    from fieldmark.identification.wording import danger_lines, headline, percent, sentences
 
+    print(headline(answer))
+    if answer.danger is not None:
+        print("\n".join(["", *danger_lines(answer.danger), ""]))
     names = answer.names
     columns = {"name": [name.shown for name in names]}
     if any(name.species not in (None, name.shown) for name in names):
         columns["species"] = [name.species or "" for name in names]
-    columns["probability"] = [f"{100 * name.probability:.0f} %" for name in names]
+    columns["probability"] = [percent(name.probability) for name in names]
     if any(name.poisonous for name in names):
         columns[""] = ["poisonous" if name.poisonous else "" for name in names]
     print_table(list(columns), list(zip(*columns.values(), strict=True)))
-    if answer.unknown is not None:
-        print(f"strangeness {answer.unknown:.2f}: how much it looks like none of what the model knows")
+    for line in sentences(answer):
+        print(line)
     _print_notes(answer.remarks, answer.simulated)
 
 

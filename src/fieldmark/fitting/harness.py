@@ -40,6 +40,7 @@ from fieldmark.fitting.learning import (
     answer_test,
     final_fit,
     fit_on_train,
+    guide_of,
     prepare,
     readable_inputs,
     steps_of,
@@ -55,6 +56,7 @@ from fieldmark.fitting.searching import Search, plan, run_search
 from fieldmark.fitting.unknown_table import UnknownTable, unknown_table
 from fieldmark.fitting.val_size import remarks_on_val
 from fieldmark.foundation.files import appearing_folder, only_writer
+from fieldmark.guides import Guide
 from fieldmark.methods import Fitted, Method
 from fieldmark.methods.base import NOT_STATED
 from fieldmark.models import Model, load_model
@@ -170,14 +172,14 @@ def fit(
             view = replace(supplied_view(opened, supply), shared=shared)
         with _timed(seconds, "fit"):
             scratch = Path(f"{out}.training")
-            fitted, fitted_steps, val_predictions = fit_on_train(
-                configured.method, unfitted, replace(view, scratch=scratch), opened, (supply, pooling)
-            )
+            made = fit_on_train(configured.method, unfitted, replace(view, scratch=scratch), opened, (supply, pooling))
+            fitted, fitted_steps, val_predictions, _ = made
+            guide = guide_of(made, view, opened)
             final, trained_on = final_fit(fitted, replace(view, scratch=scratch / "refit"), opened)
         main = supply.main
         lineage = lineage_of(main.fine_tuned, opened, data) if main and main.fine_tuned else None
         external = [*_declared_external(configured.method, fitted_steps, lineage, supply), *external_data]
-        model = _model(method, final, fitted_steps, opened, supply, trained_on, seed, external, lineage)
+        model = _model(method, final, fitted_steps, opened, supply, trained_on, seed, external, lineage, guide)
         if extra_annotations:
             model.trained["extra_annotations"] = list(extra_annotations)
         if pooling != OF_FEATURES:
@@ -278,6 +280,7 @@ def _model(
     seed: int,
     external_data: list[str],
     lineage: Lineage | None,
+    guide: Guide | None,
 ) -> Model:
     trained = {
         "benchmark": opened.benchmark.name,
@@ -296,7 +299,7 @@ def _model(
     if terms == NOT_STATED and backbone is not None:
         terms = backbone.license
     taxa, labels = opened.dataset.taxa, opened.view.labels
-    return Model(name, fitted, steps, labels, taxa, features, trained, terms, backbone, supply.encoders)
+    return Model(name, fitted, steps, labels, taxa, features, trained, terms, backbone, supply.encoders, guide)
 
 
 def _provenance(

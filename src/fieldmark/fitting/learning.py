@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,12 +16,15 @@ from fieldmark.datasets.inputs import Input
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.fitting.allowed import refuse_disallowed
 from fieldmark.fitting.configuring import Configured, configured_method
+from fieldmark.guides import Guide
+from fieldmark.guides.learning import AnsweredVal, learn_guide
 from fieldmark.labels import Labels
 from fieldmark.methods import Fitted, Method
 from fieldmark.models.photo_by_photo import OF_FEATURES, answer
 from fieldmark.models.streaming import answer_stream
 from fieldmark.opening import Opened
 from fieldmark.questions.targets import LabelTargets
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps import Step, make_step
 from fieldmark.steps.base import Lesson, apply_step, fit_step
 from fieldmark.steps.past import apply_in_time
@@ -102,14 +105,30 @@ def shown_to(method: Method, view: View, hidden: NDArray[np.int32] | None = None
     return replace(view, val=val, unlabeled=unlabeled, test=view.test if method.sees == "test set" else None)
 
 
+class TrainFit(NamedTuple):
+    """What was fitted to train and val.
+
+    Args:
+        fitted: The method.
+        steps: The steps.
+        val: The predictions on val, all steps applied.
+        raw: The same before the steps.
+    """
+
+    fitted: Fitted
+    steps: tuple[Step, ...]
+    val: Any
+    raw: Any
+
+
 def fit_on_train(
     method: Method,
     steps: Sequence[Step],
     view: View,
     opened: Opened,
     pooled: tuple[Supply, str] = (Supply({}), OF_FEATURES),
-) -> tuple[Fitted, tuple[Step, ...], Any]:
-    """Fits the method on train and the steps on val; returns the predictions on val with all steps applied.
+) -> TrainFit:
+    """Fits the method on train and the steps on val.
 
     `pooled` says how items of several photos are answered, and where the features of each photo come from.
     """
@@ -118,7 +137,23 @@ def fit_on_train(
     fitted = method.fit(shown_to(method, view, opened.hidden))
     predictions = answered(fitted, val, view.labels, task, pooled)
     lesson = Lesson(task, view.labels, opened.dataset.taxa, val, view.train)
-    return fitted, *fit_steps(steps, predictions, lesson)
+    return TrainFit(fitted, *fit_steps(steps, predictions, lesson), predictions)
+
+
+def guide_of(made: TrainFit, view: View, opened: Opened) -> Guide | None:
+    """What a model keeps to answer people, drawn on val; None where it does not give one label to each photo."""
+    task, val = opened.benchmark.task, view.val
+    assert val is not None  # open_benchmark refuses an empty val
+    if opened.dataset.media_kind != "photo" or task.answer.several or not isinstance(made.raw, LabelScores):
+        return None
+    truth = None if val.targets is None else val.targets.codes
+
+    def apply(predictions: LabelScores, items: pl.DataFrame) -> Any:
+        return applied(made.steps, predictions, items, task, truth)
+
+    root = opened.dataset.release.root
+    answered_val = AnsweredVal(val, made.raw, apply)
+    return learn_guide(view.labels, opened.dataset.taxa, made.steps, view.train, answered_val, str(root))
 
 
 def answered(
@@ -213,7 +248,7 @@ def with_features(opened: Opened, configured: Configured, store: Path | None = N
 def answer_test(opened: Opened, view: View, method: Method, steps: Sequence[str] | None) -> Any:
     """Fits a method on train and its choices and steps on val, and answers test. Val stays apart from train."""
     task = opened.benchmark.task
-    fitted, fitted_steps, _ = fit_on_train(method, steps_of(method, task, steps), view, opened)
+    fitted, fitted_steps, *_ = fit_on_train(method, steps_of(method, task, steps), view, opened)
     if view.test is None:
         raise ValueError("there is no test to answer")
     truth = None if view.test.targets is None else view.test.targets.codes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fieldmark.identification.identify import identify
-from fieldmark.identification.results import Circumstances, Identified, PhotoAnswer, Timeline
+from fieldmark.identification.photo_answers import PhotoAnswer
+from fieldmark.identification.results import Circumstances, Timeline
 
-__all__ = ["Circumstances", "Identified", "PhotoAnswer", "Timeline", "identify"]
+__all__ = ["Circumstances", "PhotoAnswer", "Timeline", "identify"]

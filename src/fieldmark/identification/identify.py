@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,7 +16,11 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import check_name
 from fieldmark.foundation.media_files import PHOTO_SUFFIXES, SOUND_SUFFIXES
 from fieldmark.foundation.progress import progress
-from fieldmark.identification.results import Circumstances, Detection, Identified, Name, PhotoAnswer, Timeline
+from fieldmark.identification.asking import AskedSpecimen
+from fieldmark.identification.photo_answers import PhotoAnswer
+from fieldmark.identification.photos import PhotoQuestion, answer_photos, ignored, taxa_of
+from fieldmark.identification.restricting import NameFinder, Restriction, restriction_of
+from fieldmark.identification.results import Circumstances, Detection, Timeline
 from fieldmark.models import Model, load_model
 from fieldmark.questions.segments import Segments
 from fieldmark.steps.pooling import pooling_of
@@ -38,7 +41,12 @@ def identify(
     at_least: float = 0.25,
     context: Circumstances | None = None,
     pooling: str = "mean",
-) -> Identified:
+    only: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    thresholds: Path | None = None,
+    synonyms: Mapping[str, str] | None = None,
+    common_names: Mapping[str, Mapping[str, str]] | None = None,
+) -> PhotoAnswer | Timeline:
     """Asks a model about one specimen, by one or several photos, or about one recording.
 
     Args:
@@ -48,6 +56,11 @@ def identify(
         at_least: From which score on a name stands in the timeline of a recording.
         context: Where and when, for models that ask.
         pooling: How several photos are pooled: mean, max or attention (`steps.pooling`).
+        only: Names, taxa or lists of names; nothing else is answered.
+        exclude: Names, taxa or lists of names that are not answered.
+        thresholds: A table `name,at_least`: species are named from these probabilities on only.
+        synonyms: Other names, each with the one that the model may know.
+        common_names: Common names by species (in small letters) and language.
 
     Raises:
         InputError: When the file is no photo or recording, or there is no model.
@@ -70,9 +83,12 @@ def identify(
         raise MisuseError(f"The model {loaded.name!r} was fitted to {loaded.medium}s; {path} is a {kind}.")
     if loaded.fitted.method.targets == ("masks",):
         raise MisuseError(f"The model {loaded.name!r} draws masks and names nothing: `fieldmark predict` draws them.")
+    finder = NameFinder(loaded, synonyms or {})
+    held = restriction_of(finder, only, exclude, thresholds)
     if kind == "photo":
-        return _ask_about_photos(loaded, files, top, pooling, context)
-    return _ask_about_recording(loaded, path, at_least, context)
+        asked = AskedSpecimen(loaded, tuple(files), pooling, context.known)
+        return answer_photos(asked, PhotoQuestion(top, held, common_names or {}))
+    return _ask_about_recording(loaded, path, at_least, context, held)
 
 
 def _load(model: str) -> Model:
@@ -99,39 +115,38 @@ def _kind(path: Path) -> str:
     raise InputError(path, found=f"a file ending in {suffix or 'nothing'}", expected=f"one of {endings}", hint=hint)
 
 
-def _ask_about_photos(
-    model: Model, photos: Sequence[Path], top: int, pooling: str, context: Circumstances
-) -> PhotoAnswer:
-    if len(photos) > 1:
-        predictions = model.predict_specimen(photos, pooling, context.known)
-    else:
-        predictions = model.predict_photos(photos, context.known)
-    chances = predictions.chances()[0]
-    best = predictions.top(min(top, len(model.labels)))[0]
-    taxa = _taxa(model)
-    names = tuple(
-        Name(taxon.label, taxon.species, taxon.common_name, round(float(chances[code]), 6), poisonous=taxon.poisonous)
-        for code, taxon in ((code, taxa[code]) for code in best if code >= 0)
-    )
-    unknown = None if predictions.unknown is None else float(predictions.unknown[0])
-    remarks = (*_remarks(model), *_cautions(model, unknown))
-    return PhotoAnswer(photos[0], names, unknown, model.simulated, remarks, tuple(photos[1:]))
-
-
-def _ask_about_recording(model: Model, path: Path, at_least: float, context: Circumstances) -> Timeline:
+def _ask_about_recording(
+    model: Model, path: Path, at_least: float, context: Circumstances, held: Restriction
+) -> Timeline:
     seconds, remark = _measure(path)
     part = _segments(path, seconds, context)
-    predictions = model.predict(part)
-    chances = predictions.chances()
-    taxa = _taxa(model)
-    scores = []
+    chances = model.predict(part).chances()
+    taxa = taxa_of(model)
+    asked = AskedSpecimen(model, (path,), "mean", context.known)
+    before = chances
+    if asked.used:  # what priors of place and date took away is said
+        bare = _segments(path, seconds, Circumstances())
+        before = np.asarray(model.predict(bare).chances())
+    heard: list[Detection] = []
+    removed: list[Detection] = []
     for row, (start, end) in enumerate(part.items.select("start_s", "end_s").iter_rows()):
-        heard = np.flatnonzero((chances[row] >= at_least) & (chances[row] > 0))
-        for code in heard[np.argsort(-chances[row][heard], kind="stable")]:
-            score, taxon = round(float(chances[row][code]), 6), taxa[code]
-            scores.append(Detection(taxon.label, taxon.species, taxon.common_name, score, start, min(end, seconds)))
-    remarks = (*_remarks(model), *([remark] if remark else []))
-    return Timeline(path, seconds, SEGMENT_S, tuple(scores), at_least, model.simulated, remarks)
+        for code in np.argsort(-np.maximum(chances[row], before[row]), kind="stable"):
+            if held.allowed is not None and not held.allowed[code]:
+                continue
+            line, taxon = max(at_least, held.thresholds.get(int(code), 0.0)), taxa[code]
+            for scores, found in ((chances, heard), (before, removed)):
+                score = float(scores[row][code])
+                if score >= line and score > 0:
+                    end_s = min(end, seconds)
+                    found.append(
+                        Detection(taxon.label, taxon.species, taxon.common_name, round(score, 6), start, end_s)
+                    )
+                    break
+    heard.sort(key=lambda one: (one.start_s, -one.score))
+    remarks = (*model.supply.remarks, *held.remarks, *([remark] if remark else []))
+    return Timeline(
+        path, seconds, SEGMENT_S, tuple(heard), at_least, model.simulated, remarks, tuple(removed), ignored(asked)
+    )
 
 
 def _ask_birdnet(path: Path, at_least: float, context: Circumstances) -> Timeline:
@@ -143,22 +158,42 @@ def _ask_birdnet(path: Path, at_least: float, context: Circumstances) -> Timelin
         expected = network.occurrence(context.lat, context.lon, context.date) >= EXPECTED
     seconds, remark = _measure(path)
     length = round(network.rate_hz * network.window_s)
-    scores = []
+    scores: list[Detection] = []
+    removed: list[Detection] = []
     with _opened(path) as recording, progress("listening", math.ceil(seconds / network.window_s)) as tick:
         number = 0
         for batch in _batches(all_windows(recording.blocks(network.rate_hz), length, length)):
             logits = network(np.stack([fill(window, length, network.padding) for window in batch]))["logits"]
-            for chances in np.where(expected, 1 / (1 + np.exp(-logits)), 0):
+            for chances in 1 / (1 + np.exp(-logits)):
                 start = number * network.window_s
                 heard = int(((chances >= at_least) & (chances > 0)).sum())
                 for place in np.argsort(-chances, kind="stable")[:heard]:
                     species, common = network.species[place]
                     end = min(start + network.window_s, seconds)
-                    scores.append(Detection(species, species, common, round(float(chances[place]), 6), start, end))
+                    score = round(float(chances[place]), 6)
+                    found = Detection(species, species, common, score, start, end)
+                    (scores if expected[place] else removed).append(found)
                 number += 1
             tick(len(batch))
     remarks = (LICENSE, *([remark] if remark else []))
-    return Timeline(path, seconds, network.window_s, tuple(scores), at_least, simulated=False, remarks=remarks)
+    return Timeline(
+        path,
+        seconds,
+        network.window_s,
+        tuple(scores),
+        at_least,
+        simulated=False,
+        remarks=remarks,
+        removed=tuple(removed),
+        ignored=_unused_by_birdnet(context),
+    )
+
+
+def _unused_by_birdnet(context: Circumstances) -> tuple[str, ...]:
+    """What BirdNET was told and does not use: anything but the place, and the date where there is a place."""
+    used = {"lat", "lon", "date"} if context.lat is not None else set()
+    unused = [name for name in context.known if name not in used]
+    return tuple(f"The {name} was given, and BirdNET does not use it." for name in unused)
 
 
 def _batches(windows: Iterator[Samples]) -> Iterator[list[Samples]]:
@@ -203,35 +238,3 @@ def _segments(path: Path, seconds: float, context: Circumstances) -> Part:
         "site": pl.lit(context.site, pl.String),
     }
     return Part(Segments(SEGMENT_S).loose([path], columns), media=loose_media("recording", [path]))
-
-
-class _Taxon(NamedTuple):
-    label: str
-    species: str | None
-    common_name: str | None
-    poisonous: bool | None
-
-
-def _taxa(model: Model) -> list[_Taxon]:
-    """What is known about each label of a model, in the order of their codes."""
-    row_of = {row["label"]: row for row in model.taxa.iter_rows(named=True)}
-    rows = [row_of.get(label, {}) for label in model.labels.names]
-    return [
-        _Taxon(label, row.get("species"), row.get("common_name"), row.get("poisonous"))
-        for label, row in zip(model.labels.names, rows, strict=True)
-    ]
-
-
-def _cautions(model: Model, unknown: float | None) -> Iterator[str]:
-    """What a person in the field should know before acting on an answer."""
-    if unknown is None:
-        yield (
-            f"The model knows {len(model.labels):,} names and gives one of them to whatever it is shown, "
-            "however strange; a high probability does not mean that it is one of them."
-        )
-    if any(taxon.poisonous for taxon in _taxa(model)):
-        yield "Never eat anything because a model named it: a name without a mark is no promise."
-
-
-def _remarks(model: Model) -> tuple[str, ...]:
-    return tuple(model.supply.remarks)

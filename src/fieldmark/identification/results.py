@@ -1,4 +1,4 @@
-"""What an answer is: names with probabilities for a photo, a timeline for a recording."""
+"""What is known about a photo or recording besides itself, and the answer to a recording: a timeline."""
 
 from __future__ import annotations
 
@@ -18,59 +18,13 @@ class Circumstances:
     date: datetime.date | None = None
     site: str | None = None
     country: str | None = None
+    habitat: str | None = None
+    substrate: str | None = None
 
     @property
     def known(self) -> dict[str, Any]:
         """What is known of it, by the names of columns."""
         return {name: value for name, value in vars(self).items() if value is not None}
-
-
-@dataclass(frozen=True)
-class Name:
-    """One name that an answer gives.
-
-    Args:
-        label: What the model calls it.
-        species, common_name: The scientific and the common name, where they are known.
-        probability: How sure, from 0 to 1.
-        poisonous: Whether it is, where that is known.
-    """
-
-    label: str
-    species: str | None
-    common_name: str | None
-    probability: float
-    poisonous: bool | None = None
-
-    @property
-    def shown(self) -> str:
-        """The name a person would use."""
-        return self.common_name or self.species or self.label
-
-
-@dataclass(frozen=True)
-class PhotoAnswer:
-    """What a photo shows, or several of one specimen.
-
-    Args:
-        file: The photo.
-        names: The likeliest names, best first.
-        unknown: How strongly it looks like none of the labels, where the model says so; higher is stranger.
-        simulated: Whether the model learned from simulated data.
-        remarks: What a person should know about the answer.
-        further: Further photos of the same specimen, which the answer rests on as well.
-    """
-
-    file: Path
-    names: tuple[Name, ...]
-    unknown: float | None
-    simulated: bool
-    remarks: tuple[str, ...] = ()
-    further: tuple[Path, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The answer as plain data."""
-        return {"kind": "photo", **asdict(self), "file": str(self.file), "further": [str(one) for one in self.further]}
 
 
 @dataclass(frozen=True)
@@ -102,6 +56,9 @@ class Timeline:
         at_least: The threshold.
         simulated: Whether the model learned from simulated data.
         remarks: What a person should know about the answer.
+        removed: What was heard at or above the threshold and left out, because it is not expected at the place and
+            date that were given.
+        ignored: What was given and not used, one sentence each.
     """
 
     file: Path
@@ -111,6 +68,8 @@ class Timeline:
     at_least: float
     simulated: bool
     remarks: tuple[str, ...] = ()
+    removed: tuple[Detection, ...] = ()
+    ignored: tuple[str, ...] = ()
 
     @property
     def detections(self) -> tuple[Detection, ...]:
@@ -129,10 +88,9 @@ class Timeline:
             "remarks": list(self.remarks),
             "detections": [asdict(detection) for detection in self.detections],
             "windows": [asdict(detection) for detection in self.windows],
+            "removed": [asdict(detection) for detection in joined(self.removed)],
+            "ignored": list(self.ignored),
         }
-
-
-Identified = PhotoAnswer | Timeline
 
 
 def joined(windows: Sequence[Detection]) -> tuple[Detection, ...]:

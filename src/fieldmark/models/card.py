@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from fieldmark.guides.living_groups import FUNGI, SNAKES, groups_of
+from fieldmark.guides.rolling_up import OF_LABEL, rank_of_labels
 from fieldmark.methods.base import NOT_STATED
 
 if TYPE_CHECKING:
@@ -19,6 +21,50 @@ def _crop(model: Model) -> list[str]:
     if crop in ("", "none"):
         return []
     return [f"- Photos are cropped before the network sees them: crop={crop}, crop_margin={settings.crop_margin:g}."]
+
+
+def _caution(model: Model) -> list[str]:
+    """What it cannot do, and what must not be done because of it; that follows from its taxa."""
+    groups = set(groups_of(model.labels, model.taxa))
+    caution = "It tells these labels apart and knows no others."
+    if FUNGI in groups:
+        caution += " **Never eat a mushroom because a model named it.**"
+    if SNAKES in groups:
+        caution += " **Never touch a snake because a model named it.**"
+    return [caution]
+
+
+def _answers_to_people(model: Model) -> list[str]:
+    """How the answers of `fieldmark identify` were held to val."""
+    guide = model.guide
+    if guide is None:
+        return []
+    lines = [
+        "",
+        "## Answers to people",
+        "",
+        "`fieldmark identify` gives these by rules that were drawn on validation:",
+        "",
+    ]
+    for rank, line in guide.roll_up.lines.items():
+        given, right = guide.roll_up.right[rank]
+        called = rank_of_labels(model.taxonomy) if rank == OF_LABEL else rank
+        said = f"from a probability of {line:g} on: {right} of {given} right" if line is not None else "never"
+        lines.append(f"- Answers at the rank {called}: {said}.")
+    lines.append(
+        f"- Possibly unknown: above a strangeness of {guide.strangers.line:.3f}, which accepts 95 % of validation."
+    )
+    for known, sets in guide.conformal.items():
+        where = f"with {known.replace('+', ', ')}" if known else "from the photo alone"
+        lines.append(f"- The short list {where} holds the right name in {100 * sets.coverage:.0f} % of observations.")
+        if sets.checked:
+            lines.append(
+                f"  Measured over {sets.checked['splits']} random halves of validation: "
+                f"{100 * sets.checked['coverage']:.1f} %, {sets.checked['size']:.2f} names on average."
+            )
+    if not guide.conformal:
+        lines.append("- No short list with a promise: validation has too few observations.")
+    return lines
 
 
 def card(model: Model, scores: Mapping[str, str] | None = None) -> str:
@@ -62,7 +108,8 @@ def card(model: Model, scores: Mapping[str, str] | None = None) -> str:
         *(["| metric | score |", "|---|---|"] if scores else []),
         *(f"| {name} | {value} |" for name, value in (scores or {}).items()),
         *([""] if scores else []),
-        "It tells these labels apart and knows no others. **Never eat a mushroom because a model named it.**",
+        *_caution(model),
+        *_answers_to_people(model),
         "",
         "## Settings",
         "",

@@ -5,6 +5,7 @@ MODEL/
   README.md            the model card
   model.json           method with its settings, steps, labels and their taxa, features, where it was trained
   weights.safetensors  what the method learned, and what its steps keep
+  guide.json, guide.safetensors  what it keeps to answer people (`guides`), where it names one label for each photo
   backbone/            the model whose fine-tuned network makes the features, where one does; laid out like this one
 ```
 """
@@ -28,6 +29,7 @@ from fieldmark.benchmarks.declarations import TimeOrder
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.settings import FINE_TUNED, FeatureSettings, names_folder
 from fieldmark.foundation.files import check_name, write_json
+from fieldmark.guides import Guide, load_guide
 from fieldmark.labels import Labels
 from fieldmark.methods import METHODS, Fitted
 from fieldmark.methods.base import NOT_STATED
@@ -68,6 +70,7 @@ class Model:
         license: Under which terms it may be used; the terms of the photos it learned from bind as well.
         backbone: The model whose fine-tuned network makes the features, None for any other backbone.
         encoders: What makes numbers of inputs that no backbone looks at, as train made it, by the name of the input.
+        guide: What it keeps to answer people; None for models that do not give one label to each photo, and old ones.
     """
 
     name: str
@@ -80,6 +83,7 @@ class Model:
     license: str = NOT_STATED
     backbone: Model | None = None
     encoders: Mapping[str, InputEncoder] = field(default_factory=dict)
+    guide: Guide | None = None
 
     @property
     def simulated(self) -> bool:
@@ -162,6 +166,8 @@ class Model:
         save_file({name: np.asarray(array, order="C") for name, array in self._arrays().items()}, folder / ARRAYS_FILE)
         if self.backbone is not None:  # a copy: the folder it came from may move or be trained again
             self.backbone.save(folder / BACKBONE_FOLDER)
+        if self.guide is not None:
+            self.guide.save(folder)
         (folder / CARD_FILE).write_text(card(self), encoding="utf-8")
         write_json(
             folder / MODEL_FILE,
@@ -243,6 +249,7 @@ def load_model(path: str | Path) -> Model:
             license=data.get("license", NOT_STATED),
             backbone=_beside(folder) if _is_fine_tuned(features) else None,
             encoders=encoders,
+            guide=load_guide(folder),
         )
     except (FileNotFoundError, NotADirectoryError) as error:
         hint = "Make one with `fieldmark fit`."

@@ -1,0 +1,330 @@
+"""The answer to photos of one specimen, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.guides import Guide
+from fieldmark.guides.conformal import ConformalSets, calibrate
+from fieldmark.guides.dangers import allowed_by, dangerous_labels
+from fieldmark.guides.living_groups import FUNGI, OTHER, SNAKES, groups_of
+from fieldmark.guides.rolling_up import OF_LABEL, RollUp, learn_roll_up, rank_of_labels
+from fieldmark.identification.advice import advice_for, danger_word, next_photos
+from fieldmark.identification.asking import AskedSpecimen
+from fieldmark.identification.photo_answers import (
+    Contribution,
+    DangerNotice,
+    LookAlike,
+    Name,
+    Neighbor,
+    PhotoAnswer,
+    RankedClaim,
+    ShortList,
+    UnknownVerdict,
+)
+from fieldmark.identification.restricting import Restriction
+from fieldmark.models import Model
+
+Floats = NDArray[np.float64]
+NEAREST, LOOK_ALIKES, PHOTOS_EACH = 5, 3, 2
+# Look-alikes below this probability are named only where nothing likelier is dangerous.
+WORTH_NAMING = 0.002
+
+
+class TaxonOfLabel(NamedTuple):
+    """What is known about one label."""
+
+    label: str
+    species: str | None
+    common_name: str | None
+    poisonous: bool | None
+
+
+def taxa_of(model: Model) -> list[TaxonOfLabel]:
+    """What is known about each label of a model, in the order of their codes."""
+    row_of = {row["label"]: row for row in model.taxa.iter_rows(named=True)}
+    rows = [row_of.get(label, {}) for label in model.labels.names]
+    return [
+        TaxonOfLabel(label, _species(row), row.get("common_name"), row.get("poisonous"))
+        for label, row in zip(model.labels.names, rows, strict=True)
+    ]
+
+
+def _species(row: Mapping[str, Any]) -> str | None:
+    return row.get("species") or row.get("scientific_name")
+
+
+@dataclass(frozen=True)
+class PhotoQuestion:
+    """How photos are asked about.
+
+    Args:
+        top: How many names to give.
+        restriction: Which labels may be given.
+        common_names: Common names by species (in small letters) and language.
+    """
+
+    top: int = 3
+    restriction: Restriction = field(default_factory=Restriction)
+    common_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
+    """The answer to the photos of one specimen."""
+    made = _Making(asked, question)
+    model = asked.model
+    final = asked.final
+    verdict = made.verdict()
+    return PhotoAnswer(
+        file=asked.photos[0],
+        names=made.names(np.argsort(-made.chances, kind="stable")[: question.top]),
+        unknown=None if final.unknown is None else float(final.unknown[0]),
+        simulated=model.simulated,
+        remarks=made.remarks(),
+        further=asked.photos[1:],
+        claim=made.claim() if verdict.known is not False else None,
+        verdict=verdict,
+        danger=made.danger(verdict),
+        short_list=made.short_list(),
+        sources=made.sources(),
+        ignored=ignored(asked),
+        missing=tuple(name for name in asked.usable if name not in asked.used),
+        nearest=made.nearest(),
+        next_photos=next_photos(made.group),
+        knows=len(model.labels),
+    )
+
+
+class _Making:
+    """One answer in the making."""
+
+    def __init__(self, asked: AskedSpecimen, question: PhotoQuestion) -> None:
+        self.asked, self.question, self.model = asked, question, asked.model
+        self.taxa = taxa_of(self.model)
+        self.groups = groups_of(self.model.labels, self.model.taxa)
+        self.dangerous = dangerous_labels(self.model.labels, self.model.taxa, self.groups)
+        self.chances, self.elsewhere = question.restriction.chances(asked.chances)
+        self.guide: Guide | None = self.model.guide
+
+    @property
+    def group(self) -> str:
+        """The group that most of the probability lies on."""
+        weight = dict.fromkeys(self.groups, 0.0)
+        for name, chance in zip(self.groups, self.asked.chances, strict=True):
+            weight[name] += float(chance)
+        return max(weight, key=weight.__getitem__) if weight else OTHER
+
+    def names(self, codes: Sequence[int] | NDArray[np.int64], chances: Floats | None = None) -> tuple[Name, ...]:
+        shown = self.chances if chances is None else chances
+        found = []
+        for code in codes:
+            taxon = self.taxa[code]
+            commons = self.question.common_names.get((taxon.species or taxon.label).replace("_", " ").lower(), {})
+            common = taxon.common_name or next(iter(commons.values()), None)
+            chance = round(float(shown[code]), 6)
+            found.append(Name(taxon.label, taxon.species, common, chance, taxon.poisonous, dict(commons)))
+        return tuple(found)
+
+    def verdict(self) -> UnknownVerdict:
+        if self.guide is None:
+            return (
+                UnknownVerdict(False, because="A rule of the model calls it unknown.")
+                if self._called
+                else UnknownVerdict(None)
+            )
+        strangers = self.guide.strangers
+        distance = None
+        if self.asked.features is not None and len(strangers.kept):
+            distance = float(strangers.distances(self.asked.features).mean())
+        score = strangers.score(distance, 1 - float(self.asked.chances.max()))
+        because = ""
+        if score > strangers.line:
+            apart = distance is not None and strangers.score(distance, 0.0) > strangers.line
+            looks = (
+                "It looks like none of the photos that the model has learned from"
+                if apart
+                else ("No name stands out more than it would for something that the model does not know")
+            )
+            because = f"{looks}: stranger than {100 * score:.0f} % of the photos of known species on validation."
+        elif self._called:
+            because = "A rule of the model calls it unknown."
+        return UnknownVerdict(not because, score, strangers.line, because)
+
+    @property
+    def _called(self) -> bool:
+        return self.asked.called_unknown
+
+    def _rules(self) -> tuple[RollUp | None, ConformalSets | None, str]:
+        """The rule to roll up by, the lines of short lists, and why there are none."""
+        guide, allowed = self.guide, self.question.restriction.allowed
+        if guide is None:
+            return None, None, "The model was fitted without a guide: fit it again for a list with a promise."
+        used = self.asked.used
+        if allowed is None:
+            sets = guide.sets_for(used)
+            return guide.roll_up, sets, "" if sets else self._no_promise(used)
+        said = self.question.restriction.said
+        record = guide.record
+        kept = allowed[record.truth] if len(record.chances) else np.zeros(0, np.bool_)
+        if set(used) != set(self.asked.usable) or not kept.any():
+            return guide.roll_up, None, f"The promise of the list does not hold after {said}."
+        chances = record.chances[kept].astype(np.float64) * allowed
+        chances /= np.maximum(chances.sum(axis=1, keepdims=True), 1e-12)
+        truth = record.truth[kept]
+        sets = calibrate(chances, truth, guide.counts)
+        reason = "" if sets else f"After {said} validation has {len(truth)} observations left: too few for a promise."
+        return learn_roll_up(chances, truth, self.model.taxonomy), sets, reason
+
+    def _no_promise(self, used: Sequence[str]) -> str:
+        assert self.guide is not None
+        if not self.guide.conformal:
+            return "Validation has too few observations for a list with a promise."
+        known = f"{' and '.join(used)} alone" if used else "the photo alone"
+        return f"The list was not calibrated for answers from {known}, so that it promises nothing."
+
+    def claim(self) -> RankedClaim | None:
+        rule = self._rules()[0]
+        if rule is None:
+            return None
+        best = int(self.chances.argmax())
+        below = float(self.chances[best]) < self.question.restriction.thresholds.get(best, 0.0)
+        lines = {rank: None if below and rank == OF_LABEL else line for rank, line in rule.lines.items()}
+        found = RollUp(lines, rule.bands, rule.right).answer(self.chances, self.model.taxonomy)
+        if found is None:
+            return None
+        labels = tuple(self.model.labels.names[code] for code in found.codes)
+        rank, name = found.rank, found.taxon
+        if rank == OF_LABEL:
+            rank = rank_of_labels(self.model.taxonomy)
+            taxon = self.taxa[self.model.labels.code_of[found.taxon]]
+            name = taxon.species or found.taxon
+        return RankedClaim(rank, name, found.probability, labels, rule.right.get(found.rank))
+
+    def short_list(self) -> ShortList | None:
+        if self.guide is None:
+            return None
+        _, sets, reason = self._rules()
+        order = np.argsort(-self.chances, kind="stable")
+        if sets is None:
+            gathered = np.cumsum(self.chances[order])
+            number = int(np.searchsorted(gathered, 0.9)) + 1
+            return ShortList(self.names(order[:number]), None, 0, reason)
+        inside = sets.listed(self.chances[None], self.guide.counts)[0]
+        codes = [code for code in order if inside[code]]
+        return ShortList(self.names(codes), sets.coverage, sum(sets.calibrated_on))
+
+    def sources(self) -> tuple[Contribution, ...]:
+        values = {"photo": f"{len(self.asked.photos)} photo(s)"}
+        for name in self.asked.used:
+            values[name] = _value(name, self.asked.known)
+        return tuple(
+            Contribution(name, values.get(name, ""), round(without, 6), round(with_it, 6))
+            for name, without, with_it in self.asked.contributions
+        )
+
+    def nearest(self) -> tuple[Neighbor, ...]:
+        guide = self.guide
+        if guide is None or self.asked.features is None or not len(guide.strangers.kept):
+            return ()
+        rows, likeness = guide.strangers.nearest(self.asked.features, NEAREST)
+        return tuple(self._neighbor(int(row), float(value)) for row, value in zip(rows, likeness, strict=True))
+
+    def _neighbor(self, row: int, likeness: float) -> Neighbor:
+        assert self.guide is not None
+        photos = self.guide.photos
+        taxon = self.taxa[int(photos.codes[row])]
+        shown = taxon.common_name or taxon.species or taxon.label
+        return Neighbor(taxon.label, shown, round(likeness, 4), photos.file(row), photos.paths[row])
+
+    def danger(self, verdict: UnknownVerdict) -> DangerNotice | None:
+        """Whether to be careful. Names that a person leaves out do not silence it."""
+        chances = self.asked.chances
+        probability = float(chances[self.dangerous].sum())
+        allowed = self.guide.danger.line if self.guide is not None else allowed_by()
+        because = []
+        group = self.group
+        feared = [name for name, bad in zip(self.groups, self.dangerous, strict=True) if bad]
+        if probability > allowed and feared:
+            codes = np.flatnonzero(self.dangerous)
+            group = self.groups[int(codes[chances[codes].argmax()])]
+            told = "less than 0.1 %" if allowed < 0.001 else f"{100 * allowed:.1f} %"
+            if all(taxon.poisonous is None for taxon in self.taxa):
+                because.append(f"The model was not told which of its {group} are poisonous: each counts as if it were.")
+            else:
+                because.append(
+                    f"The probability of a {danger_word(group)} species is {_percent(probability)}; what a mistake "
+                    f"costs allows {told}."
+                )
+        if verdict.known is False and group in (FUNGI, SNAKES):
+            because.append(
+                f"It may be a species that the model does not know, and that can be a {danger_word(group)} one."
+            )
+        if not because:
+            return None
+        return DangerNotice(group, probability, allowed, tuple(because), self._look_alikes(), advice_for(group))
+
+    def _look_alikes(self) -> tuple[LookAlike, ...]:
+        chances = self.asked.chances
+        codes = np.flatnonzero(self.dangerous)
+        codes = codes[np.argsort(-chances[codes], kind="stable")]
+        named = [int(code) for code in codes[:LOOK_ALIKES] if chances[code] >= WORTH_NAMING] or codes[:1].tolist()
+        return tuple(LookAlike(self.names([code], chances)[0], self._photos_of(code)) for code in named)
+
+    def _photos_of(self, code: int) -> tuple[Path, ...]:
+        """Training photos of a label that look most alike, where they are at hand."""
+        guide = self.guide
+        if guide is None or self.asked.features is None or not len(guide.strangers.kept):
+            return ()
+        own = np.flatnonzero(guide.photos.codes == code)
+        rows, _ = guide.strangers.nearest(self.asked.features, len(guide.photos.codes))
+        files = (guide.photos.file(int(row)) for row in rows[np.isin(rows, own)][: 4 * PHOTOS_EACH])
+        return tuple(file for file in files if file is not None)[:PHOTOS_EACH]
+
+    def remarks(self) -> tuple[str, ...]:
+        found = [*self.model.supply.remarks, *self.question.restriction.remarks]
+        if self.guide is None and self.asked.final.unknown is None:
+            found.append(
+                f"The model knows {len(self.model.labels):,} names and gives one of them to whatever it is shown, "
+                "however strange; a high probability does not mean that it is one of them."
+            )
+        if self.elsewhere >= 0.005:
+            said = self.question.restriction.said
+            found.append(f"{_percent(self.elsewhere)} of the probability lay on names that {said} left out.")
+        return tuple(found)
+
+
+def ignored(asked: AskedSpecimen) -> tuple[str, ...]:
+    """What was given and not used, one sentence each."""
+    unused = [name for name in asked.given if name not in asked.used]
+    return tuple(f"{CALLED.get(name, name)} was given, and the model does not use it." for name in unused)
+
+
+CALLED = {"date": "The date", "place": "The place", "region": "The country", "site": "The site"} | {
+    "habitat": "The habitat",
+    "substrate": "The substrate",
+}
+
+
+def _value(context: str, known: Mapping[str, Any]) -> str:
+    if context == "place":
+        return f"{known['lat']:g}, {known['lon']:g}"
+    return str(known.get({"region": "country"}.get(context, context), ""))
+
+
+def _percent(share: float) -> str:
+    """A share for people.
+
+    >>> _percent(0.123), _percent(0.0004), _percent(0.999)
+    ('12 %', 'less than 0.1 %', 'more than 99 %')
+    """
+    if share < 0.001:
+        return "less than 0.1 %"
+    if share < 0.1:
+        return f"{100 * share:.1f} %"
+    return "more than 99 %" if share > 0.995 else f"{100 * share:.0f} %"
