@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from fieldmark.identification import identify
     from fieldmark.models import load_model
     from fieldmark.reports import report
+    from fieldmark.scoring.comparing import compare
     from fieldmark.verbs.ablating import ablate
     from fieldmark.verbs.by_name import benchmark, dataset, reproduce, world
-    from fieldmark.verbs.comparing import compare
     from fieldmark.verbs.score_run import score
     from fieldmark.verbs.splitting import split_table
 
@@ -26,7 +26,7 @@ _HOME = {
     "ablate": "fieldmark.verbs.ablating",
     "adapt": "fieldmark.fitting",
     "benchmark": "fieldmark.verbs.by_name",
-    "compare": "fieldmark.verbs.comparing",
+    "compare": "fieldmark.scoring.comparing",
     "dataset": "fieldmark.verbs.by_name",
     "world": "fieldmark.verbs.by_name",
     "fit": "fieldmark.fitting",

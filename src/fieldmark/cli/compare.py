@@ -25,7 +25,7 @@ def compare(
     """Compare runs pairwise on the same units: differences with intervals, ranks, groups that cannot be told apart."""
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.foundation.files import write_text
-    from fieldmark.verbs.comparing import compare as compare_runs
+    from fieldmark.scoring.comparing import compare as compare_runs
 
     compared = compare_runs(runs, metric=metric)
     if markdown is not None:

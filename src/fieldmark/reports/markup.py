@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from functools import cache
 from typing import Any
 
+import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fieldmark.benchmarks.titles import metric_title
@@ -107,6 +109,11 @@ def seconds(duration: float) -> str:
         return f"{duration:.0f} s"
     minutes = round(duration / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def as_download(table: pl.DataFrame) -> str:
+    """A table as an address that holds it as CSV, so that a page needs no file beside it."""
+    return "data:text/csv;charset=utf-8;base64," + b64encode(table.write_csv().encode()).decode()
 
 
 def strict_environment(package: str) -> Environment:

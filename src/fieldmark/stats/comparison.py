@@ -68,7 +68,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedRuns:
     """All pairs and all standings.
 
     Args:
@@ -99,7 +99,7 @@ class _Uncertainty:
     p_least: float = 1.0
 
 
-def compare(values: Values, pseudo: Values, *, level: float = 0.95, higher_is_better: bool = True) -> Comparison:
+def compare(values: Values, pseudo: Values, *, level: float = 0.95, higher_is_better: bool = True) -> PairedRuns:
     """Compares two or more runs by their pseudo-values on the same units.
 
     The error of a difference is that of a mean over the U units; the t quantile has m - 1 degrees of freedom, where m
@@ -123,7 +123,7 @@ def compare(values: Values, pseudo: Values, *, level: float = 0.95, higher_is_be
 
 def compare_replicates(
     values: Values, replicates: Values, *, n_units: int, level: float = 0.95, higher_is_better: bool = True
-) -> Comparison:
+) -> PairedRuns:
     """Compares runs by their values on the same resampled units, for metrics that take a bootstrap standard error.
 
     Args:
@@ -174,7 +174,7 @@ def _from_units(apart: Values) -> _Uncertainty:
 
 def _compared(
     values: Values, uncertainty: Callable[[int, int], _Uncertainty], level: float, higher_is_better: bool
-) -> Comparison:
+) -> PairedRuns:
     n_runs = len(values)
     if n_runs < 2:
         raise ValueError(f"{n_runs} run(s) given, expected at least two to compare")
@@ -190,7 +190,7 @@ def _compared(
         interval = _interval(value, sure, level)
         differences.append(Difference(a, b, float(value), interval, float(p_value), float(p_adjusted), float(better)))
     standings = _standings(values, differences, 1 - level, higher_is_better)
-    return Comparison(tuple(differences), standings, level, higher_is_better)
+    return PairedRuns(tuple(differences), standings, level, higher_is_better)
 
 
 def _p_value(value: float, sure: _Uncertainty) -> float:

@@ -7,7 +7,7 @@ CSS variable, so that figures follow the light or dark theme; text takes the fon
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import StringIO
 
 from markupsafe import Markup, escape
@@ -101,6 +101,14 @@ def percent_axis(axes: Axes, label: str) -> None:
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.set_title(label)
+
+
+def name_curve(axes: Axes, x: Sequence[float], y: Sequence[float], name: str, color: str, *, at: float = 0.5) -> None:
+    """Writes the name of a curve beside it, a share `at` of the way along, in its color."""
+    place = min(int(at * len(x)), len(x) - 1)
+    axes.annotate(
+        name, (x[place], y[place]), xytext=(7, -5), textcoords="offset points", color=color, va="top", size=11
+    )
 
 
 def _inline(svg: str, name: str, width: int, height: int, description: str) -> Markup:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,6 +20,8 @@ COLORS = (BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", INK, MUTED)
 MARKERS = "osD^vPX*"
 WIDTH, HEIGHT = 760, 440
 DOTS_PER_INCH = 150
+# How far, in doublings, the intervals of the first and the last method stand from the number of photos they are about.
+SPREAD = 0.13
 
 
 def plot_shots(episodes: Mapping[str, Any], path: Path, *, metric: str | None = None, title: str = "") -> None:
@@ -49,8 +52,11 @@ def plot_shots(episodes: Mapping[str, Any], path: Path, *, metric: str | None = 
 
 def _lines(axes: Axes, episodes: Mapping[str, Any], metric: str) -> None:
     shots = [int(number) for number in episodes["shots"]]
-    ends: list[tuple[float, str, str]] = []
+    ends: list[tuple[float, str, str, float]] = []
+    # Intervals of methods stand side by side, so that none hides another.
+    beside = 2 ** np.linspace(-SPREAD, SPREAD, len(episodes["rows"])) if len(episodes["rows"]) > 1 else np.ones(1)
     for number, row in enumerate(episodes["rows"]):
+        places = [float(n * beside[number]) for n in shots]
         spreads = [row["shots"][str(n)][metric] for n in shots]
         means = [spread["mean"] for spread in spreads]
         low, high = (
@@ -60,27 +66,27 @@ def _lines(axes: Axes, episodes: Mapping[str, Any], metric: str) -> None:
         color = COLORS[number % len(COLORS)]
         style = "-" if row["sees"] == "item" else "--"
         axes.errorbar(
-            shots, means, (low, high), color=color, linestyle=style, marker=MARKERS[number % len(MARKERS)],
-            markersize=5, elinewidth=1, capsize=0,
+            places, means, (low, high), color=color, linestyle=style, marker=MARKERS[number % len(MARKERS)],
+            markersize=4.5, elinewidth=1.3, capsize=2, capthick=1,
         )  # fmt: skip
-        ends.append((means[-1], row["name"], color))
+        ends.append((means[-1], row["name"], color, places[-1]))
     axes.set_xscale("log", base=2)
     axes.set_xticks(shots, [str(n) for n in shots])
     axes.minorticks_off()
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.set_xlim(shots[0] / 1.1, shots[-1] * 1.1)
-    _name_ends(axes, ends, shots[-1])
+    axes.set_xlim(shots[0] / 1.2, shots[-1] * 1.2)
+    _name_ends(axes, ends)
 
 
-def _name_ends(axes: Axes, ends: list[tuple[float, str, str]], x: float) -> None:
+def _name_ends(axes: Axes, ends: list[tuple[float, str, str, float]]) -> None:
     """Writes the name of each line at its end, pushed apart where they would overlap."""
     bottom, top = axes.get_ylim()
     apart = (top - bottom) * 0.052
     placed: list[float] = []
-    for value, _, _ in sorted(ends):
+    for value, *_ in sorted(ends):
         placed.append(max(value, placed[-1] + apart) if placed else value)
     excess = max(0.0, placed[-1] - top)
-    for (value, name, color), place in zip(sorted(ends), placed, strict=True):
+    for (value, name, color, x), place in zip(sorted(ends), placed, strict=True):
         axes.annotate(
             name, (x, value), xytext=(1.03, (place - excess - bottom) / (top - bottom)), textcoords="axes fraction",
             color=color, va="center", size=11, annotation_clip=False,

@@ -9,6 +9,10 @@ SECTIONS: Registry[Section] = Registry(
     "section",
     {
         "scores": ("fieldmark.reports.sections.scores:SECTION", "every run with every metric and its interval"),
+        "comparison": (
+            "fieldmark.reports.sections.comparison:SECTION",
+            "the runs of a page compared on the same units",
+        ),
         "reported": ("fieldmark.reports.sections.reported:SECTION", "what papers reported, apart from our own results"),
         "modalities": (
             "fieldmark.reports.sections.modalities:SECTION",
@@ -38,6 +42,10 @@ SECTIONS: Registry[Section] = Registry(
         "long-tail": ("fieldmark.reports.sections.long_tail:SECTION", "scores of rare and of common classes"),
         "tree": ("fieldmark.reports.sections.tree:SECTION", "the taxonomy as boxes, colored by recall"),
         "confusions": ("fieldmark.reports.sections.confusions:SECTION", "classes taken for each other, with photos"),
+        "classes": (
+            "fieldmark.reports.sections.classes:SECTION",
+            "a table of all classes to sort and download, and the confusion matrix",
+        ),
         "unlabeled": (
             "fieldmark.reports.sections.unlabeled:SECTION",
             "photos of each species with and without labels, and phyla taken for each other",

@@ -16,7 +16,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.metrics.classification import mean_without_each_unit
 from fieldmark.reports.charts.estimates import Share, share
-from fieldmark.reports.charts.plots import BLUE, GREEN, MUTED, ORANGE, draw, stacked
+from fieldmark.reports.charts.plots import BLUE, GREEN, MUTED, ORANGE, draw, name_curve, stacked
 from fieldmark.reports.markup import render
 from fieldmark.reports.section import Context, Section
 from fieldmark.reports.sections.confusions import UNKNOWN_SPECIES, Pair, all_pairs, photos_of, poisonous_items
@@ -281,6 +281,9 @@ def _paint(figure: Figure, *, curve: Curve, price: float) -> None:
     for title, color in ((LIKELIEST, MUTED), (CHEAPEST, BLUE)):
         above.plot(curve.tried, curve.cost[title], color=color, label=title)
         below.plot(curve.tried, curve.right[title], color=color)
+        name_curve(
+            below, curve.tried.tolist(), curve.right[title].tolist(), title, color, at=0.02 if color == MUTED else 0.6
+        )
     lowest = min(float(values.min()) for values in curve.cost.values())
     if curve.bound is not None and (lowest <= 0 or curve.bound.max() > lowest / OFF_SCALE):
         label = "the least that the traits allow (simulated)"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fieldmark.metrics.calibration import expected_calibration_error
 from fieldmark.reports.charts.estimates import Share, share
-from fieldmark.reports.charts.plots import BLUE, MUTED, TINT, draw, stacked
+from fieldmark.reports.charts.plots import BLUE, MUTED, TINT, draw, name_curve, stacked
 from fieldmark.reports.markup import render
 from fieldmark.reports.section import Context, Section
 
@@ -80,6 +80,11 @@ def _paint(figure: Figure, *, in_bands: list[Band], noun: str) -> None:
         if band.right.low is not None and band.right.high is not None:
             above.vlines(band.confidence, band.right.low, band.right.high, color=BLUE, linewidth=2)
     above.plot([band.confidence for band in in_bands], [band.right.value for band in in_bands], "o-", color=BLUE)
+    name_curve(above, [0.12], [0.12], "as sure as right", MUTED)
+    if in_bands:
+        name_curve(
+            above, [band.confidence for band in in_bands], [band.right.value for band in in_bands], "this run", BLUE
+        )
     above.set_title("Share of right answers")
     for axis in (above.yaxis, below.xaxis):
         axis.set_major_formatter(PercentFormatter(1, decimals=0))

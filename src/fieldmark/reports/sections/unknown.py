@@ -16,7 +16,7 @@ from fieldmark.fitting.unknown_table import ALL_UNKNOWN, UnknownTable
 from fieldmark.labels import UNKNOWN
 from fieldmark.metrics.openset import known_roc_auc
 from fieldmark.reports.charts.estimates import Share, share
-from fieldmark.reports.charts.plots import BLUE, MUTED, ORANGE, TINT, draw, stacked
+from fieldmark.reports.charts.plots import BLUE, MUTED, ORANGE, TINT, draw, name_curve, stacked
 from fieldmark.reports.markup import render
 from fieldmark.reports.section import Context, Section
 from fieldmark.reports.sections.confusions import CaptionedPhoto, one_per_unit, training_photos
@@ -162,6 +162,8 @@ def _paint_roc(figure: Figure, *, curve: tuple[NDArray[Any], NDArray[Any]], poin
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 4)))
     axes.plot(*curve, color=BLUE, drawstyle="steps-post")
+    name_curve(axes, [0.5], [0.5], "by chance", MUTED)
+    name_curve(axes, curve[0].tolist(), curve[1].tolist(), "this run", BLUE)
     axes.set_title("Known accepted")
     axes.set_xlabel("unknown accepted")
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.04), xticks=np.linspace(0, 1, 6), yticks=np.linspace(0, 1, 6))

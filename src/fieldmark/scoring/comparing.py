@@ -15,13 +15,13 @@ from fieldmark.foundation.files import appearing_file
 from fieldmark.foundation.registry import require
 from fieldmark.scoring import SCORECARD_FILE, Score, Scorecard
 from fieldmark.stats import comparison
-from fieldmark.stats.comparison import Comparison, Difference
+from fieldmark.stats.comparison import Difference, PairedRuns
 
 PLOT_FORMATS = ("png", "svg", "pdf")
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """Several runs by one metric.
 
     Args:
@@ -39,7 +39,7 @@ class Compared:
     units: int
     names: tuple[str, ...]
     scores: tuple[Score, ...]
-    outcome: Comparison
+    outcome: PairedRuns
     simulated: bool
 
     def behind_best(self, run: int) -> Difference | None:
@@ -58,7 +58,7 @@ class Compared:
                 {
                     "run": self.names[standing.run] + (" *" if standing.run in group else ""),
                     self.metric: _bounds(self.scores[standing.run], percent),
-                    "rank": _range(standing.rank_low, standing.rank_high),
+                    "rank": rank_range(standing.rank_low, standing.rank_high),
                     "behind the best by": "" if pair is None else _bounds(_score_of(pair), percent),
                     "p (Holm)": "" if pair is None else f"{pair.p_adjusted:.2g}",
                     "chance to be ahead": "" if pair is None else f"{1 - pair.better:.0%}",
@@ -133,7 +133,7 @@ class Compared:
             axes.plot([low, high], [place, place], color=color, linewidth=2)
             axes.plot(score.value, place, "o", color=color)
             standing = self.outcome.standings[place]
-            rank = _range(standing.rank_low, standing.rank_high)
+            rank = rank_range(standing.rank_low, standing.rank_high)
             axes.annotate(f"rank {rank}", (high, place), xytext=(6, 0), textcoords="offset points", va="center", size=8)
         axes.set_yticks(range(len(self.names)), self.names)
         axes.tick_params(axis="y", length=0)
@@ -147,7 +147,7 @@ class Compared:
             figure.savefig(partial, format=form, dpi=150)
 
 
-def compare(runs: Sequence[str | Path] | Mapping[str, Scorecard], *, metric: str | None = None) -> Compared:
+def compare(runs: Sequence[str | Path] | Mapping[str, Scorecard], *, metric: str | None = None) -> Comparison:
     """Compares two or more runs that were scored on the same units.
 
     Args:
@@ -176,7 +176,7 @@ def compare(runs: Sequence[str | Path] | Mapping[str, Scorecard], *, metric: str
     order = sorted(cards, key=lambda name: cards[name].metrics[chosen].value, reverse=up)
     values = np.array([cards[name].metrics[chosen].value for name in order])
     outcome = comparison.compare(values, np.stack([cards[name].pseudo[chosen] for name in order]), higher_is_better=up)
-    return Compared(
+    return Comparison(
         benchmark=first.benchmark,
         split=first.split,
         metric=chosen,
@@ -212,7 +212,12 @@ def _bounds(score: Score, percent: bool) -> str:
     return f"{scale * score.value:.{digits}f} [{scale * score.low:.{digits}f}, {scale * score.high:.{digits}f}]"
 
 
-def _range(low: int, high: int) -> str:
+def rank_range(low: int, high: int) -> str:
+    """The ranks that a run may have, in words.
+
+    >>> rank_range(1, 1), rank_range(1, 3)
+    ('1', '1 to 3')
+    """
     return str(low) if low == high else f"{low} to {high}"
 
 
