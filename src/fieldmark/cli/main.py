@@ -32,6 +32,8 @@ VERBS = {
     "adapt": "fieldmark.cli.adapt",
     "predict": "fieldmark.cli.predict",
     "identify": "fieldmark.cli.identify",
+    "review": "fieldmark.cli.review",
+    "search": "fieldmark.cli.search",
     "score": "fieldmark.cli.score",
     "compare": "fieldmark.cli.compare",
     "ablate": "fieldmark.cli.ablate",

@@ -58,7 +58,7 @@ def create_app(
         workers: How many workers run inside this process.
     """
     https = bool(public_url) and urlsplit(str(public_url)).scheme == "https"
-    app = _Application(
+    app = Site(
         title="Fieldmark challenges",
         version=__version__,
         description="Challenges, submissions and boards. Tokens are made on the account page.",
@@ -85,14 +85,14 @@ def create_app(
         app.include_router(area.router, include_in_schema=False)
     app.include_router(api.make_router())
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
-    _add_refusals(app)
+    add_refusals(app)
 
     app.add_middleware(BodyLimit, upload_mb=upload_mb)
     app.state.https = https
     return app
 
 
-class _Application(FastAPI):
+class Site(FastAPI):
     """Puts the headers on everything, the answers to faults included, which are made outside of all middleware."""
 
     def build_middleware_stack(self) -> ASGIApp:
@@ -114,7 +114,9 @@ def _lifespan(
     return lifespan
 
 
-def _add_refusals(app: FastAPI) -> None:
+def add_refusals(app: FastAPI) -> None:
+    """Answers refusals and faults with a sentence, as a page or as JSON."""
+
     @app.exception_handler(RefusalError)
     async def refused(request: Request, error: RefusalError) -> Response:
         headers = {"retry-after": str(error.retry_after_s)} if isinstance(error, TooOftenError) else {}

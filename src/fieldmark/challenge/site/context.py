@@ -73,10 +73,16 @@ def get_guard(request: Request) -> FormGuard:
     return guard
 
 
+def has_platform(request: Request) -> bool:
+    """Whether there are accounts and challenges, or only pages that run by themselves."""
+    return hasattr(request.app.state, "database")
+
+
 def get_viewer(request: Request) -> Viewer:
     """The person behind the session cookie, looked up once per request."""
     if not hasattr(request.state, "viewer"):
-        secret = request.cookies.get(SESSION_COOKIE)
+        # Pages that run by themselves, without a platform, know nobody.
+        secret = request.cookies.get(SESSION_COOKIE) if has_platform(request) else None
         request.state.viewer = Viewer(session_user(get_database(request), secret) if secret else None)
     viewer: Viewer = request.state.viewer
     return viewer
@@ -149,7 +155,7 @@ def make_environment() -> Environment:
 
 
 def render(request: Request, name: str, status: int = 200, /, **context: Any) -> HTMLResponse:
-    """A page; every one gets `user, csrf, notices, path, now, version`."""
+    """A page; every one gets `user, csrf, notices, path, now, version, platform, areas`."""
     guard = get_guard(request)
     done = DONE.get(request.query_params.get("done", ""))
     shared: dict[str, Any] = {
@@ -159,6 +165,8 @@ def render(request: Request, name: str, status: int = 200, /, **context: Any) ->
         "path": request.url.path,
         "now": utc_now(),
         "version": __version__,
+        "platform": has_platform(request),
+        "areas": getattr(request.app.state, "areas", {}),
     }
     template = request.app.state.templates.get_template(name)
     response = HTMLResponse(template.render({**shared, **context}), status_code=status)

@@ -29,6 +29,8 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
+# For the pages that come with a script of ours, or with sound: what they do without it is written into them.
+POLICY_WITH_SCRIPT = f"{POLICY}; script-src 'self'; media-src 'self' data:"
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -43,7 +45,16 @@ A_YEAR_S = 31_536_000
 MIB = 1 << 20
 PLAIN_FORM_BYTES = MIB
 SESSION_COOKIE, ANONYMOUS_COOKIE = "fieldmark_session", "fieldmark_form"
-UPLOAD_ENDINGS = ("/submit", "/submissions", "/baselines", "/data", "/rescore", "/organize/new", "/challenges")
+UPLOAD_ENDINGS = (
+    "/submit",
+    "/submissions",
+    "/baselines",
+    "/data",
+    "/rescore",
+    "/organize/new",
+    "/challenges",
+    "/identify",
+)
 
 
 class OutdatedFormError(RefusalError):
