@@ -72,7 +72,7 @@ def search_like(
     files = [one for one in _files(places, kind) if not one.samefile(example)]
     if not files:
         raise InputError(places[0], found=f"no other {kind}s", expected=f"a folder of {kind}s to search")
-    usual = FeatureSettings(**({"backbone": "birdnet"} if kind == "recording" else {}))
+    usual = FeatureSettings(backbone="birdnet") if kind == "recording" else FeatureSettings()
     source = feature_source(settings or usual, store)
     if source.medium != kind:
         raise MisuseError(f"{source.settings.backbone} looks at {source.medium}s; {example} is a {kind}.")

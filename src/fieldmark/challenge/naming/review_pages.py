@@ -67,10 +67,12 @@ def review_page(request: Request, review: ReviewOf, entry: str | None = None) ->
 def _choices(entry: AnsweredEntry) -> list[tuple[str, float | None]]:
     """The names that one key chooses: what stands in the list first, then the likeliest."""
     chance = dict(zip(entry.names, entry.probabilities, strict=True))
-    first = [(entry.given, chance.get(entry.given))] if entry.given else []
-    first += [(entry.name, entry.probability)] if entry.name else []
-    rest = [(name, chance[name]) for name in entry.names]
-    return list({name: (name, value) for name, value in reversed([*first, *rest])}.values())[::-1][:9]
+    listed = [(entry.given or "", chance.get(entry.given or "")), (entry.name, entry.probability), *chance.items()]
+    choices: dict[str, float | None] = {}
+    for name, value in listed:
+        if name:
+            choices.setdefault(name, value)
+    return list(choices.items())[:9]
 
 
 @router.post("/review")
