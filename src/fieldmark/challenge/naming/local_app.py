@@ -10,7 +10,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import RedirectResponse
 from starlette.staticfiles import StaticFiles
 
-from fieldmark.challenge.site.app import STATIC, Site, add_refusals
+from fieldmark.challenge.site.app import STATIC, WebApplication, add_refusals
 from fieldmark.challenge.site.context import make_environment
 from fieldmark.challenge.site.security import BodyLimit, FormGuard
 from fieldmark.version import __version__
@@ -28,7 +28,7 @@ def make_local_app(router: APIRouter, start: str, *, host: str = "127.0.0.1", up
             the server listens on all addresses.
         upload_mb: The largest upload.
     """
-    app = Site(title="Fieldmark", version=__version__, openapi_url=None, docs_url=None, redoc_url=None)
+    app = WebApplication(title="Fieldmark", version=__version__, openapi_url=None, docs_url=None, redoc_url=None)
     app.state.https, app.state.areas, app.state.public_url = False, {}, None
     app.state.guard = FormGuard(secrets.token_bytes(32), https=False)
     app.state.templates = make_environment()

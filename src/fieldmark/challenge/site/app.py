@@ -58,7 +58,7 @@ def create_app(
         workers: How many workers run inside this process.
     """
     https = bool(public_url) and urlsplit(str(public_url)).scheme == "https"
-    app = Site(
+    app = WebApplication(
         title="Fieldmark challenges",
         version=__version__,
         description="Challenges, submissions and boards. Tokens are made on the account page.",
@@ -92,7 +92,7 @@ def create_app(
     return app
 
 
-class Site(FastAPI):
+class WebApplication(FastAPI):
     """Puts the headers on everything, the answers to faults included, which are made outside of all middleware."""
 
     def build_middleware_stack(self) -> ASGIApp:
