@@ -173,9 +173,13 @@ def remarks_on_split(opened: Opened) -> list[str]:
     if opened.split is None:
         return []
     record = opened.split.record
+    name = opened.benchmark.name
+    if opened.split.is_own_of(name):
+        told = f"The parts come from {record['file']} (digest {record['digest']})"
+        return [f"{told}: they are those of {name} with the seed {record['seed']}."]
     remarks = [
         f"{OTHER_SPLIT} The parts come from {record['file']} (digest {record['digest']}), not from the split of "
-        f"{opened.benchmark.name}: scores cannot be compared with those on its own split."
+        f"{name}: scores cannot be compared with those on its own split."
     ]
     parts = {part: opened.items[part]["observation_id"].to_list() for part in SHOWN_FIRST}
     for (first, second), both in straddling(parts).items():

@@ -18,6 +18,16 @@ def metric_title(name: str) -> str:
     return name if metric is None else metric.title
 
 
+def metric_is_share(name: str) -> bool:
+    """Whether a metric is a share, which people read in percent; a name that no benchmark has is none.
+
+    >>> metric_is_share("top_1"), metric_is_share("log_loss"), metric_is_share("something else")
+    (True, False, False)
+    """
+    metric = _metrics(tuple(BENCHMARKS)).get(name)
+    return metric is not None and metric.is_share
+
+
 @cache
 def _metrics(benchmarks: tuple[str, ...]) -> dict[str, Metric]:
     return {metric.name: metric for name in benchmarks for metric in BENCHMARKS[name].task.metrics}

@@ -18,6 +18,8 @@ def add_to(app: typer.Typer) -> None:
         epilog="Example: `fieldmark export coco folder --data my-photos --out my-photos.json`",
     )
     group.command("coco", epilog="Example: `fieldmark export coco folder --data my-photos --out my-photos.json`")(coco)
+    drawn = "fieldmark export split folder --data my-photos --out split.csv"
+    group.command("split", epilog=f"Example: `{drawn}`")(split)
     example = "fieldmark export darwin-core occurrences --data finds.csv --out finds.zip --run runs/mine"
     group.command("darwin-core", epilog=f"Example: `{example}`")(darwin_core)
     group.command("onnx", epilog="Example: `fieldmark export onnx runs/folder-finetune --out birds.onnx`")(onnx)
@@ -42,6 +44,10 @@ def coco(
     instances: Annotated[
         bool, typer.Option("--instances", help="Write each piece of each part by itself; the parts are the categories.")
     ] = False,
+    split: Annotated[
+        Path | None,
+        typer.Option(help="A split file (`fieldmark export split`): each image says which part it is in."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Write a dataset, or a part of it, as COCO JSON: images, categories, labels, masks."""
@@ -50,8 +56,10 @@ def coco(
     from fieldmark.cli.printing import print_json
     from fieldmark.datasets import open_dataset
     from fieldmark.exporting.coco import export_coco
+    from fieldmark.splits.files import read_split
 
-    written = export_coco(open_dataset(name, data, subset), out, part=part, instances=instances)
+    parts = None if split is None else read_split(split)
+    written = export_coco(open_dataset(name, data, subset), out, part=part, instances=instances, split=parts)
     if as_json:
         print_json(asdict(written))
         return
@@ -61,6 +69,30 @@ def coco(
     )
     if written.without_size:
         print(f"note: {written.without_size:,} photos cannot be opened, so that their width and height are left out")
+
+
+def split(
+    benchmark: Annotated[
+        str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).", autocompletion=completing.benchmarks)
+    ],
+    data: Annotated[Path, typer.Option(help="The root of the release, or of your photos.")],
+    out: Annotated[Path, typer.Option(help="The CSV file to write (id,part); a JSON file beside it says how.")],
+    seed: Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, as given to `fit`.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+) -> None:
+    """Write the parts of a benchmark, drawn or as released, as a split file: for other tools, and for `fit --split`."""
+    from fieldmark.cli.printing import print_json, print_table
+    from fieldmark.exporting.split import export_split
+
+    written = export_split(benchmark, data, out, seed=seed)
+    counted = written.table.group_by("part", maintain_order=True).len()
+    rows = dict(counted.iter_rows())
+    if as_json:
+        print_json({"rows": rows, "digest": written.digest, **written.about})
+        return
+    print_table(["part", "rows"], [[part, f"{count:,}"] for part, count in rows.items()])
+    print(f"split in {out} (digest {written.digest})")
+    print(f"use it with fieldmark fit --split {out}, or show it with fieldmark export coco --split {out}")
 
 
 def darwin_core(

@@ -23,10 +23,20 @@ def predict(
     photos: Annotated[list[Path] | None, typer.Argument(help="Photos, or folders of photos.")] = None,
     data: Annotated[Path | None, typer.Option(help="A release, in place of photos.")] = None,
     split: Annotated[str, typer.Option(help="With --data: the part to answer.")] = "test",
-    out: Annotated[Path | None, typer.Option(help="Write the answers as a run file.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the answers: of photos with their probabilities (.csv or .parquet); with --data as the run "
+            "file of the benchmark, or with probabilities if it ends in .parquet."
+        ),
+    ] = None,
+    with_probabilities: Annotated[
+        bool | None,
+        typer.Option("--probabilities/--run-file", help="With --out: one of the two, whatever is answered."),
+    ] = None,
     answers_each: Annotated[
         int | None,
-        typer.Option("--answers", min=1, help="With --out: how many answers a line lists, if not all that may stand."),
+        typer.Option("--answers", min=1, help="With --out: how many answers of each item, if not all that may stand."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers to print for each photo.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answers as JSON.")] = False,
@@ -36,6 +46,7 @@ def predict(
     from fieldmark.errors import MisuseError
     from fieldmark.fitting import predict as predict_part
     from fieldmark.models import find_photos, load_model
+    from fieldmark.runs.answer_tables import write_answer_table
     from fieldmark.runs.masks import Masks
 
     if bool(photos) == (data is not None):
@@ -47,7 +58,11 @@ def predict(
         assert data is not None  # one of the two is given
         predictions = predict_part(loaded, data, split=split)
     if out is not None:
-        _format(loaded, answers_each).write(out, predictions)
+        as_table = with_probabilities if with_probabilities is not None else bool(photos) or out.suffix == ".parquet"
+        if as_table and not isinstance(predictions, Masks):
+            write_answer_table(out, predictions, answers_each)
+        else:
+            _format(loaded, answers_each).write(out, predictions)
     if isinstance(predictions, Masks):
         _print_masks(predictions, out, as_json=as_json, simulated=loaded.simulated)
         return

@@ -82,9 +82,7 @@ def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
     print_cautions([card.metrics for card in scorecards.values()])
     if "provisional" in first.conventions:
         print(f"note: {first.conventions['provisional']}")
-    for digest in sorted(
-        {card.provenance["split"]["digest"] for card in scorecards.values() if card.provenance.get("split")}
-    ):
+    for digest in sorted({card.provenance["split"]["digest"] for card in scorecards.values() if _other_split(card)}):
         print(f"note: not the official split of {first.benchmark}, but one with the digest {digest}")
     tied = [name for name, card in scorecards.items() if card.rests_on_ties]
     if tied:
@@ -92,6 +90,12 @@ def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
             f"note: {' and '.join(tied)} gives many segments the same score, and cmap puts the right ones first among "
             "equals: compare cmap_expected"
         )
+
+
+def _other_split(card: Scorecard) -> bool:
+    """Whether a run was made with another split than that of its benchmark."""
+    split = card.provenance.get("split")
+    return bool(split) and split.get("benchmark") != card.benchmark
 
 
 def print_cautions(cards: Iterable[Mapping[str, Score]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,9 +27,8 @@ def submit(
 ) -> None:
     """Hand in a run, wait for its score, and print it."""
     from fieldmark.challenge.submitting.client import Client
-    from fieldmark.cli.printing import print_cautions, print_json, print_table, score_text
+    from fieldmark.cli.printing import print_json
     from fieldmark.runs.provenance import run_file
-    from fieldmark.scoring import scores_of
 
     client = Client.of(challenge, token)
     sent = client.hand_in(run_file(run) if run.is_dir() else run, title=title, method=method, external=external)
@@ -40,8 +39,22 @@ def submit(
     if as_json:
         print_json(sent)
         return
+    show_submission(sent)
+
+
+def show_submission(sent: dict[str, Any]) -> None:
+    """Prints where a submission stands, and its scores as boards show them: titles, and shares in percent."""
+    from fieldmark.benchmarks.titles import metric_is_share, metric_title
+    from fieldmark.cli.printing import print_cautions, print_table, score_text
+    from fieldmark.scoring import scores_of
+
     print(sent["state"] if sent["reason"] == sent["state"] else f"{sent['state']}: {sent['reason']}")
     for part, metrics in sent["scores"].items():
         scores = scores_of(metrics)
-        print_table([part, *metrics], [["", *(score_text(score, percent=False) for score in scores.values())]])
+        rows = [
+            [metric_title(name), score_text(score, percent=metric_is_share(name))] for name, score in scores.items()
+        ]
+        print_table([part, "score [95 % interval]"], rows)
         print_cautions([scores])
+    if sent["scores"]:
+        print("shares in percent, as on the board")

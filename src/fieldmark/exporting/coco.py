@@ -4,7 +4,8 @@
 info         which dataset and part, its digest, whether it is simulated, what to know about it
 licenses     id, name, url: where the dataset knows them
 images       id, file_name (below the root of the release), width, height; observation_id; and where they are known
-             license, rights_holder, date, lat, lon; `unknown: true` for a species that is none of the categories
+             license, rights_holder, date, lat, lon; `unknown: true` for a species that is none of the categories;
+             `part` where a split is given
 categories   id, name, supercategory, and the ranks that are known
 annotations  one for each photo with a label: id, image_id, category_id, iscrowd; where the dataset has masks also
              segmentation, area and bbox of the whole, and `parts`: the same for each named part
@@ -39,6 +40,8 @@ from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
 from fieldmark.foundation.masks import NEVER_PARTS, WHOLE, Mask, resized, whole
 from fieldmark.foundation.progress import progress
 from fieldmark.labels import UNKNOWN
+from fieldmark.splits import PARTS
+from fieldmark.splits.files import Split
 from fieldmark.tables import RANKS
 from fieldmark.version import __version__
 
@@ -56,31 +59,40 @@ class CocoExport:
     without_size: int
 
 
-def export_coco(dataset: Dataset, out: Path, *, part: str | None = None, instances: bool = False) -> CocoExport:
+def export_coco(
+    dataset: Dataset, out: Path, *, part: str | None = None, instances: bool = False, split: Split | None = None
+) -> CocoExport:
     """Writes a dataset, or one of its parts, as COCO JSON.
 
     Args:
         dataset: What to write.
         out: The file to be; it appears when complete.
-        part: One of the parts of the release; everything if not given.
+        part: One of the parts of the release, or of the split; everything if not given.
         instances: Whether each piece of each part is an annotation of its own, and the parts are the categories.
+        split: Parts from a file (`fieldmark export split`, `fieldmark split`): each image then says which it is in.
 
     Raises:
+        InputError: When the split does not fit the release.
         MisuseError: When there is no such part, or there are no masks to take apart.
     """
-    media = _media_of(dataset, part)
+    media = _media_of(dataset, part, split)
     image_ids = _ids(dataset.media["media_id"])
     category_ids = _ids(dataset.taxa["label"])
     licenses = _licenses(dataset.media)
     sizes = _sizes(dataset, media)
-    images = [_image(row, image_ids, sizes[row["media_id"]], licenses) for row in media.iter_rows(named=True)]
+    told = {} if split is None else dict(media.select("media_id", "parts").iter_rows())
+    images = [
+        _image(row, image_ids, sizes[row["media_id"]], licenses)
+        | ({"part": told[row["media_id"]][0]} if told.get(row["media_id"]) else {})
+        for row in media.iter_rows(named=True)
+    ]
     categories = [_category(row, category_ids) for row in dataset.taxa.iter_rows(named=True)]
     if instances:
         categories, annotations = _instances(dataset, media, image_ids, sizes)
     else:
         annotations = _annotations(dataset, media, image_ids, category_ids, sizes)
     data = {
-        "info": _info(dataset, part),
+        "info": _info(dataset, part) | ({} if split is None else {"split": split.record}),
         "licenses": [{"id": number, "name": name, "url": url} for (name, url), number in licenses.items()],
         "images": images,
         "categories": categories,
@@ -110,11 +122,13 @@ def box_of(mask: Mask) -> list[float]:
     return [left, top, float(columns[-1]) + 1 - left, float(rows[-1]) + 1 - top]
 
 
-def _media_of(dataset: Dataset, part: str | None) -> pl.DataFrame:
+def _media_of(dataset: Dataset, part: str | None, split: Split | None) -> pl.DataFrame:
     """The photos of a part in the order of the dataset, with what is known about their observations."""
     further = [name for name in dataset.observations.columns if name not in dataset.media.columns]
     observations = dataset.observations.select("observation_id", *further)
     media = dataset.media.join(observations, on="observation_id", how="left", maintain_order="left")
+    if split is not None:
+        media = media.with_columns(parts=_parts_of(split, media))
     if part is None:
         return media
     names = media["parts"].explode().drop_nulls().unique(maintain_order=True).to_list()
@@ -122,6 +136,13 @@ def _media_of(dataset: Dataset, part: str | None) -> pl.DataFrame:
         advice = did_you_mean(part, names) if names else "It has no parts: leave --part out."
         raise MisuseError(f"{dataset.name} at {dataset.release.root} has no part called {part!r}. {advice}")
     return media.filter(pl.col("parts").list.contains(part))
+
+
+def _parts_of(split: Split, media: pl.DataFrame) -> pl.Series:
+    """The part of each photo as a file says, as a list of one; of none where it is left out."""
+    members = split.cut(media).members
+    rows = zip(*(members[name] for name in PARTS), strict=True)
+    return pl.Series("parts", [[name for name, inside in zip(PARTS, row, strict=True) if inside] for row in rows])
 
 
 def _ids(names: pl.Series) -> dict[str, int]:

@@ -27,6 +27,8 @@ from fieldmark.tables import read_csv
 
 SPLIT_FILE = "split.csv"
 MARK = "fieldmark_split"
+# Whether val was drawn from train, so that the final model may learn from it as well.
+VAL_IS_DRAWN = "val_is_drawn"
 # What the ids of a split may be, in the order in which they are looked up.
 NAMED_BY = ("media_id", "observation_id", "path")
 
@@ -56,7 +58,8 @@ class Split:
     @property
     def record(self) -> dict[str, Any]:
         """What a run keeps about its split."""
-        made = {name: self.about[name] for name in ("rule", "seed", "shares", "counted") if name in self.about}
+        told = ("rule", "seed", "shares", "counted", "benchmark")
+        made = {name: self.about[name] for name in told if name in self.about}
         return {"file": Path(self.where).name, "digest": self.digest, **made}
 
     def write(self, path: Path) -> None:
@@ -91,7 +94,11 @@ class Split:
             raise InputError(self.where, found=found, expected="a part for each row of the release", hint=hint)
         part_of = dict(self.table.select("id", "part").iter_rows())
         part = pl.Series("part", [part_of[one] for one in own], dtype=pl.String)
-        return Cut({name: part == name for name in PARTS}, val_is_drawn=False)
+        return Cut({name: part == name for name in PARTS}, val_is_drawn=bool(self.about.get(VAL_IS_DRAWN)))
+
+    def is_own_of(self, benchmark: str) -> bool:
+        """Whether these are the parts that a benchmark has by itself, written to a file (`fieldmark export split`)."""
+        return bool(self.about.get("benchmark") == benchmark)
 
 
 def read_split(path: Path) -> Split:

@@ -16,8 +16,10 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+from fieldmark.benchmarks.titles import metric_title
 from fieldmark.challenge.refusals import ConflictError
 from fieldmark.cli.main import app
+from fieldmark.cli.submit import show_submission
 from fieldmark.errors import InputError, MisuseError
 from tests.challenge.platform import truth_text
 
@@ -130,6 +132,15 @@ def test_a_database_that_does_not_answer_is_named(capsys):
         typed(capsys, "worker", "--database", "postgresql+psycopg://me:secret@127.0.0.1:1/none")
     with pytest.raises(MisuseError, match="sqlite and postgresql"):
         typed(capsys, "worker", "--database", "mysql://somewhere/x")
+
+
+def test_scores_of_a_submission_are_printed_as_boards_show_them(capsys):
+    score = {"value": 0.4712, "low": 0.4, "high": 0.55, "interval": "jackknife-t"}
+    loss = {"value": 1.25, "low": None, "high": None, "interval": "none", "reason": "fewer than 20 units"}
+    show_submission({"state": "scored", "reason": "scored", "scores": {"public": {"top_1": score, "log_loss": loss}}})
+    printed = capsys.readouterr().out
+    assert metric_title("top_1") in printed and "47.1 [40.0, 55.0]" in printed and "0.471" not in printed
+    assert "1.250 [no interval]" in printed and "fewer than 20 units" in printed
 
 
 def test_submit_says_what_it_needs(capsys, tmp_path):
