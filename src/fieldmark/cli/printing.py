@@ -95,7 +95,7 @@ def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
 def _other_split(card: Scorecard) -> bool:
     """Whether a run was made with another split than that of its benchmark."""
     split = card.provenance.get("split")
-    return bool(split) and split.get("benchmark") != card.benchmark
+    return split is not None and split.get("benchmark") != card.benchmark
 
 
 def print_cautions(cards: Iterable[Mapping[str, Score]]) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.datasets.identical import observations_together
 from fieldmark.errors import MisuseError
-from fieldmark.opening import observations_together, open_release, suited
+from fieldmark.opening import open_release, suited
 from fieldmark.splits import PARTS, cut
 from fieldmark.splits.dividing import UNUSED
 from fieldmark.splits.files import NAMED_BY, VAL_IS_DRAWN, Split
