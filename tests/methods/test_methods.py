@@ -24,6 +24,8 @@ OWN_TESTS = (
     *("birdnet", "cnn", "ellipse", "finetune", "fusion", "grabcut", "joint", "published", "saliency", "sam", "tabular"),
     *("ccssl", "finetune-oracle", "fixmatch-network", "norm-online", "unet"),
     *("align", "fsada", "triplet", "two-stage"),  # they need two domains
+    *("neighbors", "random-forest", "boosting", "maxent", "down-weighted-boosting", "spline-logistic"),  # for places
+    *("sinr", "deepmaxent", "ensemble"),
 )
 ON_FEATURES = [name for name in METHODS if name not in OWN_TESTS]
 

@@ -124,6 +124,39 @@ METHODS: Registry[type[Method]] = Registry(
         "saliency": ("fieldmark.methods.salient_masks:SalientMasks", "what stands out in a photo, for masks"),
         "sam": ("fieldmark.methods.sam:Sam", "MobileSAM, shown where to look, for masks"),
         "unet": ("fieldmark.methods.unet:UNet", "a U-Net on a network of timm, for masks (extra masks)"),
+        "neighbors": ("fieldmark.methods.places.neighbors:NeighborsInSpace", "what was found nearby, for places"),
+        "random-forest": (
+            "fieldmark.methods.places.forest:RandomForest",
+            "forests with sparse leaves, one for all species or down-sampled for each, for places (extra places)",
+        ),
+        "boosting": (
+            "fieldmark.methods.places.reranking:Boosting",
+            "boosted trees put candidates in order, for places (extra places)",
+        ),
+        "maxent": (
+            "fieldmark.methods.places.maxent:Maxent",
+            "maximum entropy on hinge features, species by species, for places (extra maxent)",
+        ),
+        "down-weighted-boosting": (
+            "fieldmark.methods.places.boosted_trees:DownWeightedBoosting",
+            "boosted trees for each species against a down-weighted background, for places (extra places)",
+        ),
+        "spline-logistic": (
+            "fieldmark.methods.places.splines:SplineLogistic",
+            "an additive model of splines for each species, for places",
+        ),
+        "sinr": (
+            "fieldmark.methods.places.sinr:Sinr",
+            "coordinates and covariates through one network, absences assumed, for places",
+        ),
+        "deepmaxent": (
+            "fieldmark.methods.places.sinr:DeepMaxent",
+            "the same network by maximum entropy, for places",
+        ),
+        "ensemble": (
+            "fieldmark.methods.places.ensemble:PlaceEnsemble",
+            "the mean of several methods for places, equal weights",
+        ),
         "min-cost": ("fieldmark.methods.min_cost:LeastCost", "a calibrated classifier that answers what costs least"),
     },
     group="fieldmark.methods",

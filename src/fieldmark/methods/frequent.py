@@ -8,9 +8,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted, Method, truth_of
-from fieldmark.runs.label_scores import Scale
+from fieldmark.runs.code_sets import offsets_of
+from fieldmark.runs.label_scores import LabelScores, Scale
+from fieldmark.runs.predictions import Predictions
 from fieldmark.views import Part, View
+
+# Where there are more labels than this, only the most frequent are listed: items x labels is never held.
+LISTED = 1000
 
 
 @dataclass(frozen=True)
@@ -25,3 +31,12 @@ class Frequent(Method):
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         return np.tile(arrays["log_frequency"], (len(part), 1))
+
+    def answer(self, arrays: Arrays, part: Part, labels: Labels) -> Predictions:
+        if len(labels) <= LISTED:
+            return super().answer(arrays, part, labels)
+        log_frequency = arrays["log_frequency"]
+        best = np.argsort(-log_frequency, kind="stable")[:LISTED].astype(np.int32)
+        codes, scores = np.tile(best, len(part)), np.tile(log_frequency[best], len(part))
+        offsets = offsets_of(np.full(len(part), LISTED))
+        return LabelScores(part.item_ids, labels, scores, self.scale, codes, offsets)

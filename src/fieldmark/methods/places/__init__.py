@@ -1,0 +1,1 @@
+"""Which species live at a place: methods that read coordinates and covariates."""

@@ -1,0 +1,193 @@
+"""Several methods with one voice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.errors import MisuseError
+from fieldmark.foundation.key_values import configure, parse_pairs
+from fieldmark.foundation.registry import Registry
+from fieldmark.methods.base import Arrays, Fitted, targets_of
+from fieldmark.methods.places.base import OnPlaces, Ratios, as_odds, log_odds
+from fieldmark.methods.places.records import PlaceRecords, Points
+from fieldmark.runs.label_scores import log_softmax
+from fieldmark.views import View
+
+MEMBERS: Registry[type[OnPlaces]] = Registry(
+    "member of an ensemble of places",
+    {
+        "neighbors": ("fieldmark.methods.places.neighbors:NeighborsInSpace", "what was found nearby"),
+        "random-forest": ("fieldmark.methods.places.forest:RandomForest", "random forests"),
+        "maxent": ("fieldmark.methods.places.maxent:Maxent", "maximum entropy"),
+        "down-weighted-boosting": ("fieldmark.methods.places.boosted_trees:DownWeightedBoosting", "boosted trees"),
+        "spline-logistic": ("fieldmark.methods.places.splines:SplineLogistic", "additive splines"),
+        "sinr": ("fieldmark.methods.places.sinr:Sinr", "one network for all species"),
+        "deepmaxent": ("fieldmark.methods.places.sinr:DeepMaxent", "the same by maximum entropy"),
+    },
+)
+FEW_SPECIES = 200
+FOR_FEW = "random-forest,maxent,down-weighted-boosting,spline-logistic,sinr"
+FOR_MANY = "neighbors,random-forest,sinr"
+ROUNDS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceEnsemble(OnPlaces):
+    """The mean of several methods for places.
+
+    Where probabilities are known (one label holds, or a survey) it is the mean of probabilities. Records of presences
+    tell none: there the log ratios of each member are first brought to the same mean and spread over the background,
+    species by species, so that no member counts more because it is bolder.
+
+    All members count the same. Weights from val would reward members that have learned where people look, because val
+    was recorded by the same people as train.
+
+    Args:
+        members: Their names with commas between them, each with settings after colons
+            (`random-forest:trees=500,sinr:epochs=10`); auto is random-forest, maxent, down-weighted-boosting,
+            spline-logistic and sinr for up to 200 species, and neighbors, random-forest and sinr for more.
+        weights: equal, or val: the mixture of lowest log loss there.
+    """
+
+    members: str = "auto"
+    weights: Literal["equal", "val"] = "equal"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weights not in ("equal", "val"):
+            raise MisuseError(f"ensemble has no weights={self.weights}: expected equal or val.")
+        if self.members != "auto":
+            self.made(0)
+
+    def made(self, n_labels: int) -> list[OnPlaces]:
+        """The members for so many labels."""
+        members = self.members
+        if members == "auto":
+            members = FOR_FEW if n_labels <= FEW_SPECIES else FOR_MANY
+        return [self._member(text.strip()) for text in members.split(",")]
+
+    def _member(self, text: str) -> OnPlaces:
+        name, *settings = text.split(":")
+        if name not in MEMBERS:
+            raise MisuseError(f"ensemble has no member called {name!r}: expected some of {', '.join(MEMBERS)}.")
+        method: OnPlaces = configure({"seed": self.seed, **parse_pairs(settings)}, MEMBERS[name])[0]
+        return replace(method, inputs=self.inputs, background=self.background, several=self.several)
+
+    def learn(self, records: PlaceRecords) -> tuple[PlaceEnsemble, Arrays]:
+        fitted = [member.learn(records) for member in self.made(records.n_labels)]
+        arrays: Arrays = {"weights": np.full(len(fitted), 1 / len(fitted))}
+        common = {"log_prior": records.log_prior.astype(np.float32), "survey": np.array([records.is_survey])}
+        for number, (member, own) in enumerate(fitted):
+            arrays |= {f"{number}.{name}": array for name, array in own.items()}
+            if self.several and records.background is not None:
+                mean, spread = _moments(member, {**own, **common}, records.background)
+                arrays |= {f"moments.{number}.mean": mean, f"moments.{number}.spread": spread}
+        texts = ",".join(_told(member) for member, _ in fitted)
+        return replace(self, members=texts), arrays
+
+    def log_ratios(self, arrays: Arrays, points: Points) -> Ratios:
+        return self._combined(arrays, self._of_members(arrays, points), arrays["weights"])
+
+    def _of_members(self, arrays: Arrays, points: Points) -> list[Ratios]:
+        n_labels = len(arrays["log_prior"])
+        common = {name: arrays[name] for name in ("log_prior", "survey")}
+        found = []
+        for number, member in enumerate(self.made(n_labels)):
+            prefix = f"{number}."
+            own = {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
+            found.append(member.log_ratios({**own, **common}, points))
+        return found
+
+    def _combined(self, arrays: Arrays, ratios: Sequence[Ratios], weights: NDArray[np.float64]) -> Ratios:
+        log_prior = arrays["log_prior"].astype(np.float64)
+        if self.several and not arrays["survey"][0]:
+            moments = [
+                [arrays[f"moments.{number}.{name}"] for name in ("mean", "spread")] for number in range(len(ratios))
+            ]
+            scaled = [(one - mean) / spread for one, (mean, spread) in zip(ratios, moments, strict=True)]
+            total = sum(weight * one for weight, one in zip(weights, scaled, strict=True))
+            bold = np.mean([spread for _, spread in moments], axis=0)
+            level = np.mean([mean for mean, _ in moments], axis=0)
+            return np.asarray(total * bold + level, dtype=np.float32)
+        chances = sum(
+            weight * np.exp(_log_chance(arrays, log_prior, one)) for weight, one in zip(weights, ratios, strict=True)
+        )
+        logs = np.log(np.maximum(cast(NDArray[np.float64], chances), 1e-300)) - log_prior
+        return np.asarray(as_odds(arrays, logs), dtype=np.float32)
+
+    def fit(self, view: View) -> Fitted:
+        fitted = super().fit(view)
+        method, arrays = fitted.method, fitted.arrays
+        if self.weights == "val" and view.val is not None and isinstance(method, PlaceEnsemble):
+            ratios = method._of_members(arrays, method.points(arrays, view.val))
+            chance = np.stack([_chance_of_truth(method, arrays, one, view) for one in ratios])
+            arrays = {**arrays, "weights": mixture_weights(chance)}
+        return Fitted(method, arrays, fitted.remarks)
+
+    def fit_again(self, arrays: Arrays, view: View) -> Fitted:
+        fitted = super().fit(view)
+        return Fitted(fitted.method, {**fitted.arrays, "weights": arrays["weights"]}, fitted.remarks)
+
+
+def mixture_weights(chance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mixture of lowest log loss, by expectation and maximization, which cannot leave the simplex.
+
+    Args:
+        chance: The probability that each member gives what happened: members x outcomes.
+
+    >>> mixture_weights(np.array([[0.9, 0.9, 0.1], [0.1, 0.1, 0.2]])).round(2).tolist()
+    [1.0, 0.0]
+    """
+    weights = np.full(len(chance), 1 / len(chance))
+    for _ in range(ROUNDS):
+        shares = weights[:, None] * np.maximum(chance, 1e-300)
+        weights = (shares / shares.sum(axis=0)).mean(axis=1)
+    return weights
+
+
+def _log_chance(arrays: Arrays, log_prior: NDArray[np.float64], ratios: Ratios) -> NDArray[np.float64]:
+    """Log-probabilities from log ratios: over all labels, or for a survey of each by itself."""
+    if arrays["survey"][0]:
+        return np.asarray(-np.logaddexp(0, -(log_odds(log_prior) + ratios)))
+    return np.asarray(log_softmax(log_prior + ratios))
+
+
+def _chance_of_truth(method: PlaceEnsemble, arrays: Arrays, ratios: Ratios, view: View) -> NDArray[np.float64]:
+    """The probability that one member gives to what was found on val."""
+    assert view.val is not None  # weights come from there
+    targets = targets_of(view.val)
+    if not method.several:
+        logs = log_softmax(arrays["log_prior"] + ratios)
+        return np.asarray(np.exp(logs[np.arange(len(logs)), targets.codes]))
+    chances = method.scored(arrays, ratios).astype(np.float64)
+    return np.asarray(np.where(targets.holds(chances.shape[1]), chances, 1 - chances).ravel())
+
+
+def _moments(member: OnPlaces, arrays: Arrays, background: Points) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Mean and spread of each species over the background."""
+    total, squares = 0.0, 0.0
+    for block in member.blocks(arrays, background):
+        total = total + block.sum(axis=0, dtype=np.float64)
+        squares = squares + (block.astype(np.float64) ** 2).sum(axis=0)
+    mean = np.asarray(total) / len(background)
+    spread = np.sqrt(np.maximum(np.asarray(squares) / len(background) - mean**2, 0))
+    # A member that says the same everywhere has no say: it is left as it is, at a spread of one.
+    return mean.astype(np.float32), np.where(spread > 1e-6, spread, 1.0).astype(np.float32)
+
+
+def _told(member: OnPlaces) -> str:
+    """A member as it would be asked for, with the settings that differ from its defaults."""
+    name = next(name for name in MEMBERS if MEMBERS[name] is type(member))
+    usual = type(member)()
+    left_out = ("inputs", "background", "several", "seed", "listed")
+    changed = [
+        f"{key}={value}"
+        for key, value in member.options.items()
+        if key not in left_out and value != getattr(usual, key)
+    ]
+    return ":".join([name, *changed])
