@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,6 +46,8 @@ def predict(
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.errors import MisuseError
     from fieldmark.fitting import predict as predict_part
+    from fieldmark.identification.predicted_dangers import predicted_dangers
+    from fieldmark.identification.wording import percent
     from fieldmark.models import find_photos, load_model
     from fieldmark.runs.answer_tables import write_answer_table
     from fieldmark.runs.masks import Masks
@@ -60,20 +63,29 @@ def predict(
     if out is not None:
         as_table = with_probabilities if with_probabilities is not None else bool(photos) or out.suffix == ".parquet"
         if as_table and not isinstance(predictions, Masks):
-            write_answer_table(out, predictions, answers_each)
+            write_answer_table(out, predictions, answers_each, predicted_dangers(loaded, predictions).poisonous)
         else:
             _format(loaded, answers_each).write(out, predictions)
     if isinstance(predictions, Masks):
         _print_masks(predictions, out, as_json=as_json, simulated=loaded.simulated)
         return
-    answers = _answers(predictions, min(top, len(loaded.labels)))
+    dangers = predicted_dangers(loaded, predictions)
+    answers = _answers(predictions, min(top, len(loaded.labels)), dangers.poisonous)
     if as_json:
-        print_json({"simulated": loaded.simulated, "answers": answers})
-    elif out is None:
+        notice = {"allowed": dangers.allowed, "probability": dangers.probability, "notice": dangers.lines()}
+        print_json({"simulated": loaded.simulated, "answers": answers, "danger": notice})
+        return
+    if out is None:
+        careful = [dangers.word] if dangers.probability else []
         print_table(
-            ["photo", *(f"{place}." for place in range(1, top + 1))],
+            ["photo", *(f"{place}." for place in range(1, top + 1)), *careful],
             [
-                [item, *(f"{_said(a['label'])} {100 * a['probability']:.0f} %" for a in row)]
+                [
+                    item,
+                    *(f"{_said(a['label'])} {100 * a['probability']:.0f} %" for a in row),
+                    *([""] * (top - len(row))),
+                    *(percent(dangers.probability[item]) if item in dangers.probability else "" for _ in careful),
+                ]
                 for item, row in answers.items()
             ],
         )
@@ -81,6 +93,8 @@ def predict(
             print("The model was trained on simulated data.")
     else:
         print(f"{len(predictions.items)} answers in {out}")
+    for line in dangers.lines():
+        print(line)
 
 
 def _print_masks(masks: Masks, out: Path | None, *, as_json: bool, simulated: bool) -> None:
@@ -115,7 +129,7 @@ def _said(label: str) -> str:
     return "unknown" if label == UNKNOWN_NAME else label
 
 
-def _answers(predictions: LabelScores, top: int) -> dict[str, list[dict[str, Any]]]:
+def _answers(predictions: LabelScores, top: int, poisonous: Mapping[str, bool]) -> dict[str, list[dict[str, Any]]]:
     import numpy as np
 
     from fieldmark.runs.label_scores import NOTHING
@@ -129,7 +143,7 @@ def _answers(predictions: LabelScores, top: int) -> dict[str, list[dict[str, Any
     chances = np.take_along_axis(stated, column, axis=1).astype(float).round(6).tolist()
     return {
         item: [
-            {"label": label, "probability": chance}
+            {"label": label, "probability": chance, **({"poisonous": poisonous[label]} if label in poisonous else {})}
             for code, label, chance in zip(best[row], names.decode(best[row]), chances[row], strict=True)
             if code != NOTHING
         ]

@@ -33,6 +33,12 @@ def score_part(opened: Opened, predictions: Any, part: str, run: Run) -> Scoreca
     )
 
 
+def kept_scores(card: Scorecard) -> dict[str, dict[str, float | None]]:
+    """What a model keeps of its scores, for its card: values and bounds by metric."""
+    plain = card.to_json()["metrics"]
+    return {name: {key: score[key] for key in ("value", "low", "high")} for name, score in plain.items()}
+
+
 def write_run(
     folder: Path,
     opened: Opened,
@@ -49,6 +55,7 @@ def write_run(
     main = scorecards.get("test") or scorecards["val"]
     main.write(folder / SCORECARD_FILE)
     scorecards["val"].write(folder / "scorecard-val.json")
+    model.trained["scores"] = {part: kept_scores(card) for part, card in scorecards.items()}
     model.save(folder / MODEL_FOLDER)
     if opened.split is not None:
         opened.split.write(folder / SPLIT_FILE)

@@ -11,7 +11,7 @@ nothing is said counts as dangerous too: nobody has called it harmless.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -19,11 +19,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fieldmark.guides.living_groups import FUNGI
+from fieldmark.guides.living_groups import FUNGI, SNAKES
 from fieldmark.labels import Labels
 from fieldmark.steps.costs import Prices
 
 MISSED = 0.004
+NEVER = {
+    FUNGI: "Never eat a mushroom because a model named it.",
+    SNAKES: "Never touch a snake because a model named it.",
+}
 
 Floats = NDArray[np.float64]
 
@@ -72,6 +76,15 @@ def dangerous_labels(labels: Labels, taxa: pl.DataFrame, groups: Sequence[str]) 
         ],
         dtype=np.bool_,
     )
+
+
+def never_because_of_a_model(groups: Iterable[str]) -> tuple[str, ...]:
+    """What must not be done because of a model's answer, for the groups of its labels; nothing for other groups.
+
+    >>> never_because_of_a_model(["birds", "fungi", "fungi"]), never_because_of_a_model(["birds"])
+    (('Never eat a mushroom because a model named it.',), ())
+    """
+    return tuple(sentence for group, sentence in NEVER.items() if group in set(groups))
 
 
 def draw_line(danger: Floats, is_dangerous: NDArray[np.bool_], prices: Prices | None = None) -> DangerLine:

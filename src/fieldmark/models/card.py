@@ -6,12 +6,16 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fieldmark.guides.living_groups import FUNGI, SNAKES, groups_of
+from fieldmark.benchmarks.titles import metric_is_share, metric_title
+from fieldmark.guides.dangers import never_because_of_a_model
+from fieldmark.guides.living_groups import groups_of
 from fieldmark.guides.rolling_up import OF_LABEL, rank_of_labels
 from fieldmark.methods.base import NOT_STATED
 
 if TYPE_CHECKING:
     from fieldmark.models.model import Model
+
+MOST_LABELS = 500
 
 
 def _crop(model: Model) -> list[str]:
@@ -25,13 +29,41 @@ def _crop(model: Model) -> list[str]:
 
 def _caution(model: Model) -> list[str]:
     """What it cannot do, and what must not be done because of it; that follows from its taxa."""
-    groups = set(groups_of(model.labels, model.taxa))
-    caution = "It tells these labels apart and knows no others."
-    if FUNGI in groups:
-        caution += " **Never eat a mushroom because a model named it.**"
-    if SNAKES in groups:
-        caution += " **Never touch a snake because a model named it.**"
-    return [caution]
+    never = never_because_of_a_model(groups_of(model.labels, model.taxa))
+    return [" ".join(["It tells these labels apart and knows no others.", *(f"**{sentence}**" for sentence in never)])]
+
+
+def _scores(model: Model) -> list[str]:
+    """What it scored where it was made, with intervals: a table for each part."""
+    lines = []
+    for part, scores in model.trained.get("scores", {}).items():
+        lines += ["", f"## Scores on {part}", "", "| metric | score | 95 % interval |", "|---|---|---|"]
+        for name, score in scores.items():
+            scale, digits = (100, 1) if metric_is_share(name) else (1, 3)
+            unit = " %" if metric_is_share(name) else ""
+            value, low, high = (score.get(key) for key in ("value", "low", "high"))
+            shown = "undefined" if value is None else f"{scale * value:.{digits}f}{unit}"
+            between = "" if low is None or high is None else f"{scale * low:.{digits}f} to {scale * high:.{digits}f}"
+            lines.append(f"| {metric_title(name)} | {shown} | {between} |")
+    if lines and model.simulated:
+        lines += ["", "Scores on simulated data say nothing about nature."]
+    return lines
+
+
+def _labels(model: Model) -> list[str]:
+    """The labels it tells apart, by their names; folded, since there may be many."""
+    taxa = {row["label"]: row for row in model.taxa.iter_rows(named=True)}
+    lines = ["", f"## Its {len(model.labels):,} labels", "", "<details><summary>All of them</summary>", ""]
+    for label in model.labels.names[:MOST_LABELS]:
+        row = taxa.get(label, {})
+        names = [row.get(key) for key in ("common_name", "scientific_name", "species")]
+        further = list(dict.fromkeys(str(name) for name in names if name and str(name) != label))
+        marks = ["poisonous or venomous"] if row.get("poisonous") else []
+        told = f" ({', '.join([*further[:2], *marks])})" if further or marks else ""
+        lines.append(f"- {label}{told}")
+    if len(model.labels) > MOST_LABELS:
+        lines.append(f"- and {len(model.labels) - MOST_LABELS:,} more in `model.json`")
+    return [*lines, "", "</details>"]
 
 
 def _answers_to_people(model: Model) -> list[str]:
@@ -109,7 +141,9 @@ def card(model: Model, scores: Mapping[str, str] | None = None) -> str:
         *(f"| {name} | {value} |" for name, value in (scores or {}).items()),
         *([""] if scores else []),
         *_caution(model),
+        *_scores(model),
         *_answers_to_people(model),
+        *_labels(model),
         "",
         "## Settings",
         "",

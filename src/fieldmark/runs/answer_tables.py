@@ -9,6 +9,7 @@ photos/a.jpg,2,Amanita pantherina,0.052
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -21,19 +22,22 @@ from fieldmark.runs.label_scores import NOTHING, LabelScores
 ENDINGS = (".csv", ".parquet")
 
 
-def answer_table(predictions: LabelScores, at_most: int | None = None) -> pl.DataFrame:
+def answer_table(
+    predictions: LabelScores, at_most: int | None = None, poisonous: Mapping[str, bool] | None = None
+) -> pl.DataFrame:
     """One row for each item and label, best first.
 
     Args:
         predictions: The answers. Scores that only rank stand in a column `score` in place of `probability`.
         at_most: How many labels of each item; all that were scored if not given.
+        poisonous: Whether labels are poisonous or venomous, where that is known: a further column then.
     """
     width = len(predictions.labels) + 1 if predictions.dense else int(predictions.lists.lengths.max(initial=0))
     best = predictions.top(min(at_most or width, width))
     row, place = np.nonzero(best != NOTHING)
     codes = best[row, place]
     ranked_only = predictions.scale == "score" and not predictions.dense
-    return pl.DataFrame(
+    table = pl.DataFrame(
         {
             "id": [predictions.items[number] for number in row.tolist()],
             "rank": (place + 1).astype(np.int32),
@@ -41,9 +45,14 @@ def answer_table(predictions: LabelScores, at_most: int | None = None) -> pl.Dat
             "score" if ranked_only else "probability": _values(predictions, row, codes),
         }
     )
+    if not poisonous:
+        return table
+    return table.with_columns(poisonous=pl.Series([poisonous.get(one) for one in table["label"]], dtype=pl.Boolean))
 
 
-def write_answer_table(path: Path, predictions: LabelScores, at_most: int | None = None) -> None:
+def write_answer_table(
+    path: Path, predictions: LabelScores, at_most: int | None = None, poisonous: Mapping[str, bool] | None = None
+) -> None:
     """Writes the table; the ending of the file decides whether as CSV or as Parquet.
 
     Raises:
@@ -53,7 +62,7 @@ def write_answer_table(path: Path, predictions: LabelScores, at_most: int | None
         raise MisuseError(
             f"{path}: found a table ending in {path.suffix or 'nothing'}, expected {' or '.join(ENDINGS)}."
         )
-    table = answer_table(predictions, at_most)
+    table = answer_table(predictions, at_most, poisonous)
     with appearing_file(path) as partial:
         table.write_parquet(partial) if path.suffix.lower() == ".parquet" else table.write_csv(partial)
 

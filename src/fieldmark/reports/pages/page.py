@@ -9,6 +9,8 @@ from pathlib import Path, PurePath
 from markupsafe import Markup
 
 from fieldmark.foundation.files import appearing_file
+from fieldmark.guides.dangers import never_because_of_a_model
+from fieldmark.guides.living_groups import groups_of
 from fieldmark.reports.markup import render
 from fieldmark.reports.pages.loading import load_context
 from fieldmark.reports.section import Context
@@ -57,6 +59,7 @@ def render_page(context: Context) -> str:
         primary=primary,
         others=[name for name in context.shown_metrics if name != primary],
         cautions=cautions([card.metrics]),
+        never=never_because_of_a_model(groups_of(context.labels, context.opened.dataset.taxa)),
         version=__version__,
     )
 
