@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import rasterio
 from rasterio.transform import from_origin
 from rasterio.warp import transform
 
+from fieldmark.datasets import raster_sampling as sampling
 from fieldmark.datasets.gridded import PatchFiles, Rasters
 from fieldmark.errors import InputError
 from fieldmark.features.patches import PatchStatistics, decode_patch
@@ -64,16 +67,88 @@ def test_places_outside_and_without_coordinates_are_missing_and_counted(root):
     assert [one is None for one in layer.read(ids)] == [False, True, True, True, True]
 
 
-def test_every_block_is_read_once_however_many_places_it_holds(root, monkeypatch):
-    from fieldmark.datasets import gridded
+@pytest.mark.parametrize("strip_cells", [1, 600, 10_000])
+def test_no_cell_is_read_twice_however_many_places_it_holds(root, monkeypatch, strip_cells):
+    read, times = sampling.read_window, np.zeros((40, 32), dtype=int)
 
-    read, windows = gridded.read_window, []
-    monkeypatch.setattr(gridded, "read_window", lambda raster, *window: windows.append(window) or read(raster, *window))
+    def counted(raster, top, left, height, width, nodata=None):
+        times[top : top + height, left : left + width] += 1
+        return read(raster, top, left, height, width, nodata)
+
+    monkeypatch.setattr(sampling, "STRIP_CELLS", strip_cells)
+    monkeypatch.setattr(sampling, "read_window", counted)
     rng = np.random.default_rng(0)
     cells = rng.integers(0, (40, 32), (500, 2))
     layer = rasters(root, {str(n): place_of(*cell) for n, cell in enumerate(cells)})
-    layer.numbers([str(n) for n in range(500)])
-    assert len(windows) == len(set(windows)) == 6  # 40 x 32 cells in blocks of 16 x 16, the last row of blocks cut
+    found = layer.numbers([str(n) for n in range(500)])[:, 0]
+    assert times.max() == 1
+    expected = np.where((cells == (3, 4)).all(axis=1), np.nan, cells @ (32, 1))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_places_far_apart_read_the_blocks_that_hold_them_and_no_others(root, monkeypatch):
+    write_raster(root / "rasters/wide.tif", np.ones((32, 512), np.int16), tiled=True, blockxsize=16, blockysize=16)
+    read, cells_read = sampling.read_window, []
+    monkeypatch.setattr(
+        sampling,
+        "read_window",
+        lambda raster, *window: cells_read.append(window[2] * window[3]) or read(raster, *window),
+    )
+    layer = rasters(root, {"west": place_of(1, 1), "east": place_of(1, 500)}, paths=("rasters/wide.tif",))
+    assert layer.numbers(["west", "east"]).tolist() == [[1], [1]] and cells_read == [256, 256]
+
+
+@pytest.mark.parametrize("side", [1, 4, 5])
+def test_points_and_squares_are_those_that_rasterio_reads_one_by_one(root, monkeypatch, side):
+    monkeypatch.setattr(sampling, "STRIP_CELLS", 700)
+    rng = np.random.default_rng(1)
+    lat, lon = rng.uniform(36, 60, 200), rng.uniform(6, 26, 200)
+    places = {str(n): place for n, place in enumerate(zip(lat, lon, strict=True))}
+    layer = rasters(root, places, side)
+    found = layer.read(list(places))
+    with rasterio.open(root / "rasters/a.tif") as raster:
+        for (y, x), square in zip(places.values(), found, strict=True):
+            row, column = (int(np.floor(one)) for one in ((58 - y) / 0.5, (x - 8) / 0.5))
+            inside = 0 <= row < 40 and 0 <= column < 32
+            around = ((row - side // 2, row - side // 2 + side), (column - side // 2, column - side // 2 + side))
+            expected = raster.read(1, window=around, boundless=True, fill_value=NODATA).astype(float)
+            expected[expected == NODATA] = np.nan
+            if not inside or np.isnan(expected).all():
+                assert square is None
+            else:
+                np.testing.assert_array_equal(square[0], expected)
+
+
+def test_squares_that_reach_beyond_the_edges_are_counted(root):
+    places = {"corner": place_of(0, 31), "near": place_of(1, 30), "middle": place_of(20, 10), "out": (0.0, 0.0)}
+    ids = list(places)
+    assert rasters(root, places, side=3).cut_at_edges(ids) == {"rasters/a.tif": 1}
+    assert rasters(root, places, side=5).cut_at_edges(ids) == {"rasters/a.tif": 2}
+    assert rasters(root, places, side=1).cut_at_edges(ids) == {"rasters/a.tif": 0}
+
+
+def test_a_value_that_stands_for_nothing_may_be_stated_beside_that_of_the_raster(root):
+    layer = rasters(root, {"hole": place_of(3, 4), "seven": place_of(0, 7), "eight": place_of(0, 8)})
+    stated = replace(layer, nodata={"rasters/a.tif": 7})
+    found = stated.numbers(["hole", "seven", "eight"])[:, 0]
+    np.testing.assert_array_equal(found, [np.nan, np.nan, 8])
+
+
+def test_a_table_beside_a_raster_says_where_its_cells_lie(root):
+    values = np.arange(6, dtype=np.int16).reshape(2, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (root / "bio_1").mkdir()
+        facts = {"count": 1, "height": 2, "width": 3, "dtype": "int16"}
+        with rasterio.open(root / "bio_1/bio_1_FR.tif", "w", driver="GTiff", **facts) as raster:
+            raster.write(values, 1)
+    header = "name;x_min;y_min;n_rows;n_cols;x_res;y_res"
+    (root / "bio_1/GeoMetaData.csv").write_text(f"{header}\nUSA;-120;30;5;9;1;1\nFR;2;44;2;3;0.5;1.0\n")
+    layer = rasters(root, {"north": (45.5, 3.2), "south": (44.5, 2.1)}, paths=("bio_1/bio_1_FR.tif",))
+    assert layer.numbers(["north", "south"]).tolist() == [[2], [3]]
+    (root / "bio_1/GeoMetaData.csv").write_text(f"{header}\nUSA;-120;30;5;9;1;1\n")
+    with pytest.raises(InputError, match="no line for a raster of 2 x 3 cells"):
+        layer.numbers(["north"])
 
 
 def test_patches_are_padded_where_the_raster_ends(root):

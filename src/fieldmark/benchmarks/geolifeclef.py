@@ -38,7 +38,7 @@ GEOLIFECLEF_2020 = Benchmark(
         items=Places(),
         answer=OneLabel(),
         unit="quadrat",
-        inputs=("place", "landcover", "elevation", "satellite", "climate"),
+        inputs=("place", "landcover", "elevation", "satellite", "environment"),
         run=OneOf(
             {
                 "observation_id;species_id;score": Scored(columns=("observation_id", "species_id", "score")),
@@ -89,7 +89,7 @@ def _surveys(year: int, columns: tuple[str, str]) -> Benchmark:
             items=Places(),
             answer=ListedLabels(),
             unit="item_id",
-            inputs=("place", "landcover", "elevation", "satellite", "climate"),
+            inputs=("place", "landcover", "elevation", "satellite", "environment"),
             run=Lists(columns=columns),
             metrics=(sample_f1(), pooled_f1(), list_macro_f1(over="present")),
         ),

@@ -42,6 +42,18 @@ DATASETS: Registry[DatasetOpener] = Registry(
             "fieldmark.datasets.semi.aves:open_semi_aves",
             "Semi-Aves 2020: birds, few labeled photos, unlabeled ones of these and other species",
         ),
+        "geolifeclef-2020": (
+            "fieldmark.datasets.geolifeclef.opening:open_geolifeclef_2020",
+            "GeoLifeCLEF 2020: species by place, with 27 rasters and patches of two countries",
+        ),
+        "geolifeclef-2021": (
+            "fieldmark.datasets.geolifeclef.opening:open_geolifeclef_2021",
+            "GeoLifeCLEF 2021: the same data packed again, with vectors of the environment",
+        ),
+        "geolifeclef-2022": (
+            "fieldmark.datasets.geolifeclef.opening:open_geolifeclef_2022",
+            "GeoLifeCLEF 2022: a filtered set with species numbered anew",
+        ),
         "occurrences": (
             "fieldmark.datasets.occurrences.opening:open_occurrences",
             "any table of occurrences: CSV, Darwin Core Archive, GBIF download, iNaturalist export",
@@ -50,7 +62,7 @@ DATASETS: Registry[DatasetOpener] = Registry(
     group="fieldmark.datasets",
 )
 # Datasets whose root may also be one file: a zip, or a table.
-OF_ONE_FILE = frozenset({"occurrences"})
+OF_ONE_FILE = frozenset({"occurrences", "geolifeclef-2020"})
 
 
 def release_of(name: str, root: str | Path) -> Release:

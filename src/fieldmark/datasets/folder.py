@@ -93,8 +93,7 @@ def open_folder(release: Release, subset: str = "all") -> Dataset:
 
 def _rasters_layer(release: Release, observations: pl.DataFrame) -> dict[str, Layer]:
     paths = tuple(f"{RASTERS_FOLDER}/{name}" for name in _rasters(release))
-    places = observations.drop_nulls(["lat", "lon"]).select("observation_id", "lat", "lon").iter_rows()
-    return {"environment": Rasters(release, paths, {one: (lat, lon) for one, lat, lon in places})} if paths else {}
+    return {"environment": Rasters.of(release, paths, observations)} if paths else {}
 
 
 def _rasters(release: Release) -> list[str]:

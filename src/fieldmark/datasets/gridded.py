@@ -8,9 +8,11 @@ patches/<CD>/<AB>/<XXXXABCD><suffix>        GeoLifeCLEF: the last two digits of 
 
 from __future__ import annotations
 
+import io
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
@@ -20,47 +22,91 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.datasets.inputs import KeyedBy, Layer
+from fieldmark.datasets.raster_sampling import (
+    OrderedPlaces,
+    RasterGrid,
+    Values,
+    squares_at,
+    values_at,
+)
 from fieldmark.errors import InputError
 from fieldmark.foundation.registry import require
 from fieldmark.release import Release
 
-Values = NDArray[np.float32]
-Cells = NDArray[np.int64]
 Place = tuple[float, float]
 
 RASTERS_FOLDER = "rasters"
+GEO_METADATA = "GeoMetaData.csv"
 # GeoTIFF, the grids of the R package raster (with a .gri beside each), and ESRI's text.
 RASTER_ENDINGS = (".tif", ".tiff", ".grd", ".asc")
 # What GDAL may keep in memory of the rasters it has read, in MiB: memory must not grow with their size.
 CACHE_MIB = 64
 
 
+@dataclass(frozen=True, eq=False)
+class PlaceTable:
+    """Latitude and longitude of many observations, found by id; millions cost little.
+
+    Args:
+        ids: The observations, each once.
+        lat, lon: Their places, NaN where one has none.
+    """
+
+    ids: pl.Series
+    lat: NDArray[np.float64]
+    lon: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, table: pl.DataFrame) -> PlaceTable:
+        """The places of a table with `observation_id`, `lat` and `lon`."""
+        lat, lon = (table[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("lat", "lon"))
+        return cls(table["observation_id"], lat, lon)
+
+    @cached_property
+    def _rows(self) -> pl.DataFrame:
+        return pl.DataFrame({"id": self.ids}).with_row_index("row")
+
+    def coordinates(self, ids: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Latitude and longitude of each id, NaN for those that are not there."""
+        asked = pl.DataFrame({"id": pl.Series(ids, dtype=pl.String)})
+        rows = asked.join(self._rows, on="id", how="left", maintain_order="left")["row"]
+        there = rows.is_not_null().to_numpy()
+        lat, lon = np.full(len(asked), np.nan), np.full(len(asked), np.nan)
+        found = rows.drop_nulls().to_numpy()
+        lat[there], lon[there] = self.lat[found], self.lon[found]
+        return lat, lon
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"ids": self.ids, "lat": self.lat, "lon": self.lon}
+
+
 @dataclass(frozen=True)
 class Rasters(Layer):
     """What rasters say at the place of an observation, and around it.
 
-    Many places are looked up at once, and every block of a raster is read once. Where a raster has no value, and beyond
-    its edges, there is NaN.
+    Many places are looked up at once, and every part of a raster is read once (`raster_sampling.py`). Where a raster
+    has no value, and beyond its edges, there is NaN.
 
     Args:
         release: The root.
         paths: The rasters, in the order of the values.
         places: Latitude and longitude of each observation that has them.
         side_px: The side of the square around a place, in cells; 1 for the cell itself.
+        nodata: By path, a value that stands for nothing, where the raster itself does not say so.
     """
 
     release: Release
     paths: tuple[str, ...]
-    places: Mapping[str, Place]
+    places: PlaceTable | Mapping[str, Place]
     side_px: int = 1
+    nodata: Mapping[str, float] = field(default_factory=dict)
     input: ClassVar[str] = "environment"
     by: ClassVar[KeyedBy] = "observation_id"
 
     @classmethod
-    def of(cls, release: Release, paths: Sequence[str], table: pl.DataFrame, *, side_px: int = 1) -> Rasters:
+    def of(cls, release: Release, paths: Sequence[str], table: pl.DataFrame, **options: Any) -> Rasters:
         """The rasters at the places of a table with `observation_id`, `lat` and `lon`."""
-        placed = table.drop_nulls(["lat", "lon"]).select("observation_id", "lat", "lon")
-        return cls(release, tuple(paths), {one: (lat, lon) for one, lat, lon in placed.iter_rows()}, side_px)
+        return cls(release, tuple(paths), PlaceTable.of(table), **options)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -68,7 +114,7 @@ class Rasters(Layer):
         names: list[str] = []
         for path in self.paths:
             stem = PurePosixPath(path).stem
-            with self._opened(path) as raster:
+            with self._opened(path) as (raster, _):
                 bands = raster.count
             names += [stem] if bands == 1 else [f"{stem}_{band}" for band in range(1, bands + 1)]
         return tuple(names)
@@ -84,47 +130,94 @@ class Rasters(Layer):
 
     def outside(self, ids: Sequence[str]) -> dict[str, int]:
         """For each raster, how many of some observations lie beyond its edges; those without a place count as well."""
-        lat, lon = self._coordinates(ids)
-        counts = {}
-        for path in self.paths:
-            with self._opened(path) as raster:
-                counts[path] = int((~_inside(raster, *_cells(raster, lat, lon))).sum())
-        return counts
+        lat, lon = self.coordinates(ids)
+        return {path: int(places.outside.sum()) for path, places in self.ordered(lat, lon)}
 
-    def _values(self, ids: Sequence[str], side_px: int) -> Values:
-        lat, lon = self._coordinates(ids)
-        found = []
-        for path in self.paths:
-            with self._opened(path) as raster:
-                rows, columns = _cells(raster, lat, lon)
-                try:
-                    if side_px == 1:
-                        found.append(_at_cells(raster, rows, columns))
-                    else:
-                        found.append(_around_cells(raster, rows, columns, side_px))
-                except raster_errors() as error:
-                    raise self._broken(path, error) from error
-        return np.concatenate(found, axis=1)
+    def cut_at_edges(self, ids: Sequence[str]) -> dict[str, int]:
+        """For each raster, of how many observations inside the square around them reaches beyond its edges."""
+        lat, lon = self.coordinates(ids)
+        return {path: int(places.cut(self.side_px).sum()) for path, places in self.ordered(lat, lon)}
 
-    def _coordinates(self, ids: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def coordinates(self, ids: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Latitude and longitude of each observation, NaN where it has none."""
+        if isinstance(self.places, PlaceTable):
+            return self.places.coordinates(ids)
         nowhere = (np.nan, np.nan)
         lat, lon = np.array([self.places.get(one, nowhere) for one in ids], dtype=np.float64).reshape(-1, 2).T
         return lat, lon
 
+    def at(self, lat: NDArray[np.float64], lon: NDArray[np.float64], side_px: int = 1) -> Values:
+        """Places x bands x side x side: what the rasters say at any places."""
+        found = []
+        order_of: dict[RasterGrid, OrderedPlaces] = {}
+        for path in self.paths:
+            with self._opened(path) as (raster, transform):
+                grid = RasterGrid.of(raster, transform)
+                if grid not in order_of:
+                    order_of = {grid: OrderedPlaces.of(grid, lat, lon)}  # one at a time: rasters of a grid follow
+                nodata = self.nodata.get(path)
+                try:
+                    if side_px == 1:
+                        found.append(values_at(raster, order_of[grid], nodata)[:, :, None, None])
+                    else:
+                        found.append(squares_at(raster, order_of[grid], side_px, nodata))
+                except raster_errors() as error:
+                    raise self._broken(path, error) from error
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+
+    def _values(self, ids: Sequence[str], side_px: int) -> Values:
+        return self.at(*self.coordinates(ids), side_px)
+
+    def ordered(self, lat: NDArray[np.float64], lon: NDArray[np.float64]) -> Iterator[tuple[str, OrderedPlaces]]:
+        """Each raster, and the cells of some places in it."""
+        for path in self.paths:
+            with self._opened(path) as (raster, transform):
+                grid = RasterGrid.of(raster, transform)
+            yield path, OrderedPlaces.of(grid, lat, lon)
+
     @contextmanager
-    def _opened(self, path: str) -> Iterator[Any]:
+    def _opened(self, path: str) -> Iterator[tuple[Any, Any]]:
+        """An opened raster, and where its cells lie if a table beside it says so."""
         rasterio: Any = require("rasterio", "Reading rasters")
         local = Path(self.release.where(path))
-        try:
-            with rasterio.Env(GDAL_CACHEMAX=CACHE_MIB):
-                raster = rasterio.open(local if local.is_file() else self.release.open(path))
-        except raster_errors() as error:
-            raise self._broken(path, error) from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+            try:
+                with rasterio.Env(GDAL_CACHEMAX=CACHE_MIB):
+                    raster = rasterio.open(local if local.is_file() else self.release.open(path))
+            except raster_errors() as error:
+                raise self._broken(path, error) from error
         with rasterio.Env(GDAL_CACHEMAX=CACHE_MIB), raster:
-            yield raster
+            yield raster, None if raster.crs is not None else stated_transform(self.release, path, raster)
 
     def _broken(self, path: str, error: Exception) -> InputError:
         return InputError(self.release.where(path), found=f"no readable raster ({error})", expected="a GeoTIFF")
+
+
+def stated_transform(release: Release, path: str, raster: Any) -> Any:
+    """Where the cells of a raster without a coordinate system lie, by `GeoMetaData.csv` in its folder.
+
+    A line holds a name; the west and south ends; rows and columns; and how wide and high a cell is. Of several lines,
+    the one counts whose rows and columns are those of the raster. None where there is no such table.
+
+    Raises:
+        InputError: When no line of the table fits the raster.
+    """
+    beside = f"{PurePosixPath(path).parent}/{GEO_METADATA}".removeprefix("./")
+    if not release.exists(beside):
+        return None
+    rasterio: Any = require("rasterio", "Reading rasters")
+    for line in release.read(beside).decode("utf-8", "replace").splitlines()[1:]:
+        fields = line.split(";")
+        try:
+            west, south, rows, columns, wide, high = (float(one) for one in fields[1:7])
+        except ValueError:
+            continue
+        if (rows, columns) == (raster.height, raster.width):
+            return rasterio.Affine(wide, 0.0, west, 0.0, -abs(high), south + rows * abs(high))
+    found = f"no line for a raster of {raster.height} x {raster.width} cells"
+    expected = "a name, west, south, rows, columns, width and height of a cell, between semicolons"
+    raise InputError(release.where(beside), found=found, expected=expected)
 
 
 def raster_paths(release: Release, folder: str = "") -> tuple[str, ...]:
@@ -142,64 +235,6 @@ def raster_errors() -> type[Exception]:
     return rasterio.errors.RasterioIOError  # type: ignore[no-any-return]
 
 
-def _cells(raster: Any, lat: NDArray[np.float64], lon: NDArray[np.float64]) -> tuple[Cells, Cells]:
-    """The row and column of each place; -1 where it has none."""
-    there = np.isfinite(lat) & np.isfinite(lon)
-    x, y = lon[there], lat[there]
-    if raster.crs is not None and raster.crs.to_epsg() != 4326:
-        warp: Any = require("rasterio.warp", "Reading rasters")
-        x, y = (np.asarray(values) for values in warp.transform("EPSG:4326", raster.crs, x, y))
-    from_map = ~raster.transform
-    columns = from_map.a * x + from_map.b * y + from_map.c
-    rows = from_map.d * x + from_map.e * y + from_map.f
-    found = []
-    for cells in (rows, columns):
-        whole = np.full(len(lat), -1, dtype=np.int64)
-        inside = np.isfinite(cells) & (np.abs(cells) < 2.0**40)
-        whole[np.flatnonzero(there)[inside]] = np.floor(cells[inside]).astype(np.int64)
-        found.append(whole)
-    return found[0], found[1]
-
-
-def _inside(raster: Any, rows: Cells, columns: Cells) -> NDArray[np.bool_]:
-    return np.asarray((rows >= 0) & (rows < raster.height) & (columns >= 0) & (columns < raster.width))
-
-
-def _at_cells(raster: Any, rows: Cells, columns: Cells) -> Values:
-    """The bands at single cells, as places x bands x 1 x 1; each block of the raster is read once."""
-    found = np.full((len(rows), raster.count), np.nan, dtype=np.float32)
-    high, wide = raster.block_shapes[0]
-    inside = np.flatnonzero(_inside(raster, rows, columns))
-    blocks = rows[inside] // high * (raster.width // wide + 1) + columns[inside] // wide
-    order = np.argsort(blocks, kind="stable")
-    for places in np.split(inside[order], np.flatnonzero(np.diff(blocks[order])) + 1):
-        if not len(places):
-            continue
-        top, left = int(rows[places[0]] // high * high), int(columns[places[0]] // wide * wide)
-        values = read_window(raster, top, left, min(high, raster.height - top), min(wide, raster.width - left))
-        found[places] = values[:, rows[places] - top, columns[places] - left].T
-    return found[:, :, None, None]
-
-
-def _around_cells(raster: Any, rows: Cells, columns: Cells, side: int) -> Values:
-    """The bands in a square around each cell, as places x bands x side x side; beyond the edge there is NaN."""
-    found = np.full((len(rows), raster.count, side, side), np.nan, dtype=np.float32)
-    inside = np.flatnonzero(_inside(raster, rows, columns))
-    for place in inside[np.lexsort((columns[inside], rows[inside]))]:  # neighbors share blocks that are in the cache
-        top, left = int(rows[place]) - side // 2, int(columns[place]) - side // 2
-        first, last = max(top, 0), min(top + side, raster.height)
-        start, end = max(left, 0), min(left + side, raster.width)
-        values = read_window(raster, first, start, last - first, end - start)
-        found[place, :, first - top : last - top, start - left : end - left] = values
-    return found
-
-
-def read_window(raster: Any, top: int, left: int, height: int, width: int) -> Values:
-    """A window of a raster for each of its bands, NaN where it has no data."""
-    rows, columns = (top, top + height), (left, left + width)
-    return np.asarray(raster.read(window=(rows, columns), masked=True).astype(np.float32).filled(np.nan))
-
-
 @dataclass(frozen=True)
 class PatchFiles(Layer):
     """Patches that lie on disk, a file for each observation: `.npy`, GeoTIFF, or pictures.
@@ -209,6 +244,7 @@ class PatchFiles(Layer):
         folder: Where the patches lie.
         suffix: What follows the id in their names: `.npy`, `_altitude.tif`, `_rgb.jpg`.
         input: The input they belong to.
+        bands: Which bands of a `.npy` file count, all unless given.
         code_bands, codes: See `features.patches.PatchStatistics`.
     """
 
@@ -218,6 +254,7 @@ class PatchFiles(Layer):
     input: str  # type: ignore[misc]
     code_bands: tuple[int, ...] = ()
     codes: int = 0
+    bands: tuple[int, ...] = ()
     by: ClassVar[KeyedBy] = "observation_id"
 
     def path(self, observation_id: str) -> str:
@@ -232,4 +269,18 @@ class PatchFiles(Layer):
 
     def files(self, ids: Sequence[str]) -> list[bytes | None]:
         paths = [self.path(one) for one in ids]
-        return [self.release.read(path) if self.release.exists(path) else None for path in paths]
+        found = [self.release.read(path) if self.release.exists(path) else None for path in paths]
+        return [_chosen_bands(data, self.bands) if data and self.bands else data for data in found]
+
+
+def _chosen_bands(data: bytes, bands: tuple[int, ...]) -> bytes:
+    """Some bands of a `.npy` file, whose last axis they are, as such a file; other bytes are left as they are."""
+    try:
+        values = np.load(io.BytesIO(data), allow_pickle=False)
+    except ValueError:
+        return data
+    if values.ndim != 3 or values.shape[2] <= max(bands):
+        return data
+    kept = io.BytesIO()
+    np.save(kept, np.ascontiguousarray(values[..., list(bands)]))
+    return kept.getvalue()

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from fieldmark.datasets.geolifeclef.layers import NODATA
 from fieldmark.foundation.files import appearing_folder, write_json
 from fieldmark.foundation.map_blocks import Executor
 from fieldmark.foundation.registry import require
@@ -42,7 +43,6 @@ from fieldmark.worlds.nature.kingdom import Codes, Floats
 # Counts up whenever the same size and seed would give other files than before.
 GENERATOR_VERSION = 1
 QUADRAT_M = 5_000.0
-NODATA = {"bio": -2_147_483_647, "soil": -32_768}
 # The rasters of the United States end here, so that some observations of the far south lie outside them.
 US_RASTERS_FROM = 25.0
 _PATCHES_AT_ONCE = 128
@@ -205,8 +205,8 @@ def _write_rasters(root: Path, terrain: Terrain, degrees: float) -> None:
         values, land = _layer_values(terrain, lat, lon)
         for number, name in enumerate(LAYERS):
             if name in names:
-                grid = np.where(land, np.round(values[number]), NODATA[kind]).reshape(rows, columns)
-                _write_raster(root / name / f"{name}_{frame.raster}.tif", grid, kind, frame, cell)
+                grid = np.where(land, np.round(values[number]), NODATA[name]).reshape(rows, columns)
+                _write_raster(root / name / f"{name}_{frame.raster}.tif", grid, frame, cell)
 
 
 def _layer_values(terrain: Terrain, lat: Floats, lon: Floats) -> tuple[Floats, Floats]:
@@ -218,12 +218,12 @@ def _layer_values(terrain: Terrain, lat: Floats, lon: Floats) -> tuple[Floats, F
     return np.concatenate(values, axis=1), np.concatenate(land)
 
 
-def _write_raster(path: Path, grid: Floats, kind: str, frame: CountryFrame, cell: float) -> None:
+def _write_raster(path: Path, grid: Floats, frame: CountryFrame, cell: float) -> None:
     rasterio: Any = require("rasterio", "Writing rasters")
     path.parent.mkdir(parents=True, exist_ok=True)
     transform = rasterio.Affine(cell, 0.0, frame.west, 0.0, -cell, frame.north)
     profile = {"driver": "GTiff", "height": grid.shape[0], "width": grid.shape[1], "count": 1, "crs": "EPSG:4326"}
-    dtype = "int32" if kind == "bio" else "int16"
+    dtype = "int32" if NODATA[path.parent.name] < np.iinfo(np.int16).min else "int16"
     with rasterio.open(path, "w", dtype=dtype, transform=transform, **profile) as file:
         file.write(grid.astype(dtype), 1)
 

@@ -1,0 +1,185 @@
+"""GeoLifeCLEF 2020, and the same data as it was packed again in 2021 and 2022.
+
+```
+ROOT/  (2020)
+  occurrences_{fr,us}_{train,test}.csv     id;lat;lon;species_id, no species_id in test
+  species_metadata.csv                     species_id;GBIF_species_id;GBIF_species_name
+  patches/<CD>/<AB>/<XXXXABCD>.npy         256 x 256 x 5: red, green, blue, near infrared, land cover
+  patches/<CD>/<AB>/<XXXXABCD>_alti.npy    256 x 256 heights
+  rasters/<name>/<name>_{FR,USA}.tif       27 layers; GeoMetaData.csv beside those without a coordinate system
+  example_occurrences.csv                  a sample with the old ids
+ROOT/  (2021, 2022)
+  observations/observations_{fr,us}_{train,test}.csv   observation_id;latitude;longitude;species_id;subset
+  patches/{fr,us}/<CD>/<AB>/ID_{rgb.jpg,near_ir.jpg,altitude.tif,landcover.tif}   (2022: patches-fr, patches-us)
+  metadata/species_details.csv             species_id, GBIF_species_name and others
+  pre-extracted/environmental_vectors.csv  observation_id and 27 numbers
+  test_observation_ids_mapping.csv         observation_id;Id: under which id an answer is handed in (2021)
+  rasters/                                 as in 2020
+```
+
+Quirks:
+
+- The first digit of an id is the country, 1 for France and 2 for the United States; the rasters of a layer are chosen
+  by longitude: France is east of 10 degrees west.
+- Ids were given anew on 28 April 2020. `example_occurrences.csv` still has the old ones, which counted the rows: they
+  are recognized, a remark says so, and no patch is looked up by them.
+- Species were numbered anew in 2022, and the set is a filtered one: the editions are datasets of their own, and nothing
+  is joined across them.
+- Rasters of 2020 hold whole numbers as in WorldClim 1 (tenths of a degree); the vectors of 2021 and 2022 hold degrees.
+  Where a release has vectors, they are its environment; else what the rasters say.
+- No value is -2147483647 in layers of climate and in bdticm, -32768 in the other layers of soil; the files need not
+  say so.
+- The land cover of France and that of the United States have codes of their own, 34 together; 0 is nothing known.
+- 2020 has no val. It is cut from train as the organizers cut test from everything: quadrats of 5 km, the permutation
+  of the seed 1949, and the share of quadrats that test has (2.5 %).
+- `quadrat` is what is independent. Some points of Florida lie outside the rasters of the United States.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from fieldmark.datasets.base import Dataset
+from fieldmark.datasets.environment import ENVIRONMENT
+from fieldmark.datasets.geolifeclef.layers import CountryRasters, patch_layers, read_vectors
+from fieldmark.datasets.geolifeclef.tables import (
+    EDITIONS,
+    Edition,
+    has_old_ids,
+    read_id_mapping,
+    read_observations,
+    read_species,
+)
+from fieldmark.datasets.inputs import CONTEXT, MEDIA_INPUTS, Input, Layer
+from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.release import Release
+from fieldmark.splits.grids import organizers_quadrats
+from fieldmark.splits.quadrats import ORGANIZERS_SHARE, organizers_draw
+from fieldmark.tables import MEDIA
+
+QUADRAT_M: Final = 5_000.0
+SUBSETS: Final = ("all", "fr", "us")
+OLD_IDS: Final = (
+    "These occurrences carry the old ids, which counted the rows; ids were given anew on 28 April 2020. "
+    "They belong to no patch, and must not be joined to other tables of the challenge."
+)
+_OWN_INPUTS = ("landcover", "elevation", "satellite", "environment")
+INPUTS: Final = (
+    MEDIA_INPUTS["photo"],
+    *(one for one in CONTEXT if one.name not in _OWN_INPUTS),
+    Input("landcover", extractor="patches"),
+    Input("elevation", extractor="patches"),
+    Input("satellite", extractor="patches"),
+    ENVIRONMENT,
+)
+
+
+def open_geolifeclef_2020(release: Release, subset: str = "all") -> Dataset:
+    """Opens a release of 2020.
+
+    Args:
+        release: The root, or the folder of the table that was named.
+        subset: `all`, or one country: `fr`, `us`.
+
+    Raises:
+        InputError: When there is no table, or one cannot be read.
+        MisuseError: When there is no such subset.
+    """
+    return _open(release, EDITIONS[2020], subset)
+
+
+def open_geolifeclef_2021(release: Release, subset: str = "all") -> Dataset:
+    """The same for the repackaging of 2021."""
+    return _open(release, EDITIONS[2021], subset)
+
+
+def open_geolifeclef_2022(release: Release, subset: str = "all") -> Dataset:
+    """The same for the repackaging of 2022."""
+    return _open(release, EDITIONS[2022], subset)
+
+
+def _open(release: Release, edition: Edition, subset: str) -> Dataset:
+    if subset not in SUBSETS:
+        raise MisuseError(f"GeoLifeCLEF has no subset called {subset!r}. {did_you_mean(subset, SUBSETS)}")
+    table = read_observations(release, edition)
+    if subset != "all":
+        table = table.filter(pl.col("country") == subset)
+    table = with_parts(with_quadrats(table))
+    old = has_old_ids(table)
+    observations = table.select("observation_id", "label", "lat", "lon", "country", "quadrat", "parts")
+    handed_in = read_id_mapping(release)
+    if handed_in:
+        other = pl.col("observation_id").replace_strict(handed_in, default=pl.col("observation_id"))
+        observations = observations.with_columns(other.alias("submission_id"))
+    layers: dict[str, Layer] = {} if old else patch_layers(release, edition)
+    environment = environment_of(release, observations, edition)
+    if environment is not None:
+        layers["environment"] = environment
+    told = remarks(release, table, old=old, handed_in=len(handed_in), layers=layers)
+    taxa = taxa_of(release, table)
+    return Dataset(edition.name, release, taxa, observations, MEDIA.empty(), told, layers=layers, inputs=INPUTS)
+
+
+def environment_of(release: Release, observations: pl.DataFrame, edition: Edition) -> Layer | None:
+    """What describes places in numbers: the vectors of a later edition, or else the rasters."""
+    vectors = None if edition.year == 2020 else read_vectors(release)
+    return vectors if vectors is not None else CountryRasters.find(release, observations)
+
+
+def with_quadrats(table: pl.DataFrame) -> pl.DataFrame:
+    """The observations with the quadrat of 5 km that each lies in, as the organizers name it."""
+    row, column = organizers_quadrats(table["lat"].to_numpy(), table["lon"].to_numpy(), QUADRAT_M)
+    digits = [pl.lit(pl.Series(values)).cast(pl.String).str.zfill(4) for values in (column, row)]
+    name = pl.concat_str(pl.lit("e"), digits[0], pl.lit("n"), digits[1])
+    return table.with_columns(name.alias("quadrat"))
+
+
+def with_parts(table: pl.DataFrame) -> pl.DataFrame:
+    """The observations with `parts`; where the release has no val, quadrats of train are drawn for it."""
+    part = pl.col("part")
+    if table["subset"].is_not_null().any():
+        part = pl.when(pl.col("subset") == "val").then(pl.lit("val")).otherwise(part)
+        return table.with_columns(pl.concat_list(part).alias("parts"))
+    is_train = (table["part"] == "train").to_numpy()
+    share = test_share(table)
+    quadrat = table["quadrat"].filter(pl.Series(is_train)).to_numpy()
+    drawn = np.zeros(len(table), dtype=np.bool_)
+    drawn[is_train] = organizers_draw(quadrat, share) if len(quadrat) else False
+    names = np.where(drawn, "val", table["part"].to_numpy())
+    return table.with_columns(pl.concat_list(pl.Series("parts", names.astype(str))).alias("parts"))
+
+
+def test_share(table: pl.DataFrame) -> float:
+    """The share of the quadrats that is test; that of the organizers where there is no test."""
+    of_part = {part: own["quadrat"].n_unique() for (part,), own in table.group_by("part")}
+    if "test" not in of_part:
+        return ORGANIZERS_SHARE
+    return of_part["test"] / sum(of_part.values())
+
+
+def taxa_of(release: Release, table: pl.DataFrame) -> pl.DataFrame:
+    """The species of a release: those that it lists, or else those that were observed, by number."""
+    listed, _ = read_species(release)
+    seen = table["label"].drop_nulls().unique()
+    missing = seen.filter(~seen.is_in(listed["label"].implode()))
+    taxa = pl.concat([listed, pl.DataFrame({"label": missing})], how="diagonal") if len(missing) else listed
+    return taxa.sort(pl.col("label").cast(pl.Int64, strict=False), "label", nulls_last=True)
+
+
+def remarks(
+    release: Release, table: pl.DataFrame, *, old: bool, handed_in: int, layers: dict[str, Layer]
+) -> tuple[str, ...]:
+    """What a reader of the numbers should know, one sentence each."""
+    told = [OLD_IDS] if old else []
+    if handed_in:
+        told.append(f"{handed_in:,} observation(s) of test are handed in under another id (column submission_id).")
+    if "environment" not in layers:
+        told.append("There are no rasters and no vectors here: nothing describes places but their coordinates.")
+    if not any(name in layers for name in ("satellite", "altitude")) and not old:
+        told.append("There are no patches here.")
+    if table["subset"].is_null().all():
+        told.append("Val is cut from train by quadrats of 5 km, as the organizers cut test.")
+    return tuple(told)
