@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.datasets.environment import EnvironmentColumns
-from fieldmark.datasets.geolifeclef.tables import COUNTRIES, DIGIT_OF, Edition
+from fieldmark.datasets.geolifeclef.tables import COUNTRIES, DIGIT_OF, GeoEdition
 from fieldmark.datasets.gridded import PatchFiles, PlaceTable, Rasters
 from fieldmark.datasets.inputs import KeyedBy, Layer
 from fieldmark.errors import InputError
@@ -128,7 +128,7 @@ class CountryPatches(PatchFiles):
         return f"{folder}/{inside}" if folder else inside
 
 
-def patch_layers(release: Release, edition: Edition) -> dict[str, Layer]:
+def patch_layers(release: Release, edition: GeoEdition) -> dict[str, Layer]:
     """The layers of patches: imagery, land cover and altitude; none where the release has no patches."""
     folders = {}
     for code, candidates in edition.patches.items():

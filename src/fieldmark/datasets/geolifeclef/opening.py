@@ -47,7 +47,7 @@ from fieldmark.datasets.environment import ENVIRONMENT
 from fieldmark.datasets.geolifeclef.layers import CountryRasters, patch_layers, read_vectors
 from fieldmark.datasets.geolifeclef.tables import (
     EDITIONS,
-    Edition,
+    GeoEdition,
     has_old_ids,
     read_id_mapping,
     read_observations,
@@ -101,7 +101,7 @@ def open_geolifeclef_2022(release: Release, subset: str = "all") -> Dataset:
     return _open(release, EDITIONS[2022], subset)
 
 
-def _open(release: Release, edition: Edition, subset: str) -> Dataset:
+def _open(release: Release, edition: GeoEdition, subset: str) -> Dataset:
     if subset not in SUBSETS:
         raise MisuseError(f"GeoLifeCLEF has no subset called {subset!r}. {did_you_mean(subset, SUBSETS)}")
     table = read_observations(release, edition)
@@ -123,7 +123,7 @@ def _open(release: Release, edition: Edition, subset: str) -> Dataset:
     return Dataset(edition.name, release, taxa, observations, MEDIA.empty(), told, layers=layers, inputs=INPUTS)
 
 
-def environment_of(release: Release, observations: pl.DataFrame, edition: Edition) -> Layer | None:
+def environment_of(release: Release, observations: pl.DataFrame, edition: GeoEdition) -> Layer | None:
     """What describes places in numbers: the vectors of a later edition, or else the rasters."""
     vectors = None if edition.year == 2020 else read_vectors(release)
     return vectors if vectors is not None else CountryRasters.find(release, observations)

@@ -27,7 +27,7 @@ ENOUGH_IDS = 20
 
 
 @dataclass(frozen=True)
-class Edition:
+class GeoEdition:
     """How one year names its tables and columns.
 
     Args:
@@ -56,22 +56,22 @@ class Edition:
 
 _NEWER_COLUMNS = {"id": "observation_id", "lat": "latitude", "lon": "longitude"}
 EDITIONS: Final = {
-    2020: Edition(
+    2020: GeoEdition(
         2020, "", "occurrences", "id", "lat", "lon",
         {code: (f"patches_{code}", f"patches/{code}", "patches", "") for code in COUNTRIES},
     ),
-    2021: Edition(
+    2021: GeoEdition(
         2021, "observations/", "observations", **_NEWER_COLUMNS,
         patches={code: (f"patches/{code}", f"patches-{code}") for code in COUNTRIES},
     ),
-    2022: Edition(
+    2022: GeoEdition(
         2022, "observations/", "observations", **_NEWER_COLUMNS,
         patches={code: (f"patches-{code}", f"patches/{code}") for code in COUNTRIES},
     ),
 }  # fmt: skip
 
 
-def read_observations(release: Release, edition: Edition) -> pl.DataFrame:
+def read_observations(release: Release, edition: GeoEdition) -> pl.DataFrame:
     """All observations of a release: `observation_id, lat, lon, label, country, part, subset, path`.
 
     Raises:
@@ -102,12 +102,12 @@ def read_observations(release: Release, edition: Edition) -> pl.DataFrame:
     return _with_hidden_labels(release, table)
 
 
-def _other_year(release: Release, edition: Edition) -> str:
+def _other_year(release: Release, edition: GeoEdition) -> str:
     others = [one.name for one in EDITIONS.values() if release.exists(one.path("fr", "train")) and one != edition]
     return f"It looks like {' or '.join(others)}." if others else ""
 
 
-def _read_table(release: Release, path: str, edition: Edition, country: str, part: str) -> pl.DataFrame:
+def _read_table(release: Release, path: str, edition: GeoEdition, country: str, part: str) -> pl.DataFrame:
     where = release.where(path)
     with release.open(path) as file:
         table = read_csv(file, where, required=(edition.id, edition.lat, edition.lon), separator=";")
