@@ -23,6 +23,7 @@ from tests.methods.photos_of_three import LABELS
 OWN_TESTS = (
     *("birdnet", "cnn", "ellipse", "finetune", "fusion", "grabcut", "joint", "published", "saliency", "sam", "tabular"),
     *("ccssl", "finetune-oracle", "fixmatch-network", "norm-online", "unet"),
+    "clustering",  # it scores no labels
     *("align", "fsada", "triplet", "two-stage"),  # they need two domains
     *("neighbors", "random-forest", "boosting", "maxent", "down-weighted-boosting", "spline-logistic"),  # for places
     *("sinr", "deepmaxent", "ensemble"),

@@ -14,18 +14,18 @@ from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
 from fieldmark.runs.clusters import ClusterNames
 from fieldmark.runs.ranked import Ranked
-from fieldmark.splits import Official
+from fieldmark.splits import Official, Seeded
 
 ANIMALCLEF_2025 = Benchmark(
     name="animalclef-2025",
     version="1",
     dataset="animalclef-2025",
-    split=Official(train="database", val="val", test="query"),
+    split=Official(train="database", test="query", otherwise=Seeded(val=0.2, test=0.0)),
     task=Task(
         items=Photos(),
-        answer=OneLabel(column="identity", unknown=True),
+        answer=OneLabel(unknown=True),
         unit="identity",
-        inputs=("photo", "date"),
+        inputs=("photo", "date", "dataset"),
         run=Ranked(at_most=1, columns=("image_id", "identity"), unknown_name="new_individual"),
         metrics=(known_and_new(), top(1)),
         by=("dataset",),
@@ -40,12 +40,12 @@ ANIMALCLEF_2026 = Benchmark(
     name="animalclef-2026",
     version="1",
     dataset="animalclef-2026",
-    split=Official(train="train", val="val", test="test"),
+    split=Official(train="train", test="test", otherwise=Seeded(val=0.2, test=0.0)),
     task=Task(
         items=Photos(),
-        answer=Clusters(column="identity"),
+        answer=Clusters(),
         unit="identity",
-        inputs=("photo", "date"),
+        inputs=("photo", "date", "dataset"),
         run=ClusterNames(columns=("image_id", "cluster"), prefix="cluster_"),
         metrics=(adjusted_rand(),),
         by=("dataset",),

@@ -54,6 +54,14 @@ DATASETS: Registry[DatasetOpener] = Registry(
             "fieldmark.datasets.geolifeclef.opening:open_geolifeclef_2022",
             "GeoLifeCLEF 2022: a filtered set with species numbered anew",
         ),
+        "animalclef-2025": (
+            "fieldmark.datasets.animalclef:open_animalclef_2025",
+            "AnimalCLEF 2025: photos of known individuals and of new ones",
+        ),
+        "animalclef-2026": (
+            "fieldmark.datasets.animalclef:open_animalclef_2026",
+            "AnimalCLEF 2026: photos of individuals to be put together",
+        ),
         "occurrences": (
             "fieldmark.datasets.occurrences.opening:open_occurrences",
             "any table of occurrences: CSV, Darwin Core Archive, GBIF download, iNaturalist export",

@@ -20,6 +20,10 @@ METHODS: Registry[type[Method]] = Registry(
             "fieldmark.methods.prototypes:Prototypes",
             "class means that borrow from genus and family; good with few photos",
         ),
+        "clustering": (
+            "fieldmark.methods.clustering:Clustering",
+            "photos of one individual together, by average linkage and a curve fitted to pairs",
+        ),
         "align": (
             "fieldmark.methods.align:Align",
             "prototypes of sheets moved to where field photos lie; for releases of two domains",

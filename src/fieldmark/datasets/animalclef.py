@@ -1,0 +1,103 @@
+"""AnimalCLEF 2025 and 2026 as they lie on disk.
+
+```
+ROOT/
+  metadata.csv        image_id,identity,path,date,orientation,species,split,dataset
+  images/...          as `path` says
+```
+
+Quirks:
+
+- `split` is `database` or `query` in 2025, `train` or `test` in 2026. Photos to be answered have no identity, unless
+  somebody has added it: then the release can be scored.
+- What is recognized is the individual: `identity` is the label, and one individual stands in one dataset.
+- Photos of one individual on one day are one observation: nearly the same picture must not lie in train and in val.
+- 2026 has a dataset (lizards) without any photo to learn from.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from fieldmark.datasets.base import Dataset
+from fieldmark.datasets.inputs import CONTEXT, PHOTO, Input
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.release import Release
+from fieldmark.tables import read_csv
+
+TABLE = "metadata.csv"
+COLUMNS = ("image_id", "identity", "path", "split", "dataset")
+PARTS = {"animalclef-2025": ("database", "query"), "animalclef-2026": ("train", "test")}
+
+# Individuals are compared inside one dataset only, so that methods must know it.
+DATASET = Input("dataset", ("dataset",))
+
+
+def open_animalclef_2025(release: Release, subset: str = "all") -> Dataset:
+    """Opens the release of 2025; `subset` is "all" or the name of one dataset.
+
+    Raises:
+        InputError: When the table is missing or contradicts itself.
+    """
+    return _open("animalclef-2025", release, subset)
+
+
+def open_animalclef_2026(release: Release, subset: str = "all") -> Dataset:
+    """Opens the release of 2026; `subset` is "all" or the name of one dataset.
+
+    Raises:
+        InputError: When the table is missing or contradicts itself.
+    """
+    return _open("animalclef-2026", release, subset)
+
+
+def _open(name: str, release: Release, subset: str) -> Dataset:
+    rows = _photos(name, release)
+    if subset != "all":
+        known = rows["dataset"].unique().sort().to_list()
+        if subset not in known:
+            raise MisuseError(f"{name} has no dataset called {subset!r}: {', '.join(known)}.")
+        rows = rows.filter(pl.col("dataset") == subset)
+    labeled = rows.drop_nulls("identity")
+    taxa = labeled.select(label="identity", species="species", dataset="dataset").unique("label", maintain_order=True)
+    observations = rows.group_by("observation_id", maintain_order=True).agg(
+        pl.col("identity").first().alias("label"), pl.col("date", "dataset", "species").first()
+    )
+    observations = observations.with_columns(identity=pl.coalesce("label", "observation_id"))
+    media = rows.select("media_id", "observation_id", "path", pl.concat_list("split").alias("parts"), "orientation")
+    asked = int(rows["identity"].is_null().sum())
+    remarks = (f"{asked:,} photos have no identity: a run on them can be written, not scored.",) if asked else ()
+    inputs = (PHOTO, DATASET, *(one for one in CONTEXT if one.name == "date"))
+    return Dataset(name, release, taxa, observations, media, remarks, inputs=inputs)
+
+
+def _photos(name: str, release: Release) -> pl.DataFrame:
+    """One row per photo, checked."""
+    if not release.exists(TABLE):
+        hint = "Unpack the download of the challenge, and name the folder that holds it."
+        raise InputError(release.root, found=f"no {TABLE}", expected=f"the release of {name}", hint=hint)
+    where = release.where(TABLE)
+    with release.open(TABLE) as file:
+        rows = read_csv(file, where, required=COLUMNS)
+    for column in ("date", "orientation", "species"):
+        if column not in rows.columns:
+            rows = rows.with_columns(pl.lit(None, pl.String).alias(column))
+    rows = rows.with_columns(pl.col("date").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False))
+    learned, asked = PARTS[name]
+    problems = (
+        ("a part that is not known", ~rows["split"].is_in([learned, asked]), f"{learned} or {asked} in `split`"),
+        ("no identity", (rows["split"] == learned) & rows["identity"].is_null(), f"one for each photo of {learned}"),
+        ("no dataset", rows["dataset"].is_null(), "one in each row"),
+        ("an image_id again", ~rows["image_id"].is_first_distinct(), "each once"),
+    )
+    for found, wrong, expected in problems:
+        lines = wrong.fill_null(True).arg_true()
+        if len(lines):
+            raise InputError(where, line=int(lines[0]) + 2, found=found, expected=expected)
+    of_two = rows.drop_nulls("identity").group_by("identity").agg(pl.col("dataset").n_unique())
+    spread = of_two.filter(pl.col("dataset") > 1)["identity"].sort()
+    if len(spread):
+        raise InputError(where, found=f"the individual {spread[0]!r} in several datasets", expected="one for each")
+    day = pl.col("date").dt.strftime("%Y-%m-%d")
+    encounter = pl.format("{} on {}", "identity", day)
+    return rows.with_columns(media_id="image_id", observation_id=pl.coalesce(encounter, pl.col("image_id")))
