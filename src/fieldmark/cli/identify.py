@@ -21,6 +21,9 @@ class Form(StrEnum):
     CSV = "csv"
     RAVEN = "raven"
     AUDACITY = "audacity"
+    PARQUET = "parquet"
+    DARWIN_CORE = "darwin-core"
+    CAMTRAP = "camtrap"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -31,7 +34,11 @@ def add_to(app: typer.Typer) -> None:
 
 def identify(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="A photo, several photos of one specimen, or a recording.")
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="A photo, several photos of one specimen, or a recording; a folder or a table (CSV) for many at once.",
+        ),
     ],
     model: Annotated[
         str, typer.Option(help="The folder of a model or of the run that made it; or birdnet, for BirdNET itself.")
@@ -41,8 +48,16 @@ def identify(
         float, typer.Option(min=0.0, max=1.0, help="From which score on a name stands in a timeline.")
     ] = 0.25,
     pooling: Annotated[str, typer.Option(help="How several photos are pooled: mean, max or attention.")] = "mean",
-    form: Annotated[Form, typer.Option("--format", help="How a timeline is written.")] = Form.TABLE,
-    out: Annotated[Path | None, typer.Option(help="Write the timeline there (csv, raven or audacity).")] = None,
+    form: Annotated[
+        Form,
+        typer.Option(
+            "--format",
+            help="How a timeline is written: csv, raven, audacity; for many also parquet, darwin-core, camtrap.",
+        ),
+    ] = Form.TABLE,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the timeline there (csv, raven or audacity); for many: the folder.")
+    ] = None,
     lat: Annotated[float | None, typer.Option(min=-90, max=90, help="Where it was taken, in degrees.")] = None,
     lon: Annotated[float | None, typer.Option(min=-180, max=180, help="Where it was taken, in degrees.")] = None,
     date: Annotated[datetime.datetime | None, typer.Option(formats=["%Y-%m-%d"], help="When it was taken.")] = None,
@@ -51,17 +66,42 @@ def identify(
     each_window: Annotated[
         bool, typer.Option("--each-window", help="Keep windows of the same name apart that touch each other.")
     ] = False,
+    exif: Annotated[
+        bool, typer.Option("--exif", help="For many: read date and place from what the camera noted.")
+    ] = False,
+    time_zone: Annotated[
+        str, typer.Option(help="For camtrap: the time zone of the camera clocks, such as +01:00.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
     """Say what a photo shows, or who is heard in a recording and when."""
+    from fieldmark.cli.batch import BatchForms, identify_batch
     from fieldmark.cli.printing import print_json
     from fieldmark.errors import MisuseError
     from fieldmark.foundation.media_files import is_photo
     from fieldmark.identification import Circumstances, PhotoAnswer, Timeline
     from fieldmark.identification import identify as ask
+    from fieldmark.reviewing.batch import BatchSettings
+    from fieldmark.reviewing.observations import is_many
 
     if (lat is None) != (lon is None):
         raise MisuseError("--lat and --lon go together.")
+    if is_many(files):
+        known = {"lat": lat, "lon": lon, "date": None if date is None else date.date(), "site": site}
+        known |= {"country": country}
+        settings = BatchSettings(
+            at_least=at_least,
+            pooling=pooling,
+            known={name: value for name, value in known.items() if value is not None},
+            exif=exif,
+        )
+        if form in (Form.RAVEN, Form.AUDACITY):
+            raise MisuseError(f"--format {form.value} is for one recording.")
+        forms = BatchForms([] if form is Form.TABLE else [form.value], zone=time_zone)
+        identify_batch(files[0], model, out, settings, forms, as_json=as_json)
+        return
+    if form in (Form.PARQUET, Form.DARWIN_CORE, Form.CAMTRAP) or exif or time_zone:
+        raise MisuseError("--exif, --time-zone, parquet, darwin-core and camtrap are for a folder or a table of many.")
     if form is Form.RAVEN and out is None:
         raise MisuseError("A Raven table is written to a file: add --out NAME.selections.txt.")
     if out is not None and form is Form.TABLE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,12 +36,14 @@ class AskedSpecimen:
         photos: The photos of the specimen.
         pooling: How they are pooled.
         known: What else is known, by the names of columns.
+        supplied: The features of each photo, where somebody has made them already.
     """
 
     model: Model
     photos: tuple[Path, ...]
     pooling: str
     known: Mapping[str, Any]
+    supplied: NDArray[np.float32] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def usable(self) -> tuple[str, ...]:
@@ -73,8 +75,8 @@ class AskedSpecimen:
     @cached_property
     def features(self) -> NDArray[np.float32] | None:
         """The features of each photo; None for a model that has none."""
-        if self.model.supply.main is None:
-            return None
+        if self.supplied is not None or self.model.supply.main is None:
+            return self.supplied
         for photo in self.photos:
             check_name(str(photo))
         part = Part(loose_items(self.photos), media=loose_media("photo", self.photos))

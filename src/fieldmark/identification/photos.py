@@ -68,11 +68,13 @@ class PhotoQuestion:
         top: How many names to give.
         restriction: Which labels may be given.
         common_names: Common names by species (in small letters) and language.
+        evidence: Whether to say what moved the answer and which training photos look alike, which takes longest.
     """
 
     top: int = 3
     restriction: Restriction = field(default_factory=Restriction)
     common_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    evidence: bool = True
 
 
 def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
@@ -92,10 +94,10 @@ def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
         verdict=verdict,
         danger=made.danger(verdict),
         short_list=made.short_list(),
-        sources=made.sources(),
+        sources=made.sources() if question.evidence else (),
         ignored=ignored(asked),
         missing=tuple(name for name in asked.usable if name not in asked.used),
-        nearest=made.nearest(),
+        nearest=made.nearest() if question.evidence else (),
         next_photos=next_photos(made.group),
         knows=len(model.labels),
     )

@@ -25,6 +25,8 @@ from fieldmark.foundation.files import appearing_file, write_json
 
 ABOUT_FILE: Final = "answers.json"
 TABLE_FILE: Final = "answers.parquet"
+# What a batch has done so far.
+PARTIAL: Final = ".partial"
 SCHEMA: Final[Mapping[str, Any]] = {
     "observation_id": pl.String,
     "files": pl.List(pl.String),
@@ -120,6 +122,10 @@ class AnswerFolder:
         return tuple(str(taxon["label"]) for taxon in self.taxa)
 
     @cached_property
+    def _rows(self) -> pl.DataFrame:
+        return self.table.select(list(SCHEMA))
+
+    @cached_property
     def _row_of(self) -> dict[str, int]:
         return {one: row for row, one in enumerate(self.table["observation_id"])}
 
@@ -130,11 +136,11 @@ class AnswerFolder:
         return observation in self._row_of
 
     def __getitem__(self, observation: str) -> AnsweredEntry:
-        return AnsweredEntry(**self.table.row(self._row_of[observation], named=True))
+        return AnsweredEntry(**self._rows.row(self._row_of[observation], named=True))
 
     def entries(self) -> Iterator[AnsweredEntry]:
         """All entries, in their order."""
-        return (AnsweredEntry(**row) for row in self.table.iter_rows(named=True))
+        return (AnsweredEntry(**row) for row in self._rows.iter_rows(named=True))
 
     def path_of(self, file: str) -> Path:
         """Where a file of an entry lies."""
@@ -173,6 +179,8 @@ def read_answers(folder: Path) -> AnswerFolder:
 
 
 def refuse_occupied(folder: Path) -> None:
-    """Refuses a place for answers that holds something else."""
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / ABOUT_FILE).exists())):
+    """Refuses a place for answers that holds something else; what an interrupted batch left there is none."""
+    if folder.is_dir() and (folder / ABOUT_FILE).exists():
+        return
+    if folder.exists() and (not folder.is_dir() or any(path.name != PARTIAL for path in folder.iterdir())):
         raise MisuseError(f"{folder} holds something other than answers. Choose another folder.")

@@ -161,8 +161,10 @@ class Review:
     def is_right(self, observation: str) -> bool:
         """Whether what stands in the list agrees with what the person said: the name, or a group that it belongs to."""
         said, listed = self.looks[observation].name, self._listed[observation]
+        if not listed:  # the machine gave no name: right for what it cannot know
+            return bool(said) and said not in self._taxa
         if said == listed:
-            return bool(said)
+            return True
         return listed in {str(self._taxa.get(said, {}).get(rank)) for rank in (*RANKS, "common_name")} - {"None"}
 
     def progress(self) -> Progress:

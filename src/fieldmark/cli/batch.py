@@ -1,0 +1,86 @@
+"""`fieldmark identify FOLDER`: many observations at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fieldmark.errors import MisuseError
+
+SHOWN = 10
+
+
+@dataclass(frozen=True)
+class BatchForms:
+    """What is written besides the folder of answers.
+
+    Args:
+        forms: csv, parquet, darwin-core, camtrap.
+        title, contributor, zone: What a package says about itself; the time zone of camera clocks.
+    """
+
+    forms: Sequence[str] = ()
+    title: str = ""
+    contributor: str = ""
+    zone: str = ""
+
+
+def identify_batch(
+    place: Path, model: str, out: Path | None, settings: object, forms: BatchForms, *, as_json: bool
+) -> None:
+    """Names all observations of a folder or a table, and says what was written."""
+    from fieldmark.cli.printing import print_json, print_table
+    from fieldmark.reviewing.answer_tables import as_list
+    from fieldmark.reviewing.batch import BatchSettings, identify_many
+
+    assert isinstance(settings, BatchSettings)
+    if out is None:
+        raise MisuseError("Many observations are answered into a folder: add --out ANSWERS.")
+    done = identify_many(place, model, out, settings)
+    written = write_forms(out, forms)
+    table = as_list(done.answers)
+    unread = int(table["problem"].is_not_null().sum())
+    unknown = int((table["verdict"] == "possibly unknown").sum())
+    if as_json:
+        print_json(
+            {
+                "out": str(out),
+                "observations": done.asked + done.before,
+                "asked": done.asked,
+                "entries": len(table),
+                "possibly_unknown": unknown,
+                "unreadable": unread,
+                "simulated": done.answers.simulated,
+                "written": [str(path) for path in written],
+            }
+        )
+        return
+    counts = table.filter(table["name"] != "")["name"].value_counts(sort=True).head(SHOWN)
+    print_table(["name", "entries"], [[name, f"{number:,}"] for name, number in counts.iter_rows()])
+    before = f" ({done.before:,} had been answered before)" if done.before else ""
+    print(f"{done.asked + done.before:,} observations{before}, {len(table):,} entries, {unknown:,} possibly unknown")
+    if unread:
+        print(f"note: {unread:,} could not be read; the column problem says why")
+    for remark in done.answers.about.get("remarks", ()):
+        print(f"note: {remark}")
+    for path in (out, *written):
+        print(f"written: {path}")
+    print(f"check them, the least certain first: fieldmark review {out}")
+    if done.answers.simulated:
+        print("The model was trained on simulated data.")
+
+
+def write_forms(out: Path, forms: BatchForms) -> list[Path]:
+    """Writes the answers of a folder, with what a person said, in other forms."""
+    from fieldmark.reviewing.answer_tables import FILES, write_form
+    from fieldmark.reviewing.camera_traps import PackageAbout
+    from fieldmark.reviewing.review import Review
+
+    written = []
+    for form in dict.fromkeys(forms.forms):
+        review = Review(out)
+        about = PackageAbout(forms.title or out.name, forms.contributor or "not stated", forms.zone)
+        write_form(review.answers, form, out / FILES[form], review.looks, about)
+        written.append(out / FILES[form])
+    return written

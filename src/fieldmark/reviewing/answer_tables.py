@@ -1,0 +1,151 @@
+"""Answers in the formats of others: CSV, Parquet, a Darwin Core Archive, a Camtrap DP package.
+
+Where a person has checked answers, what they said stands in place of what the machine said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from fieldmark.datasets.base import Dataset
+from fieldmark.datasets.inputs import MediaKind
+from fieldmark.exporting.darwin_core import About, export_darwin_core
+from fieldmark.exporting.identifications import MACHINE, UNVERIFIED, Identifications
+from fieldmark.foundation.files import appearing_file
+from fieldmark.release import Release
+from fieldmark.reviewing.answer_folders import SCHEMA, AnswerFolder
+from fieldmark.reviewing.camera_traps import PackageAbout, write_camtrap
+from fieldmark.reviewing.review import ReviewLook
+from fieldmark.tables import RANKS
+from fieldmark.version import __version__
+
+Looks = Mapping[str, ReviewLook]
+CSV, PARQUET, DARWIN_CORE, CAMTRAP = "csv", "parquet", "darwin-core", "camtrap"
+# What each form is called in the folder of the answers.
+FILES: Final = {CSV: "answers.csv", PARQUET: "list.parquet", DARWIN_CORE: "darwin-core.zip", CAMTRAP: "camtrap"}
+VERIFIED: Final = "verified by human"
+
+
+def write_form(
+    answers: AnswerFolder, form: str, out: Path, looks: Looks | None = None, about: PackageAbout | None = None
+) -> None:
+    """Writes answers in one of the forms; an earlier one is replaced.
+
+    Args:
+        answers: The answers.
+        form: csv, parquet, darwin-core or camtrap.
+        out: The file, or the folder of a package.
+        looks: What a person said, by observation.
+        about: What a package or an archive says about itself.
+    """
+    about = about or PackageAbout()
+    writers: dict[str, Callable[[], object]] = {
+        CSV: lambda: _write(
+            out, lambda path: as_list(answers, looks).with_columns(_joined("files", "names")).write_csv(path)
+        ),
+        PARQUET: lambda: _write(out, lambda path: as_list(answers, looks).write_parquet(path)),
+        DARWIN_CORE: lambda: _write_archive(answers, looks or {}, out, about),
+        CAMTRAP: lambda: write_camtrap(answers, out, looks=looks, about=about, overwrite=True),
+    }
+    writers[form]()
+
+
+def as_list(answers: AnswerFolder, looks: Looks | None = None) -> pl.DataFrame:
+    """The list: one row per observation, what it is, who said so, and what the machine had said."""
+    said = _said(looks or {})
+    rows = answers.table.select(list(SCHEMA)).join(said, on="observation_id", how="left", maintain_order="left")
+    person = pl.col("said").is_not_null()
+    return rows.select(
+        "observation_id",
+        "files",
+        pl.coalesce("said", "name").alias("name"),
+        pl.when(~person).then("rank").alias("rank"),
+        pl.when(person).then(pl.lit("person")).otherwise(pl.lit("machine")).alias("by"),
+        pl.when(~person).then("probability").alias("probability"),
+        pl.when(~person).then("verdict").alias("verdict"),
+        "danger",
+        pl.col("name").alias("machine"),
+        "names",
+        *("date", "time", "lat", "lon", "site", "start_s", "end_s", "problem"),
+        pl.lit(answers.simulated).alias("simulated"),
+    )
+
+
+def _said(looks: Looks) -> pl.DataFrame:
+    schema = {"observation_id": pl.String, "said": pl.String}
+    return pl.DataFrame({"observation_id": list(looks), "said": [look.name for look in looks.values()]}, schema=schema)
+
+
+def _joined(*columns: str) -> list[pl.Expr]:
+    return [pl.col(name).list.join(";") for name in columns]
+
+
+def _write(out: Path, write: Callable[[Path], object]) -> None:
+    with appearing_file(out) as partial:
+        write(partial)
+
+
+def _write_archive(answers: AnswerFolder, looks: Looks, out: Path, about: PackageAbout) -> None:
+    """The observations as occurrences, each with the identification of the machine or of the person."""
+    dataset = _dataset(answers, looks)
+    rows = _identifications(answers, looks)
+    title = f"{about.title} (simulated)" if answers.simulated else about.title
+    export_darwin_core(
+        dataset, out, answers=Identifications(rows, str(answers.root)), about=About(title, about.contributor)
+    )
+
+
+def _dataset(answers: AnswerFolder, looks: Looks) -> Dataset:
+    listed = as_list(answers, looks)
+    name = pl.when(pl.col("name") != "").then("name")
+    observations = listed.select(
+        "observation_id", name.alias("label"), "date", "lat", "lon", "site", pl.col("rank").alias("rank")
+    )
+    media = (
+        listed.select("observation_id", path="files")
+        .explode("path")
+        .with_columns(
+            media_id=pl.concat_str("observation_id", pl.lit("/"), "path"), parts=pl.lit([], pl.List(pl.String))
+        )
+    )
+    known = {str(taxon["label"]): dict(taxon) for taxon in answers.taxa}
+    names = observations["label"].drop_nulls().unique().sort().to_list()
+    columns = dict.fromkeys(("label", *RANKS, "common_name"), pl.String)
+    taxa = pl.DataFrame([{"label": one, **known.get(one, {})} for one in names], schema=columns)
+    kind: MediaKind = "recording" if answers.about.get("kind") == "recording" else "photo"
+    return Dataset("answers", Release(answers.root), taxa, observations, media, media_kind=kind)
+
+
+def _identifications(answers: AnswerFolder, looks: Looks) -> pl.DataFrame:
+    """Who named what, when and how sure; one row per observation that has a name."""
+    model = f"Fieldmark {__version__}, {answers.about.get('model', 'a model')}"
+    created = str(answers.about.get("created", ""))
+    rows = []
+    for entry in answers.entries():
+        look = looks.get(entry.observation_id)
+        name = entry.name if look is None else look.name
+        if not name:
+            continue
+        sure = "" if entry.probability is None else f" Probability {entry.probability:.4f}."
+        simulated = " Simulated data." if answers.simulated else ""
+        unsure = " Possibly none of the names that the model knows." if entry.verdict == "possibly unknown" else ""
+        when = created if look is None else look.when
+        rows.append(
+            {
+                "id": entry.observation_id,
+                "identificationID": f"{entry.observation_id} {when}",
+                "identifiedBy": model if look is None else "reviewer",
+                "dateIdentified": when[:10],
+                "scientificName": name.replace("_", " "),
+                "taxonID": name,
+                "identificationVerificationStatus": UNVERIFIED if look is None else VERIFIED,
+                "identificationRemarks": f"{MACHINE}{simulated}{sure}{unsure}" if look is None else simulated.strip(),
+            }
+        )
+    columns = ("id", "identificationID", "identifiedBy", "dateIdentified", "scientificName", "taxonID")
+    schema = dict.fromkeys((*columns, "identificationVerificationStatus", "identificationRemarks"), pl.String)
+    return pl.DataFrame(rows, schema=schema)
