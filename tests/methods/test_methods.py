@@ -22,8 +22,8 @@ from tests.methods.photos_of_three import LABELS
 # Methods that look at photos or hear recordings themselves have tests of their own.
 OWN_TESTS = (
     *("birdnet", "cnn", "ellipse", "finetune", "fusion", "grabcut", "joint", "published", "saliency", "sam", "tabular"),
-    *("ccssl", "finetune-oracle", "fixmatch-network", "norm-online", "unet"),
     "clustering",  # it scores no labels
+    *("ccssl", "coarse-network", "distillation", "finetune-oracle", "fixmatch-network", "moco", "norm-online", "unet"),
     *("align", "fsada", "triplet", "two-stage"),  # they need two domains
     *("neighbors", "random-forest", "boosting", "maxent", "down-weighted-boosting", "spline-logistic"),  # for places
     *("sinr", "deepmaxent", "ensemble"),

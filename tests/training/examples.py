@@ -19,9 +19,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fieldmark.training.consistency import Consistency
 from fieldmark.training.draws import Draws
 from fieldmark.training.loop import Trained, train
-from fieldmark.training.objectives import Consistency, MaskObjective, SingleLabel, pixels_of_classes
+from fieldmark.training.objectives import MaskObjective, SingleLabel, pixels_of_classes
 from fieldmark.training.recipe import Training
 from fieldmark.training.sampling import UNLABELED
 from fieldmark.training.sources import WeakAndStrong

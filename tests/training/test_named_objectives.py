@@ -8,11 +8,12 @@ import torch
 
 from fieldmark.errors import MisuseError
 from fieldmark.training.auxiliary_ranks import AuxiliaryRanks, RankLoss, rank_labels
+from fieldmark.training.consistency import Consistency
 from fieldmark.training.loop import train
 from fieldmark.training.losses import cross_entropy
 from fieldmark.training.metric_learning import Triplet, batch_hard, retrieval_top_1, same_label
 from fieldmark.training.objective_names import OBJECTIVES, make_objective
-from fieldmark.training.objectives import Consistency, MaskObjective, SeveralLabels, SingleLabel
+from fieldmark.training.objectives import MaskObjective, SeveralLabels, SingleLabel
 from fieldmark.training.recipe import Training
 from fieldmark.training.sampling import classes_order
 from tests.training.examples import CLASSES, HOW, Stripes, network, plain

@@ -8,11 +8,11 @@ from torch.nn import functional
 
 from fieldmark.errors import MisuseError
 from fieldmark.metrics.segmentation import label_map_counts
+from fieldmark.training.consistency import Consistency
 from fieldmark.training.draws import Draws, example_seeds
 from fieldmark.training.loop import train
 from fieldmark.training.losses import UNKNOWN_PIXEL, MaskLoss, cross_entropy
 from fieldmark.training.objectives import (
-    Consistency,
     MaskObjective,
     Prepared,
     SeveralLabels,

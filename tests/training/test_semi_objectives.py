@@ -55,8 +55,8 @@ def test_the_teacher_counts_by_alpha():
 
 
 def test_without_contrast_it_is_fixmatch():
+    from fieldmark.training.consistency import Consistency
     from fieldmark.training.losses import cross_entropy
-    from fieldmark.training.objectives import Consistency
 
     rng = torch.Generator().manual_seed(1)
     inputs, strong = torch.randn(4, 6, generator=rng), torch.randn(2, 6, generator=rng) * 3

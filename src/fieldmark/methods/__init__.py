@@ -98,6 +98,18 @@ METHODS: Registry[type[Method]] = Registry(
             "fieldmark.methods.semi.networks:ClassAware",
             "the same, with unlabeled photos contrasted by class where the network is sure",
         ),
+        "coarse-network": (
+            "fieldmark.methods.semi.networks:CoarseNetwork",
+            "the whole network learns labels, and kingdom and phylum of unlabeled photos",
+        ),
+        "distillation": (
+            "fieldmark.methods.semi.networks:DistilledNetwork",
+            "self-training of the whole network: a student learns what a teacher says of unlabeled photos",
+        ),
+        "moco": (
+            "fieldmark.methods.semi.moco:Moco",
+            "momentum contrast of all photos without labels, then fine-tuning on labels",
+        ),
         "finetune-oracle": (
             "fieldmark.methods.semi.networks:FinetuneOracle",
             "finetune with the hidden labels of in-class unlabeled photos: a bound, not a method",

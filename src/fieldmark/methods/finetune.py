@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -39,6 +39,13 @@ from fieldmark.views import Part, View
 
 DEFAULT_RECIPE = "better"
 INPUTS = ("input_mean", "input_std")
+LabelsOf = Callable[[str, NDArray[np.int32]], NDArray[Any]]
+Begin = Callable[[Any, Any], None]
+
+
+def as_they_are(part: str, codes: NDArray[np.int32]) -> NDArray[Any]:
+    """The code of each photo as its label."""
+    return codes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,27 +88,34 @@ class Finetune(Recipe, TrainsNetwork):
         return (*super().external_data, *data_behind_crop(self.crop))
 
     def fit(self, view: View) -> Fitted:
-        fabric = make_fabric(self)
-        sources: dict[str, PhotoSource] = {}
         remarks: list[str] = []
         objective, taxon_of = self._objective(view, remarks)
+        labels_of: LabelsOf = (lambda _, codes: rank_labels(codes, taxon_of)) if taxon_of else as_they_are
+        return self.train_network(view, objective, remarks, labels_of)
+
+    def train_network(
+        self, view: View, objective: Objective, remarks: list[str], labels_of: LabelsOf, begin: Begin | None = None
+    ) -> Fitted:
+        """Trains the network of the settings.
+
+        Args:
+            view: What there is to learn from.
+            objective: What is learned.
+            remarks: What is to be said of the run so far; more is added.
+            labels_of: The labels that the objective wants of a part, from the code of each photo.
+            begin: Changes the weights of the network before it is trained.
+        """
+        fabric = make_fabric(self)
         network = self.new_network(objective.outputs, self.weights)
+        if begin is not None:
+            begin(network, fabric)
         if objective.with_embedding:
             answer_with_embedding(network)
         parts = {"train": view.train} | ({} if view.val is None else {"val": view.val})
+        sources = {}
         for name, part in parts.items():
-            with fabric.rank_zero_first(local=True):  # one process packs, the others find the pack
-                photos = self._reading.photos(part)
-            problems = photos.find_problems()
-            if problems and name == "val":
-                raise unreadable(problems)
-            source = self._reading.source(photos, part, problems)
-            sources[name] = replace(source, labels=rank_labels(source.labels, taxon_of)) if taxon_of else source
-            if problems:
-                some = "; ".join(f"{medium} ({problem})" for medium, problem in list(problems.items())[:3])
-                remarks.append(f"{len(problems)} photos of {name} cannot be read and were left out: {some}.")
-            if photos.boxes.remark:
-                remarks.append(f"Of {name}, {photos.boxes.remark}")
+            source = self.source_of(name, part, fabric, remarks)
+            sources[name] = replace(source, labels=labels_of(name, source.labels))
         with tempfile.TemporaryDirectory() as temporary:
             trained = train(
                 network,
@@ -127,6 +141,20 @@ class Finetune(Recipe, TrainsNetwork):
         arrays = {name: tensor.numpy() for name, tensor in weights.items()}
         arrays |= {name: np.array(values) for name, values in zip(INPUTS, normalization(network), strict=True)}
         return Fitted(self, arrays, tuple(remarks))
+
+    def source_of(self, name: str, part: Part, fabric: Any, remarks: list[str]) -> PhotoSource:
+        """The photos of a part that can be read; what cannot be read is said in a remark, and refused in val."""
+        with fabric.rank_zero_first(local=True):  # one process packs, the others find the pack
+            photos = self._reading.photos(part)
+        problems = photos.find_problems()
+        if problems and name == "val":
+            raise unreadable(problems)
+        if problems:
+            some = "; ".join(f"{medium} ({problem})" for medium, problem in list(problems.items())[:3])
+            remarks.append(f"{len(problems)} photos of {name} cannot be read and were left out: {some}.")
+        if photos.boxes.remark:
+            remarks.append(f"Of {name}, {photos.boxes.remark}")
+        return self._reading.source(photos, part, problems)
 
     def _objective(self, view: View, remarks: list[str]) -> tuple[Objective, dict[str, NDArray[np.int32]]]:
         """What is learned and, for auxiliary ranks, the taxon of each label at each of them."""

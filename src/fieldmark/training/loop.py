@@ -370,6 +370,7 @@ class _Trainer:
                     "optimizer": self.optimizer.state_dict(),
                     "schedule": self.schedule.state(),
                     "average": self.average.state() if self.average else None,
+                    "loss": self.loss.state_dict() if isinstance(self.loss, torch.nn.Module) else None,
                 },
             )
 
@@ -382,6 +383,8 @@ class _Trainer:
         self.schedule = Schedule(self.how, self.steps_per_epoch, **state["schedule"])
         if self.average is not None:
             self.average.restore(state["average"])
+        if isinstance(self.loss, torch.nn.Module):
+            self.loss.load_state_dict(state["loss"])
         self.epoch, self.step_in_epoch = state["epoch"], state["step_in_epoch"]
         self.loss_so_far = state["loss_so_far"]
         self.best, self.best_epoch = state["best"], state["best_epoch"]

@@ -16,8 +16,8 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
         "several-labels": ("fieldmark.training.objectives:SeveralLabels", "any number of classes for each example"),
         "masks": ("fieldmark.training.objectives:MaskObjective", "one class for each pixel (dice)"),
         "consistency": (
-            "fieldmark.training.objectives:Consistency",
-            "labels, and for unlabeled examples the same answer in two views (threshold, weight, unlabeled_each)",
+            "fieldmark.training.consistency:Consistency",
+            "labels, and for unlabeled examples the same answer in two views (threshold, thresholds, align, keep, ...)",
         ),
         "class-aware-contrast": (
             "fieldmark.training.semi_objectives:ClassAwareContrast",
@@ -42,7 +42,7 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
     },
 )
 # What a method fills in itself.
-FILLED_IN = ("classes", "sizes", "several")
+FILLED_IN = ("classes", "sizes", "several", "allowed")
 
 
 def make_objective(text: str, **facts: Any) -> Objective:

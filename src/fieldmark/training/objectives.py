@@ -5,7 +5,7 @@
 | `SingleLabel` | batch x classes | the class of each example | the same |
 | `SeveralLabels` | batch x classes | one row of 0/1 over the classes | the same |
 | `MaskObjective` | batch x classes x height x width | pixels of each class (`pixels_of_classes`) | a mask each |
-| `Consistency` | batch x classes | the class of each example, -1 for unlabeled ones | the same |
+| `consistency.Consistency` | batch x classes | the class of each example, -1 for unlabeled ones | the same |
 | `metric_learning.Triplet` | batch x (classes + embedding) | as for single or several labels | the same |
 | `auxiliary_ranks.AuxiliaryRanks` | batch x (classes + taxa) | class and taxa, -1 where unknown | the same |
 
@@ -13,7 +13,7 @@ Recipes name them as `objective_names.OBJECTIVES` lists them.
 
 *Labels* are held for all examples at once: they are counted, sampled by and compared when a training goes on. *Targets*
 are read batch by batch. An objective has no state: what it needs from one step to the next is in the recipe, the labels
-and the draws, so that a checkpoint need not know of it.
+and the draws, or in a loss that is a torch module, whose state a checkpoint keeps.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.training.devices import to_device
 from fieldmark.training.draws import Draws
-from fieldmark.training.losses import UNKNOWN_PIXEL, Loss, MaskLoss, cross_entropy, make_loss
+from fieldmark.training.losses import UNKNOWN_PIXEL, Loss, MaskLoss, make_loss
 from fieldmark.training.recipe import Training
-from fieldmark.training.sampling import UNLABELED, epoch_order, followed_order
+from fieldmark.training.sampling import epoch_order
 from fieldmark.training.validation import (
     Outcomes,
     label_outcomes,
@@ -273,85 +273,6 @@ class MaskObjective(Objective):
 
     def fingerprint(self, labels: Mapping[str, Labels]) -> dict[str, Any]:
         return super().fingerprint(labels) | {"weight of Dice": self.dice}
-
-
-@dataclass(frozen=True)
-class Consistency(SingleLabel):
-    """A single label for some examples, and for the others the same answer in two views.
-
-    Sohn et al., "FixMatch" (2020). An unlabeled example is shown twice, weakly and strongly changed. Where the network
-    is sure of the weak view, its answer is the label of the strong one:
-
-        L = mean loss of the labeled examples
-            + weight x mean over the unlabeled ones of [max p >= threshold] x cross-entropy(strong, argmax p)
-
-    with p the softmax of the weak view, through which no gradient runs. Every labeled example of a batch is followed by
-    `unlabeled_each` unlabeled ones (`sampling.followed_order`). `sources.WeakAndStrong` makes a transform for both
-    views.
-
-    Args:
-        classes: How many classes there are.
-        threshold: How sure the network must be, from 0 to 1.
-        weight: The weight of the unlabeled examples.
-        unlabeled_each: How many unlabeled examples there are in a batch for each labeled one.
-    """
-
-    threshold: float = 0.95
-    weight: float = 1.0
-    unlabeled_each: int = 7
-
-    def __post_init__(self) -> None:
-        if self.unlabeled_each < 1 or not 0 <= self.threshold <= 1:
-            raise MisuseError("Consistency needs a threshold from 0 to 1 and unlabeled_each of at least 1.")
-
-    def counts(self, labels: Labels) -> NDArray[np.int64]:
-        return super().counts(labels[labels != UNLABELED])
-
-    def order(
-        self, labels: Labels, groups: NDArray[np.int64] | None, how: Training, per_group: int, epoch: int
-    ) -> NDArray[np.int64]:
-        return followed_order(
-            labels,
-            groups,
-            followers=self.unlabeled_each,
-            sampler=how.sampler,
-            per_group=per_group,
-            seed=how.seed,
-            epoch=epoch,
-        )
-
-    def shown_again(self, targets: NDArray[Any]) -> NDArray[np.int64]:
-        return np.flatnonzero(targets == UNLABELED)
-
-    def batch_loss(self, model: Any, batch: Prepared, loss: Loss, how: Training) -> Tensor:
-        if batch.strong is None:
-            return super().batch_loss(model, batch, loss, how)
-        number, others = len(batch.inputs), len(batch.strong.inputs)
-        logits = model(torch.cat([batch.inputs, batch.strong.inputs])).float()  # one pass: batch norm sees all views
-        weak, strong = logits[:number], logits[number:]
-        labeled = batch.targets != UNLABELED
-        losses = loss(weak, batch.targets.clamp(min=0)) * labeled
-        labeled_loss = losses.sum() / max(1, number - others)
-        return labeled_loss + self.weight * self.unlabeled_losses(weak[batch.strong.places], strong).mean()
-
-    def unlabeled_losses(self, weak: Tensor, strong: Tensor) -> Tensor:
-        """The loss of each unlabeled example, from the logits of its two views."""
-        sure, answers = weak.detach().softmax(dim=1).max(dim=1)
-        return cross_entropy(strong, answers) * (sure >= self.threshold)
-
-    def check(self, how: Training, part: int) -> None:
-        super().check(how, part)
-        if how.mixup:
-            raise MisuseError("mixup does not go with the consistency of two views; set mixup=0.")
-        if part % (1 + self.unlabeled_each):
-            raise MisuseError(
-                f"A batch of {part} examples at once cannot hold {self.unlabeled_each} unlabeled ones for each labeled "
-                f"one; take a multiple of {1 + self.unlabeled_each}."
-            )
-
-    def fingerprint(self, labels: Mapping[str, Labels]) -> dict[str, Any]:
-        names = ("threshold", "weight", "unlabeled_each")
-        return super().fingerprint(labels) | {f"{name} of consistency": getattr(self, name) for name in names}
 
 
 def pixels_of_classes(masks: NDArray[Any], classes: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Objectives for few labels and many unlabeled examples, beside `objectives.Consistency` (FixMatch)."""
+"""Objectives for few labels and many unlabeled examples, beside `consistency.Consistency` (FixMatch)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from fieldmark.errors import MisuseError
+from fieldmark.training.consistency import Consistency
 from fieldmark.training.losses import Loss
-from fieldmark.training.objectives import Consistency, Labels, Objective, Prepared, SingleLabel
+from fieldmark.training.objectives import Labels, Objective, Prepared, SingleLabel
 from fieldmark.training.recipe import Training
 from fieldmark.training.sampling import UNLABELED, followed_order
 
@@ -53,30 +54,16 @@ class ClassAwareContrast(Consistency):
             raise MisuseError("class-aware-contrast needs contrast of at least 0, sure up to 1, temperature above 0.")
 
     def batch_loss(self, model: Any, batch: Prepared, loss: Loss, how: Training) -> Tensor:
+        total, answered, shares = self.losses_of_views(model, batch, loss)
         if batch.strong is None:
-            return super().batch_loss(_first_outputs(model, self.classes), batch, loss, how)
-        number, others = len(batch.inputs), len(batch.strong.inputs)
-        answered = model(torch.cat([batch.inputs, batch.strong.inputs])).float()
-        logits, embedding = answered[:, : self.classes], answered[:, self.classes :]
-        weak, strong = logits[:number], logits[number:]
-        labeled = batch.targets != UNLABELED
-        losses = loss(weak, batch.targets.clamp(min=0)) * labeled
-        own = weak[batch.strong.places]
+            return total
+        number, embedding = len(batch.inputs), answered[:, self.classes :]
         views = torch.cat([embedding[:number][batch.strong.places], embedding[number:]])
-        contrast = class_aware_contrast(views, own.detach().softmax(dim=1), self.sure, self.temperature)
-        consistent = self.weight * self.unlabeled_losses(own, strong).mean()
-        return losses.sum() / max(1, number - others) + consistent + self.contrast * contrast
-
-    def outcomes(self, logits: Tensor, targets: Tensor, loss: Loss) -> Tensor:
-        return super().outcomes(logits[:, : self.classes], targets, loss)
+        return total + self.contrast * class_aware_contrast(views, shares, self.sure, self.temperature)
 
     def fingerprint(self, labels: Mapping[str, Labels]) -> dict[str, Any]:
         names = ("contrast", "sure", "temperature")
         return super().fingerprint(labels) | {f"{name} of class-aware contrast": getattr(self, name) for name in names}
-
-
-def _first_outputs(model: Any, classes: int) -> Any:
-    return lambda inputs: model(inputs)[:, :classes]
 
 
 def class_aware_contrast(views: Tensor, chances: Tensor, sure: float, temperature: float) -> Tensor:
