@@ -43,6 +43,7 @@ STUDIES = {
     "plant_worlds": "sheets and field photos in five tiny worlds (simulated)",
     "label_noise": "planted wrong labels that out-of-fold models doubt, real photos and worlds",
     "review": "looks until a list of real birds is 95 % right by the audit's lower bound, least certain first or not",
+    "identify": "unknown, danger, short lists and rolled-up answers, worlds (simulated) and real photos",
     "fungi": "the baselines on fungi_genera over five drawn splits (real photos)",
 }
 

@@ -35,7 +35,7 @@ from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.foundation.files import appearing_folder, write_json
 from fieldmark.foundation.map_blocks import Executor, all_cores, blocks_of, map_blocks
 from fieldmark.foundation.progress import progress
-from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS, TEST_YEAR, Finds, find
+from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS, TEST_YEAR, Finds, FungiTasticExtent, find
 from fieldmark.worlds.layouts.fungitastic_photos import PublishedMask, ReleasePhoto, paint_release
 from fieldmark.worlds.layouts.fungitastic_tables import (
     FEW_SHOT,
@@ -106,6 +106,20 @@ def write(
     if release not in get_args(ReleaseName):
         raise MisuseError(f"There is no release {release!r}. {did_you_mean(release, get_args(ReleaseName))}")
     extent = extent_of(EXTENTS, size)
+    return write_extent(out, extent, size, seed=seed, overwrite=overwrite, executor=executor, release=release)
+
+
+def write_extent(
+    out: Path,
+    extent: FungiTasticExtent,
+    size: str,
+    *,
+    seed: int,
+    overwrite: bool = False,
+    executor: Executor | None = None,
+    release: ReleaseName = "2025",
+) -> dict[str, object]:
+    """The same for an extent of one's own, under the name of a size."""
     nature = grow_nature(extent.nature, seed)
     finds = find(nature, extent, seed)
     photos = describe(nature, finds, seed)
