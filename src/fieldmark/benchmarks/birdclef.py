@@ -24,7 +24,7 @@ from fieldmark.runs.decisions import YesOrNo
 from fieldmark.runs.dense import Dense
 from fieldmark.runs.label_lists import Lists
 from fieldmark.runs.segments import SegmentLists
-from fieldmark.splits import Official
+from fieldmark.splits import Official, Seeded
 
 BIRDCLEF_2020 = Benchmark(
     name="birdclef-2020",
@@ -51,7 +51,7 @@ BIRDCLEF_2020 = Benchmark(
 )
 
 INPUTS = ("recording", "date", "time", "place", "site")
-PARTS = Official(train="train", val="val", test="test")
+PARTS = Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.0))
 PRIVATE = "Kaggle, private board"
 
 BIRDCLEF_2021 = Benchmark(

@@ -21,6 +21,30 @@ DATASETS: Registry[DatasetOpener] = Registry(
         "folder": ("fieldmark.datasets.folder:open_folder", "your own photos or recordings, one folder per class"),
         "folder-masks": ("fieldmark.datasets.folder_masks:open_folder_masks", "your own photos with masks"),
         "birdclef-2020": ("fieldmark.datasets.birdclef:open_birdclef", "BirdCLEF 2020: focal recordings, soundscapes"),
+        "birdclef-2021": (
+            "fieldmark.datasets.birdclef_kaggle:OPEN_2021",
+            "BirdCLEF 2021: focal recordings, soundscapes where there are annotated ones",
+        ),
+        "birdclef-2022": (
+            "fieldmark.datasets.birdclef_kaggle:OPEN_2022",
+            "BirdCLEF 2022: focal recordings, soundscapes where there are annotated ones",
+        ),
+        "birdclef-2023": (
+            "fieldmark.datasets.birdclef_kaggle:OPEN_2023",
+            "BirdCLEF 2023: focal recordings, soundscapes where there are annotated ones",
+        ),
+        "birdclef-2024": (
+            "fieldmark.datasets.birdclef_kaggle:OPEN_2024",
+            "BirdCLEF 2024: focal recordings, soundscapes where there are annotated ones",
+        ),
+        "birdclef-2025": (
+            "fieldmark.datasets.birdclef_kaggle:OPEN_2025",
+            "BirdCLEF 2025: focal recordings, soundscapes where there are annotated ones",
+        ),
+        "birdclef-2026": (
+            "fieldmark.datasets.birdclef_kaggle:OPEN_2026",
+            "BirdCLEF 2026: focal recordings, soundscapes where there are annotated ones",
+        ),
         "fungitastic": ("fieldmark.datasets.fungitastic:open_fungitastic", "FungiTastic: full, Mini and FewShot"),
         "snakeclef-2020": (
             "fieldmark.datasets.snakeclef.opening:open_snakeclef_2020",

@@ -39,9 +39,9 @@ def row_id_of(item: str, segment_s: int) -> str:
     >>> row_id_of("7019_COR/10", 5)
     '7019_COR_15'
     """
-    if not segment_s:
-        return item
     media_id, _, start = item.rpartition("/")
+    if not segment_s or not media_id or not start.isdecimal():
+        return item  # a focal recording as a whole
     return f"{media_id}_{int(start) + segment_s}"
 
 

@@ -1,0 +1,218 @@
+"""BirdCLEF 2021 to 2026 as Kaggle packs them.
+
+```
+ROOT/
+  train_metadata.csv | train.csv         primary_label, secondary_labels, latitude, longitude, filename, ...
+  train_short_audio/ | train_audio/      <primary_label>/<file>.ogg
+  taxonomy.csv                           primary_label, scientific_name, common_name, class_name (since 2025)
+  train_soundscapes/                     soundscapes, annotated in 2021 and 2026
+  train_soundscape_labels.csv            2021: row_id, site, audio_id, seconds, birds
+  train_soundscapes_labels.csv           2026: filename, start, end, primary_label (joined by ;)
+  test_soundscapes/                      empty, or what somebody has put there
+```
+
+Quirks:
+
+- `filename` has the folder in front since 2023, and none before. `secondary_labels` is a list as Python writes it.
+- Labels are eBird codes, and since 2025 also numbers of iNaturalist and sonotypes (`47158son16`): always text.
+- In 2021 a row is called `<audio_id>_<site>_<end>`, so that a soundscape `7019_COR_20190904.ogg` is called `7019_COR`;
+  in later years a soundscape is called by its file name.
+- Annotated soundscapes are val. Where there are none, val is drawn from the focal recordings; soundscapes without
+  annotations are counted and left out.
+- 28 classes of 2026 have no focal recording: the classes are those of `taxonomy.csv` and of every table.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import partial
+from pathlib import PurePosixPath
+from typing import Any
+
+import polars as pl
+
+from fieldmark.datasets.base import Dataset
+from fieldmark.datasets.soundfiles import read_header
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.media_files import is_recording
+from fieldmark.release import Release
+from fieldmark.tables import EVENTS, read_csv
+
+TABLES, FOLDERS = ("train_metadata.csv", "train.csv"), ("train_audio", "train_short_audio")
+SOUNDSCAPES, TEST = "train_soundscapes", "test_soundscapes"
+ROWS_2021, ROWS_2026 = "train_soundscape_labels.csv", "train_soundscapes_labels.csv"
+TAXONOMY, SEGMENT_S, SILENCE = "taxonomy.csv", 5, "nocall"
+DATED = re.compile(r"(?P<name>\d+_[A-Z]+)_\d{8}")
+CLOCK = re.compile(r"(\d+):([0-5]?\d):([0-5]?\d)")
+
+
+def open_birdclef_kaggle(release: Release, subset: str = "all", *, year: int) -> Dataset:
+    """Opens the release of one year; there are no subsets.
+
+    Raises:
+        InputError: When a table is missing or is not what it should be, or a recording that it names is not there.
+    """
+    name = f"birdclef-{year}"
+    if subset != "all":
+        raise MisuseError(f"{name} has no subset called {subset!r}.")
+    focal = _focal(name, release)
+    scapes = _soundscapes(release)
+    events = _events(release, scapes)
+    annotated = set(events["media_id"]) | _listed(release, scapes)
+    scapes = scapes.with_columns(annotated=pl.col("media_id").is_in(list(annotated)))
+    part = pl.when(pl.col("folder") == TEST).then(pl.lit("test")).when("annotated").then(pl.lit("val"))
+    scapes = scapes.with_columns(parts=pl.concat_list(part).list.drop_nulls(), label=pl.lit(None, pl.String))
+    silent = int((scapes["parts"].list.len() == 0).sum())
+    shared = ["media_id", "path", "parts", "seconds", "annotated", "label", "site", "lat", "lon", "background"]
+    everything = pl.concat([table.select(shared) for table in (focal, scapes)])
+    remarks = (f"{silent:,} soundscapes without annotations are left out.",) if silent else ()
+    return Dataset(
+        name=name,
+        release=release,
+        taxa=_taxa(release, focal, events),
+        observations=everything.select(
+            pl.col("media_id").alias("observation_id"), "label", "lat", "lon", "site", "background"
+        ),
+        media=everything.select(
+            "media_id", pl.col("media_id").alias("observation_id"), "path", "parts", "seconds", "annotated"
+        ),
+        remarks=remarks,
+        media_kind="recording",
+        events=events.filter(pl.col("label").is_not_null()),
+    )
+
+
+OPEN_2021 = partial(open_birdclef_kaggle, year=2021)
+OPEN_2022 = partial(open_birdclef_kaggle, year=2022)
+OPEN_2023 = partial(open_birdclef_kaggle, year=2023)
+OPEN_2024 = partial(open_birdclef_kaggle, year=2024)
+OPEN_2025 = partial(open_birdclef_kaggle, year=2025)
+OPEN_2026 = partial(open_birdclef_kaggle, year=2026)
+
+
+def _focal(name: str, release: Release) -> pl.DataFrame:
+    """One row per recording of one species."""
+    table = next((one for one in TABLES if release.exists(one)), None)
+    folder = next((one for one in FOLDERS if one in release.folders()), None)
+    if table is None or folder is None:
+        found = f"no {' or '.join(TABLES if table is None else FOLDERS)}"
+        hint = "Unpack the download of the competition, and name the folder that holds it."
+        raise InputError(release.root, found=found, expected=f"the release of {name}", hint=hint)
+    where = release.where(table)
+    with release.open(table) as file:
+        rows = read_csv(file, where, required=("primary_label", "filename"))
+    for number, label in enumerate(rows["primary_label"], 2):
+        if label is None:
+            raise InputError(where, line=number, found="no primary_label", expected="one in each row")
+    for column in ("secondary_labels", "latitude", "longitude", "scientific_name", "common_name"):
+        if column not in rows.columns:
+            rows = rows.with_columns(pl.lit(None, pl.String).alias(column))
+    files = [
+        f"{folder}/{name}" if "/" in name else f"{folder}/{label}/{name}"
+        for name, label in rows.select("filename", "primary_label").iter_rows()
+    ]
+    lists = [_names(text, where, number) for number, text in enumerate(rows["secondary_labels"], 2)]
+    return rows.with_columns(
+        label="primary_label",
+        path=pl.Series(files, dtype=pl.String),
+        media_id=pl.Series([path.removeprefix(f"{folder}/") for path in files], dtype=pl.String),
+        parts=pl.lit(["train"], pl.List(pl.String)),
+        seconds=pl.lit(None, pl.Float64),
+        annotated=pl.lit(True),
+        site=pl.lit(None, pl.String),
+        lat=pl.col("latitude").cast(pl.Float64, strict=False),
+        lon=pl.col("longitude").cast(pl.Float64, strict=False),
+        background=pl.Series(lists, dtype=pl.List(pl.String)),
+    )
+
+
+def _names(text: str | None, where: object, line: int) -> list[str]:
+    """A list as Python writes it; "[]", "['']" and nothing at all are empty."""
+    try:
+        listed = ast.literal_eval(text) if text else []
+    except (ValueError, SyntaxError):
+        listed = None
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise InputError(where, line=line, found=repr(text), expected="a list such as ['amerob', 'houspa']")
+    return [one for one in listed if one]
+
+
+def _soundscapes(release: Release) -> pl.DataFrame:
+    """The soundscapes with their length; the site is what stands behind the number in names of 2021."""
+    rows: list[dict[str, Any]] = []
+    for folder in (SOUNDSCAPES, TEST):
+        for name in release.files(folder) if folder in release.folders() else []:
+            if is_recording(name):
+                path, stem = f"{folder}/{name}", PurePosixPath(name).stem
+                dated = DATED.fullmatch(stem)
+                media_id = dated["name"] if dated else stem
+                with release.open(path) as file:
+                    seconds = read_header(file, release.where(path)).seconds
+                site = media_id.rpartition("_")[2] if dated else None
+                rows.append({"media_id": media_id, "path": path, "folder": folder, "seconds": seconds, "site": site})
+    schema = dict.fromkeys(("media_id", "path", "folder", "site"), pl.String) | {"seconds": pl.Float64}
+    nowhere = {name: pl.lit(None, pl.Float64) for name in ("lat", "lon")}
+    return pl.DataFrame(rows, schema=schema).with_columns(**nowhere, background=pl.lit([], pl.List(pl.String)))
+
+
+def _events(release: Release, scapes: pl.DataFrame) -> pl.DataFrame:
+    """What is heard when, from either kind of table; rows of soundscapes that are not there are left out."""
+    known, rows = set(scapes["media_id"]), []
+    for media_id, start, end, labels in _annotations(release):
+        if media_id in known:
+            rows += [(media_id, start, end, label) for label in labels if label != SILENCE]
+    return pl.DataFrame(rows, schema=EVENTS.types, orient="row")
+
+
+def _listed(release: Release, scapes: pl.DataFrame) -> set[str]:
+    """The soundscapes that a table speaks of, those in which nothing is heard included."""
+    return {media_id for media_id, *_ in _annotations(release)} & set(scapes["media_id"])
+
+
+def _annotations(release: Release) -> list[tuple[str, float, float, list[str]]]:
+    found: list[tuple[str, float, float, list[str]]] = []
+    if release.exists(ROWS_2021):
+        where = release.where(ROWS_2021)
+        with release.open(ROWS_2021) as file:
+            rows = read_csv(file, where, required=("row_id", "site", "audio_id", "seconds", "birds"))
+        for line, row in enumerate(rows.iter_rows(named=True), 2):
+            if not (row["seconds"] or "").isdecimal() or int(row["seconds"]) < SEGMENT_S:
+                expected = "the second at which a segment ends"
+                raise InputError(where, line=line, found=f"seconds {row['seconds']!r}", expected=expected)
+            end = float(row["seconds"])
+            found.append((f"{row['audio_id']}_{row['site']}", end - SEGMENT_S, end, (row["birds"] or SILENCE).split()))
+    if release.exists(ROWS_2026):
+        where = release.where(ROWS_2026)
+        with release.open(ROWS_2026) as file:
+            rows = read_csv(file, where, required=("filename", "start", "end", "primary_label"))
+        for line, row in enumerate(rows.iter_rows(named=True), 2):
+            start, end = (_seconds(row[name], where, line) for name in ("start", "end"))
+            labels = [one.strip() for one in (row["primary_label"] or "").split(";") if one.strip()]
+            found.append((PurePosixPath(row["filename"] or "").stem, start, end, labels))
+    return found
+
+
+def _seconds(text: str | None, where: object, line: int) -> float:
+    match = CLOCK.fullmatch(text or "")
+    if match is None:
+        raise InputError(where, line=line, found=repr(text), expected="a time such as 00:00:05")
+    hours, minutes, seconds = (int(number) for number in match.groups())
+    return 3600.0 * hours + 60.0 * minutes + seconds
+
+
+def _taxa(release: Release, focal: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """One row per class of any table, by name."""
+    columns = ("label", "species", "common_name")
+    named = [focal.select("label", species="scientific_name", common_name="common_name")]
+    if release.exists(TAXONOMY):
+        with release.open(TAXONOMY) as file:
+            rows = read_csv(file, release.where(TAXONOMY), required=("primary_label",))
+        given = {"species": "scientific_name", "common_name": "common_name"}
+        known = [pl.col(theirs).alias(ours) for ours, theirs in given.items() if theirs in rows.columns]
+        missing = [pl.lit(None, pl.String).alias(ours) for ours, theirs in given.items() if theirs not in rows.columns]
+        named.insert(0, rows.select(pl.col("primary_label").alias("label"), *known, *missing).select(columns))
+    heard = events.select("label", species=pl.lit(None, pl.String), common_name=pl.lit(None, pl.String))
+    return (
+        pl.concat([*named, heard]).drop_nulls("label").unique("label", keep="first", maintain_order=True).sort("label")
+    )
