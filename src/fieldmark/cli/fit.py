@@ -69,6 +69,10 @@ def fit(
             help="What was annotated on the photos or recordings of the release beyond what it holds.",
         ),
     ] = None,
+    add: Annotated[
+        Path | None,
+        typer.Option(help="A table of checked answers (`fieldmark review`) to learn from as well."),
+    ] = None,
     pooling: Annotated[
         str,
         typer.Option(
@@ -102,6 +106,7 @@ def fit(
         search=Search(parse_search(search), folds, folds_by) if search else None,
         extra_annotations=extra_annotations or (),
         pooling=pooling,
+        add=add,
     )
     if as_json:
         for leak in result.run.leaks:

@@ -21,6 +21,13 @@ def review(
     one_in: Annotated[int, typer.Option(min=1, help="Of so many looks one is drawn at random.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="The seed of those drawn at random; keep it for a review.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the finished list there, as CSV, and stop.")] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="Write the list into the folder: csv, parquet, darwin-core or camtrap; and stop."
+        ),
+    ] = None,
+    time_zone: Annotated[str, typer.Option(help="For camtrap: the time zone of the cameras, such as +01:00.")] = "",
     status: Annotated[bool, typer.Option("--status", help="Say how far the review has come, and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --status: as JSON.")] = False,
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
@@ -39,9 +46,11 @@ def review(
     opened = Review(answers, share=share, risk=risk, one_in=one_in, seed=seed)
     if out is not None:
         print(f"{len(opened.answers):,} entries in {opened.write_finished(out)}")
+    if form is not None:
+        _write_form(answers, form, time_zone)
     if status or as_json:
         _print_status(opened, as_json=as_json)
-    if out is not None or status or as_json:
+    if out is not None or form is not None or status or as_json:
         return
     for module in ("fastapi", "uvicorn", "jinja2"):
         require(module, "The review page")
@@ -53,6 +62,16 @@ def review(
     here = "127.0.0.1" if host == "0.0.0.0" else host
     print(f"Review: http://{here}:{port}/review (stop with Ctrl-C; everything is kept in {answers})", flush=True)
     run_local_app(app, host=host, port=port)
+
+
+def _write_form(folder: Path, form: str, zone: str) -> None:
+    from fieldmark.cli.batch import BatchForms, write_forms
+    from fieldmark.errors import MisuseError, did_you_mean
+    from fieldmark.reviewing.answer_tables import FILES
+
+    if form not in FILES:
+        raise MisuseError(f"There is no format called {form!r}. {did_you_mean(form, FILES)}")
+    print(f"written: {write_forms(folder, BatchForms([form], zone=zone))[0]}")
 
 
 def _print_status(opened: object, *, as_json: bool) -> None:

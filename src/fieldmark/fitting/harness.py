@@ -34,6 +34,7 @@ from typing import Any
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.features.settings import data_behind_crop
+from fieldmark.fitting.adding import with_added
 from fieldmark.fitting.allowed import modalities_of, refuse_disallowed, seen_by
 from fieldmark.fitting.configuring import configured_method
 from fieldmark.fitting.learning import (
@@ -110,6 +111,7 @@ def fit(
     extra_annotations: Sequence[str] = (),
     pooling: str = OF_FEATURES,
     shared: Path | None = None,
+    add: str | Path | None = None,
 ) -> FitResult:
     """Fits a method to a benchmark and writes the folder of the run.
 
@@ -134,6 +136,7 @@ def fit(
         extra_annotations: What was annotated on the media of the release beyond what it holds, one sentence each.
         pooling: How items of several photos are answered: features, mean, max or attention (`models.photo_by_photo`).
         shared: A folder for fitted parts of methods that other fits can take over, as those of an ablation do.
+        add: A table of checked answers to learn from as well (`fitting.adding`).
 
     Raises:
         InputError: When the release or the split is at fault.
@@ -158,6 +161,9 @@ def fit(
             declared, task = opened.benchmark, opened.benchmark.task
             unfitted = steps_of(configured.method, task, steps)
             refuse_disallowed(method, configured.method, unfitted, task)
+        added = with_added(opened, Path(add)) if add is not None else None
+        if added is not None:
+            opened, swapped = added.opened, [*swapped, *added.remarks]
         told = told_labels(opened, "test")
         searched, trials = None, Path(f"{out}.search")
         if planned is not None:
@@ -180,6 +186,9 @@ def fit(
         lineage = lineage_of(main.fine_tuned, opened, data) if main and main.fine_tuned else None
         external = [*_declared_external(configured.method, fitted_steps, lineage, supply), *external_data]
         model = _model(method, final, fitted_steps, opened, supply, trained_on, seed, external, lineage, guide)
+        if added is not None:
+            extra_annotations = (*extra_annotations, f"Checked answers: {added.remarks[0]}")
+            model.trained["added"] = dict(added.record)
         if extra_annotations:
             model.trained["extra_annotations"] = list(extra_annotations)
         if pooling != OF_FEATURES:

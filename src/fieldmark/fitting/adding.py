@@ -1,0 +1,215 @@
+"""Checked answers added to what a method learns from (`fit --add`).
+
+A table with `file` and `label`, and optionally `observation` and `drawn`, as `fieldmark review` writes it. Rows that
+were drawn at random are left out: they tell how good the answers are, and could not once the model has learned them. A
+file of train gets the label of the table; a file of val or test, or a copy of one, is left out; everything else is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+import polars as pl
+
+from fieldmark.datasets.identical import identical_files
+from fieldmark.datasets.inputs import Files, MediaFiles
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.files import open_input, sha256_of
+from fieldmark.foundation.media_files import is_photo, is_recording
+from fieldmark.labels import UNKNOWN_NAME, Labels
+from fieldmark.opening import Opened
+from fieldmark.questions.targets import LabelTargets
+from fieldmark.tables import read_csv
+from fieldmark.taxonomy import Taxonomy
+from fieldmark.views import LooseFiles, Part
+
+RANDOM = "random"
+# Before the path of a file that does not belong to the release.
+ELSEWHERE = "\N{BULLET}"
+
+
+@dataclass(frozen=True)
+class Added:
+    """A benchmark with checked answers in train, and what was done with them.
+
+    Args:
+        opened: The benchmark.
+        remarks: What a reader should know, one sentence each.
+        record: The file, its digest and the counts, kept with the model.
+    """
+
+    opened: Opened
+    remarks: tuple[str, ...]
+    record: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class WithOthers:
+    """The files of a release, and some that lie elsewhere."""
+
+    release: Files
+
+    def open(self, path: str) -> IO[bytes]:
+        store, own = self._of(path)
+        return store.open(own)
+
+    def read(self, path: str) -> bytes:
+        store, own = self._of(path)
+        return store.read(own)
+
+    def where(self, path: str) -> str:
+        store, own = self._of(path)
+        return store.where(own)
+
+    def sizes(self, paths: Iterable[str]) -> dict[str, int]:
+        wanted = list(paths)
+        own = self.release.sizes(path for path in wanted if not path.startswith(ELSEWHERE))
+        others = LooseFiles().sizes(path.removeprefix(ELSEWHERE) for path in wanted if path.startswith(ELSEWHERE))
+        return {**own, **{f"{ELSEWHERE}{path}": size for path, size in others.items()}}
+
+    def _of(self, path: str) -> tuple[Files, str]:
+        return (LooseFiles(), path.removeprefix(ELSEWHERE)) if path.startswith(ELSEWHERE) else (self.release, path)
+
+
+def with_added(opened: Opened, table: Path) -> Added:
+    """Adds checked answers to train.
+
+    Args:
+        opened: The benchmark on its release.
+        table: The table.
+
+    Raises:
+        InputError: When the table is at fault.
+        MisuseError: When the benchmark does not ask for one label of each photo or recording.
+    """
+    task, medium = opened.benchmark.task, opened.dataset.media_kind
+    if task.answer.shape != "codes" or opened.view.train.media is None:
+        raise MisuseError(f"{opened.benchmark.name} does not ask for one label of each {medium}: nothing can be added.")
+    rows = _read(table, medium)
+    drawn = rows.filter(pl.col("drawn") == RANDOM)
+    rows = rows.filter(pl.col("drawn") != RANDOM)
+    part_of = _parts_of_files(opened)
+    where = {path: part_of.get(str(Path(path).resolve())) for path in rows["path"]}
+    kept_back = {path for path, part in where.items() if part in ("val", "test")}
+    kept_back |= _copies(opened, [path for path, part in where.items() if part is None])
+    rows = rows.filter(~pl.col("path").is_in(list(kept_back)))
+    own = {path: part for path, part in where.items() if part not in (None, "val", "test")}
+    labels = _labels(opened, rows["label"].to_list())
+    train, changed = _corrected(opened, rows.filter(pl.col("path").is_in(list(own))), labels)
+    new = rows.filter(~pl.col("path").is_in(list(own)))
+    if len(new):
+        train = Part.concat([train, _part(opened, new, labels, train)])
+    remarks = [
+        f"{len(new):,} checked {medium}s were added to train from {table.name}, and {changed:,} labels corrected."
+    ]
+    if len(drawn):
+        remarks.append(f"{len(drawn):,} that were drawn at random were left out: they tell how good the answers are.")
+    if kept_back:
+        remarks.append(f"{len(kept_back):,} lie in val or test, or are copies of what does, and were left out.")
+    fresh = [name for name in labels.names if name not in opened.view.labels.code_of]
+    if fresh:
+        remarks.append(f"{len(fresh):,} names are new to the label set: {', '.join(fresh[:5])}.")
+    taxonomy = opened.view.taxonomy if not fresh else Taxonomy.of(labels, opened.dataset.taxa)
+    view = replace(opened.view, labels=labels, taxonomy=taxonomy, train=train)
+    record = {"file": table.name, "digest": sha256_of(table)[:16], "items": len(new), "corrected": changed}
+    return Added(replace(opened, view=view), tuple(remarks), record)
+
+
+def _read(table: Path, medium: str) -> pl.DataFrame:
+    """The rows with `path`, `label`, `observation` and `drawn`."""
+    with open_input(table, "a table of checked answers") as file:
+        rows = read_csv(file, table, required=("file", "label"))
+    wanted = is_photo if medium == "photo" else is_recording
+    for line, (path, label) in enumerate(rows.select("file", "label").iter_rows(), start=2):
+        if not path or not label or label == UNKNOWN_NAME:
+            raise InputError(table, line=line, found="no file or no label", expected="both in each row")
+        if not wanted(path):
+            raise InputError(table, line=line, found=repr(path), expected=f"a {medium}, as the release holds")
+        if not (table.parent / path).is_file():
+            raise InputError(table, line=line, found=f"{path!r}, which is not there", expected=f"a {medium}")
+    twice = rows.filter(pl.col("file").is_duplicated() & (pl.col("label").n_unique().over("file") > 1))
+    if len(twice):
+        raise InputError(table, found=f"two labels for {twice['file'][0]!r}", expected="one for each file")
+    rows = rows.unique("file", keep="first", maintain_order=True)
+    path = pl.Series([str((table.parent / one).absolute()) for one in rows["file"]], dtype=pl.String)
+    given = {
+        name: rows[name] if name in rows.columns else pl.Series([None] * len(rows)) for name in ("observation", "drawn")
+    }
+    return pl.DataFrame(
+        {
+            "path": path,
+            "label": rows["label"],
+            "observation": given["observation"].cast(pl.String).fill_null(path),
+            "drawn": given["drawn"].cast(pl.String).fill_null(""),
+        }
+    )
+
+
+def _parts_of_files(opened: Opened) -> dict[str, str]:
+    """The part of each file of the release, by where it really lies."""
+    root = Path(opened.dataset.release.root)
+    parts: dict[str, str] = {}
+    view = opened.view
+    for name, part in (("train", view.train), ("val", view.val), ("test", view.test)):
+        if part is not None and part.media is not None:
+            parts |= {str((root / path).resolve()): name for path in part.media.path_of.values()}
+    return parts
+
+
+def _copies(opened: Opened, paths: list[str]) -> set[str]:
+    """Files with the same bytes as one of val or test."""
+    hidden = [
+        path
+        for part in (opened.view.val, opened.view.test)
+        if part is not None and part.media is not None
+        for path in part.media.path_of.values()
+    ]
+    others = [f"{ELSEWHERE}{path}" for path in paths]
+    groups = identical_files(WithOthers(opened.dataset.release), [*hidden, *others])
+    held = set(hidden)
+    return {path.removeprefix(ELSEWHERE) for group in groups if held & set(group) for path in group if path not in held}
+
+
+def _labels(opened: Opened, names: list[str]) -> Labels:
+    """The labels of the benchmark, and new ones behind them."""
+    known = opened.view.labels
+    return Labels((*known.names, *sorted({name for name in names if name not in known.code_of})))
+
+
+def _corrected(opened: Opened, rows: pl.DataFrame, labels: Labels) -> tuple[Part, int]:
+    """Train with the labels of the table for its own files, and how many of those are other labels."""
+    train = opened.view.train
+    assert train.media is not None and train.truth is not None  # refused before
+    root = Path(opened.dataset.release.root)
+    said = {str(Path(path).resolve()): label for path, label in rows.select("path", "label").iter_rows()}
+    codes = train.truth.copy()
+    for row, media in enumerate(train.items["media_ids"].to_list()):
+        for one in media:
+            label = said.get(str((root / train.media.path_of[one]).resolve()))
+            if label is not None:
+                codes[row] = labels.code_of[label]
+    coarse = {} if train.targets is None else dict(train.targets.coarse)
+    changed = int((codes != train.truth).sum())
+    store = WithOthers(opened.dataset.release)
+    media_files = MediaFiles(train.media.kind, store, train.media.path_of)
+    targets = LabelTargets(codes, coarse={} if changed else coarse)
+    return replace(train, targets=targets, media=media_files), changed
+
+
+def _part(opened: Opened, rows: pl.DataFrame, labels: Labels, train: Part) -> Part:
+    """The new files as items with the columns of train; what is not known about them is empty."""
+    assert train.media is not None  # refused before
+    ids = [f"added {number}" for number in range(1, len(rows) + 1)]
+    given = {"item_id": ids, "observation_id": rows["observation"].to_list(), "media_ids": [[one] for one in ids]}
+    columns = {
+        name: pl.Series(name, given[name], dtype=kind)
+        if name in given
+        else pl.Series(name, [None] * len(rows), dtype=kind)
+        for name, kind in train.items.schema.items()
+    }
+    paths = {one: f"{ELSEWHERE}{path}" for one, path in zip(ids, rows["path"], strict=True)}
+    media = MediaFiles(train.media.kind, train.media.store, paths)
+    return Part(pl.DataFrame(columns), LabelTargets(labels.encode(rows["label"])), media)
