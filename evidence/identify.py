@@ -35,7 +35,7 @@ from fieldmark.guides.conformal import COUNT_EDGES, group_names
 from fieldmark.guides.dangers import allowed_by, dangerous_labels
 from fieldmark.guides.learning import pooled
 from fieldmark.guides.living_groups import groups_of
-from fieldmark.guides.rolling_up import OF_LABEL, at_rank, rank_of_labels
+from fieldmark.guides.rolling_up import OF_LABEL, rank_of_labels
 from fieldmark.labels import UNKNOWN
 from fieldmark.opening import Opened, open_benchmark
 from fieldmark.questions.items import loose_items

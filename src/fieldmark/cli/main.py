@@ -31,6 +31,7 @@ VERBS = {
     "fit": "fieldmark.cli.fit",
     "adapt": "fieldmark.cli.adapt",
     "predict": "fieldmark.cli.predict",
+    "tile": "fieldmark.cli.tile",
     "identify": "fieldmark.cli.identify",
     "review": "fieldmark.cli.review",
     "search": "fieldmark.cli.search",
