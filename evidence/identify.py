@@ -1,7 +1,7 @@
 """Answers to people, held against the truth: unknown, danger, short lists and rolled-up answers.
 
-Worlds (simulated): three worlds of fungi in the layout of FungiTastic, seeds 0 to 2, with 1,750 photos to learn from and
-so many later ones that more than 1,000 specimens of poisonous species are asked about. `linear` on frozen features
+Worlds (simulated): three worlds of fungi in the layout of FungiTastic, seeds 0 to 2, with 1,750 photos to learn from
+and so many later ones that more than 1,000 specimens of poisonous species are asked about. `linear` on frozen features
 (EfficientNet-Lite0, 160 px), `temperature`, a prior of month and habitat, `temperature`. All lines are drawn on val;
 the line to unknown by known species alone. Real photos: `fungi_genera` and `fungi_amanita` (by specimen) over five
 drawn splits, `birds_cub_odd` with the 30 unknown species of `evidence.openset` (none of them in val), and
@@ -44,11 +44,11 @@ from fieldmark.supply import Supply
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part, View, loose_media
 from fieldmark.worlds.layouts import fungitastic
-from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS
+from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS, Split
 
 SEEDS, SIZE_PX = range(3), 160
 STEPS = ("temperature", "prior:column=month+habitat", "temperature")
-LATER = {"val": (1200, 60, 100), "test": (2400, 60, 200)}
+LATER: dict[Split, tuple[int, int, int]] = {"val": (1200, 60, 100), "test": (2400, 60, 200)}
 CURVE = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 SPLIT_SEEDS = range(5)
 Floats = NDArray[np.float64]
@@ -138,7 +138,7 @@ def _world(seed: int) -> dict[str, Any]:
     view = supplied_view(opened, supply)
     asked = _answers(opened, view, supply, STEPS)
     taxa, poisonous = dataset.taxa, _poisonous_specimens(root, view)
-    row = {"seed": seed, "simulated": True, "labels": len(view.labels), "train_photos": len(view.train)}
+    row: dict[str, Any] = {"seed": seed, "simulated": True, "labels": len(view.labels), "train_photos": len(view.train)}
     row |= _unknown_shares(asked) | {"conformal": _conformal(asked), "roll_up": _roll_up(asked, view.labels, taxa)}
     row["danger"] = _danger(asked, dangerous_labels(view.labels, taxa, groups_of(view.labels, taxa)), poisonous)
     print(seed, {name: row[name] for name in ("unknown", "conformal")}, row["danger"]["known"], flush=True)
@@ -167,7 +167,7 @@ def _share(flags: Flags) -> dict[str, Any]:
 
 def _conformal(asked: Asked) -> dict[str, Any]:
     """Coverage and size on the known specimens of test, over all and by the training count of the true label."""
-    sets = next(reversed(asked.guide.conformal.values()), None)
+    sets = next(reversed(list(asked.guide.conformal.values())), None)  # with all contexts
     if sets is None:
         return {"observations_of_val": len(asked.guide.record.truth)}
     known = asked.truth != UNKNOWN
@@ -188,7 +188,7 @@ def _conformal(asked: Asked) -> dict[str, Any]:
 
 
 def _roll_up(asked: Asked, labels: Any, taxa: pl.DataFrame) -> dict[str, Any]:
-    """At each rank how many answers were given and right, and how sure they claimed to be; unknown species are wrong."""
+    """At each rank how many answers were given and right, and how sure they were; unknown species are wrong."""
     taxonomy, rule = Taxonomy.of(labels, taxa), asked.guide.roll_up
     rows: dict[str, list[tuple[bool, float, bool]]] = {}
     nothing = 0

@@ -52,22 +52,48 @@ def identify(
         Form,
         typer.Option(
             "--format",
-            help="How a timeline is written: csv, raven, audacity; for many also parquet, darwin-core, camtrap.",
+            help="How it is written: csv, raven, audacity for a recording, darwin-core for photos; "
+            "for many also parquet, camtrap.",
         ),
     ] = Form.TABLE,
     out: Annotated[
-        Path | None, typer.Option(help="Write the timeline there (csv, raven or audacity); for many: the folder.")
+        Path | None, typer.Option(help="Write it there (csv, raven, audacity, darwin-core); for many: the folder.")
     ] = None,
     lat: Annotated[float | None, typer.Option(min=-90, max=90, help="Where it was taken, in degrees.")] = None,
     lon: Annotated[float | None, typer.Option(min=-180, max=180, help="Where it was taken, in degrees.")] = None,
     date: Annotated[datetime.datetime | None, typer.Option(formats=["%Y-%m-%d"], help="When it was taken.")] = None,
     site: Annotated[str | None, typer.Option(help="The site, for models with a prior of sites.")] = None,
     country: Annotated[str | None, typer.Option(help="The country, for models with a prior of countries.")] = None,
+    habitat: Annotated[str | None, typer.Option(help="The habitat, for models with a prior of habitats.")] = None,
+    substrate: Annotated[str | None, typer.Option(help="What it grows on, for models with a prior of that.")] = None,
+    exif: Annotated[bool, typer.Option("--exif", help="Read date and place from what the camera noted.")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TAXON|LIST", help="Answer nothing else: a name, a taxon, or a file of names; repeatable."
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TAXON|LIST", help="Do not answer these: a name, a taxon, or a file of names; repeatable."
+        ),
+    ] = None,
+    thresholds: Annotated[
+        Path | None, typer.Option(help="A table name,at_least: species are named from these probabilities on only.")
+    ] = None,
+    synonyms: Annotated[
+        Path | None, typer.Option(help="A table synonym,name: other names for those that the model knows.")
+    ] = None,
+    common_names: Annotated[
+        Path | None, typer.Option(help="A table name,language,common_name to show names in other languages.")
+    ] = None,
+    overlay: Annotated[
+        Path | None, typer.Option(help="Write where the model looks as a PNG to lay over the photo.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the answer as a page with pictures or sound.")] = None,
     each_window: Annotated[
         bool, typer.Option("--each-window", help="Keep windows of the same name apart that touch each other.")
-    ] = False,
-    exif: Annotated[
-        bool, typer.Option("--exif", help="For many: read date and place from what the camera noted.")
     ] = False,
     time_zone: Annotated[
         str, typer.Option(help="For camtrap: the time zone of the camera clocks, such as +01:00.")
@@ -78,9 +104,12 @@ def identify(
     from fieldmark.cli.batch import BatchForms, identify_batch
     from fieldmark.cli.printing import print_json
     from fieldmark.errors import MisuseError
+    from fieldmark.foundation.files import appearing_file
     from fieldmark.foundation.media_files import is_photo
     from fieldmark.identification import Circumstances, PhotoAnswer, Timeline
     from fieldmark.identification import identify as ask
+    from fieldmark.identification.pages import write_answer_page
+    from fieldmark.identification.restricting import read_common_names, read_synonyms
     from fieldmark.reviewing.batch import BatchSettings
     from fieldmark.reviewing.observations import is_many
 
@@ -88,7 +117,7 @@ def identify(
         raise MisuseError("--lat and --lon go together.")
     if is_many(files):
         known = {"lat": lat, "lon": lon, "date": None if date is None else date.date(), "site": site}
-        known |= {"country": country}
+        known |= {"country": country, "habitat": habitat, "substrate": substrate}
         settings = BatchSettings(
             at_least=at_least,
             pooling=pooling,
@@ -100,24 +129,58 @@ def identify(
         forms = BatchForms([] if form is Form.TABLE else [form.value], zone=time_zone)
         identify_batch(files[0], model, out, settings, forms, as_json=as_json)
         return
-    if form in (Form.PARQUET, Form.DARWIN_CORE, Form.CAMTRAP) or exif or time_zone:
-        raise MisuseError("--exif, --time-zone, parquet, darwin-core and camtrap are for a folder or a table of many.")
+    if form in (Form.PARQUET, Form.CAMTRAP) or time_zone:
+        raise MisuseError("--time-zone, parquet and camtrap are for a folder or a table of many.")
     if form is Form.RAVEN and out is None:
         raise MisuseError("A Raven table is written to a file: add --out NAME.selections.txt.")
     if out is not None and form is Form.TABLE:
-        raise MisuseError("--out needs --format csv, raven or audacity.")
-    if (out is not None or form is not Form.TABLE) and is_photo(files[0]):
-        raise MisuseError("--format and --out are for the timeline of a recording; a photo's answer comes with --json.")
-    context = Circumstances(lat, lon, None if date is None else date.date(), site, country)
-    answer = ask(files, model, top=top, at_least=at_least, context=context, pooling=pooling)
+        raise MisuseError("--out needs --format csv, raven, audacity or darwin-core.")
+    if form is not Form.TABLE and (form is Form.DARWIN_CORE) != is_photo(files[0]):
+        raise MisuseError("--format csv, raven and audacity are for a recording; that of photos is darwin-core.")
+    context = Circumstances(lat, lon, None if date is None else date.date(), site, country, habitat, substrate)
+    answer = ask(
+        files,
+        model,
+        top=top,
+        at_least=at_least,
+        context=context,
+        pooling=pooling,
+        only=only or (),
+        exclude=exclude or (),
+        thresholds=thresholds,
+        synonyms=None if synonyms is None else read_synonyms(synonyms),
+        common_names=None if common_names is None else read_common_names(common_names),
+        exif=exif,
+        overlay=overlay is not None or (html is not None and is_photo(files[0])),
+    )
+    if html is not None:
+        write_answer_page(answer, html)
+    if overlay is not None and isinstance(answer, PhotoAnswer) and answer.overlay is not None:
+        with appearing_file(overlay) as partial:
+            partial.write_bytes(answer.overlay)
     if as_json:
         print_json(answer.to_json())
         if out is not None and isinstance(answer, Timeline):
             _write(answer, form, out, each_window)
+    elif isinstance(answer, PhotoAnswer) and form is Form.DARWIN_CORE:
+        _print_darwin_core(answer, model, out)
     elif isinstance(answer, PhotoAnswer):
         _print_photo(answer)
     else:
         _print_timeline(answer, form, out, each_window)
+
+
+def _print_darwin_core(answer: PhotoAnswer, model: str, out: Path | None) -> None:
+    from fieldmark.foundation.files import appearing_file
+    from fieldmark.identification.darwin_core_rows import as_darwin_core
+
+    table = as_darwin_core(answer, model=Path(model).name)
+    if out is None:
+        print(table, end="")
+        return
+    with appearing_file(out) as partial:
+        partial.write_text(table, encoding="utf-8")
+    print(f"1 record in {out}")
 
 
 def _print_photo(answer: PhotoAnswer) -> None:
@@ -144,6 +207,7 @@ def _print_timeline(answer: Timeline, form: Form, out: Path | None, each_window:
     from fieldmark.cli.printing import print_table
     from fieldmark.foundation.timecodes import clock
     from fieldmark.identification.timeline_formats import as_audacity, as_csv
+    from fieldmark.identification.wording import removed_line
 
     detections = answer.windows if each_window else answer.detections
     if out is not None:
@@ -168,6 +232,8 @@ def _print_timeline(answer: Timeline, form: Form, out: Path | None, each_window:
         else:
             length = f"{answer.seconds:.1f} s" if answer.seconds >= 0.1 else "less than 0.1 s"
             print(f"No voice scores {answer.at_least:g} or more in {length}.")
+    for line in (*([removed_line(answer)] if answer.removed else []), *answer.ignored):
+        print(line)
     _print_notes(answer.remarks, answer.simulated)
 
 

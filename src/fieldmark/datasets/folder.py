@@ -8,7 +8,7 @@ ROOT/
   <class>/*.jpg              ... or there are only classes, and the parts are drawn with a seed
   train/<domain>/<class>/    a part may be sorted by domain first (herbarium, photo)
   observations.csv           optional: file[,observation,domain,date,latitude,longitude,...]; plants.csv: file,plant
-  taxa.csv                   optional: label[,kingdom,...,genus,species,scientific_name,poisonous]; or species.csv
+  taxa.csv                   optional: label[,kingdom,...,species,scientific_name,poisonous,red_list]; or species.csv
   boxes.csv                  optional: photo,x,y,width,height (see `photo_boxes`)
   rasters/*.tif              optional: maps (climate, elevation); what they say at the place of an observation
 ```
@@ -267,7 +267,7 @@ def _taxa(release: Release, photos: pl.DataFrame) -> pl.DataFrame:
             raise missing_column(where, "label", rows.columns)
         rows = _with_ranks_of_names(parse_column(rows, "poisonous", bool, where))
         columns = [rank for rank in RANKS if rank in rows.columns]
-        columns += [name for name in ("common_name", "scientific_name") if name in rows.columns]
+        columns += [name for name in ("common_name", "scientific_name", "red_list") if name in rows.columns]
         return labels.join(rows.select("label", *columns, "poisonous"), on="label", how="left", maintain_order="left")
     matches = [BINOMIAL.match(label) for label in labels["label"]]
     genus = [match.group(1) if match else None for match in matches]

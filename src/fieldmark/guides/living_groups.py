@@ -34,6 +34,11 @@ def groups_of(labels: Labels, taxa: pl.DataFrame) -> tuple[str, ...]:
     return tuple(group or rest for group in found)
 
 
+def is_genus(label: str) -> bool:
+    """Whether a label is the name of a genus in the short lists."""
+    return label.lower() in FUNGUS_GENERA or label.lower() in SNAKE_GENERA
+
+
 def _group(label: str, row: dict[str, str | None]) -> str:
     """The group by the ranks of one label; empty where nothing tells."""
     ranks = {name: str(row.get(name) or "").lower() for name in ("kingdom", "class", "order", "family", "genus")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from fieldmark.foundation.files import check_name
 from fieldmark.foundation.media_files import PHOTO_SUFFIXES, SOUND_SUFFIXES
 from fieldmark.foundation.progress import progress
 from fieldmark.identification.asking import AskedSpecimen
+from fieldmark.identification.circumstances import with_camera_notes
+from fieldmark.identification.looking import look_overlay
 from fieldmark.identification.photo_answers import PhotoAnswer
 from fieldmark.identification.photos import PhotoQuestion, answer_photos, ignored, taxa_of
 from fieldmark.identification.restricting import NameFinder, Restriction, restriction_of
@@ -46,6 +49,8 @@ def identify(
     thresholds: Path | None = None,
     synonyms: Mapping[str, str] | None = None,
     common_names: Mapping[str, Mapping[str, str]] | None = None,
+    exif: bool = False,
+    overlay: bool = False,
 ) -> PhotoAnswer | Timeline:
     """Asks a model about one specimen, by one or several photos, or about one recording.
 
@@ -61,6 +66,8 @@ def identify(
         thresholds: A table `name,at_least`: species are named from these probabilities on only.
         synonyms: Other names, each with the one that the model may know.
         common_names: Common names by species (in small letters) and language.
+        exif: Whether date and place may be read from what the camera noted in the photos.
+        overlay: Whether to draw where the model looks, which takes fifty more looks at the first photo.
 
     Raises:
         InputError: When the file is no photo or recording, or there is no model.
@@ -86,8 +93,13 @@ def identify(
     finder = NameFinder(loaded, synonyms or {})
     held = restriction_of(finder, only, exclude, thresholds)
     if kind == "photo":
+        notes: tuple[str, ...] = ()
+        if exif:
+            context, notes = with_camera_notes(context, files)
         asked = AskedSpecimen(loaded, tuple(files), pooling, context.known)
-        return answer_photos(asked, PhotoQuestion(top, held, common_names or {}))
+        answer = answer_photos(asked, PhotoQuestion(top, held, common_names or {}, context))
+        drawn = look_overlay(asked) if overlay else None
+        return replace(answer, remarks=(*notes, *answer.remarks), overlay=drawn)
     return _ask_about_recording(loaded, path, at_least, context, held)
 
 

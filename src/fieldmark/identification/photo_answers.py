@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from fieldmark.identification.results import Circumstances
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class RankedClaim:
         name: The taxon.
         probability: How sure, and never surer than answers of this kind were right on val.
         labels: The labels of the model that belong to it.
+        lineage: The taxa above it by rank, as far as they are known.
         right_on_val: How many answers at this rank were given on val, and how many of them were right.
     """
 
@@ -52,6 +56,7 @@ class RankedClaim:
     name: str
     probability: float
     labels: tuple[str, ...]
+    lineage: Mapping[str, str] = field(default_factory=dict)
     right_on_val: tuple[int, int] | None = None
 
 
@@ -168,6 +173,8 @@ class PhotoAnswer:
         next_photos: Photos that would help.
         microscopic: Which of the photos look like microscopy, by their place from 0 on.
         knows: How many names the model knows.
+        threatened: Whether a likely name is of a threatened species, so that its place is not to be told exactly.
+        circumstances: What was known besides the photos.
         overlay: Where the model looks: a PNG to lay over the first photo, where it was asked for.
     """
 
@@ -188,6 +195,8 @@ class PhotoAnswer:
     next_photos: tuple[str, ...] = ()
     microscopic: tuple[int, ...] = ()
     knows: int = 0
+    threatened: bool = False
+    circumstances: Circumstances = field(default_factory=Circumstances)
     overlay: bytes | None = field(default=None, repr=False)
 
     @property
@@ -208,7 +217,7 @@ def _fields(answer: PhotoAnswer) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """Paths as text, tuples as lists, numbers with six digits."""
-    if isinstance(value, Path):
+    if isinstance(value, Path | datetime.date):
         return str(value)
     if isinstance(value, float):
         return round(value, 6)

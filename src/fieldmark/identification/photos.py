@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fieldmark.guides import Guide
 from fieldmark.guides.conformal import ConformalSets, calibrate
 from fieldmark.guides.dangers import allowed_by, dangerous_labels
-from fieldmark.guides.living_groups import FUNGI, OTHER, SNAKES, groups_of
+from fieldmark.guides.living_groups import FUNGI, OTHER, SNAKES, groups_of, is_genus
 from fieldmark.guides.rolling_up import OF_LABEL, RollUp, learn_roll_up, rank_of_labels
 from fieldmark.identification.advice import advice_for, danger_word, next_photos
 from fieldmark.identification.asking import AskedSpecimen
@@ -29,12 +29,17 @@ from fieldmark.identification.photo_answers import (
     UnknownVerdict,
 )
 from fieldmark.identification.restricting import Restriction
+from fieldmark.identification.results import Circumstances
 from fieldmark.models import Model
+from fieldmark.tables import RANKS
 
 Floats = NDArray[np.float64]
 NEAREST, LOOK_ALIKES, PHOTOS_EACH = 5, 3, 2
 # Look-alikes below this probability are named only where nothing likelier is dangerous.
 WORTH_NAMING = 0.002
+# Categories of the Red List whose places are not told exactly, and from which probability on a name counts for that.
+THREATENED = ("CR", "EN", "VU", "EW")
+LIKELY = 0.05
 
 
 class TaxonOfLabel(NamedTuple):
@@ -68,13 +73,21 @@ class PhotoQuestion:
         top: How many names to give.
         restriction: Which labels may be given.
         common_names: Common names by species (in small letters) and language.
+<<<<<<< HEAD
         evidence: Whether to say what moved the answer and which training photos look alike, which takes longest.
+=======
+        circumstances: What is known besides the photos.
+>>>>>>> 52a9fba2 (Answer photos with context, restrictions, Darwin Core, a page and an overlay; say what place and date removed)
     """
 
     top: int = 3
     restriction: Restriction = field(default_factory=Restriction)
     common_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+<<<<<<< HEAD
     evidence: bool = True
+=======
+    circumstances: Circumstances = field(default_factory=Circumstances)
+>>>>>>> 52a9fba2 (Answer photos with context, restrictions, Darwin Core, a page and an overlay; say what place and date removed)
 
 
 def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
@@ -85,7 +98,7 @@ def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
     verdict = made.verdict()
     return PhotoAnswer(
         file=asked.photos[0],
-        names=made.names(np.argsort(-made.chances, kind="stable")[: question.top]),
+        names=made.best_names(question.top),
         unknown=None if final.unknown is None else float(final.unknown[0]),
         simulated=model.simulated,
         remarks=made.remarks(),
@@ -100,6 +113,8 @@ def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
         nearest=made.nearest() if question.evidence else (),
         next_photos=next_photos(made.group),
         knows=len(model.labels),
+        threatened=made.threatened(),
+        circumstances=question.circumstances,
     )
 
 
@@ -132,6 +147,12 @@ class _Making:
             chance = round(float(shown[code]), 6)
             found.append(Name(taxon.label, taxon.species, common, chance, taxon.poisonous, dict(commons)))
         return tuple(found)
+
+    def best_names(self, top: int) -> tuple[Name, ...]:
+        """The likeliest names, of those that may be given."""
+        order = np.argsort(-self.chances, kind="stable")
+        allowed = self.question.restriction.allowed
+        return self.names([int(code) for code in order if allowed is None or allowed[code]][:top])
 
     def verdict(self) -> UnknownVerdict:
         if self.guide is None:
@@ -204,9 +225,15 @@ class _Making:
         rank, name = found.rank, found.taxon
         if rank == OF_LABEL:
             rank = rank_of_labels(self.model.taxonomy)
+            rank = "genus" if rank == OF_LABEL and is_genus(found.taxon) else rank
             taxon = self.taxa[self.model.labels.code_of[found.taxon]]
             name = taxon.species or found.taxon
-        return RankedClaim(rank, name, found.probability, labels, rule.right.get(found.rank))
+        lineage = {
+            above: known
+            for above in RANKS[: _place(rank)]
+            if (known := self.model.taxonomy.taxon(int(found.codes[0]), above)) is not None
+        }
+        return RankedClaim(rank, name, found.probability, labels, lineage, rule.right.get(found.rank))
 
     def short_list(self) -> ShortList | None:
         if self.guide is None:
@@ -288,6 +315,14 @@ class _Making:
         files = (guide.photos.file(int(row)) for row in rows[np.isin(rows, own)][: 4 * PHOTOS_EACH])
         return tuple(file for file in files if file is not None)[:PHOTOS_EACH]
 
+    def threatened(self) -> bool:
+        """Whether a likely name is of a threatened species, where the taxa tell (`red_list`)."""
+        if "red_list" not in self.model.taxa.columns:
+            return False
+        listed = {row["label"]: row["red_list"] in THREATENED for row in self.model.taxa.iter_rows(named=True)}
+        likely = np.flatnonzero(self.asked.chances >= LIKELY)
+        return any(listed.get(self.model.labels.names[code], False) for code in likely)
+
     def remarks(self) -> tuple[str, ...]:
         found = [*self.model.supply.remarks, *self.question.restriction.remarks]
         if self.guide is None and self.asked.final.unknown is None:
@@ -299,6 +334,11 @@ class _Making:
             said = self.question.restriction.said
             found.append(f"{_percent(self.elsewhere)} of the probability lay on names that {said} left out.")
         return tuple(found)
+
+
+def _place(rank: str) -> int:
+    """Where a rank stands; labels whose rank is not known stand below all."""
+    return RANKS.index(rank) if rank in RANKS else len(RANKS)
 
 
 def ignored(asked: AskedSpecimen) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fieldmark.identification.photo_answers import DangerNotice, Name, PhotoAnswer
+from fieldmark.identification.results import Timeline
 
 SHOWN_IN_LIST = 8
 
@@ -71,6 +72,17 @@ def _short_list(answer: PhotoAnswer) -> Iterator[str]:
 def full_name(name: Name) -> str:
     """The common and the scientific name, where both are known."""
     return f"{name.shown} ({name.species})" if name.species not in (None, name.shown) else name.shown
+
+
+def removed_line(answer: Timeline) -> str:
+    """What place and date removed from a timeline, in one sentence."""
+    best: dict[str, float] = {}
+    for one in answer.removed:
+        best[one.shown] = max(one.score, best.get(one.shown, 0.0))
+    names = sorted(best, key=lambda name: (-best[name], name))
+    more = f" and {len(names) - SHOWN_IN_LIST} more" if len(names) > SHOWN_IN_LIST else ""
+    listed = ", ".join(f"{name} ({best[name]:.2f})" for name in names[:SHOWN_IN_LIST])
+    return f"Left out, because the place and date make it unlikely there: {listed}{more}."
 
 
 CALLED = {"photo": "Photo", "date": "Season", "place": "Place", "region": "Country"}
