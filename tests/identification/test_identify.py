@@ -74,7 +74,7 @@ def test_a_photo_is_answered_with_names_and_probabilities(make_release, tmp_path
     assert answer.short_list is not None and answer.short_list.coverage is None  # six photos of val promise nothing
     assert {one.label for one in answer.nearest} <= {name.label for name in everything}
     assert json.loads(json.dumps(answer.to_json()))["verdict"]["known"] is True
-    verb.identify(photo, str(run), top=2)
+    verb.identify([photo], str(run), top=2)
     printed = capsys.readouterr().out
     assert f"{answer.names[0].shown} " in printed and "species" not in printed.splitlines()[0]
     with pytest.raises(MisuseError, match="was fitted to photos"):
@@ -93,7 +93,7 @@ def test_a_poisonous_name_is_marked_and_the_model_is_not_to_be_eaten_by(make_rel
     answer = fieldmark.identify(photo, run)
     assert answer.danger is not None and answer.danger.probability == pytest.approx(1)
     assert [one.name.poisonous for one in answer.danger.look_alikes] == [True] * 3
-    verb.identify(photo, str(run))
+    verb.identify([photo], str(run))
     printed = capsys.readouterr().out
     assert "BE CAREFUL" in printed and "poison center" in printed and "edible" not in printed
 

@@ -97,7 +97,7 @@ def identify(
         if exif:
             context, notes = with_camera_notes(context, files)
         asked = AskedSpecimen(loaded, tuple(files), pooling, context.known)
-        answer = answer_photos(asked, PhotoQuestion(top, held, common_names or {}, context))
+        answer = answer_photos(asked, PhotoQuestion(top, held, common_names or {}, circumstances=context))
         drawn = look_overlay(asked) if overlay else None
         return replace(answer, remarks=(*notes, *answer.remarks), overlay=drawn)
     return _ask_about_recording(loaded, path, at_least, context, held)

@@ -73,21 +73,15 @@ class PhotoQuestion:
         top: How many names to give.
         restriction: Which labels may be given.
         common_names: Common names by species (in small letters) and language.
-<<<<<<< HEAD
         evidence: Whether to say what moved the answer and which training photos look alike, which takes longest.
-=======
         circumstances: What is known besides the photos.
->>>>>>> 52a9fba2 (Answer photos with context, restrictions, Darwin Core, a page and an overlay; say what place and date removed)
     """
 
     top: int = 3
     restriction: Restriction = field(default_factory=Restriction)
     common_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-<<<<<<< HEAD
     evidence: bool = True
-=======
     circumstances: Circumstances = field(default_factory=Circumstances)
->>>>>>> 52a9fba2 (Answer photos with context, restrictions, Darwin Core, a page and an overlay; say what place and date removed)
 
 
 def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
