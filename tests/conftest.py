@@ -107,6 +107,17 @@ def snake_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="session")
+def land_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A land of two countries with 160 observations of 40 species, made once: rasters, patches, quadrats."""
+    from fieldmark.worlds.layouts import geolifeclef
+
+    little = geolifeclef.LandExtent(40, (80, 80), (4, 4), (0.5, 1.0), 8, 0.15)
+    root = tmp_path_factory.mktemp("land") / "world"
+    geolifeclef.write_extent(root, little, "little", seed=4)
+    return root
+
+
 @pytest.fixture
 def run_main(monkeypatch, capsys):
     """The command line in this process, which is quicker: its exit code and what it printed."""

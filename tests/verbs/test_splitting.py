@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import polars as pl
 import pytest
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.splits.files import read_split
+from fieldmark.splits.grids import organizers_quadrats, quadrat_names
+from fieldmark.splits.quadrats import organizers_draw
 from fieldmark.splits.rules import rule_from_data
 from fieldmark.verbs.splitting import Columns, split_table
 
@@ -34,7 +37,7 @@ def table(tmp_path):
     return tmp_path / "finds.csv"
 
 
-@pytest.mark.parametrize("by", ["site", "unit", "block:5000", "cells:5000"])
+@pytest.mark.parametrize("by", ["site", "unit", "block:5000", "cells:5000", "quadrats"])
 def test_parts_share_neither_groups_nor_units_nor_copies(table, tmp_path, by):
     columns = Columns(unit="find", label="species", file="file")
     result = split_table(table, by, val=0.2, test=0.2, columns=columns, out=tmp_path / "split.csv")
@@ -52,6 +55,25 @@ def test_what_a_split_was_made_by_stands_beside_it_and_makes_it_again(table, tmp
     again = split_table(table, rule_from_data(about["rule"]), test=about["shares"]["test"], seed=about["seed"])
     assert again.split.digest == first.split.digest
     assert split_table(table, "block:7000", test=0.3, seed=5).split.digest != first.split.digest
+
+
+def test_quadrats_are_drawn_as_the_organizers_do_it_and_the_parts_lie_apart(tmp_path):
+    rng = np.random.default_rng(0)
+    places = {"id": [f"o{row}" for row in range(800)], "lat": rng.uniform(44, 46, 800), "lon": rng.uniform(1, 4, 800)}
+    table = tmp_path / "places.csv"
+    pl.DataFrame(places).write_csv(table)
+    result = split_table(table, "quadrats", val=0.05, test=0.1, out=tmp_path / "split.csv")
+    about = json.loads((tmp_path / "split.json").read_text())
+    assert (about["seed"], about["counted"], about["rule"]["rule"]) == (1949, "groups", "quadrats")
+    names = quadrat_names(*organizers_quadrats(places["lat"], places["lon"], 5000.0))
+    part_of = dict(result.split.table.iter_rows())
+    assert [part_of[one] == "test" for one in places["id"]] == organizers_draw(names, 0.1).tolist()
+    total = len(set(names))
+    assert result.groups["test"] == total - int(np.floor(0.9 * total))
+    assert abs(result.groups["val"] - 0.05 * total) <= 1 and all(one.shared == 0 for one in result.shared)
+    wider = split_table(table, "quadrats:50000", test=0.1)
+    assert wider.apart["test"].median_m > 1.5 * wider.apart_by_rows["test"].median_m
+    assert wider.to_json()["apart"]["test"]["places"] == wider.rows["test"]
 
 
 def test_parquet_and_csv_are_cut_alike(table):

@@ -25,17 +25,20 @@ def split(
     by: Annotated[
         str,
         typer.Option(
-            help="What must not be parted: unit, day, class, block:METRES, cells:METRES, or a column such as site."
+            help="What must not be parted: unit, day, class, block:METRES, cells:METRES, quadrats:METRES (as "
+            "GeoLifeCLEF cuts them), or a column such as site."
         ),
     ] = "unit",
     val: Annotated[float, typer.Option(help="The share of val, such as 0.1.")] = 0.0,
     test: Annotated[float, typer.Option(help="The share of test; train gets the rest.")] = 0.0,
     folds: Annotated[int, typer.Option(min=0, help="Make so many folds instead of parts.")] = 0,
     share_of: Annotated[
-        Literal["rows", "groups"],
-        typer.Option(help="Whether shares count rows, or what is not parted (2.5 % of all blocks, say)."),
-    ] = "rows",
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same split.")] = 0,
+        Literal["rows", "groups"] | None,
+        typer.Option(help="Whether shares count rows (the default), or what is not parted (the default of quadrats)."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="The same seed gives the same split: 0, or 1949 for quadrats.")
+    ] = None,
     block: Annotated[float | None, typer.Option(metavar="METRES", help="The same as --by block:METRES.")] = None,
     id_column: Annotated[
         str | None, typer.Option("--id", help="The column that names a row: id, media_id, file, ... if not given.")
@@ -77,7 +80,7 @@ def split(
     from fieldmark.verbs.splitting import Columns, split_table
 
     if semi:
-        _split_semi(table, out, label, group, contributor, drop, settings, id_column, seed, as_json, {
+        _split_semi(table, out, label, group, contributor, drop, settings, id_column, seed or 0, as_json, {
             "--val": bool(val), "--test": bool(test), "--folds": bool(folds), "--by": by != "unit",
             "--block": block is not None, "--unit": unit is not None, "--files": files is not None,
         })  # fmt: skip
@@ -148,5 +151,12 @@ def _print(result: SplitResult, out: Path) -> None:
         print(
             f"in more than one part, by {shared.what}: {shared.shared:,} of {shared.total:,}{leak}; "
             f"drawn row by row it would be {plain.shared:,}"
+        )
+    for part, found in result.apart.items():
+        plain_apart = result.apart_by_rows.get(part)
+        beside = f"; drawn row by row it would be {plain_apart.median_m:,.0f} m" if plain_apart else ""
+        print(
+            f"from {part} to the nearest place of train: {found.nearest_m:,.0f} m at least, {found.tenth_m:,.0f} m for "
+            f"a tenth, {found.median_m:,.0f} m in the middle, {found.same_place:,} at the same place{beside}"
         )
     print(f"split in {out} (digest {result.split.digest}); how it was made in {out.with_suffix('.json')}")

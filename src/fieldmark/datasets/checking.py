@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -24,6 +24,7 @@ class Count:
     recordings: int | None = None
     hours: float | None = None
     sites: int | None = None
+    quadrats: int | None = None
     countries: int | None = None
 
 
@@ -48,13 +49,21 @@ class Problem:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The outcome of a check."""
+    """The outcome of a check.
+
+    Args:
+        dataset, root, simulated: What was checked.
+        counts: What each part holds.
+        problems: What is missing, broken or leaking, with the first places of each kind.
+        lists: Where a reader needs every place and not the first ones: all of them, by what they are.
+    """
 
     dataset: str
     root: str
     simulated: bool
     counts: tuple[PartCount, ...]
     problems: tuple[Problem, ...]
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def sound(self) -> bool:
@@ -107,6 +116,13 @@ CHECKS: Registry[Checker] = Registry(
             "fieldmark.datasets.semi.check:check_semi_aves",
             "Semi-Aves 2020: photos and classes by part, files",
         ),
+        **{
+            f"geolifeclef-{year}": (
+                f"fieldmark.datasets.geolifeclef.check:check_geolifeclef_{year}",
+                f"GeoLifeCLEF {year}: counts, ids, quadrats, points outside the rasters, patches",
+            )
+            for year in (2020, 2021, 2022)
+        },
         "occurrences": (
             "fieldmark.datasets.occurrences.check:check_occurrences",
             "occurrences: coordinates, dates, ids and names that cannot be, photos that are missing",

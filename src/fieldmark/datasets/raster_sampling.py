@@ -100,8 +100,8 @@ class OrderedPlaces:
         order = inside[np.argsort(rows[inside], kind="stable")]
         high = max(STRIP_CELLS // max(grid.width, 1) // grid.block_height, 1) * grid.block_height
         strip = rows[order] // high
-        begins = np.flatnonzero(np.diff(strip, prepend=-1)) if len(order) else np.zeros(0, dtype=np.int64)
-        ends = np.append(begins[1:], len(order))
+        begins = np.flatnonzero(np.diff(strip, prepend=-1))
+        ends = np.append(begins[1:], len(order))[: len(begins)]
         strips = [
             (int(begin), int(end), int(strip[begin]) * high, min((int(strip[begin]) + 1) * high, grid.height))
             for begin, end in zip(begins, ends, strict=True)

@@ -13,7 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.splits.grids import Cells, equal_area_cells, square_blocks
+from fieldmark.splits.grids import Cells, equal_area_cells, organizers_quadrats, square_blocks
+from fieldmark.splits.quadrats import ORGANIZERS_SEED
 from fieldmark.tables import missing_column, parse_column
 
 DEFAULT_SIDE_M = 5000.0
@@ -26,10 +27,14 @@ class Rule(ABC):
     Attributes:
         kind: What the rule is called in files.
         keeps_classes_whole: Whether all rows of a class go to one side, so that classes cannot be balanced.
+        seed: The seed of the draw where nobody gives one.
+        counts_groups: Whether shares are of groups and not of rows where nobody says so.
     """
 
     kind: ClassVar[str]
     keeps_classes_whole: ClassVar[bool] = False
+    seed: ClassVar[int] = 0
+    counts_groups: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -100,7 +105,7 @@ class ByDay(Rule):
 
 
 @dataclass(frozen=True)
-class _Places(Rule):
+class PlaceRule(Rule):
     """Rows whose places lie in one cell of a grid belong together."""
 
     side_m: float = DEFAULT_SIDE_M
@@ -115,19 +120,28 @@ class _Places(Rule):
     def cells(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> Cells:
         """Row and column of each place."""
 
+    def named(self, row: pl.Series, column: pl.Series) -> pl.Expr:
+        """What each cell is called."""
+        return pl.format("{} {}", row, column)
+
+    def places(self, table: pl.DataFrame, where: object) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Latitude and longitude of each row, NaN where it has none."""
+        lat, lon = _degrees(table, self.lat, 90, where), _degrees(table, self.lon, 180, where)
+        both = lat.is_not_null() & lon.is_not_null()
+        return tuple(one.set(~both, None).cast(pl.Float64).fill_null(np.nan).to_numpy() for one in (lat, lon))  # type: ignore[return-value]
+
     def _values(self, table: pl.DataFrame, where: object) -> pl.Series:
         places = table.select(
             lat=_degrees(table, self.lat, 90, where), lon=_degrees(table, self.lon, 180, where)
         ).with_row_index()
         there = places.drop_nulls()
         row, column = self.cells(there["lat"].to_numpy(), there["lon"].to_numpy())
-        cell = pl.format("{} {}", pl.Series("row", row), pl.Series("column", column))
-        named = there.select("index", cell=cell)
+        named = there.select("index", cell=self.named(pl.Series("row", row), pl.Series("column", column)))
         return places.join(named, on="index", how="left", maintain_order="left")["cell"]
 
 
 @dataclass(frozen=True)
-class SquareBlocks(_Places):
+class SquareBlocks(PlaceRule):
     """Blocks that are square in metres wherever they lie (`grids.square_blocks`)."""
 
     kind: ClassVar[str] = "square blocks"
@@ -141,7 +155,7 @@ class SquareBlocks(_Places):
 
 
 @dataclass(frozen=True)
-class EqualAreaCells(_Places):
+class EqualAreaCells(PlaceRule):
     """Cells of the cylindrical equal-area grid, in aligned columns (`grids.equal_area_cells`)."""
 
     kind: ClassVar[str] = "equal-area cells"
@@ -154,7 +168,32 @@ class EqualAreaCells(_Places):
         return equal_area_cells(latitude, longitude, self.side_m)
 
 
-RULES: Mapping[str, type[Rule]] = {rule.kind: rule for rule in (ByColumn, ByClass, ByDay, SquareBlocks, EqualAreaCells)}
+@dataclass(frozen=True)
+class Quadrats(PlaceRule):
+    """Quadrats as the organizers of GeoLifeCLEF cut them (`grids.organizers_quadrats`), named as they name them.
+
+    Shares count quadrats, and the draw is theirs as well: the permutation of the seed 1949.
+    """
+
+    kind: ClassVar[str] = "quadrats"
+    seed: ClassVar[int] = ORGANIZERS_SEED
+    counts_groups: ClassVar[bool] = True
+
+    @property
+    def title(self) -> str:
+        return f"quadrat of {self.side_m:g} m"
+
+    def cells(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> Cells:
+        return organizers_quadrats(latitude, longitude, self.side_m)
+
+    def named(self, row: pl.Series, column: pl.Series) -> pl.Expr:
+        digits = [pl.lit(values).cast(pl.String).str.zfill(4) for values in (column, row)]
+        return pl.concat_str(pl.lit("e"), digits[0], pl.lit("n"), digits[1])
+
+
+RULES: Mapping[str, type[Rule]] = {
+    rule.kind: rule for rule in (ByColumn, ByClass, ByDay, SquareBlocks, EqualAreaCells, Quadrats)
+}
 
 
 def rule_named(
@@ -166,7 +205,7 @@ def rule_named(
     lat: str = "lat",
     lon: str = "lon",
 ) -> Rule:
-    """The rule that a person means: unit, day, class, block:METRES, cells:METRES, or the name of a column.
+    """The rule that a person means: unit, day, class, block:METRES, cells:METRES, quadrats:METRES, or a column.
 
     Args:
         name: What was asked for.
@@ -180,7 +219,7 @@ def rule_named(
     (ByColumn(column='site'), 2500.0)
     """
     word, colon, side = name.partition(":")
-    grids: dict[str, type[_Places]] = {"block": SquareBlocks, "cells": EqualAreaCells}
+    grids: dict[str, type[PlaceRule]] = {"block": SquareBlocks, "cells": EqualAreaCells, "quadrats": Quadrats}
     if word in grids:
         return grids[word](_metres(name, side) if colon else DEFAULT_SIDE_M, lat, lon)
     plain: dict[str, Rule] = {"unit": ByColumn(unit), "day": ByDay(date), "class": ByClass(label)}

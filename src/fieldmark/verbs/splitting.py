@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from fieldmark.datasets.identical import identical_files
@@ -27,8 +28,9 @@ from fieldmark.splits.dividing import (
     shared_between,
 )
 from fieldmark.splits.files import Split
-from fieldmark.splits.grouping import Links, links_of, links_of_files
-from fieldmark.splits.rules import ByColumn, Rule, rule_named
+from fieldmark.splits.grouping import Links, grouped, links_of, links_of_files
+from fieldmark.splits.quadrats import Apart, apart, organizers_parts
+from fieldmark.splits.rules import ByColumn, PlaceRule, Quadrats, Rule, rule_named
 from fieldmark.tables import missing_column, read_csv
 from fieldmark.version import __version__
 
@@ -66,6 +68,8 @@ class SplitResult:
         rows, groups: How many of each there are in each part; groups are never parted.
         shared: Of everything that was looked at, how much lies in more than one part.
         by_rows: The same for a draw row by row, as if nothing belonged together.
+        apart: For rules on places, how far val and test lie from train.
+        apart_by_rows: The same for a draw row by row.
     """
 
     split: Split
@@ -73,6 +77,8 @@ class SplitResult:
     groups: dict[str, int]
     shared: tuple[Shared, ...]
     by_rows: tuple[Shared, ...]
+    apart: Mapping[str, Apart] = field(default_factory=dict)
+    apart_by_rows: Mapping[str, Apart] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain data, without the rows of the table."""
@@ -83,7 +89,13 @@ class SplitResult:
             "groups": self.groups,
             "shared": {one.what: [one.shared, one.total] for one in self.shared},
             "shared_row_by_row": {one.what: [one.shared, one.total] for one in self.by_rows},
+            **({"apart": _distances(self.apart)} if self.apart else {}),
+            **({"apart_row_by_row": _distances(self.apart_by_rows)} if self.apart_by_rows else {}),
         }
+
+
+def _distances(found: Mapping[str, Apart]) -> dict[str, Any]:
+    return {part: one.to_data() for part, one in found.items()}
 
 
 def split_table(
@@ -93,8 +105,8 @@ def split_table(
     val: float = 0.0,
     test: float = 0.0,
     folds: int = 0,
-    counted: Counted = "rows",
-    seed: int = 0,
+    counted: Counted | None = None,
+    seed: int | None = None,
     columns: Columns | None = None,
     check: Sequence[str] = (),
     out: str | Path | None = None,
@@ -103,12 +115,12 @@ def split_table(
 
     Args:
         table: A CSV or Parquet file.
-        by: The rule, or its name: unit, day, class, block:METRES, cells:METRES, or a column such as site.
+        by: The rule, or its name: unit, day, class, block:METRES, cells:METRES, quadrats:METRES, or a column.
         val: The share of val.
         test: The share of test; train gets the rest.
         folds: How many folds to make instead of parts.
-        counted: Whether shares are of rows or of groups.
-        seed: The seed of the draw.
+        counted: Whether shares are of rows or of groups; of rows unless given, of groups for quadrats.
+        seed: The seed of the draw; 0 unless given, 1949 for quadrats.
         columns: Which columns mean what.
         check: Further columns of which to say how many values lie in more than one part.
         out: The CSV file to write; a JSON file beside it says how it was made.
@@ -122,10 +134,14 @@ def split_table(
     given = GivenRows.read(Path(table), columns or Columns())
     rule = given.rule(by)
     links = given.links(rule)
+    seed = rule.seed if seed is None else seed
+    counted = counted or ("groups" if rule.counts_groups else "rows")
     classes = balanced_by(rule, given.classes)
     shares = {} if folds else shares_of({"val": val, "test": test})
     if folds:
         division = divide_into_folds(given.ids, list(links.values()), number=folds, classes=classes, seed=seed)
+    elif isinstance(rule, Quadrats) and counted == "groups" and len(links) == 1:
+        division = _as_organizers(given, rule, shares, seed)
     else:
         division = divide(
             given.ids,
@@ -148,9 +164,28 @@ def split_table(
         "seed": seed,
     }
     result = given.result(division, {**links, **given.checked(check)}, about, seed)
+    if isinstance(rule, PlaceRule) and not folds:
+        lat, lon = rule.places(given.frame, given.where)
+        plain = row_by_row(given.ids, division, seed).to_numpy()
+        result = replace(result, apart=apart(lat, lon, division.parts.to_numpy()), apart_by_rows=apart(lat, lon, plain))
     if out is not None:
         result.split.write(Path(out))
     return result
+
+
+def _as_organizers(given: GivenRows, rule: Quadrats, shares: Mapping[str, float], seed: int) -> Division:
+    """The cut of the organizers of GeoLifeCLEF; rows without a place stay in train, each by itself."""
+    names = rule.keys(given.frame, given.where)
+    placed = names.is_not_null().to_numpy()
+    parts = np.full(len(names), "train", dtype="<U5")
+    held_out = {name: share for name, share in shares.items() if name != "train"}
+    parts[placed] = organizers_parts(names.drop_nulls().to_numpy().astype(str), held_out, seed)
+    for name in held_out:
+        if name not in parts:
+            found = f"{names.n_unique()} quadrats, none of them for {name}"
+            raise InputError(given.where, found=found, expected="at least one", hint="Give a larger share.")
+    groups = grouped(given.ids, [links_of(names)])
+    return Division(pl.Series("part", parts.astype(str)), groups)
 
 
 @dataclass(frozen=True)

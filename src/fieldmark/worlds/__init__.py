@@ -63,6 +63,10 @@ POSTERIORS: Registry[Callable[[str, int], ClassPosterior]] = Registry(
         "fungitastic": (
             "fieldmark.worlds.layouts.fungitastic_posterior:open_posterior",
             "known and unknown species of test",
-        )
+        ),
+        "geolifeclef-2020": (
+            "fieldmark.worlds.layouts.geolifeclef_posterior:open_posterior",
+            "species at the places of test",
+        ),
     },
 )
