@@ -33,7 +33,16 @@ def worlds_with_few_labels(name: str, result: dict[str, Any]) -> str:
 
 def training_with_few_labels(name: str, result: dict[str, Any]) -> str:
     """Fine-tuning with unlabeled photos."""
-    parts = [f"## Few labels, many unlabeled photos: real birds, fine-tuning\n\n{result['about']}\n"]
+    return _trained("fine-tuning", result)
+
+
+def tails_with_few_labels(name: str, result: dict[str, Any]) -> str:
+    """Fine-tuning with a long tail of labels, coarse labels and momentum contrast."""
+    return _trained("fine-tuning with a long tail, coarse labels and momentum contrast", result)
+
+
+def _trained(title: str, result: dict[str, Any]) -> str:
+    parts = [f"## Few labels, many unlabeled photos: real birds, {title}\n\n{result['about']}\n"]
     columns = ["", "top-1", "less supervised", "draws", "sure of in-class, %", "sure of out-of-class, %"]
     for start, rows in result["sets"].items():
         shown = []

@@ -42,7 +42,8 @@ OBJECTIVES = {
 }
 
 
-def _how(seed: int, start: str, **more: Any) -> Any:
+def recipe_of(seed: int, start: str, **more: Any) -> Any:
+    """The recipe that all arms start from."""
     from fieldmark.training.recipe import Recipe
 
     scratch = start == "scratch"
@@ -59,17 +60,17 @@ def _how(seed: int, start: str, **more: Any) -> Any:
 class Trainer:
     """One draw of photos, and networks that are trained on it."""
 
-    def __init__(self, photos: Path, packs: Path, draw: int, start: str) -> None:
+    def __init__(self, photos: Path, packs: Path, draw: int, start: str, tail: str = "balanced") -> None:
         train, test = listed(photos)
         inside = half_of_species(sorted(train))
         self.photos, self.packs, self.draw, self.start = photos, packs, draw, start
-        self.parts = draw_parts(train, test, inside, draw, "balanced")
+        self.parts = draw_parts(train, test, inside, draw, tail)
         self.code_of = {species: code for code, species in enumerate(inside)}
         self.parts["known"] = [one for one in self.parts["unlabeled"] if one[1] in self.code_of]
 
     def pack(self) -> None:
         """Packs all photos that trainings will ask for, before they look for them all at once."""
-        how = _how(self.draw, self.start)
+        how = recipe_of(self.draw, self.start)
         for parts in (("train",), ("val",), ("test",), ("unlabeled",), ("train", "unlabeled"), ("train", "known")):
             self.source(parts, np.zeros(0, dtype=np.int32), how)
 
@@ -88,8 +89,18 @@ class Trainer:
         crops = Crops(how.eval_crop, how.crop_scale, how.flip, how.eval_share)
         return PhotoSource(pack, np.arange(len(paths)), labels, None, crops)
 
-    def fit(self, arm: str, objective: Any, how: Any, parts: tuple[str, ...], labels: Any, begin: Any = None) -> Any:
-        """A trained network, and what it came to on val."""
+    def fit(
+        self,
+        objective: Any,
+        how: Any,
+        parts: tuple[str, ...],
+        labels: Any,
+        *,
+        begin: Any = None,
+        two_views: bool = False,
+        val: Any = None,
+    ) -> Any:
+        """A trained network, its weights, what it came to on val, and what happens to photos on their way into it."""
         from fieldmark.training.loop import train
         from fieldmark.training.networks import answer_with_embedding, make_network, normalization
         from fieldmark.training.photos import PhotoTransform
@@ -104,9 +115,8 @@ class Trainer:
             answer_with_embedding(network)
         norm = normalization(network)
         strong = PhotoTransform(SIZE_PX, *norm, how.randaugment_ops, how.randaugment_magnitude)
-        two_views = arm in ("fixmatch", "ccssl")
         transform = WeakAndStrong(PhotoTransform(SIZE_PX, *norm), strong) if two_views else strong
-        val = self.codes("val")
+        val = self.codes("val") if val is None else val
         if isinstance(objective, Distillation):
             val = taught_labels(val, np.zeros((0, len(self.code_of)), np.float32))
         with tempfile.TemporaryDirectory() as scratch:
@@ -142,35 +152,41 @@ class Trainer:
         # Labels alone are shown as often as beside unlabeled photos.
         turns = max(1, round(len(unlabeled) / EACH / len(labeled)))
         classes, both = len(self.code_of), ("train", "unlabeled")
-        how = _how(self.draw, self.start)
-        label_how = _how(self.draw, self.start, epochs=how.epochs * turns, warmup_epochs=float(turns), batch=32)
+        how = recipe_of(self.draw, self.start)
+        label_how = recipe_of(self.draw, self.start, epochs=how.epochs * turns, warmup_epochs=float(turns), batch=32)
         begin = None
         if arm == "oracle":
             inside = unlabeled >= 0
             codes = np.concatenate([labeled, unlabeled[inside]])
-            shown = _how(self.draw, self.start, epochs=how.epochs * max(1, turns // 2), batch=32)
-            network, _, val, transform = self.fit(arm, SingleLabel(classes), shown, ("train", "known"), codes)
+            shown = recipe_of(self.draw, self.start, epochs=how.epochs * max(1, turns // 2), batch=32)
+            network, _, val, transform = self.fit(SingleLabel(classes), shown, ("train", "known"), codes)
         elif arm in OBJECTIVES:
             objective = make_objective(OBJECTIVES[arm], classes=classes)
-            network, _, val, transform = self.fit(arm, objective, how, both, np.concatenate([labeled, hidden]))
+            codes = np.concatenate([labeled, hidden])
+            network, _, val, transform = self.fit(objective, how, both, codes, two_views=True)
         else:
             if arm == "contrast":
-                before = _how(self.draw, self.start, epochs=CONTRAST_EPOCHS, best_by="last", crop_scale=0.2)
+                before = recipe_of(self.draw, self.start, epochs=CONTRAST_EPOCHS, best_by="last", crop_scale=0.2)
                 labels = np.concatenate([labeled, hidden])
-                _, begin, _, _ = self.fit(arm, Contrast(classes), before, both, labels)
-            network, _, val, transform = self.fit(arm, SingleLabel(classes), label_how, ("train",), labeled, begin)
+                _, begin, _, _ = self.fit(Contrast(classes), before, both, labels)
+            network, _, val, transform = self.fit(SingleLabel(classes), label_how, ("train",), labeled, begin=begin)
             if arm == "self-training":
                 logits = self.answers(network, "unlabeled", how, transform)
                 taught = np.exp(logits - logits.max(axis=1, keepdims=True))
                 taught = (taught / taught.sum(axis=1, keepdims=True)).astype(np.float32)
                 labels = taught_labels(np.concatenate([labeled, hidden]), taught)
                 objective = Distillation(classes, unlabeled_each=EACH)
-                network, _, val, transform = self.fit(arm, objective, how, both, labels)
+                network, _, val, transform = self.fit(objective, how, both, labels)
+        return self.outcome(arm, network, val["top_1"], how, transform)
+
+    def outcome(self, arm: str, network: Any, val_top_1: float, how: Any, transform: Any) -> dict[str, Any]:
+        """What a training got right on test, and how sure it is of unlabeled photos."""
+        unlabeled = self.codes("unlabeled")
         right = self.answers(network, "test", how, transform).argmax(axis=1) == self.codes("test")
         guesses = self.answers(network, "unlabeled", how, transform)
         sure = np.exp(guesses - np.logaddexp.reduce(guesses, axis=1, keepdims=True)).max(axis=1)
         facts = {
-            "arm": arm, "draw": self.draw, "start": self.start, "val_top_1": val["top_1"],
+            "arm": arm, "draw": self.draw, "start": self.start, "val_top_1": val_top_1,
             "top_1": float(right.mean()), "sure_in_class": float((sure[unlabeled >= 0] >= 0.8).mean()),
             "sure_out_of_class": float((sure[unlabeled < 0] >= 0.8).mean()),
         }  # fmt: skip

@@ -16,7 +16,12 @@ from evidence.open_tables import costs, open_set
 from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.results import RESULTS, read_result
 from evidence.search_tables import search
-from evidence.semi_tables import birds_with_few_labels, training_with_few_labels, worlds_with_few_labels
+from evidence.semi_tables import (
+    birds_with_few_labels,
+    tails_with_few_labels,
+    training_with_few_labels,
+    worlds_with_few_labels,
+)
 from evidence.snake_tables import countries, photos, worlds
 from evidence.time_tables import camera_traps, mushroom_stream, prior_shift, temporal
 from evidence.variant_tables import variants
@@ -46,6 +51,7 @@ def write_tables() -> Path:
         "scratch": _scratch,
         "semi": birds_with_few_labels,
         "semi-training": training_with_few_labels,
+        "semi-tails": tails_with_few_labels,
         "semi_worlds": worlds_with_few_labels,
         "openset": open_set,
         "costs": costs,
