@@ -16,6 +16,7 @@ JOBS = {
     "sound": "an hour of sound in constant memory, and mel spectrograms beside librosa's",
     "occurrences": "a Darwin Core Archive of a million records beside python-dwca-reader",
     "masks": "run lengths of masks beside pycocotools",
+    "rasters": "a million points through 27 rasters beside a loop over rasterio's sample",
     "startup": "commands from the shell beside an empty Python and beside `import torch`",
     "store": "features from the store beside computing them",
 }

@@ -1,4 +1,4 @@
-"""The real tables and patches of GeoLifeCLEF that are here: the sample of 2022, and the example of 2020 with old ids."""
+"""Real tables and patches of GeoLifeCLEF: the sample of 2022, and the example of 2020 with its old ids."""
 
 from __future__ import annotations
 

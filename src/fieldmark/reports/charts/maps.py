@@ -15,9 +15,11 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from fieldmark.reports.charts import heat
-from fieldmark.reports.charts.plots import BLUE, HEAT, INK, WASH
+from fieldmark.reports.charts.plots import BLUE, GREEN, HEAT, INK, ORANGE, WASH
 from fieldmark.reports.markup import counted
 
+# The colors of parts where they share a map.
+HELD_OUT = {"train": BLUE, "val": GREEN, "test": ORANGE}
 KM_PER_DEGREE = 111.32
 # Up to here every observation is a dot; beyond, hexagons count them.
 MOST_DOTS = 1500
@@ -116,6 +118,32 @@ def paint_map(figure: Figure, *, places: Mapping[str, MapPoints], starts: tuple[
             cells.set_facecolor([HEAT[step] for step in heat.steps(counts, starts)])
     if extent.scale_km is not None:
         _scale_bar(panels[0], extent, extent.scale_km)
+
+
+def paint_held_out(figure: Figure, *, regions: Mapping[str, Mapping[str, MapPoints]]) -> None:
+    """One panel per region: what was learned from in blue, val in green, test on top in orange.
+
+    Args:
+        figure: An empty figure.
+        regions: For each region the places of each part, in the order in which they are painted.
+    """
+    extents = {name: MapExtent.around(parts) for name, parts in regions.items()}
+    widths = [extent.shape**-1 for extent in extents.values()]
+    panels = figure.subplots(1, len(regions), squeeze=False, width_ratios=widths)[0]
+    for axes, (name, parts) in zip(panels, regions.items(), strict=True):
+        _frame(axes, extents[name])
+        axes.set_title(name, fontsize=12.5)
+        many = sum(map(len, parts.values())) > FEW_DOTS
+        for part, one in parts.items():
+            size = 2.2 if many and part == "train" else SMALL_DOT
+            # A picture inside the drawing: a dot for each of a hundred thousand quadrats would fill the page.
+            axes.plot(
+                one.lon, one.lat, "o", color=HELD_OUT[part], markersize=size, alpha=0.75, markeredgewidth=0,
+                rasterized=len(one) > MOST_DOTS, zorder=2 + list(HELD_OUT).index(part),
+            )  # fmt: skip
+        scale = extents[name].scale_km
+        if scale is not None:
+            _scale_bar(axes, extents[name], scale)
 
 
 def most_in_hexagon(places: Mapping[str, MapPoints]) -> int:

@@ -38,6 +38,10 @@ SECTIONS: Registry[Section] = Registry(
             "fieldmark.reports.sections.observations:SECTION",
             "a few observations with everything that is known about them",
         ),
+        "held-out": (
+            "fieldmark.reports.sections.held_out:SECTION",
+            "which quadrats or places are train, val and test, and how far they lie apart",
+        ),
         "where-when": ("fieldmark.reports.sections.where_when:SECTION", "a map and a calendar of the observations"),
         "long-tail": ("fieldmark.reports.sections.long_tail:SECTION", "scores of rare and of common classes"),
         "tree": ("fieldmark.reports.sections.tree:SECTION", "the taxonomy as boxes, colored by recall"),
