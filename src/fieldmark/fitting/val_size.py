@@ -29,7 +29,7 @@ def remarks_on_val(asked: Method, fitted: Method, units: int) -> list[str]:
         units: How many independent units val has.
     """
     before, after = asdict(asked), asdict(fitted)  # type: ignore[call-overload]
-    chosen = [name for name in after if after[name] != before[name]]
+    chosen = [name for name in after if after[name] != before[name] and name not in asked.follows_from_task]
     if asked.chooses_on_val:
         chosen.append("the epoch")
     error = largest_error(units)

@@ -53,6 +53,7 @@ class Method(ABC):
         search_space: Settings worth choosing by cross-validation (`--search auto`), each with its values in the order
             of preference among equals.
         exportable: Whether its network can be written as ONNX: it has `load(arrays)` and `transform(network)`.
+        follows_from_task: Settings that `fit` finds out from what is asked, and not on val.
         added_settings: Settings that it was given after models had been saved; they go unsaid where they are at their
             defaults, so that a model that is saved anew stays as it was.
     """
@@ -65,6 +66,7 @@ class Method(ABC):
     trains_network: ClassVar[bool] = False
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     exportable: ClassVar[bool] = False
+    follows_from_task: ClassVar[tuple[str, ...]] = ()
     added_settings: ClassVar[tuple[str, ...]] = ()
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,8 @@ class OnPlaces(OnModalities):
     listed: int = 1000
     seed: int = 0
     several: bool = False
+
+    follows_from_task: ClassVar[tuple[str, ...]] = ("several", "sampling", "members")
 
     def __post_init__(self) -> None:
         if self.background not in BACKGROUNDS:

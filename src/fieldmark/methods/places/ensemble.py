@@ -91,9 +91,10 @@ class PlaceEnsemble(OnPlaces):
         return replace(self, members=texts), arrays
 
     def log_ratios(self, arrays: Arrays, points: Points) -> Ratios:
-        return self._combined(arrays, self._of_members(arrays, points), arrays["weights"])
+        return self._combined(arrays, self.of_members(arrays, points), arrays["weights"])
 
-    def _of_members(self, arrays: Arrays, points: Points) -> list[Ratios]:
+    def of_members(self, arrays: Arrays, points: Points) -> list[Ratios]:
+        """The log ratios of each member."""
         n_labels = len(arrays["log_prior"])
         common = {name: arrays[name] for name in ("log_prior", "survey")}
         found = []
@@ -124,7 +125,7 @@ class PlaceEnsemble(OnPlaces):
         fitted = super().fit(view)
         method, arrays = fitted.method, fitted.arrays
         if self.weights == "val" and view.val is not None and isinstance(method, PlaceEnsemble):
-            ratios = method._of_members(arrays, method.points(arrays, view.val))
+            ratios = method.of_members(arrays, method.points(arrays, view.val))
             chance = np.stack([_chance_of_truth(method, arrays, one, view) for one in ratios])
             arrays = {**arrays, "weights": mixture_weights(chance)}
         return Fitted(method, arrays, fitted.remarks)
