@@ -140,7 +140,9 @@ def search_part(region: str, method: str) -> dict[str, Any]:
         print(region, method, trial, flush=True)
         found["tried"].append(trial)
     for scheme in cut:
-        found[f"best_by_{scheme}"] = max(found["tried"], key=lambda trial, scheme=scheme: trial[scheme])["settings"]
+        found[f"best_by_{scheme}"] = found["tried"][int(np.argmax([trial[scheme] for trial in found["tried"]]))][
+            "settings"
+        ]
     write_json(path, found)
     return found
 
@@ -233,12 +235,8 @@ def variant_method(region: str, variant: str) -> OnPlaces:
     """The method behind a variant, with the settings that were chosen."""
     background = VARIANTS[variant]["background"]
     if variant.startswith("ensemble"):
-        texts = [
-            ":".join(
-                [name, *(f"{key}={value}" for key, value in {**FIXED.get(name, {}), **chosen(region, name)}.items())]
-            )
-            for name in MEMBERS
-        ]
+        settled = {name: {**FIXED.get(name, {}), **chosen(region, name)} for name in MEMBERS}
+        texts = [":".join([name, *(f"{key}={value}" for key, value in own.items())]) for name, own in settled.items()]
         return made("ensemble", {"members": ",".join(texts)}, background=background)
     name = variant.partition(",")[0]
     settings = chosen(region, name)
@@ -318,4 +316,4 @@ if __name__ == "__main__":  # one part at a time: python -m evidence.regions sea
     elif kind == "test":
         test_part(names[0], names[1])
     else:
-        print(write_result("regions", summary()))
+        print(write_result("regions", summary(), "python -m evidence regions"))
