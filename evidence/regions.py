@@ -57,7 +57,7 @@ GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
 FIXED: dict[str, dict[str, Any]] = {"random-forest": {"trees": 300}, "boosting": {}}
 MEMBERS = ("random-forest", "maxent", "down-weighted-boosting", "spline-logistic", "sinr")
 ALONE = ("neighbors", "boosting", "deepmaxent")
-METRICS = {
+METRICS: dict[str, tuple[Any, Any]] = {
     "roc_auc": (presence.mean_roc_auc, presence.mean_roc_auc_without_each_unit),
     "cor": (presence.mean_correlation, presence.mean_correlation_without_each_unit),
     "prg_auc": (presence.mean_prg_auc, presence.mean_prg_auc_without_each_unit),
@@ -140,9 +140,8 @@ def search_part(region: str, method: str) -> dict[str, Any]:
         print(region, method, trial, flush=True)
         found["tried"].append(trial)
     for scheme in cut:
-        found[f"best_by_{scheme}"] = found["tried"][int(np.argmax([trial[scheme] for trial in found["tried"]]))][
-            "settings"
-        ]
+        best = int(np.argmax([trial[scheme] for trial in found["tried"]]))
+        found[f"best_by_{scheme}"] = found["tried"][best]["settings"]
     write_json(path, found)
     return found
 

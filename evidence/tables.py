@@ -79,6 +79,7 @@ def write_tables() -> Path:
         "perf-metrics_geo": _perf,
         "perf-store": _perf,
         "perf-occurrences": _perf,
+        "perf-random_forest": _perf,
         "perf-training_gpu": _gpu,
         "perf-sound": _perf,
         "perf-masks": run_lengths,
