@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fieldmark.scoring.comparing import compare
     from fieldmark.verbs.ablating import ablate
     from fieldmark.verbs.by_name import benchmark, dataset, reproduce, world
+    from fieldmark.verbs.checklists import species_at
     from fieldmark.verbs.score_run import score
     from fieldmark.verbs.splitting import split_table
 
@@ -36,6 +37,7 @@ _HOME = {
     "report": "fieldmark.reports",
     "reproduce": "fieldmark.verbs.by_name",
     "score": "fieldmark.verbs.score_run",
+    "species_at": "fieldmark.verbs.checklists",
     "split_table": "fieldmark.verbs.splitting",
 }
 
@@ -53,6 +55,7 @@ __all__ = [
     "report",
     "reproduce",
     "score",
+    "species_at",
     "split_table",
     "world",
 ]

@@ -22,6 +22,7 @@ VERBS = (
         "fit",
         "predict",
         "identify",
+        "species-at",
         "adapt",
         "score",
         "compare",

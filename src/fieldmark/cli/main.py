@@ -33,6 +33,7 @@ VERBS = {
     "predict": "fieldmark.cli.predict",
     "tile": "fieldmark.cli.tile",
     "identify": "fieldmark.cli.identify",
+    "species-at": "fieldmark.cli.species_at",
     "review": "fieldmark.cli.review",
     "search": "fieldmark.cli.search",
     "score": "fieldmark.cli.score",

@@ -109,6 +109,7 @@ SOURCES: Registry[type[PriorSource]] = Registry(
             "fieldmark.steps.priors.presence_tables:PresenceTable",
             "a table of which label lives in which place",
         ),
+        "place-model": ("fieldmark.models.place_priors:PlaceModelPrior", "a fitted model of places"),
         "birdnet": ("fieldmark.steps.priors.places:BirdNetPlaces", "BirdNET's location model, by place and week"),
     },
     group="fieldmark.priors",

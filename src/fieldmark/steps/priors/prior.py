@@ -55,7 +55,7 @@ class Prior(ContextStep):
         column: The contexts (`contexts`), joined by `+`; each has an exponent of its own, and all are fitted together.
         rule: df20 or product.
         source: What the prior comes from (`SOURCES`): counts unless a file is given, which is a table of presence.
-        file, floor: For a table of presence.
+        file, floor: For a table of presence, and for a model of places.
         strength, borrow, smooth: For counts.
         back_off: What a country of which little or nothing is known says: its `continent`, then the world; or `world`.
         learn_from: Which part counts come from, train or val. From val, each exponent is judged on folds of the
@@ -96,7 +96,7 @@ class Prior(ContextStep):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        if self.source == "birdnet":
+        if self.source in ("birdnet", "place-model"):
             return ("place", "date")
         return tuple(dict.fromkeys(one for name in self.column.split(TOGETHER) if name for one in inputs_of(name)))
 
