@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from fieldmark.verbs.checklists import Checklist
+    from fieldmark.verbs.checklists import PlaceChecklist
 
 
 def add_to(app: typer.Typer) -> None:
@@ -45,7 +45,7 @@ def species_at(
         _print(answer)
 
 
-def _print(answer: Checklist) -> None:
+def _print(answer: PlaceChecklist) -> None:
     from fieldmark.cli.printing import print_table
 
     for warning in answer.warnings:

@@ -36,7 +36,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Checklist:
+class PlaceChecklist:
     """The species to be expected at a place, likeliest first.
 
     Args:
@@ -92,7 +92,7 @@ def species_at(
     date: datetime.date | None = None,
     top: int = 20,
     data: str | Path | None = None,
-) -> Checklist:
+) -> PlaceChecklist:
     """The species that a fitted model expects at a place.
 
     Args:
@@ -131,7 +131,7 @@ def species_at(
     warnings = extrapolation_warnings(opened, strange)
     if opened.model.simulated:
         remarks = (*remarks, SIMULATED)
-    return Checklist(lat, lon, date, tuple(named), len(opened.model.labels), strange, warnings, remarks)
+    return PlaceChecklist(lat, lon, date, tuple(named), len(opened.model.labels), strange, warnings, remarks)
 
 
 def _other_name(opened: PlaceModel, code: int) -> str | None:
