@@ -105,7 +105,7 @@ def test_misuse_is_exit_code_2(make_release, tmp_path):
     done = fieldmark("fit", "foldr", "--data", root, "--method", "frequent")
     assert_refused(done, "no benchmark called 'foldr'. Did you mean folder?", code=2)
     done = fieldmark("fit", "folder", "--data", root, "--method", "linaer")
-    assert_refused(done, "Did you mean linear?", code=2)
+    assert_refused(done, "Did you mean linear", code=2)
     assert fieldmark("fit", "folder").returncode == 2
     done = fieldmark("predict", tmp_path)
     assert_refused(done, "either photos or --data", code=2)
