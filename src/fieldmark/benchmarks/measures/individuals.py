@@ -48,6 +48,7 @@ def known_and_new() -> Metric:
         without_each_unit=individuals.geometric_mean_by_dataset_without_each_unit,
         reads=_answered,
         first_answer=True,
+        groups="is_new",
         about="sqrt(BAKS x BAUS): the mean over known individuals of the share of photos named right, and over new "
         f"ones of the share called new; 0 for a dataset that lacks one of them; {_DATASETS}",
     )
