@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,3 +149,14 @@ def add_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AddEntry:
         monkeypatch.syspath_prepend(str(packages))
 
     return add
+
+
+@pytest.fixture(scope="session")
+def region_run(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A model of a small region of three plants, with maps and surveyed sites."""
+    import fieldmark
+    from tests.verbs.region_of_three import write_region
+
+    root = tmp_path_factory.mktemp("region")
+    data = write_region(root / "data")
+    return fieldmark.fit("occurrences/presence", data, "spline-logistic", root / "run", settings={"least": "3"})

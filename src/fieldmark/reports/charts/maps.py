@@ -106,7 +106,7 @@ def paint_map(figure: Figure, *, places: Mapping[str, MapPoints], starts: tuple[
     extent = MapExtent.around(places)
     panels = figure.subplots(1, len(places), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (part, one) in zip(panels, places.items(), strict=True):
-        _frame(axes, extent)
+        frame_map(axes, extent)
         axes.set_title(f"{part}: {counted(len(one), 'observation')}", fontsize=12.5)
         if starts is None:
             size = LARGE_DOT if sum(map(len, places.values())) <= FEW_DOTS else SMALL_DOT
@@ -131,7 +131,7 @@ def paint_held_out(figure: Figure, *, regions: Mapping[str, Mapping[str, MapPoin
     widths = [extent.shape**-1 for extent in extents.values()]
     panels = figure.subplots(1, len(regions), squeeze=False, width_ratios=widths)[0]
     for axes, (name, parts) in zip(panels, regions.items(), strict=True):
-        _frame(axes, extents[name])
+        frame_map(axes, extents[name])
         axes.set_title(name, fontsize=12.5)
         many = sum(map(len, parts.values())) > FEW_DOTS
         for part, one in parts.items():
@@ -171,7 +171,7 @@ def paint_species(figure: Figure, *, cells: NDArray[np.int64], extent: MapExtent
     step = np.ma.masked_array(heat.steps(np.maximum(cells, 1), starts), mask=cells == 0)
     edges = [np.linspace(*ends, number + 1) for ends, number in zip(_ends(extent), cells.shape[::-1], strict=True)]
     axes.pcolormesh(*edges, step, cmap=ListedColormap(HEAT), vmin=-0.5, vmax=len(HEAT) - 0.5, zorder=2)
-    _frame(axes, extent)
+    frame_map(axes, extent)
     axes.set_title("Species met in each cell")
 
 
@@ -196,7 +196,8 @@ def _hexagons(axes: Axes, one: MapPoints, extent: MapExtent) -> PolyCollection:
     )
 
 
-def _frame(axes: Axes, extent: MapExtent) -> None:
+def frame_map(axes: Axes, extent: MapExtent) -> None:
+    """Gives a panel the extent of a map, its true shape and degrees along its edges."""
     axes.set(xlim=(extent.west, extent.east), ylim=(extent.south, extent.north), aspect=1 / extent.shrink)
     axes.set_facecolor(WASH)
     axes.grid(True, axis="both")

@@ -42,6 +42,18 @@ SECTIONS: Registry[Section] = Registry(
             "fieldmark.reports.sections.held_out:SECTION",
             "which quadrats or places are train, val and test, and how far they lie apart",
         ),
+        "place-maps": (
+            "fieldmark.reports.sections.place_maps:SECTION",
+            "maps of richness, of one species and of error, for places",
+        ),
+        "place-distance": (
+            "fieldmark.reports.sections.place_distance:SECTION",
+            "the score by distance to the nearest place of train",
+        ),
+        "covariates": (
+            "fieldmark.reports.sections.covariates:SECTION",
+            "what each covariate is worth to a model of places",
+        ),
         "where-when": ("fieldmark.reports.sections.where_when:SECTION", "a map and a calendar of the observations"),
         "long-tail": ("fieldmark.reports.sections.long_tail:SECTION", "scores of rare and of common classes"),
         "tree": ("fieldmark.reports.sections.tree:SECTION", "the taxonomy as boxes, colored by recall"),
