@@ -20,7 +20,7 @@ from fieldmark.stats.intervals import Interval
 Values = NDArray[np.float64]
 
 # Differences of pseudo-values below this share of the largest one are rounding, not disagreement.
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -158,15 +158,31 @@ def holm(p_values: Values) -> Values:
     return adjusted
 
 
+def paired_difference(
+    pair: tuple[int, int], value: float, apart: Values, p_adjusted: float, *, level: float, higher_is_better: bool
+) -> Difference:
+    """The difference of two runs by their pseudo-values, whose p-value was adjusted elsewhere.
+
+    Args:
+        pair: The numbers of the two.
+        value: Score of the first minus score of the second.
+        apart: The same, pseudo-value by pseudo-value.
+        p_adjusted: After Holm's adjustment over all pairs.
+        level: The nominal coverage of the interval.
+        higher_is_better: Which way is up.
+    """
+    return _difference(pair, value, _from_units(apart), p_adjusted, level, higher_is_better)
+
+
 def _from_units(apart: Values) -> _Uncertainty:
     n_units = len(apart)
     if not np.isfinite(apart).all():
         return _Uncertainty(0.0, 0.0, "a score is undefined when one of the units is left out")
-    differing = int((np.abs(apart) > _ROUNDING * np.abs(apart).max()).sum())
+    differing = int((np.abs(apart) > ROUNDING * np.abs(apart).max()).sum())
     if differing < 2:
         return _Uncertainty(0.0, 0.0, f"the runs differ on {('no unit', 'one unit only')[differing]}")
     error = float(apart.std(ddof=1)) / n_units**0.5
-    if error <= _ROUNDING * float(np.abs(apart).max()):
+    if error <= ROUNDING * float(np.abs(apart).max()):
         # Nothing is known of the spread, but that all units are on one side: the sign test.
         return _Uncertainty(0.0, 0.0, "every unit gives the same difference", 2.0 ** (1 - differing))
     return _Uncertainty(error, differing - 1)
@@ -183,14 +199,21 @@ def _compared(
     uncertainties = [uncertainty(a, b) for a, b in pairs]
     p_values = np.array([_p_value(value, sure) for value, sure in zip(apart, uncertainties, strict=True)])
     adjusted = holm(p_values)
-    differences = []
-    for (a, b), value, sure, p_value, p_adjusted in zip(pairs, apart, uncertainties, p_values, adjusted, strict=True):
-        upward = value if higher_is_better else -value
-        better = 1 - p_value / 2 if upward > 0 else p_value / 2 if upward < 0 else 0.5
-        interval = _interval(value, sure, level)
-        differences.append(Difference(a, b, float(value), interval, float(p_value), float(p_adjusted), float(better)))
+    differences = [
+        _difference(pair, float(value), sure, float(p_adjusted), level, higher_is_better)
+        for pair, value, sure, p_adjusted in zip(pairs, apart, uncertainties, adjusted, strict=True)
+    ]
     standings = _standings(values, differences, 1 - level, higher_is_better)
     return PairedRuns(tuple(differences), standings, level, higher_is_better)
+
+
+def _difference(
+    pair: tuple[int, int], value: float, sure: _Uncertainty, p_adjusted: float, level: float, higher_is_better: bool
+) -> Difference:
+    p_value = _p_value(value, sure)
+    upward = value if higher_is_better else -value
+    better = 1 - p_value / 2 if upward > 0 else p_value / 2 if upward < 0 else 0.5
+    return Difference(*pair, value, _interval(value, sure, level), p_value, p_adjusted, better)
 
 
 def _p_value(value: float, sure: _Uncertainty) -> float:
