@@ -40,3 +40,19 @@ class TooLargeError(RefusalError):
     """An upload is over its limit."""
 
     status = 413
+
+
+class BusyError(RefusalError):
+    """The server has its hands full, through no fault of the person who asked; the sentence says to come again."""
+
+    status = 503
+
+    def __init__(self, sentence: str, *, retry_after_s: int = 30) -> None:
+        super().__init__(sentence)
+        self.retry_after_s = retry_after_s
+
+
+class FullError(RefusalError):
+    """There is no room left to store anything."""
+
+    status = 507

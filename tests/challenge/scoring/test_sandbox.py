@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fieldmark.challenge.scoring import sandbox
+from fieldmark.challenge.scoring import sandbox, walls
 from fieldmark.challenge.scoring.sandbox import Limits, score_in_sandbox
 from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
 from tests.challenge.platform import run_text, truth_text
@@ -50,7 +50,7 @@ print("processes", len([name for name in os.listdir("/proc") if name.isdigit()])
 
 
 def test_the_wall_hides_network_files_processes_and_secrets(tmp_path, monkeypatch):
-    if sandbox.bubblewrap() is None:
+    if walls.bubblewrap() is None:
         pytest.skip("bubblewrap is not installed, or not allowed here")
     monkeypatch.setenv("DATABASE_PASSWORD", "hunter2")
     # A job that looks around in place of the one that scores; what it prints is in the report about the fault.

@@ -18,6 +18,7 @@ from fieldmark.challenge.people import accounts
 from fieldmark.challenge.records.schema import Challenge, Submission
 from fieldmark.challenge.site.app import create_app
 from fieldmark.challenge.site.security import MIB, SESSION_COOKIE
+from fieldmark.challenge.submitting.uploads import CHECKERS
 from tests.challenge.platform import PASSWORD, Platform, run_text
 
 HEAD = '--edge\r\nContent-Disposition: form-data; name="{name}"{file}\r\n\r\n'
@@ -27,6 +28,7 @@ PIECE = b"i1,a\n" * 13_000
 @pytest.fixture
 def address(small_platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     """A server on a port of its own, whose temporary files lie where they can be counted."""
+    CHECKERS.warm_up()  # its folder stays as long as it does
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     with small_platform.database.write() as session:

@@ -17,8 +17,9 @@ from fieldmark.challenge.records.schema import Submission, utc_now
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError, TooLargeError, TooOftenError
 from fieldmark.challenge.running import phases
 from fieldmark.challenge.scoring import queue
+from fieldmark.challenge.submitting.run_files import RunRefusedError
 from fieldmark.challenge.submitting.submissions import select_final
-from fieldmark.challenge.submitting.uploads import RunRefusedError, received
+from fieldmark.challenge.submitting.uploads import received
 from tests.challenge.platform import Platform, run_text
 
 DAY = dt.timedelta(days=1)

@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge.refusals import BusyError
 from fieldmark.challenge.running.creating import write_sample
-from fieldmark.challenge.scoring.sandbox import Limits
-from fieldmark.challenge.submitting import uploads
-from fieldmark.challenge.submitting.uploads import Checklist, RunRefusedError, Upload, check_run
+from fieldmark.challenge.scoring.sandbox import Limits, Outcome
+from fieldmark.challenge.submitting import checking_job, plain_problems, run_files, uploads
+from fieldmark.challenge.submitting.checkers import Checker, Checkers
+from fieldmark.challenge.submitting.plain_problems import problems_of, read_as_scored
+from fieldmark.challenge.submitting.run_files import RunRefusedError, check_kind
+from fieldmark.challenge.submitting.uploads import Checklist, Upload, check_run
+from fieldmark.errors import InputError
 from fieldmark.labels import Labels
 
 # One benchmark for each format of runs.
@@ -48,6 +53,15 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
     return content
 
 
+def read_as_checked(wanted: Checklist, run: Path) -> None:
+    """What a checker does with a run, without the process around it."""
+    try:
+        check_kind(run, wanted.benchmark, limit_mb=1)
+        read_as_scored(wanted.benchmark, run, wanted.items, wanted.labels.names, closed=wanted.closed)
+    except InputError as error:
+        raise RunRefusedError(*problems_of(error)) from error
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_damaged_runs_are_read_or_refused_with_their_lines(name, tmp_path):
     task = BENCHMARKS[name].task
@@ -63,7 +77,7 @@ def test_damaged_runs_are_read_or_refused_with_their_lines(name, tmp_path):
         path = Path(tmp_path / "run")
         path.write_bytes(content)
         try:
-            check_run(wanted, Upload(path, "run", len(content), ""), limit_mb=1)
+            read_as_checked(wanted, path)
         except RunRefusedError as error:
             refused += 1
             assert error.problems and error.total >= len(error.problems)
@@ -72,28 +86,30 @@ def test_damaged_runs_are_read_or_refused_with_their_lines(name, tmp_path):
 
 
 def large_run(tmp_path: Path, *, rows: int = 12_000, wrong: bool = False) -> tuple[Checklist, Upload]:
-    """A run that is too large to be read where it arrives."""
+    """A run that takes a moment to read."""
     items = tuple(f"photo-{number:06}-{'x' * 100}" for number in range(rows))
     lines = ["id,predicted", *(f"{item},{'z' if wrong else 'a'}" for item in items)]
     path = tmp_path / "run"
     path.write_text("\n".join(lines) + "\n")
-    upload = Upload(path, "run.csv", path.stat().st_size, "")
-    assert upload.size > uploads.SMALL_BYTES
-    return Checklist("folder", items, Labels(("a", "b")), closed=True), upload
+    return Checklist("folder", items, Labels(("a", "b")), closed=True), Upload(path, "run.csv", path.stat().st_size, "")
 
 
-def test_large_runs_are_checked_in_a_process_of_their_own(tmp_path, monkeypatch):
+def test_runs_are_read_in_a_process_of_their_own_and_never_where_pages_are_served(tmp_path, monkeypatch):
     def here(*args: object, **options: object) -> None:
         raise AssertionError("read in the process that serves pages")
 
-    monkeypatch.setattr(uploads, "read_as_scored", here)
+    for module in (plain_problems, checking_job):
+        monkeypatch.setattr(module, "read_as_scored", here)
+    for module in (run_files, checking_job):
+        monkeypatch.setattr(module, "check_kind", here)
     check_run(*large_run(tmp_path), limit_mb=64)
     with pytest.raises(RunRefusedError) as refused:
         check_run(*large_run(tmp_path, wrong=True), limit_mb=64)
     assert refused.value.total == 12_000 and refused.value.problems[0]["line"] == 2
+    check_run(*large_run(tmp_path, rows=2), limit_mb=64)  # nothing of the run before is left
 
 
-@pytest.mark.parametrize("limits", [Limits(memory_mb=300), Limits(wall_s=0.2)])
+@pytest.mark.parametrize("limits", [Limits(memory_mb=200), Limits(wall_s=0.1)])
 def test_a_run_that_takes_too_much_to_check_is_refused_with_a_sentence(limits, tmp_path, monkeypatch):
     monkeypatch.setattr(uploads, "CHECK_LIMITS", limits)
     with pytest.raises(RunRefusedError, match="one problem") as refused:
@@ -102,9 +118,28 @@ def test_a_run_that_takes_too_much_to_check_is_refused_with_a_sentence(limits, t
 
 
 def test_checks_that_were_given_up_leave_their_places_to_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(uploads, "CHECK_LIMITS", Limits(wall_s=0.05))
-    monkeypatch.setattr(uploads, "WAIT_S", 0.0)
+    monkeypatch.setattr(uploads, "CHECK_LIMITS", Limits(wall_s=0.0))
+    checkers = Checkers(at_once=1, wait_s=0.0)
+    monkeypatch.setattr(uploads, "CHECKERS", checkers)
     run = large_run(tmp_path)
-    for _ in range(uploads.CHECKS_AT_ONCE + 1):  # one more than there are places, and never "too many at once"
+    for _ in range(checkers.at_once + 1):  # one more than there are places, and never "too many at once"
         with pytest.raises(RunRefusedError, match="one problem"):
             check_run(*run, limit_mb=64)
+    checkers.close()
+
+
+def test_a_run_whose_turn_does_not_come_is_told_to_come_again(tmp_path, monkeypatch):
+    checkers = Checkers(at_once=1, wait_s=0.0)
+    monkeypatch.setattr(uploads, "CHECKERS", checkers)
+    waiting = []
+
+    def hold(checker: Checker, *_: object) -> Outcome:
+        with pytest.raises(BusyError) as busy:
+            check_run(*large_run(tmp_path, rows=2), limit_mb=1)
+        waiting.append(busy.value)
+        return Outcome()
+
+    monkeypatch.setattr(Checker, "check", hold)
+    check_run(*large_run(tmp_path, rows=2), limit_mb=1)
+    checkers.close()
+    assert waiting[0].status == 503 and waiting[0].retry_after_s > 0

@@ -16,7 +16,6 @@ import base64
 import datetime as dt
 import io
 import json
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from sqlalchemy.orm import Session
 
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import Base, UTCDateTime, utc_now
+from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import CHUNK, Storage
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import appearing_file
@@ -155,8 +155,8 @@ def _from_json(column: Column[Any], value: Any) -> Any:
 
 
 def _put(storage: Storage, path: str, source: Any) -> None:
-    with tempfile.TemporaryDirectory(prefix="fieldmark-restore-") as folder, source:
-        kept = Path(folder) / "file"
+    with scratch("restore") as folder, source:
+        kept = folder / "file"
         with kept.open("wb") as sink:
             while piece := source.read(CHUNK):
                 sink.write(piece)

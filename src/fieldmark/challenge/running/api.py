@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -27,11 +26,13 @@ from fieldmark.challenge.running.replies import EventOut, ManagedOut, OrganizerO
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf, bound_upload
 from fieldmark.challenge.site.forms import file_of, kept_files, plain_sentence, text_of
+from fieldmark.challenge.site.lanes import lane_of
 from fieldmark.challenge.site.replies import Done, Refused
 from fieldmark.challenge.submitting import submissions
 from fieldmark.challenge.submitting.api import RUN_FILE, TEXT, YES_OR_NO, described_form, submission_out
 from fieldmark.challenge.submitting.replies import FileOut, PhaseOut, SubmissionOut
-from fieldmark.challenge.submitting.uploads import RunRefusedError, received
+from fieldmark.challenge.submitting.run_files import RunRefusedError
+from fieldmark.challenge.submitting.uploads import received
 from fieldmark.errors import FieldmarkError
 
 router = APIRouter(tags=["organizing"], responses={404: {"model": Refused}})
@@ -125,7 +126,7 @@ async def create(
         return _seen(database, made)
 
     async with request.form(max_files=3, max_fields=40) as form:
-        return await run_in_threadpool(make, form)
+        return await lane_of(request).run(make, form)
 
 
 @router.get("/challenges/{slug}/organize")
@@ -214,7 +215,7 @@ async def rescore(
                 raise RefusalError(plain_sentence(error)) from error
 
     async with request.form(max_files=3, max_fields=1) as form:
-        return Done(done="rescore", count=await run_in_threadpool(again, form))
+        return Done(done="rescore", count=await lane_of(request).run(again, form))
 
 
 @router.post(
@@ -244,7 +245,7 @@ async def baseline(
             return submission_out(session, user, challenge, session.get_one(Submission, added.id))
 
     async with request.form(max_files=1, max_fields=10) as form:
-        return await run_in_threadpool(add, form)
+        return await lane_of(request).run(add, form)
 
 
 @router.post("/challenges/{slug}/data", status_code=201, openapi_extra=FILE_FORM, response_model=FileOut)
@@ -263,7 +264,7 @@ async def add_file(
         return FileOut.of(added)
 
     async with request.form(max_files=1, max_fields=10) as form:
-        return await run_in_threadpool(add, form)
+        return await lane_of(request).run(add, form)
 
 
 @router.delete("/challenges/{slug}/data/{file_id}")

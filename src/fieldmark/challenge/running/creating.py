@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from fieldmark.challenge.people.names import clean_filename, clean_slug, clean_t
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import AuditEvent, Challenge, DataFile, Phase, User, utc_now
+from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import Storage, digest_folder, new_name
 from fieldmark.challenge.refusals import ConflictError, RefusalError
 from fieldmark.challenge.running.label_leaks import leaks_of, order_key, secret_order
@@ -107,8 +107,7 @@ def material_of_release(benchmark: str, data: str | Path, *, seed: int = 0) -> I
         InputError: When the release does not hold the labels of test.
     """
     refuse_unhosted(benchmark)
-    with tempfile.TemporaryDirectory(prefix="fieldmark-challenge-") as name:
-        folder = Path(name)
+    with scratch("challenge") as folder:
         write_truth(benchmark, data, folder / "truth", split="test", seed=seed)
         baselines = _baseline(benchmark, data, folder / "baseline", seed)
         simulated = release_of(BENCHMARKS[benchmark].dataset, data).world is not None
@@ -126,12 +125,12 @@ def material_of_files(
 ) -> Iterator[Material]:
     """Takes the truth as `fieldmark score --truth` does; without classes, those that it names are all there are."""
     refuse_unhosted(benchmark)
-    with tempfile.TemporaryDirectory(prefix="fieldmark-challenge-") as name:
+    with scratch("challenge") as folder:
         given = {"truth": truth, "classes": classes, "media": media}
         _, labels, *_ = read_truth(benchmark, {what: path for what, path in given.items() if path is not None})
-        pl.DataFrame({"label": labels.names}).write_csv(Path(name) / CLASSES_FILE)
-        _keep(benchmark, Path(name), truth, classes, media)
-        yield Material(Path(name), simulated)
+        pl.DataFrame({"label": labels.names}).write_csv(folder / CLASSES_FILE)
+        _keep(benchmark, folder, truth, classes, media)
+        yield Material(folder, simulated)
 
 
 def create_challenge(
@@ -227,8 +226,8 @@ def replace_truth(
     Raises:
         RefusalError: When the new truth is about other items.
     """
-    with tempfile.TemporaryDirectory(prefix="fieldmark-truth-") as name:
-        folder = storage.fetch_folder(challenge.truth_path, Path(name))
+    with scratch("truth") as folder:
+        storage.fetch_folder(challenge.truth_path, folder)
         files = truth_files(folder)
         old, *_ = read_truth(challenge.benchmark, files)
         _keep(challenge.benchmark, folder, truth, classes, media)
@@ -284,8 +283,8 @@ def write_sample(path: Path, task: Task, items: tuple[str, ...], labels: Labels,
 
 def renew_lists(database: Database, storage: Storage, actor: User, challenge: Challenge) -> None:
     """Writes the lists for participants again, in their secret order; for challenges of before there was one."""
-    with tempfile.TemporaryDirectory(prefix="fieldmark-truth-") as name:
-        files = truth_files(storage.fetch_folder(challenge.truth_path, Path(name)))
+    with scratch("truth") as folder:
+        files = truth_files(storage.fetch_folder(challenge.truth_path, folder))
         truth, labels, *_ = read_truth(challenge.benchmark, files)
     _write_lists(database, storage, actor, challenge, truth.items, labels)
 
@@ -299,8 +298,8 @@ def warnings_about(database: Database, storage: Storage, challenge: Challenge, f
             return [event.details["sentence"] for event in session.scalars(query)]
     if challenge.revealed_at is not None:  # everything may be known by now
         return []
-    with tempfile.TemporaryDirectory(prefix="fieldmark-truth-") as name:
-        files = truth_files(storage.fetch_folder(challenge.truth_path, Path(name)))
+    with scratch("truth") as folder:
+        files = truth_files(storage.fetch_folder(challenge.truth_path, folder))
         truth, *_ = read_truth(challenge.benchmark, files)
     return [sentence for sentence in leaks_of(truth, [file]) if sentence.startswith(file.name)]
 
@@ -311,8 +310,7 @@ def _write_lists(
     """Items in their secret order, labels by name: neither says anything about the truth."""
     task = BENCHMARKS[challenge.benchmark].task
     shown, named = secret_order(items, order_key(database, challenge.id)), Labels.of(labels.names)
-    with tempfile.TemporaryDirectory(prefix="fieldmark-data-") as name:
-        folder = Path(name)
+    with scratch("data") as folder:
         sample = sample_file(task)
         write_sample(folder / sample, task, shown, named)
         pl.DataFrame({"label": named.names}).write_csv(folder / LABELS_FILE)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.people import accounts, teams
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import Challenge, Submission, User, utc_now
+from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import ConflictError
 from fieldmark.challenge.running.creating import Material, NewChallenge, create_challenge
@@ -72,8 +72,7 @@ def make_demo(database: Database, storage: Storage, owner: User, *, seed: int = 
     labels = Labels.of(seen["train"].table["label"])
     known = np.array([name in labels.code_of for name in seen["test"].table["label"]])
     test = seen["test"].take(np.flatnonzero(known))
-    with tempfile.TemporaryDirectory(prefix="fieldmark-demo-") as name:
-        folder = Path(name)
+    with scratch("demo") as folder:
         material = _material(folder, nature, seen["train"], test, labels)
         new = NewChallenge(
             slug=SLUG,

@@ -23,9 +23,11 @@ from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.site.context import FormOf, UserOf, bounded_by_challenge, go, render, require_manager
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
 from fieldmark.challenge.site.forms import file_of, kept_files, moment_of, number_of, text_of
+from fieldmark.challenge.site.lanes import lane_of
 from fieldmark.challenge.submitting import submissions
 from fieldmark.challenge.submitting.pages import metrics_by_name, rows_of
-from fieldmark.challenge.submitting.uploads import RunRefusedError, received
+from fieldmark.challenge.submitting.run_files import RunRefusedError
+from fieldmark.challenge.submitting.uploads import received
 from fieldmark.errors import FieldmarkError
 
 router = APIRouter(prefix="/c/{slug}/organize", dependencies=[Depends(require_manager)])
@@ -122,7 +124,7 @@ def rescore(
 
 
 @router.post("/baselines", dependencies=[Depends(bounded_by_challenge)])
-def baseline(
+async def baseline(
     request: Request, slug: str, user: UserOf, database: DatabaseOf, storage: StorageOf, form: FormOf
 ) -> Response:
     def act(challenge: Challenge) -> None:
@@ -133,7 +135,7 @@ def baseline(
             name, method = text_of(form, "title"), text_of(form, "method")
             submissions.add_baseline(database, storage, user, challenge, name, upload, method)
 
-    return _do(request, slug, user, database, act, "baseline")
+    return await lane_of(request).run(_do, request, slug, user, database, act, "baseline")
 
 
 @router.post("/data")

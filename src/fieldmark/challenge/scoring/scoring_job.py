@@ -37,6 +37,11 @@ def limit(memory_mb: int, cpu_s: int, output_mb: int) -> None:
         _, hard = resource.getrlimit(what)
         ceiling = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(what, (ceiling, ceiling))
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Has this process ended when the one that started it ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

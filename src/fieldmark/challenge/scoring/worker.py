@@ -6,14 +6,13 @@ import logging
 import math
 import os
 import socket
-import tempfile
 import threading
 import traceback
-from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
 from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import Storage, digest_folder
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.queue import LEASE_S, Claim, StaleClaimError
@@ -36,6 +35,7 @@ class Worker:
         name: How it appears to organizers; the host and the process if not given.
         lease_s: How long a claim lasts without a sign of life.
         limits: What a scoring process may use.
+        walled: Whether nothing may be scored without walls.
     """
 
     def __init__(
@@ -46,10 +46,11 @@ class Worker:
         name: str | None = None,
         lease_s: float = LEASE_S,
         limits: Limits | None = None,
+        walled: bool = False,
     ) -> None:
         self.database, self.storage = database, storage
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
-        self.lease_s, self.limits = lease_s, limits or Limits()
+        self.lease_s, self.limits, self.walled = lease_s, limits or Limits(), walled
 
     def run(self, stop: threading.Event, *, until_idle: bool = False) -> None:
         """Works until it is told to stop, or until there is nothing to do."""
@@ -83,8 +84,7 @@ class Worker:
 
     def _score(self, claimed: Claim, stop: threading.Event) -> Outcome:
         log.info("submission %d: attempt %d by %s", claimed.submission_id, claimed.attempt, self.name)
-        with tempfile.TemporaryDirectory(prefix="fieldmark-score-", ignore_cleanup_errors=True) as name:
-            folder = Path(name).resolve()
+        with scratch("score") as folder:
             lost, done = threading.Event(), threading.Event()
             ended = _Either(stop, lost)
             beating = threading.Thread(target=self._beat, args=(claimed, done, lost), daemon=True)
@@ -96,7 +96,9 @@ class Worker:
                 run = self.storage.fetch(claimed.path, folder / "run")
                 if sha256_of(run) != claimed.sha256:
                     return Outcome(fault="the stored run is not the one that was handed in (its SHA-256 is another)")
-                outcome = score_in_sandbox(folder, claimed.benchmark, limits=self.limits, stop=ended)
+                outcome = score_in_sandbox(
+                    folder, claimed.benchmark, limits=self.limits, stop=ended, walled=self.walled
+                )
             except Exception as error:  # a fault of ours, whatever it is: noted for organizers, never charged
                 outcome = Outcome(fault="".join(traceback.format_exception(error)))
             finally:
@@ -147,12 +149,13 @@ def start_workers(
     jobs: int = 1,
     lease_s: float = LEASE_S,
     limits: Limits | None = None,
+    walled: bool = False,
 ) -> list[threading.Thread]:
     """Starts workers in threads of this process; the scoring itself runs in processes of its own."""
     threads = []
     for number in range(jobs):
         name = f"{socket.gethostname()}:{os.getpid()}/{number + 1}"
-        worker = Worker(database, storage, name=name, lease_s=lease_s, limits=limits)
+        worker = Worker(database, storage, name=name, lease_s=lease_s, limits=limits, walled=walled)
         threads.append(threading.Thread(target=worker.run, args=(stop,), name=name, daemon=True))
         threads[-1].start()
     return threads

@@ -22,12 +22,13 @@ from fieldmark.challenge.people import account_pages, entrance_pages
 from fieldmark.challenge.people.accounts import new_secret
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.storage import Storage
-from fieldmark.challenge.refusals import NotThereError, RefusalError, TooOftenError
+from fieldmark.challenge.refusals import BusyError, NotThereError, RefusalError, TooOftenError
 from fieldmark.challenge.running import creation_pages
 from fieldmark.challenge.running import pages as running_pages
 from fieldmark.challenge.scoring.worker import start_workers
 from fieldmark.challenge.site import api
 from fieldmark.challenge.site.context import SignInFirstError, make_environment, render
+from fieldmark.challenge.site.lanes import UploadLane
 from fieldmark.challenge.site.security import BodyLimit, FormGuard, SecureHeaders
 from fieldmark.challenge.submitting import challenge_pages
 from fieldmark.challenge.submitting import pages as submitting_pages
@@ -37,7 +38,15 @@ from fieldmark.version import __version__
 log = logging.getLogger(__name__)
 
 STATIC = Path(__file__).parent / "static"
-TITLES = {403: "Not from here", 404: "Nothing here", 405: "Not this way", 413: "Too large", 429: "Too often"}
+TITLES = {
+    403: "Not from here",
+    404: "Nothing here",
+    405: "Not this way",
+    413: "Too large",
+    429: "Too often",
+    503: "Busy",
+    507: "Full",
+}
 
 
 def create_app(
@@ -69,6 +78,7 @@ def create_app(
     )
     app.state.database, app.state.storage = database, storage
     app.state.public_url, app.state.upload_mb = public_url, upload_mb
+    app.state.uploads = UploadLane()
     app.state.guard = FormGuard(
         database.setting("form-secret", lambda: new_secret().encode()), https=https, public_url=public_url
     )
@@ -119,7 +129,7 @@ def add_refusals(app: FastAPI) -> None:
 
     @app.exception_handler(RefusalError)
     async def refused(request: Request, error: RefusalError) -> Response:
-        headers = {"retry-after": str(error.retry_after_s)} if isinstance(error, TooOftenError) else {}
+        headers = {"retry-after": str(error.retry_after_s)} if isinstance(error, TooOftenError | BusyError) else {}
         return _answer(request, error.status, str(error), headers)
 
     @app.exception_handler(SignInFirstError)

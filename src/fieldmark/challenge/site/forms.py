@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from starlette.datastructures import FormData, UploadFile
 
+from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import CHUNK
 from fieldmark.challenge.refusals import RefusalError
 from fieldmark.challenge.site.dependencies import LARGEST
@@ -64,11 +64,11 @@ def file_of(form: FormData, name: str) -> UploadFile | None:
 @contextmanager
 def kept_files(form: FormData, *names: str) -> Iterator[dict[str, Path]]:
     """The uploaded files of a form by the names of their fields, in a folder for as long as they are needed."""
-    with tempfile.TemporaryDirectory(prefix="fieldmark-form-") as folder:
+    with scratch("form") as folder:
         kept = {}
         for name in names:
             if (file := file_of(form, name)) is not None:
-                kept[name] = Path(folder) / f"{name}.csv"
+                kept[name] = folder / f"{name}.csv"
                 with kept[name].open("wb") as sink:
                     shutil.copyfileobj(file.file, sink, CHUNK)
         yield kept

@@ -23,11 +23,13 @@ from fieldmark.challenge.scoring.stored_scores import own_metrics
 from fieldmark.challenge.site.attachments import sent
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf, admit_upload
 from fieldmark.challenge.site.forms import file_of, text_of
+from fieldmark.challenge.site.lanes import lane_of
 from fieldmark.challenge.site.replies import Done, Refused
 from fieldmark.challenge.submitting import submissions
 from fieldmark.challenge.submitting.replies import ChallengeOut, FileOut, QuotaOut, SubmissionOut
+from fieldmark.challenge.submitting.run_files import RunRefusedError
 from fieldmark.challenge.submitting.submissions import Entry
-from fieldmark.challenge.submitting.uploads import RunRefusedError, received
+from fieldmark.challenge.submitting.uploads import received
 
 router = APIRouter(responses={404: {"model": Refused}})
 RUN_FILE = {"type": "string", "format": "binary", "description": "the run file, plain or gzip"}
@@ -112,7 +114,7 @@ def own_submissions(slug: str, user: Reader, database: DatabaseOf) -> list[Submi
     status_code=201,
     openapi_extra=UPLOAD_FORM,
     response_model=SubmissionOut,
-    responses={status: {"model": Refused} for status in (409, 413, 422, 429)},
+    responses={status: {"model": Refused} for status in (409, 413, 422, 429, 503)},
 )
 async def hand_in(
     request: Request, slug: str, user: Submitter, database: DatabaseOf, storage: StorageOf
@@ -120,7 +122,7 @@ async def hand_in(
     """Hands in a run. Mistakes are listed with their lines (422) and cost nothing."""
     challenge = await run_in_threadpool(admit_upload, request, user, slug)
     async with request.form(max_files=1, max_fields=20) as form:
-        return await run_in_threadpool(_hand_in, request, challenge, user, database, storage, form)
+        return await lane_of(request).run(_hand_in, request, challenge, user, database, storage, form)
 
 
 def _hand_in(

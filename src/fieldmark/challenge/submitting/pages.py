@@ -26,9 +26,11 @@ from fieldmark.challenge.site.attachments import sent
 from fieldmark.challenge.site.context import AdmittedOf, FormOf, UserOf, go, render
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
 from fieldmark.challenge.site.forms import file_of, text_of, texts_of
+from fieldmark.challenge.site.lanes import lane_of
 from fieldmark.challenge.submitting import submissions
+from fieldmark.challenge.submitting.run_files import RunRefusedError
 from fieldmark.challenge.submitting.submissions import Entry
-from fieldmark.challenge.submitting.uploads import RunRefusedError, received
+from fieldmark.challenge.submitting.uploads import received
 from fieldmark.scoring import Score
 
 router = APIRouter()
@@ -52,9 +54,16 @@ def submit_page(request: Request, slug: str, user: UserOf, database: DatabaseOf,
 
 
 @router.post("/c/{slug}/submit")
-def submit(
+async def submit(
     request: Request, slug: str, user: UserOf, challenge: AdmittedOf, database: DatabaseOf, storage: StorageOf,
     form: FormOf,
+) -> Response:  # fmt: skip
+    return await lane_of(request).run(_handed_in, request, slug, user, challenge, database, storage, form)
+
+
+def _handed_in(
+    request: Request, slug: str, user: User, challenge: Challenge, database: DatabaseOf, storage: Storage,
+    form: FormData,
 ) -> Response:  # fmt: skip
     arrived = request.state.arrived
     try:

@@ -20,7 +20,8 @@ from fieldmark.challenge.records.schema import Challenge, Phase, Submission, Tea
 from fieldmark.challenge.records.storage import Storage, new_name
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError, TooOftenError
 from fieldmark.challenge.running.phases import phase_at
-from fieldmark.challenge.submitting.uploads import RunRefusedError, Upload, check_run, checklist
+from fieldmark.challenge.submitting.run_files import RunRefusedError
+from fieldmark.challenge.submitting.uploads import Upload, check_run, checklist
 
 UPLOAD_GRACE = dt.timedelta(minutes=15)
 

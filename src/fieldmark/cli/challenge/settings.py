@@ -83,7 +83,8 @@ def baseline(
     """Put a run of your own on the board, without a rank."""
     from fieldmark.challenge.submitting import submissions
     from fieldmark.challenge.submitting.plain_problems import in_lines
-    from fieldmark.challenge.submitting.uploads import RunRefusedError, received
+    from fieldmark.challenge.submitting.run_files import RunRefusedError
+    from fieldmark.challenge.submitting.uploads import received
     from fieldmark.errors import FieldmarkError, InputError
     from fieldmark.runs.provenance import run_file
 

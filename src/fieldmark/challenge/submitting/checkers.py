@@ -1,0 +1,215 @@
+"""Processes that check runs for the one that serves pages, which reads none itself.
+
+A checker is walled in like a scorer, stays, and makes one check at a time (see `checking_job`). One that takes too long
+is ended with everything it started, and another takes its place.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fieldmark.challenge.records.scratch import prefix_of
+from fieldmark.challenge.refusals import BusyError
+from fieldmark.challenge.scoring.sandbox import TAIL, Limits, Outcome
+from fieldmark.challenge.scoring.walls import bubblewrap, environment, wall
+
+log = logging.getLogger(__name__)
+
+CHECKING_JOB = "fieldmark.challenge.submitting.checking_job"
+START_S = 120.0  # on a busy machine it takes a while to import everything
+CHECKS_EACH = 500  # then another process takes over, so that nothing adds up
+# A walled-in process ends with the thread that started it: checkers are started by one that stays.
+_STARTER = ThreadPoolExecutor(1, thread_name_prefix="checkers")
+BUSY = "Many runs are being checked now. Try again in a minute; nothing was counted."
+
+
+class ExhaustedError(Exception):
+    """A check reached one of its limits."""
+
+
+class CheckerGoneError(Exception):
+    """A checker ended, which is a fault of ours."""
+
+
+class Checker:
+    """One process that checks runs, and the folder it shares with us."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=prefix_of("check"))).resolve()
+        self.checks = 0
+        command = [sys.executable, "-W", "ignore", "-m", CHECKING_JOB, str(self.folder)]
+        program = bubblewrap()
+        if program:
+            command = [*wall(program, self.folder), *command]
+        self._process = _STARTER.submit(self._start, command).result()
+        try:
+            self._answer(START_S)
+        except (ExhaustedError, CheckerGoneError):
+            self.close()
+            raise
+
+    def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
+        with (self.folder / "log").open("wb") as sink:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=sink,
+                env=environment(self.folder),
+                cwd=self.folder,
+                start_new_session=True,
+            )
+
+    def check(self, run: Path, job: Mapping[str, Any], limits: Limits) -> Outcome:
+        """Checks one run: it has problems, or none.
+
+        Raises:
+            ExhaustedError: When a limit ends the check.
+            CheckerGoneError: When the process is no more.
+        """
+        self.checks += 1
+        out = self.folder / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        shutil.copyfile(run, self.folder / "run")
+        given = {key: value for key, value in asdict(limits).items() if key != "wall_s"}
+        (self.folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        (self.folder / "log").open("wb").close()
+        try:
+            self._ask({"benchmark": job["benchmark"], **given})
+            ended = int(self._answer(limits.wall_s))
+            if ended < 0 or (out / "exhausted").exists():
+                raise ExhaustedError(f"ended by signal {-ended}" if ended < 0 else "out of memory")
+            if ended != 0:
+                said = (self.folder / "log").read_bytes()[-TAIL:].decode("utf-8", "replace")
+                return Outcome(fault=f"a check ended with exit status {ended}\n{said}".strip())
+            if (out / "refused.json").exists():
+                refused = json.loads((out / "refused.json").read_text(encoding="utf-8"))
+                return Outcome(problems=refused["problems"], total=refused["total"])
+            return Outcome()
+        finally:
+            for name in ("run", "job.json"):
+                (self.folder / name).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Ends the process and removes its folder."""
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _ask(self, what: Mapping[str, Any]) -> None:
+        try:
+            os.write(_number_of(self._process.stdin), json.dumps(what).encode() + b"\n")
+        except OSError as error:
+            raise CheckerGoneError("a checker takes no more questions") from error
+
+    def _answer(self, wait_s: float) -> str:
+        """One line from the process, within so many seconds."""
+        deadline, line = time.monotonic() + wait_s, b""
+        number = _number_of(self._process.stdout)
+        with selectors.DefaultSelector() as selector:
+            selector.register(number, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    self.close()
+                    raise ExhaustedError(f"ended after {wait_s:g} seconds")
+                piece = os.read(number, 64)
+                if not piece:
+                    raise CheckerGoneError(f"a checker ended with {self._process.wait()}")
+                line += piece
+        return line.decode().strip()
+
+
+class Checkers:
+    """A few checkers, started when they are first needed.
+
+    Args:
+        at_once: How many runs are checked at the same time.
+        wait_s: How long a run waits for its turn.
+    """
+
+    def __init__(self, at_once: int, wait_s: float) -> None:
+        self.at_once, self.wait_s = at_once, wait_s
+        self._places = threading.BoundedSemaphore(at_once)
+        self._idle: list[Checker] = []
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        atexit.register(self.close)
+
+    def check(self, run: Path, job: Mapping[str, Any], limits: Limits) -> Outcome:
+        """Checks one run as soon as it is its turn.
+
+        Raises:
+            BusyError: When its turn does not come.
+            ExhaustedError: When a limit ends the check.
+        """
+        try:
+            with self._checker() as checker:
+                return checker.check(run, job, limits)
+        except CheckerGoneError as error:  # ended by somebody or something else: another one may live longer
+            log.warning("%s; the run is checked again", error)
+        with self._checker() as checker:
+            return checker.check(run, job, limits)
+
+    def warm_up(self) -> None:
+        """Starts a checker before anybody waits for it."""
+        with self._checker():
+            pass
+
+    def close(self) -> None:
+        """Ends all checkers that are idle."""
+        if os.getpid() != self._owner:  # a copy of us, which has no checkers
+            return
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for checker in idle:
+            checker.close()
+
+    @contextmanager
+    def _checker(self) -> Iterator[Checker]:
+        if not self._places.acquire(timeout=self.wait_s):
+            raise BusyError(BUSY)
+        try:
+            with self._lock:
+                checker = self._idle.pop() if self._idle else None
+            checker = checker or Checker()
+            try:
+                yield checker
+            except BaseException:
+                checker.close()
+                raise
+            if checker.checks >= CHECKS_EACH:
+                checker.close()
+            else:
+                with self._lock:
+                    self._idle.append(checker)
+        finally:
+            self._places.release()
+
+
+def _number_of(pipe: Any) -> int:
+    number: int = pipe.fileno()
+    return number
