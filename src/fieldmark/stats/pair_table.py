@@ -191,8 +191,9 @@ def _p_values(apart: Values, value: Values) -> Values:
     finite = np.isfinite(largest)
     differing = np.count_nonzero(size > ROUNDING * largest[:, None], axis=1)
     apart -= apart.mean(axis=1, keepdims=True)
+    np.multiply(apart, apart, out=apart)  # as `std` does it, to the last digit
     with np.errstate(invalid="ignore", divide="ignore"):
-        error = (np.einsum("ij,ij->i", apart, apart) / (units - 1)) ** 0.5 / units**0.5 if units > 1 else 0 * value
+        error = np.sqrt(apart.sum(axis=1) / (units - 1)) / units**0.5 if units > 1 else 0 * value
         usual = 2 * stdtr(np.maximum(differing - 1, 1), -value / error)
     same = np.where(value != 0, 2.0 ** np.minimum(1 - differing, 0), 1.0)
     p_values = np.where(error <= ROUNDING * largest, same, usual)

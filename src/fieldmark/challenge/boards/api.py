@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from sqlalchemy.orm import Session
+from starlette.requests import Request
+from starlette.responses import Response
 
 from fieldmark.challenge.boards import visibility
+from fieldmark.challenge.boards.board_pages import BoardPage
+from fieldmark.challenge.boards.kept import Kept
 from fieldmark.challenge.boards.leaderboard import duel
 from fieldmark.challenge.boards.visibility import Sight
 from fieldmark.challenge.people import rights
@@ -19,10 +25,13 @@ from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId
 from fieldmark.challenge.site.replies import Refused
 from fieldmark.errors import MisuseError
+from fieldmark.version import __version__
 
 router = APIRouter(tags=["boards"], responses={404: {"model": Refused}})
 PartWanted = Annotated[str | None, Query(max_length=16, description="public or private; the one that counts now")]
 MetricWanted = Annotated[str | None, Query(max_length=64, description="the metric that decides if not given")]
+PageWanted = Annotated[int | None, Query(ge=1, le=1_000_000, description="a hundred entries; all of them if not given")]
+ANSWERS: Kept[bytes] = Kept(64)
 
 
 class ScoreOut(BaseModel):
@@ -66,6 +75,7 @@ class BoardOut(BaseModel):
     higher_is_better: bool
     units: int = Field(description="independent units that the scores rest on")
     entries: list[RowOut]
+    total: int = Field(description="how many entries there are on all pages")
 
 
 class EntryOut(BaseModel):
@@ -118,17 +128,31 @@ def _sight(session: Session, user: User, slug: str, part: str | None) -> Sight:
     return visibility.look(challenge, part, manages=manages, team=rights.team_of(session, user, challenge))
 
 
-@router.get("/challenges/{slug}/board")
+@router.get("/challenges/{slug}/board", response_model=BoardOut, responses={304: {"description": "as it was"}})
 def board(
-    slug: str, user: Reader, database: DatabaseOf, part: PartWanted = None, metric: MetricWanted = None
-) -> BoardOut:
+    request: Request, slug: str, user: Reader, database: DatabaseOf, part: PartWanted = None,
+    metric: MetricWanted = None, page: PageWanted = None,
+) -> Response:  # fmt: skip
     """The board: scores with intervals, rank intervals, and who cannot be told apart from the best."""
     with database.read() as session:
-        try:
-            shown = visibility.board_of(session, _sight(session, user, slug, part), metric)
-        except MisuseError as error:
-            raise NotThereError from error
-    return BoardOut.model_validate(shown.to_json())
+        sight = _sight(session, user, slug, part)
+        state = visibility.state_of(session, sight)
+        tag = f'W/"{hashlib.sha256(repr((__version__, state, metric, page)).encode()).hexdigest()[:32]}"'
+        headers = {"etag": tag, "cache-control": "private, no-cache"} if state else {}
+        if state and request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+
+        def make() -> bytes:
+            try:
+                shown = visibility.board_of(session, sight, metric)
+            except MisuseError as error:
+                raise NotThereError from error
+            rows = shown.rows if page is None else BoardPage.cut(shown, page, None).rows
+            told = BoardOut.model_validate({**replace(shown, rows=rows).to_json(), "total": len(shown.rows)})
+            return told.model_dump_json().encode()
+
+        body = ANSWERS.get((state, metric, page), make) if state else make()
+    return Response(body, media_type="application/json", headers=headers)
 
 
 @router.get("/challenges/{slug}/entries/{entry}")

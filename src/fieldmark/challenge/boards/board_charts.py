@@ -18,6 +18,7 @@ from fieldmark.scoring import Score
 from fieldmark.stats.comparison import Difference
 
 MOST_BARS = 60
+MOST_POINTS = 500
 # A breakdown into more values than this is a wall of dots.
 MOST_GROUPS = 40
 
@@ -40,10 +41,11 @@ def kind_of(row: BoardRow) -> str:
     return "best" if row.among_best else "rest"
 
 
-def whiskers(board: Board) -> dict[str, Markup]:
-    """For each entry its score with the interval, all on the same rail."""
+def whiskers(board: Board, rows: Sequence[BoardRow] | None = None) -> dict[str, Markup]:
+    """For each entry, or some of them, its score with the interval, all on the same rail."""
     span = span_of([row.score for row in board.rows], board.metric)
-    return {row.entrant.id: svg_charts.whisker(row.score, span, kind_of(row)) for row in board.rows}
+    shown = board.rows if rows is None else rows
+    return {row.entrant.id: svg_charts.whisker(row.score, span, kind_of(row)) for row in shown}
 
 
 def progress(sight: Sight, entries: Sequence[Entrant], metric: Metric) -> Markup:
@@ -53,11 +55,24 @@ def progress(sight: Sight, entries: Sequence[Entrant], metric: Metric) -> Markup
         svg_charts.Point(
             one.accepted, one.score(metric.name).value, one.team, one.team == own, one.unranked == BASELINE
         )
-        for one in entries
+        for one in _telling(entries, metric, own)
     ]
     if len({point.at for point in points}) < 2:
         return Markup("")
     return svg_charts.progress("progress", "Progress over time", points, metric)
+
+
+def _telling(entries: Sequence[Entrant], metric: Metric, own: str | None) -> list[Entrant]:
+    """All entries, or where they are many those that tell something: records, one's own, baselines, and some others."""
+    if len(entries) <= MOST_POINTS:
+        return list(entries)
+    kept, best, step = [], -float("inf"), -(-len(entries) // MOST_POINTS)
+    for place, one in enumerate(sorted(entries, key=lambda entry: entry.accepted)):
+        record = upward(one, metric) > best and not one.unranked
+        best = upward(one, metric) if record else best
+        if record or one.team == own or one.unranked or place % step == 0:
+            kept.append(one)
+    return kept
 
 
 def runs(sight: Sight, entries: Sequence[Entrant], metric: Metric) -> Markup:

@@ -7,7 +7,7 @@ Entries are ranked by their scores and compared unit by unit through their pseud
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,10 +16,12 @@ import numpy as np
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Metric
+from fieldmark.challenge.boards.standing_tables import APART, StandingTable
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.scoring import Score, Scorecard, cautions
 from fieldmark.stats import comparison
 from fieldmark.stats.comparison import Difference
+from fieldmark.stats.pair_table import Ranked
 
 BASELINE = "baseline"
 
@@ -36,6 +38,7 @@ class Entrant:
         accepted: When it was handed in.
         external_data: Whether data beyond those of the challenge were used.
         unranked: Why it is shown without a rank ("baseline", "no run without external data"); empty if it has one.
+        version: Another one after the run was scored again.
     """
 
     id: str
@@ -45,6 +48,7 @@ class Entrant:
     accepted: datetime
     external_data: bool = False
     unranked: str = ""
+    version: str = ""
 
     @property
     def name(self) -> str:
@@ -194,7 +198,15 @@ def best_of_teams(entrants: Iterable[Entrant], metric: Metric) -> list[Entrant]:
     return [*kept.values(), *apart]
 
 
-def make_board(benchmark: str, part: str, entrants: Sequence[Entrant], *, metric: str | None = None) -> Board:
+def make_board(
+    benchmark: str,
+    part: str,
+    entrants: Sequence[Entrant],
+    *,
+    metric: str | None = None,
+    table: StandingTable | None = None,
+    read_units: Callable[[list[Entrant]], list[Entrant]] = list,
+) -> Board:
     """Ranks entries.
 
     Args:
@@ -202,19 +214,23 @@ def make_board(benchmark: str, part: str, entrants: Sequence[Entrant], *, metric
         part: The part of the truth their scorecards are about.
         entrants: The entries, one per team as a rule (`best_of_teams`).
         metric: By which metric; the one that decides if not given.
+        table: What is known of the pairs of an earlier board.
+        read_units: Gives entries their pseudo-values, where they have none yet.
     """
     chosen = board_metric(benchmark, metric)
     order = sorted(entrants, key=lambda one: (-upward(one, chosen), one.accepted))
     competing = [one for one in order if not one.unranked and not math.isnan(one.score(chosen.name).value)]
-    reason = _incomparable(competing, chosen.name)
     rows = {one.id: BoardRow(one, one.score(chosen.name)) for one in order}
-    if competing and not reason:
-        rows |= {row.entrant.id: row for row in _standings(competing, chosen)}
+    ranked = (table or StandingTable.empty(chosen)).rank(competing, read_units) if competing else ""
+    if isinstance(ranked, str):
+        places: dict[float, int] = {}
+        for place, one in enumerate(competing, 1):
+            value = one.score(chosen.name).value
+            rows[one.id] = BoardRow(one, one.score(chosen.name), place=places.setdefault(value, place))
     else:
-        values = [one.score(chosen.name).value for one in competing]
-        for one, value in zip(competing, values, strict=True):
-            rows[one.id] = BoardRow(one, one.score(chosen.name), place=1 + values.index(value))
+        rows |= {row.entrant.id: row for row in _standings(competing, ranked, chosen)}
     units = order[0].card.units if order else 0
+    reason = ranked if isinstance(ranked, str) else ""
     return Board(benchmark, part, chosen, units, tuple(rows[one.id] for one in order), reason)
 
 
@@ -253,21 +269,16 @@ def _incomparable(entrants: Sequence[Entrant], metric: str) -> str:
     if any(metric not in one.card.pseudo for one in entrants):
         return f"{metric} has no value per unit, so that entries cannot be compared in pairs"
     if len({one.card.unit_ids for one in entrants}) > 1:
-        return "the entries were scored on different units; score them all again"
+        return APART
     return ""
 
 
-def _standings(competing: Sequence[Entrant], metric: Metric) -> list[BoardRow]:
-    scores = [one.score(metric.name) for one in competing]
-    if len(competing) == 1:
-        return [BoardRow(competing[0], scores[0], 1, 1, 1, among_best=True)]
-    values = np.array([score.value for score in scores])
-    pseudo = np.stack([one.card.pseudo[metric.name] for one in competing])
-    outcome = comparison.compare(values, pseudo, higher_is_better=metric.higher_is_better)
-    behind = {pair.second: pair for pair in outcome.differences if pair.first == 0}
+def _standings(competing: Sequence[Entrant], ranked: Ranked, metric: Metric) -> list[BoardRow]:
+    behind: list[Difference | None] = [None, *ranked.behind]
+    best = ranked.best_group
     return [
-        BoardRow(one, score, now.place, now.rank_low, now.rank_high, now.run in outcome.best_group, behind.get(now.run))
-        for one, score, now in zip(competing, scores, outcome.standings, strict=True)
+        BoardRow(one, one.score(metric.name), now.place, now.rank_low, now.rank_high, now.run in best, apart)
+        for one, now, apart in zip(competing, ranked.standings, behind, strict=True)
     ]
 
 

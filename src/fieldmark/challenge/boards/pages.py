@@ -7,12 +7,15 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Query
+from markupsafe import Markup
 from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.boards import board_charts, planner, visibility
+from fieldmark.challenge.boards.board_pages import BoardPage
+from fieldmark.challenge.boards.kept import Kept
 from fieldmark.challenge.boards.leaderboard import Board, board_metric, duel
 from fieldmark.challenge.boards.visibility import Sight
 from fieldmark.challenge.people import rights
@@ -21,7 +24,7 @@ from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.scoring import score_receipts
 from fieldmark.challenge.scoring.score_parts import CLASSES_FILE, MEDIA_FILE, PARTS_FILE, PRIVATE, PUBLIC, TRUTH_FILES
 from fieldmark.challenge.scoring.stored_scores import cards_of, parts_visible
-from fieldmark.challenge.site.context import UserOf, Viewer, ViewerOf, render
+from fieldmark.challenge.site.context import UserOf, Viewer, ViewerOf, fragment, kept_headers, page_tag, render
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
 from fieldmark.errors import MisuseError
 from fieldmark.scoring import Scorecard
@@ -37,6 +40,8 @@ Correlation = Annotated[float, Query(ge=-1, le=1, allow_inf_nan=False)]
 Basis = Annotated[Literal["measured", "assumed"] | None, Query()]
 PartWanted = Annotated[str | None, Query(alias="part", max_length=16)]
 MetricWanted = Annotated[str | None, Query(alias="metric", max_length=64)]
+PageWanted = Annotated[int, Query(ge=1, le=1_000_000)]
+CONTENTS: Kept[Markup] = Kept(256)
 
 
 def sight_of(session: Session, viewer: Viewer, slug: str, part: str | None) -> Sight:
@@ -49,29 +54,48 @@ def sight_of(session: Session, viewer: Viewer, slug: str, part: str | None) -> S
 @router.get("/c/{slug}/board")
 def board(
     request: Request, slug: str, database: DatabaseOf, viewer: ViewerOf, part: PartWanted = None,
-    metric: MetricWanted = None,
-) -> HTMLResponse:  # fmt: skip
-    """The leaderboard, with what cannot be told apart."""
+    metric: MetricWanted = None, page: PageWanted = 1,
+) -> Response:  # fmt: skip
+    """The leaderboard, with what cannot be told apart. A browser that has it already is told so."""
     with database.read() as session:
         sight = sight_of(session, viewer, slug, part)
-        shown = _board(session, sight, metric)
-        entries = visibility.entries_of(session, sight)
-        public = {}
-        if sight.part == PRIVATE:
-            before = visibility.board_of(session, visibility.look(sight.challenge, PUBLIC, manages=sight.manages))
-            public = {row.entrant.team: row.place for row in before.rows if row.place is not None}
-        return render(
-            request,
-            "board.html",
-            **_shared(sight),
-            board=shown,
-            metrics=[shown.metric] if sight.by_ladder else list(BENCHMARKS[sight.challenge.benchmark].task.metrics),
-            whiskers=board_charts.whiskers(shown),
-            public=public,
-            progress=board_charts.progress(sight, entries, shown.metric),
-            runs=board_charts.runs(sight, entries, shown.metric),
-            total=len(entries),
-        )
+        state = visibility.state_of(session, sight)
+        tag = page_tag(request, state)
+        if tag is not None and request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=kept_headers(tag))
+        team = sight.team.name if sight.team is not None else None
+        key = (state, metric, page, team)
+        content = _content(request, session, sight, metric, page) if state is None else CONTENTS.get(
+            key, lambda: _content(request, session, sight, metric, page)
+        )  # fmt: skip
+        answer = render(request, "board.html", **_shared(sight), content=content)
+        if tag is not None:
+            answer.headers.update(kept_headers(tag))
+        return answer
+
+
+def _content(request: Request, session: Session, sight: Sight, metric: str | None, page: int) -> Markup:
+    """What the page of a board shows that is the same for all of a team."""
+    shown = _board(session, sight, metric)
+    entries = visibility.entries_of(session, sight)
+    public = {}
+    if sight.part == PRIVATE:
+        before = visibility.board_of(session, visibility.look(sight.challenge, PUBLIC, manages=sight.manages))
+        public = {row.entrant.team: row.place for row in before.rows if row.place is not None}
+    cut = BoardPage.cut(shown, page, sight.team.name if sight.team is not None else None)
+    return fragment(
+        request,
+        "board_content.html",
+        **_shared(sight),
+        board=shown,
+        page=cut,
+        metrics=[shown.metric] if sight.by_ladder else list(BENCHMARKS[sight.challenge.benchmark].task.metrics),
+        whiskers=board_charts.whiskers(shown, cut.rows),
+        public=public,
+        progress=board_charts.progress(sight, entries, shown.metric),
+        runs=board_charts.runs(sight, entries, shown.metric),
+        total=len(entries),
+    )
 
 
 @router.get("/c/{slug}/entries/{entry}")

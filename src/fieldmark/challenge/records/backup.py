@@ -21,11 +21,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, Integer, Table, func, insert, select, text
+from sqlalchemy import Column, DateTime, Integer, LargeBinary, MetaData, Table, func, insert, select, text
 from sqlalchemy.orm import Session
 
-from fieldmark.challenge.records.database import Database
-from fieldmark.challenge.records.schema import Base, UTCDateTime, utc_now
+from fieldmark.challenge.records.database import Database, UnknownVersionError
+from fieldmark.challenge.records.schema import Base, utc_now
 from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import CHUNK, Storage
 from fieldmark.errors import InputError, MisuseError
@@ -71,8 +71,10 @@ def backup(database: Database, storage: Storage, out: Path) -> dict[str, int]:
 def restore(database: Database, storage: Storage, source: Path) -> dict[str, int]:
     """Puts everything back into an empty database and file store.
 
+    A backup of older tables is put into tables of its own version, which are then brought up to date.
+
     Raises:
-        InputError: When the file is no backup, or one of another version.
+        InputError: When the file is no backup, or one of a version that is not known here.
         MisuseError: When the database holds something already.
     """
     try:
@@ -83,12 +85,19 @@ def restore(database: Database, storage: Storage, source: Path) -> dict[str, int
     with archive:
         database.migrate()
         with database.write() as session:
-            if about.get("tables") != _version(session):
-                found = f"tables of version {about.get('tables')}"
-                raise InputError(source, found=found, expected=f"version {_version(session)}")
             _check_empty(session)
-            for table in _tables():
-                _refill(session, table, archive)
+        try:
+            database.migrate(to=str(about.get("tables")))
+        except UnknownVersionError as error:
+            hint = "Restore it with the version of Fieldmark that made it, or a later one."
+            found = f"tables of version {about.get('tables')}"
+            raise InputError(source, found=found, expected=f"version {error.newest} or older", hint=hint) from error
+        try:
+            with database.write() as session:
+                for table in _tables_there(session):
+                    _refill(session, table, archive)
+        finally:
+            database.migrate()
         for name in archive.namelist():
             if name.startswith("files/"):
                 _put(storage, name.removeprefix("files/"), archive.open(name))
@@ -98,6 +107,13 @@ def restore(database: Database, storage: Storage, source: Path) -> dict[str, int
 
 def _tables() -> list[Table]:
     return [table for table in Base.metadata.sorted_tables if table.name not in LEFT_OUT]
+
+
+def _tables_there(session: Session) -> list[Table]:
+    """The tables as the database has them, which may be those of an older version."""
+    there = MetaData()
+    there.reflect(session.connection())
+    return [table for table in there.sorted_tables if table.name not in (*LEFT_OUT, "alembic_version")]
 
 
 def _version(session: Session) -> str:
@@ -147,9 +163,9 @@ def _to_json(value: Any) -> Any:
 def _from_json(column: Column[Any], value: Any) -> Any:
     if value is None:
         return None
-    if isinstance(column.type, UTCDateTime):
+    if isinstance(column.type, DateTime):
         return dt.datetime.fromisoformat(value)
-    if column.type.python_type is bytes:
+    if isinstance(column.type, LargeBinary):
         return base64.b64decode(value)
     return value
 

@@ -17,6 +17,7 @@ from sqlalchemy.engine import Engine, make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
+from fieldmark.challenge.records import stamps
 from fieldmark.challenge.records.schema import Base, Setting, utc_now
 from fieldmark.errors import InputError, MisuseError
 
@@ -25,6 +26,14 @@ SQLITE_WAIT_S = 60
 WRITE = "fieldmark_write"
 # Any number will do as long as it stays the same: it keeps two servers from migrating at once.
 MIGRATION_LOCK = 4_170_520_26
+
+
+class UnknownVersionError(Exception):
+    """There is no such version of the tables."""
+
+    def __init__(self, newest: str) -> None:
+        super().__init__(f"the newest version of the tables is {newest}")
+        self.newest = newest
 
 
 class Database:
@@ -43,6 +52,7 @@ class Database:
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         # A thread that waits for a connection waits for a transaction to end, which on SQLite may take its turn.
         options: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 30, "pool_timeout": SQLITE_WAIT_S}
+        options["hide_parameters"] = True  # they hold hashes, addresses and secrets, and errors go to the log
         if self.is_sqlite:
             options["connect_args"] = {"timeout": SQLITE_WAIT_S}
         else:
@@ -52,6 +62,7 @@ class Database:
             _prepare_sqlite(self.engine)
         self._reading = sessionmaker(self.engine, expire_on_commit=False)
         self._writing = sessionmaker(self.engine.execution_options(**{WRITE: True}), expire_on_commit=False)
+        stamps.watch(self._writing)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -65,17 +76,26 @@ class Database:
         with self._writing.begin() as session:
             yield session
 
-    def migrate(self) -> None:
+    def migrate(self, to: str | None = None) -> None:
         """Brings the tables to the present version; on an empty database, makes them.
+
+        Args:
+            to: Another version, for rows of that version; only for a database without rows.
 
         Raises:
             InputError: When the database does not answer.
+            UnknownVersionError: When there is no such version.
         """
         from alembic import command
         from alembic.config import Config
+        from alembic.script import ScriptDirectory
 
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS))
+        if to is not None:
+            scripts = ScriptDirectory.from_config(config)
+            if to not in {script.revision for script in scripts.walk_revisions()}:
+                raise UnknownVersionError(str(scripts.get_current_head()))
         try:
             with self.engine.connect() as connection:
                 if not self.is_sqlite:
@@ -83,7 +103,10 @@ class Database:
                     connection.commit()
                 try:
                     config.attributes["connection"] = connection
-                    command.upgrade(config, "head")
+                    if to is None:
+                        command.upgrade(config, "head")
+                    else:
+                        command.downgrade(config, to)
                     connection.commit()
                 finally:
                     if not self.is_sqlite:

@@ -92,7 +92,7 @@ class Setting(Base):
 
 
 class User(Base):
-    """A person. `name_key` and `email` are normalized, so that no two look alike."""
+    """A person. `name_key` and `email` are normalized; names with the same `name_look` look alike."""
 
     __tablename__ = "users"
     __table_args__ = (CheckConstraint("role IN ('participant', 'organizer', 'admin')", name="role"),)
@@ -100,6 +100,7 @@ class User(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(64))
     name_key: Mapped[str] = mapped_column(String(128), unique=True)
+    name_look: Mapped[str] = mapped_column(String(256), default="", index=True)
     email: Mapped[str] = mapped_column(String(254), unique=True)
     password_hash: Mapped[str] = mapped_column(String(256))
     role: Mapped[Role] = mapped_column(default="participant")
@@ -212,6 +213,25 @@ class Organizer(Base):
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True)
 
 
+class Insider(Base):
+    """Who has had access to the truth of a challenge, and never competes in it, whatever role they have now."""
+
+    __tablename__ = "insiders"
+
+    challenge_id: Mapped[int] = mapped_column(ForeignKey("challenges.id", ondelete="CASCADE"), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True)
+    since: Mapped[dt.datetime] = mapped_column(default=utc_now)
+
+
+class BoardStamp(Base):
+    """A mark that is another one after each change of what the boards of a challenge show."""
+
+    __tablename__ = "board_stamps"
+
+    challenge_id: Mapped[int] = mapped_column(ForeignKey("challenges.id", ondelete="CASCADE"), primary_key=True)
+    stamp: Mapped[str] = mapped_column(String(32))
+
+
 class Phase(Base):
     """A span of time in which runs are taken, with limits per team."""
 
@@ -272,6 +292,7 @@ class Team(Base):
     challenge_id: Mapped[int] = mapped_column(ForeignKey("challenges.id", ondelete="CASCADE"), index=True)
     name: Mapped[str] = mapped_column(String(64))
     name_key: Mapped[str] = mapped_column(String(128))
+    name_look: Mapped[str] = mapped_column(String(256), default="")
     kind: Mapped[TeamKind] = mapped_column(default="participants")
     captain_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
     created_at: Mapped[dt.datetime] = mapped_column(default=utc_now)

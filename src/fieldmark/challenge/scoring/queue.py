@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session, joinedload
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import Challenge, PartScore, Submission, User
+from fieldmark.challenge.records.stamps import note_change
 from fieldmark.challenge.refusals import ConflictError, NotThereError
 from fieldmark.challenge.scoring.score_parts import PUBLIC
 from fieldmark.challenge.scoring.stored_scores import to_row
@@ -39,6 +40,7 @@ class Claim:
     """A submission that a worker may score, and all it needs to know for that."""
 
     submission_id: int
+    challenge_id: int
     fence: int
     attempt: int
     benchmark: str
@@ -87,6 +89,7 @@ def claim(database: Database, worker: str, *, lease_s: float = LEASE_S) -> Claim
             challenge = session.get_one(Challenge, row.challenge_id)
             return Claim(
                 submission_id=row.id,
+                challenge_id=challenge.id,
                 fence=fence,
                 attempt=attempt,
                 benchmark=challenge.benchmark,
@@ -118,12 +121,13 @@ def finish(database: Database, claimed: Claim, cards: dict[str, Scorecard]) -> N
         session.execute(delete(PartScore).where(PartScore.submission_id == claimed.submission_id))
         rows = [to_row(claimed.submission_id, part, claimed.revision, card) for part, card in cards.items()]
         session.add_all(rows)
+        note_change(session, claimed.challenge_id)
         if before:
             audit.note(
                 session,
                 None,
                 "submission.rescored",
-                challenge=session.get_one(Submission, claimed.submission_id).challenge_id,
+                challenge=claimed.challenge_id,
                 subject=f"{claimed.submission_id}",
                 before=before.get(PUBLIC),
                 after={row.part: row.value for row in rows}.get(PUBLIC),
@@ -145,6 +149,7 @@ def refuse(database: Database, claimed: Claim, problems: list[dict[str, Any]], r
             selected=False,
             problems=problems,
         )
+        note_change(session, claimed.challenge_id)
         session.execute(delete(PartScore).where(PartScore.submission_id == claimed.submission_id))
 
 
@@ -166,6 +171,7 @@ def give_back(database: Database, claimed: Claim, detail: str, *, again: bool = 
             values["lease_until"] = database.now(session) + wait
         else:
             values = {"state": "failed", "reason": FAULT, "counted": False}
+            note_change(session, claimed.challenge_id)
         _settle(database, session, claimed, detail=detail[-4000:], **values)
 
 
@@ -247,6 +253,7 @@ def rescore_in(session: Session, actor: User | None, mine: Challenge, *, only: i
             lease_until=None,
         )
     )
+    note_change(session, mine.id)
     count = int(done.rowcount) if isinstance(done, CursorResult) else 0
     audit.note(session, actor, "challenge.rescore", challenge=mine, subject=str(only or "all"), count=count)
     return count

@@ -18,6 +18,8 @@ from fieldmark.challenge.records.schema import Challenge, PartScore, Submission
 from fieldmark.challenge.scoring.score_parts import PRIVATE, PUBLIC
 from fieldmark.scoring import Score, Scorecard, scores_of
 
+AT_ONCE = 500
+
 
 def to_row(submission_id: int, part: str, revision: int, card: Scorecard) -> PartScore:
     """A scorecard as a row; the metric that decides must be a number (checked by the worker)."""
@@ -49,7 +51,12 @@ def parts_visible(challenge: Challenge, manages: bool) -> tuple[str, ...]:
 
 
 def challenge_scores(
-    session: Session, challenge: Challenge, part: str, *, until: dt.datetime | None = None
+    session: Session,
+    challenge: Challenge,
+    part: str,
+    *,
+    until: dt.datetime | None = None,
+    team_id: int | None = None,
 ) -> list[tuple[Submission, Scorecard]]:
     """All scores of a part in the order in which the runs were accepted, baselines included.
 
@@ -58,6 +65,7 @@ def challenge_scores(
         challenge: The challenge.
         part: public or private.
         until: Leaves out what was accepted later (`challenge.frozen_at`); baselines always stay.
+        team_id: Of one team only.
     """
     query = (
         select(Submission, PartScore)
@@ -67,6 +75,8 @@ def challenge_scores(
         .options(joinedload(Submission.team), undefer(PartScore.unit_values))
         .order_by(Submission.accepted_at, Submission.id)
     )
+    if team_id is not None:
+        query = query.where(Submission.team_id == team_id)
     rows = [(submission, score) for submission, score in session.execute(query)]
     return [
         (submission, to_scorecard(score))
@@ -102,29 +112,39 @@ def own_metrics(
     """
     scores_by_run: dict[int, dict[str, dict[str, Score]]] = {run.id: {} for run in runs}
     parts = parts_visible(challenge, manages)
-    query = select(PartScore).join(Submission).where(Submission.challenge_id == challenge.id, PartScore.part.in_(parts))
-    for row in session.scalars(query):
-        if row.submission_id in scores_by_run:
+    numbers = list(scores_by_run)
+    for start in range(0, len(numbers), AT_ONCE):
+        own = PartScore.submission_id.in_(numbers[start : start + AT_ONCE])
+        for row in session.scalars(select(PartScore).where(own, PartScore.part.in_(parts))):
             scores_by_run[row.submission_id][row.part] = scores_of(row.card["metrics"])
     if challenge.ladder and not manages and not challenge.revealed_at:
-        for run in runs:
-            if PUBLIC in scores_by_run[run.id]:
-                scores_by_run[run.id][PUBLIC] = own_cards(session, challenge, run, manages=manages)[PUBLIC].metrics
+        for team_id in {run.team_id for run in runs}:
+            for run, shown in released_to(session, challenge, team_id):
+                if PUBLIC in scores_by_run.get(run.id, {}):
+                    scores_by_run[run.id][PUBLIC] = _released_metrics(challenge.benchmark, shown)
     return scores_by_run
 
 
 def released(session: Session, challenge: Challenge, submission: Submission) -> Released:
     """What the ladder tells the team of a submission about it."""
-    of_team = [
-        (run, card) for run, card in challenge_scores(session, challenge, PUBLIC) if run.team_id == submission.team_id
-    ]
+    told = released_to(session, challenge, submission.team_id)
+    return next(shown for run, shown in told if run.id == submission.id)
+
+
+def released_to(session: Session, challenge: Challenge, team_id: int) -> list[tuple[Submission, Released]]:
+    """What the ladder tells a team about each of its scored runs, in the order of acceptance."""
+    of_team = challenge_scores(session, challenge, PUBLIC, team_id=team_id)
     told = release([card for _, card in of_team], BENCHMARKS[challenge.benchmark].task.deciding)
-    return next(entry for (run, _), entry in zip(of_team, told, strict=True) if run.id == submission.id)
+    return [(run, shown) for (run, _), shown in zip(of_team, told, strict=True)]
 
 
 def _as_released(card: Scorecard, shown: Released) -> Scorecard:
     """The public scorecard with the metric that decides as the ladder releases it, and nothing more."""
+    metrics = _released_metrics(card.benchmark, shown)
+    return replace(card, metrics=metrics, groups={}, confusion=None, pseudo={}, unit_ids=())
+
+
+def _released_metrics(benchmark: str, shown: Released) -> dict[str, Score]:
     value = math.nan if shown.value is None else shown.value
     score = Score(value, None, None, "none", "as the ladder releases it: only clear improvements show")
-    metrics = {BENCHMARKS[card.benchmark].task.deciding.name: score}
-    return replace(card, metrics=metrics, groups={}, confusion=None, pseudo={}, unit_ids=())
+    return {BENCHMARKS[benchmark].task.deciding.name: score}

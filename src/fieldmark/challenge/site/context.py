@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import hashlib
+from collections.abc import AsyncIterator, Hashable
 from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Depends
 from jinja2 import Environment
+from markupsafe import Markup
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
@@ -172,6 +174,31 @@ def render(request: Request, name: str, status: int = 200, /, **context: Any) ->
     response = HTMLResponse(template.render({**shared, **context}), status_code=status)
     guard.keep(request, response)
     return response
+
+
+def fragment(request: Request, name: str, /, **context: Any) -> Markup:
+    """A part of a page that is the same for several people."""
+    return Markup(request.app.state.templates.get_template(name).render(context))
+
+
+def page_tag(request: Request, state: Hashable | None) -> str | None:
+    """The tag of a page: another one whenever the page is; None where that cannot be said.
+
+    Args:
+        request: Who asks for which page.
+        state: What the page shows besides who looks at it.
+    """
+    if state is None or request.query_params.get("done") or not request.cookies:
+        return None  # a notice is shown once, and a first visit gets a cookie
+    user = get_viewer(request).user
+    who = (user.id, user.name, user.role) if user else None
+    seen = (__version__, state, who, str(request.url), get_guard(request).token(request))
+    return f'W/"{hashlib.sha256(repr(seen).encode()).hexdigest()[:32]}"'
+
+
+def kept_headers(tag: str) -> dict[str, str]:
+    """The headers of a page that a browser may keep for itself, and asks about each time."""
+    return {"etag": tag, "cache-control": "private, no-cache", "vary": "cookie"}
 
 
 def address_of(request: Request, path: str) -> str:
