@@ -22,7 +22,7 @@ _BLOCK_NUMBERS = 1 << 16
 
 
 @dataclass(frozen=True)
-class Ranked:
+class PairRanks:
     """Where each run stands.
 
     Args:
@@ -68,7 +68,7 @@ class PairTable:
         """The runs among these whose values it does not know yet."""
         return [key for key in keys if key not in self._slots]
 
-    def rank(self, keys: Sequence[Hashable], new: Mapping[Hashable, tuple[float, Values]]) -> Ranked:
+    def rank(self, keys: Sequence[Hashable], new: Mapping[Hashable, tuple[float, Values]]) -> PairRanks:
         """Ranks runs: those that are not named any more go, and those that are new come in.
 
         Args:
@@ -87,7 +87,7 @@ class PairTable:
         self._remove([key for key in self._slots if key not in wanted])
         self._add({key: new[key] for key in keys if key not in self._slots})
         order = np.array([self._slots[key] for key in keys], dtype=np.int64)
-        return Ranked(self._standings(order), self._behind(order))
+        return PairRanks(self._standings(order), self._behind(order))
 
     def _remove(self, keys: Sequence[Hashable]) -> None:
         gone: list[Values] = []

@@ -12,7 +12,7 @@ from fieldmark.challenge.refusals import BusyError
 from fieldmark.challenge.running.creating import write_sample
 from fieldmark.challenge.scoring.sandbox import Limits, Outcome
 from fieldmark.challenge.submitting import checking_job, plain_problems, run_files, uploads
-from fieldmark.challenge.submitting.checkers import Checker, Checkers
+from fieldmark.challenge.submitting.checkers import RunChecker, RunCheckers
 from fieldmark.challenge.submitting.plain_problems import problems_of, read_as_scored
 from fieldmark.challenge.submitting.run_files import RunRefusedError, check_kind
 from fieldmark.challenge.submitting.uploads import Checklist, Upload, check_run
@@ -119,7 +119,7 @@ def test_a_run_that_takes_too_much_to_check_is_refused_with_a_sentence(limits, t
 
 def test_checks_that_were_given_up_leave_their_places_to_others(tmp_path, monkeypatch):
     monkeypatch.setattr(uploads, "CHECK_LIMITS", Limits(wall_s=0.0))
-    checkers = Checkers(at_once=1, wait_s=0.0)
+    checkers = RunCheckers(at_once=1, wait_s=0.0)
     monkeypatch.setattr(uploads, "CHECKERS", checkers)
     run = large_run(tmp_path)
     for _ in range(checkers.at_once + 1):  # one more than there are places, and never "too many at once"
@@ -129,17 +129,17 @@ def test_checks_that_were_given_up_leave_their_places_to_others(tmp_path, monkey
 
 
 def test_a_run_whose_turn_does_not_come_is_told_to_come_again(tmp_path, monkeypatch):
-    checkers = Checkers(at_once=1, wait_s=0.0)
+    checkers = RunCheckers(at_once=1, wait_s=0.0)
     monkeypatch.setattr(uploads, "CHECKERS", checkers)
     waiting = []
 
-    def hold(checker: Checker, *_: object) -> Outcome:
+    def hold(checker: RunChecker, *_: object) -> Outcome:
         with pytest.raises(BusyError) as busy:
             check_run(*large_run(tmp_path, rows=2), limit_mb=1)
         waiting.append(busy.value)
         return Outcome()
 
-    monkeypatch.setattr(Checker, "check", hold)
+    monkeypatch.setattr(RunChecker, "check", hold)
     check_run(*large_run(tmp_path, rows=2), limit_mb=1)
     checkers.close()
     assert waiting[0].status == 503 and waiting[0].retry_after_s > 0

@@ -28,7 +28,7 @@ _RELEASED: Kept[Entrant | None] = Kept(20_000)
 
 
 @dataclass(frozen=True)
-class ScoredRun:
+class BoardRun:
     """A scored run as the board needs to know it, without its scores."""
 
     id: int
@@ -40,7 +40,7 @@ class ScoredRun:
     scored: dt.datetime
 
 
-def scored_runs(session: Session, challenge_id: int, part: str, until: dt.datetime | None) -> list[ScoredRun]:
+def scored_runs(session: Session, challenge_id: int, part: str, until: dt.datetime | None) -> list[BoardRun]:
     """The scored runs of a challenge in the order of acceptance.
 
     Args:
@@ -67,13 +67,13 @@ def scored_runs(session: Session, challenge_id: int, part: str, until: dt.dateti
         .order_by(Submission.accepted_at, Submission.id)
     )
     return [
-        ScoredRun(number, accepted, title or filename, external, team, kind, scored)
+        BoardRun(number, accepted, title or filename, external, team, kind, scored)
         for number, accepted, title, filename, external, team, kind, scored in session.execute(query)
         if until is None or accepted <= until or kind == "baseline"
     ]
 
 
-def entrants_of(session: Session, part: str, runs: Sequence[ScoredRun]) -> list[Entrant]:
+def entrants_of(session: Session, part: str, runs: Sequence[BoardRun]) -> list[Entrant]:
     """Runs as entries with their scores, without pseudo-values."""
     cards = {run.id: _CARDS.peek((run.id, part, run.scored)) for run in runs}
     scored = {run.id: run.scored for run in runs}

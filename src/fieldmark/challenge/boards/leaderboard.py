@@ -21,7 +21,7 @@ from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.scoring import Score, Scorecard, cautions
 from fieldmark.stats import comparison
 from fieldmark.stats.comparison import Difference
-from fieldmark.stats.pair_table import Ranked
+from fieldmark.stats.pair_table import PairRanks
 
 BASELINE = "baseline"
 
@@ -273,7 +273,7 @@ def _incomparable(entrants: Sequence[Entrant], metric: str) -> str:
     return ""
 
 
-def _standings(competing: Sequence[Entrant], ranked: Ranked, metric: Metric) -> list[BoardRow]:
+def _standings(competing: Sequence[Entrant], ranked: PairRanks, metric: Metric) -> list[BoardRow]:
     behind: list[Difference | None] = [None, *ranked.behind]
     best = ranked.best_group
     return [

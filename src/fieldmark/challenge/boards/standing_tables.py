@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Metric
-from fieldmark.stats.pair_table import PairTable, Ranked
+from fieldmark.stats.pair_table import PairRanks, PairTable
 
 if TYPE_CHECKING:
     from fieldmark.challenge.boards.leaderboard import Entrant
@@ -35,7 +35,9 @@ class StandingTable:
         """One that knows no entry yet."""
         return cls(metric, PairTable(higher_is_better=metric.higher_is_better))
 
-    def rank(self, competing: Sequence[Entrant], read_units: Callable[[list[Entrant]], list[Entrant]]) -> Ranked | str:
+    def rank(
+        self, competing: Sequence[Entrant], read_units: Callable[[list[Entrant]], list[Entrant]]
+    ) -> PairRanks | str:
         """Where entries stand, or why that cannot be said.
 
         Args:
@@ -51,7 +53,9 @@ class StandingTable:
                 self._forget()
             return ranked
 
-    def _rank(self, competing: Sequence[Entrant], read_units: Callable[[list[Entrant]], list[Entrant]]) -> Ranked | str:
+    def _rank(
+        self, competing: Sequence[Entrant], read_units: Callable[[list[Entrant]], list[Entrant]]
+    ) -> PairRanks | str:
         name = self.metric.name
         keys = [(one.id, one.version, one.score(name).value) for one in competing]
         missing = set(self.pairs.missing(keys))

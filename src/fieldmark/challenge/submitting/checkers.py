@@ -48,7 +48,7 @@ class CheckerGoneError(Exception):
     """A checker ended, which is a fault of ours."""
 
 
-class Checker:
+class RunChecker:
     """One process that checks runs, and the folder it shares with us."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class Checker:
         return line.decode().strip()
 
 
-class Checkers:
+class RunCheckers:
     """A few checkers, started when they are first needed.
 
     Args:
@@ -154,7 +154,7 @@ class Checkers:
     def __init__(self, at_once: int, wait_s: float) -> None:
         self.at_once, self.wait_s = at_once, wait_s
         self._places = threading.BoundedSemaphore(at_once)
-        self._idle: list[Checker] = []
+        self._idle: list[RunChecker] = []
         self._lock = threading.Lock()
         self._owner = os.getpid()
         atexit.register(self.close)
@@ -189,13 +189,13 @@ class Checkers:
             checker.close()
 
     @contextmanager
-    def _checker(self) -> Iterator[Checker]:
+    def _checker(self) -> Iterator[RunChecker]:
         if not self._places.acquire(timeout=self.wait_s):
             raise BusyError(BUSY)
         try:
             with self._lock:
                 checker = self._idle.pop() if self._idle else None
-            checker = checker or Checker()
+            checker = checker or RunChecker()
             try:
                 yield checker
             except BaseException:

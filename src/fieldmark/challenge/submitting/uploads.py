@@ -17,13 +17,13 @@ from fieldmark.challenge.records.storage import CHUNK, Storage
 from fieldmark.challenge.refusals import TooLargeError
 from fieldmark.challenge.scoring.sandbox import Limits
 from fieldmark.challenge.scoring.score_parts import read_truth, truth_files
-from fieldmark.challenge.submitting.checkers import Checkers, ExhaustedError
+from fieldmark.challenge.submitting.checkers import ExhaustedError, RunCheckers
 from fieldmark.challenge.submitting.run_files import MIB, RunRefusedError
 from fieldmark.labels import Labels
 
 SERVER_MB = 512  # the largest upload that any challenge may allow, if the server is not told otherwise
 CHECK_LIMITS = Limits(memory_mb=4096, cpu_s=300, output_mb=16, wall_s=300.0)
-CHECKERS = Checkers(at_once=2, wait_s=120.0)
+CHECKERS = RunCheckers(at_once=2, wait_s=120.0)
 
 
 @dataclass(frozen=True)
