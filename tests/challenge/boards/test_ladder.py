@@ -6,7 +6,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from fieldmark.challenge.boards.ladder import release, released_entrants
+from fieldmark.challenge.boards.ladder import LEVEL, release, released_entrants
 from fieldmark.challenge.boards.leaderboard import BASELINE, board_metric
 from fieldmark.scoring import Score, Scorecard
 from tests.challenge.hosting import START, entrants
@@ -26,13 +26,32 @@ def card_of(hits: np.ndarray) -> Scorecard:
 def test_only_a_clear_improvement_is_told():
     hits = (np.arange(UNITS) < 100).astype(float)
     slightly, clearly = hits.copy(), hits.copy()
-    # One more hit, paid for by nothing, is exactly one standard error: not more than chance.
     slightly[[100, 101, 0]] = 1, 1, 0
     clearly[100:150] = 1
     told = release([card_of(run) for run in (hits, slightly, clearly, hits)], METRIC)
     assert [one.improved for one in told] == [True, False, True, False]
     assert [one.value for one in told] == pytest.approx([0.5, 0.5, 0.75, 0.75])
     assert [one.of for one in told] == [0, 0, 2, 2]
+
+
+@pytest.mark.parametrize("exchanged", [1, 2, 5, 10])
+def test_right_guesses_are_not_told_one_by_one(exchanged):
+    """A few guesses at a time, kept when the Ladder calls them better: with one standard error all labels are found."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, UNITS)
+    climbed = {}
+    for level in (None, LEVEL):
+        held = rng.integers(0, 2, UNITS)
+        cards = [card_of((held == truth).astype(float))]
+        for turn in range(200):
+            tried = held.copy()
+            at = np.arange(turn * exchanged, (turn + 1) * exchanged) % UNITS
+            tried[at] = 1 - tried[at] if exchanged == 1 else rng.integers(0, 2, exchanged)
+            card = card_of((tried == truth).astype(float))
+            if release([cards[-1], card], METRIC, level=level)[-1].improved:
+                held, cards = tried, [*cards, card]
+        climbed[level] = cards[-1].metrics["top_1"].value - cards[0].metrics["top_1"].value
+    assert climbed[None] > 0.15 and climbed[LEVEL] < 0.03
 
 
 def test_random_answers_do_not_climb_as_they_do_on_a_plain_board():

@@ -1,8 +1,12 @@
 """The Ladder: a public board that cannot be climbed by guessing (Blum and Hardt, ICML 2015).
 
-A team sees a new score only when it beats the best one it has seen by more than chance: by one standard error of the
-difference, unit by unit (their parameter-free mechanism), or by a fixed step. What is shown is rounded. Everything else
-answers "no better than before", so that a flood of submissions tells little about the hidden labels.
+A team sees a new score only when it beats the best one it has seen by more than chance, or by a fixed step. What is
+shown is rounded. Everything else answers "no better than before", so that a flood of submissions tells little about
+the hidden labels.
+
+More than chance: a paired t test over units at the level of one in a thousand, with one degree of freedom less than
+there are units on which the two runs differ. The parameter-free mechanism of the paper asks for one standard error; in
+a mean over items a single right guess is just more than that, so that it would tell every label, one run at a time.
 
 There is no state: what a team has been shown follows from its scorecards in the order they were handed in.
 """
@@ -14,10 +18,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import stdtrit
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.challenge.boards.leaderboard import BASELINE, Entrant
 from fieldmark.scoring import Score, Scorecard
+from fieldmark.stats.comparison import ROUNDING
+
+LEVEL = 0.001
 
 
 @dataclass(frozen=True)
@@ -35,14 +43,17 @@ class Released:
     of: int | None
 
 
-def release(cards: Sequence[Scorecard], metric: Metric, *, step: float | None = None) -> list[Released]:
+def release(
+    cards: Sequence[Scorecard], metric: Metric, *, step: float | None = None, level: float | None = LEVEL
+) -> list[Released]:
     """What the Ladder tells a team, submission by submission.
 
     Args:
         cards: The scorecards of one team, in the order of acceptance.
         metric: What is released.
-        step: The improvement that is asked for, to which released scores are rounded as well; without it one standard
-            error of the paired difference, and scores are rounded to one over the number of units.
+        step: The improvement that is asked for, to which released scores are rounded as well; without it that of the
+            level, and scores are rounded to one over the number of units.
+        level: How seldom a run that is no better may be called an improvement; None asks for one standard error.
     """
     told: list[Released] = []
     best: int | None = None
@@ -52,7 +63,7 @@ def release(cards: Sequence[Scorecard], metric: Metric, *, step: float | None = 
         value = card.metrics[metric.name].value
         held = None if best is None else cards[best]
         improved = not math.isnan(value) and (
-            held is None or shown is None or sign * (value - shown) > _margin(card, held, metric, step)
+            held is None or shown is None or sign * (value - shown) > _margin(card, held, metric, step, level)
         )
         if improved:
             best, shown = place, _rounded(value, step or 1 / max(card.units, 1))
@@ -78,15 +89,21 @@ def released_entrants(entrants: Sequence[Entrant], metric: Metric, *, step: floa
     return passed
 
 
-def _margin(card: Scorecard, held: Scorecard, metric: Metric, step: float | None) -> float:
+def _margin(card: Scorecard, held: Scorecard, metric: Metric, step: float | None, level: float | None) -> float:
     """By how much a new score must be better."""
     if step is not None:
         return step
     if metric.name not in card.pseudo or card.unit_ids != held.unit_ids:
-        return float(1 / max(card.units, 1) ** 0.5)
+        errors = 1.0 if level is None else float(stdtrit(1000, 1 - level))
+        return errors / math.sqrt(max(card.units, 1))
     apart = card.pseudo[metric.name] - held.pseudo[metric.name]
-    error = float(np.std(apart)) / len(apart) ** 0.5
-    return error if math.isfinite(error) else math.inf
+    error = float(np.std(apart)) / math.sqrt(len(apart))
+    if not math.isfinite(error):
+        return math.inf
+    if level is None:
+        return error
+    differing = int((np.abs(apart) > ROUNDING * np.abs(apart).max(initial=0.0)).sum())
+    return math.inf if differing < 2 else error * float(stdtrit(differing - 1, 1 - level))
 
 
 def _rounded(value: float, grain: float) -> float:
