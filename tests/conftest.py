@@ -119,6 +119,27 @@ def land_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="session")
+def color_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of a linear model on small photos of three colors."""
+    from fieldmark.fitting import fit
+
+    root = tmp_path_factory.mktemp("colors")
+    for label_number, (label, color) in enumerate(COLORS.items()):
+        for number in range(12):
+            part = ("train", "train", "val", "test")[number % 4]
+            save_photo(
+                root / "photos" / part / label / f"{label_number}-{number}.jpg", color, 50 * label_number + number
+            )
+    (root / "photos" / "taxa.csv").write_text(
+        "label,genus,species,poisonous\nAlba alba,Alba,Alba alba,false\n"
+        "Alba nigra,Alba,Alba nigra,true\nRubra vera,Rubra,Rubra vera,false\n"
+    )
+    settings = {"size": 32, "l2": 0.01}
+    fit("folder", root / "photos", "linear", root / "run", settings=settings)
+    return root / "run"
+
+
 @pytest.fixture
 def run_main(monkeypatch, capsys):
     """The command line in this process, which is quicker: its exit code and what it printed."""

@@ -34,15 +34,19 @@ def add_to(app: typer.Typer) -> None:
 
 def identify(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
-            metavar="FILE...",
+            metavar="[FILE...]",
             help="A photo, several photos of one specimen, or a recording; a folder or a table (CSV) for many at once.",
         ),
-    ],
+    ] = None,
     model: Annotated[
-        str, typer.Option(help="The folder of a model or of the run that made it; or birdnet, for BirdNET itself.")
-    ],
+        str | None,
+        typer.Option(
+            help="The folder of a model or of the run that made it. If not given: birdnet (BirdNET itself) for a "
+            "recording, imagenet for a photo: a model that comes along and knows little."
+        ),
+    ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many names to give for a photo.")] = 3,
     at_least: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="From which score on a name stands in a timeline.")
@@ -91,6 +95,12 @@ def identify(
     overlay: Annotated[
         Path | None, typer.Option(help="Write where the model looks as a PNG to lay over the photo.")
     ] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Answer on a page of this machine.")] = False,
+    host: Annotated[str, typer.Option(help="With --serve: the address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="With --serve: the port to listen on.")] = 8002,
+    keep_in: Annotated[
+        Path | None, typer.Option(help="With --serve: a folder for photos that people let you keep.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the answer as a page with pictures or sound.")] = None,
     each_window: Annotated[
         bool, typer.Option("--each-window", help="Keep windows of the same name apart that touch each other.")
@@ -113,6 +123,15 @@ def identify(
     from fieldmark.reviewing.batch import BatchSettings
     from fieldmark.reviewing.observations import is_many
 
+    if serve:
+        if files:
+            raise MisuseError("--serve answers on a page: leave the files out.")
+        _serve(model, host, port, keep_in)
+        return
+    if not files:
+        raise MisuseError("There is nothing to identify: give a photo, a recording, a folder or a table; or --serve.")
+    if model is None:
+        raise MisuseError("Name a model: --model DIR, or --model birdnet for recordings.")
     if (lat is None) != (lon is None):
         raise MisuseError("--lat and --lon go together.")
     if is_many(files):
@@ -123,6 +142,8 @@ def identify(
             pooling=pooling,
             known={name: value for name, value in known.items() if value is not None},
             exif=exif,
+            only=tuple(only or ()),
+            exclude=tuple(exclude or ()),
         )
         if form in (Form.RAVEN, Form.AUDACITY):
             raise MisuseError(f"--format {form.value} is for one recording.")
@@ -168,6 +189,22 @@ def identify(
         _print_photo(answer)
     else:
         _print_timeline(answer, form, out, each_window)
+
+
+def _serve(model: str | None, host: str, port: int, keep_in: Path | None) -> None:
+    """The page by itself, until it is stopped."""
+    from fieldmark.foundation.registry import require
+
+    for module in ("fastapi", "uvicorn", "jinja2"):
+        require(module, "The identify page")
+    from fieldmark.challenge.naming.local_app import serve_identify
+    from fieldmark.challenge.naming.namer import PageAnswers
+
+    namer = PageAnswers(model, keep_in)
+    namer.check()
+    here = "127.0.0.1" if host == "0.0.0.0" else host
+    print(f"Identify: http://{here}:{port}/identify (stop with Ctrl-C)", flush=True)
+    serve_identify(namer, host=host, port=port)
 
 
 def _print_darwin_core(answer: PhotoAnswer, model: str, out: Path | None) -> None:

@@ -39,6 +39,14 @@ def serve(
     ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Workers inside this process; 0 if others score.")] = 1,
     demo: Annotated[bool, typer.Option(help="Make the demo challenge on an empty platform.")] = True,
+    identify: Annotated[bool, typer.Option(help="Offer the page that names photos and recordings.")] = True,
+    model: Annotated[
+        str | None,
+        typer.Option(help="What answers there: a model or a run; those that come along if not given."),
+    ] = None,
+    keep_in: Annotated[
+        Path | None, typer.Option(help="A folder for photos that people let you keep, without place and date.")
+    ] = None,
     trust_proxy: Annotated[
         str | None, typer.Option(help="The address of the proxy in front, whose word on client addresses is taken.")
     ] = None,
@@ -48,8 +56,12 @@ def serve(
 
     for module in ("fastapi", "sqlalchemy", "alembic", "argon2", "uvicorn"):
         require(module, "The platform")
+    from fieldmark.challenge.naming.namer import PageAnswers
     from fieldmark.challenge.running import demonstration, serving
 
+    namer = PageAnswers(model, keep_in) if identify else None
+    if namer is not None:
+        namer.check()
     serving.log_to_terminal()
     with serving.open_platform(folder, database, files, new=True) as platform:
         link = serving.first_admin(platform.database)
@@ -61,5 +73,11 @@ def serve(
         if link:
             print(f"Set the password of the account 'admin' (works once, for a day): {base}/reset/{link}", flush=True)
         serving.serve(
-            platform, host=host, port=port, public_url=public_url, workers=workers, trusted_proxies=trust_proxy
+            platform,
+            host=host,
+            port=port,
+            public_url=public_url,
+            workers=workers,
+            trusted_proxies=trust_proxy,
+            namer=namer,
         )

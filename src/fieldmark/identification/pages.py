@@ -36,10 +36,14 @@ def answer_page(answer: PhotoAnswer | Timeline) -> str:
     from markupsafe import Markup
 
     style = resources.files("fieldmark.reports").joinpath("templates", "page.css").read_text(encoding="utf-8")
-    values = _of_photos(answer) if isinstance(answer, PhotoAnswer) else _of_recording(answer)
-    empty: dict[str, Any] = {"danger": None, "photos": (), "names": (), "sound": None, "nearest": ()}
-    page: str = markup.render("answer.html.j2", style=Markup(style), version=__version__, **(empty | values))
+    page: str = markup.render("answer.html.j2", style=Markup(style), version=__version__, **page_values(answer))
     return page
+
+
+def page_values(answer: PhotoAnswer | Timeline) -> dict[str, Any]:
+    """What a page shows of an answer, pictures and sound as data URIs; its files must still be there."""
+    values = _of_photos(answer) if isinstance(answer, PhotoAnswer) else _of_recording(answer)
+    return {"danger": None, "photos": (), "names": (), "sound": None, "nearest": (), **values}
 
 
 def _of_photos(answer: PhotoAnswer) -> dict[str, Any]:

@@ -71,6 +71,7 @@ class Model:
         backbone: The model whose fine-tuned network makes the features, None for any other backbone.
         encoders: What makes numbers of inputs that no backbone looks at, as train made it, by the name of the input.
         guide: What it keeps to answer people; None for models that do not give one label to each photo, and old ones.
+        store: Where features of what it is asked about are kept, if not in the user's cache.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Model:
     backbone: Model | None = None
     encoders: Mapping[str, InputEncoder] = field(default_factory=dict)
     guide: Guide | None = None
+    store: Path | None = None
 
     @property
     def simulated(self) -> bool:
@@ -96,7 +98,7 @@ class Model:
     @cached_property
     def supply(self) -> Supply:
         """Where its features come from."""
-        sources = {name: FeatureSource(one, None, self._fine_tuned(one)) for name, one in self.features.items()}
+        sources = {name: FeatureSource(one, self.store, self._fine_tuned(one)) for name, one in self.features.items()}
         return Supply(sources, self.encoders)
 
     def _fine_tuned(self, settings: FeatureSettings) -> Model | None:

@@ -10,6 +10,8 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import RedirectResponse
 from starlette.staticfiles import StaticFiles
 
+from fieldmark.challenge.naming import identify_pages
+from fieldmark.challenge.naming.namer import MOST_MB, PageAnswers
 from fieldmark.challenge.site.app import STATIC, WebApplication, add_refusals
 from fieldmark.challenge.site.context import make_environment
 from fieldmark.challenge.site.security import BodyLimit, FormGuard
@@ -54,3 +56,10 @@ def run_local_app(app: FastAPI, *, host: str, port: int) -> None:
     import uvicorn
 
     uvicorn.run(app, host=host, port=port, log_level="warning", server_header=False)
+
+
+def serve_identify(namer: PageAnswers, *, host: str, port: int) -> None:
+    """Serves the identify page by itself until it is stopped."""
+    app = make_local_app(identify_pages.router, "/identify", host=host, upload_mb=MOST_MB)
+    app.state.namer = namer
+    run_local_app(app, host=host, port=port)

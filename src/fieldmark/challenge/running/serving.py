@@ -13,6 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
+from fieldmark.challenge.naming.namer import PageAnswers
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.people.rights import manages
 from fieldmark.challenge.records.database import Database
@@ -121,6 +122,7 @@ def serve(
     public_url: str | None,
     workers: int,
     trusted_proxies: str | None,
+    namer: PageAnswers | None = None,
 ) -> None:
     """Serves pages and API until it is stopped."""
     import uvicorn
@@ -132,6 +134,7 @@ def serve(
         platform.storage,
         public_url=public_url or f"http://{host}:{port}",
         workers=workers,
+        namer=namer,
     )
     uvicorn.run(
         app,

@@ -18,6 +18,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from fieldmark.challenge.boards import pages as boards_pages
+from fieldmark.challenge.naming import identify_pages
+from fieldmark.challenge.naming.namer import PageAnswers
 from fieldmark.challenge.people import account_pages, entrance_pages
 from fieldmark.challenge.people.accounts import new_secret
 from fieldmark.challenge.records.database import Database
@@ -56,6 +58,7 @@ def create_app(
     public_url: str | None = None,
     upload_mb: int = SERVER_MB,
     workers: int = 0,
+    namer: PageAnswers | None = None,
 ) -> FastAPI:
     """Makes the application.
 
@@ -65,6 +68,7 @@ def create_app(
         public_url: The address people know the platform by; https there makes cookies secure.
         upload_mb: The largest upload that any challenge may allow.
         workers: How many workers run inside this process.
+        namer: What answers on the identify page; without any there is no such page.
     """
     https = bool(public_url) and urlsplit(str(public_url)).scheme == "https"
     app = WebApplication(
@@ -93,6 +97,9 @@ def create_app(
         running_pages,
     ):
         app.include_router(area.router, include_in_schema=False)
+    if namer is not None:
+        app.state.namer, app.state.areas = namer, {"/identify": "Identify"}
+        app.include_router(identify_pages.router, include_in_schema=False)
     app.include_router(api.make_router())
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     add_refusals(app)
