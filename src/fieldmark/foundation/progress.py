@@ -1,16 +1,19 @@
-"""Progress of long work: a bar on a terminal, plain lines elsewhere, always on standard error."""
+"""Progress of long work: a bar on a terminal or in a notebook, plain lines elsewhere, always on standard error."""
 
 from __future__ import annotations
 
+import html
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 Tick = Callable[[int], None]
 
 # Without a terminal a line is written at most this often, so that logs stay readable.
 SECONDS_BETWEEN_LINES = 5.0
+SECONDS_BETWEEN_BARS = 0.2
 
 
 @contextmanager
@@ -26,6 +29,8 @@ def progress(what: str, total: int) -> Iterator[Tick]:
     """
     if total <= 0:
         yield lambda done: None
+    elif in_notebook():
+        yield _notebook_bar(what, total)
     elif sys.stderr.isatty():
         with _bar(what, total) as tick:
             yield tick
@@ -42,6 +47,36 @@ def _bar(what: str, total: int) -> Iterator[Tick]:
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=total)
         yield lambda done: bar.advance(task, done)
+
+
+def in_notebook() -> bool:
+    """Whether the code runs in a cell of a notebook, where something better than lines can be shown."""
+    shell = sys.modules.get("IPython")
+    running = shell.get_ipython() if shell is not None else None
+    return running is not None and type(running).__name__ == "ZMQInteractiveShell"
+
+
+def _notebook_bar(what: str, total: int) -> Tick:
+    """A bar that is drawn once and changed in place."""
+    shell: Any = sys.modules["IPython"]
+    make, display = shell.display.HTML, shell.display.display
+
+    def shown(done: int) -> Any:
+        share = f"<progress value='{done}' max='{total}' style='width:16em;vertical-align:middle'></progress>"
+        return make(f"<div>{share} {html.escape(what)} {done:,} of {total:,}</div>")
+
+    seen, last = 0, time.monotonic()
+    handle = display(shown(0), display_id=True)
+
+    def tick(done: int) -> None:
+        nonlocal seen, last
+        seen += done
+        now = time.monotonic()
+        if seen >= total or now - last >= SECONDS_BETWEEN_BARS:
+            handle.update(shown(seen))
+            last = now
+
+    return tick
 
 
 def _plain_lines(what: str, total: int) -> Tick:

@@ -6,12 +6,18 @@
 from __future__ import annotations
 
 import datetime
+import html
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from fieldmark.foundation.notebooks import BLUE, DrawnPlot, draw_plot, html_note, html_page, html_table
 from fieldmark.identification.results import Circumstances
+
+ALARM = "#d55e00"
 
 
 @dataclass(frozen=True)
@@ -203,6 +209,43 @@ class PhotoAnswer:
     def photos(self) -> tuple[Path, ...]:
         """All photos that the answer rests on."""
         return (self.file, *self.further)
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row for each name, best first."""
+        return pl.DataFrame(
+            {
+                "label": [name.label for name in self.names],
+                "species": pl.Series([name.species for name in self.names], dtype=pl.String),
+                "common_name": pl.Series([name.common_name for name in self.names], dtype=pl.String),
+                "probability": [name.probability for name in self.names],
+                "poisonous": pl.Series([name.poisonous for name in self.names], dtype=pl.Boolean),
+            }
+        )
+
+    def plot(self) -> DrawnPlot:
+        """The probability of each name."""
+
+        def paint(axes: Any) -> None:
+            colors = [ALARM if name.poisonous else BLUE for name in self.names]
+            axes.barh([name.shown for name in self.names], [name.probability for name in self.names], color=colors)
+            axes.invert_yaxis()
+            axes.set_xlim(0, 1)
+            danger = "; orange: poisonous or venomous" if any(name.poisonous for name in self.names) else ""
+            axes.set_xlabel(f"probability{danger}" + ("\nmodel of simulated data" if self.simulated else ""))
+
+        return draw_plot(paint, height=1.0 + 0.4 * len(self.names))
+
+    def _repr_html_(self) -> str:
+        from fieldmark.identification.wording import danger_lines, headline, percent, sentences
+
+        warned = ""
+        if self.danger is not None:
+            lines = "<br>".join(html.escape(line) for line in danger_lines(self.danger))
+            warned = f"<p style='border-left:4px solid {ALARM};padding-left:.8em'>{lines}</p>"
+        rows = [[name.shown, percent(name.probability), "poisonous" if name.poisonous else ""] for name in self.names]
+        notes = [html_note(sentence) for sentence in (*sentences(self), *self.remarks)]
+        table = html_table(["name", "probability", ""], rows)
+        return html_page(headline(self), warned, table, *notes, simulated=self.simulated)
 
     def to_json(self) -> dict[str, Any]:
         """The answer as plain data."""

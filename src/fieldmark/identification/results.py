@@ -8,6 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from fieldmark.foundation.notebooks import BLUE, DrawnPlot, draw_plot, html_note, html_page, html_table
+from fieldmark.foundation.timecodes import clock
+
 
 @dataclass(frozen=True)
 class Circumstances:
@@ -75,6 +80,35 @@ class Timeline:
     def detections(self) -> tuple[Detection, ...]:
         """Windows of the same name that touch each other as one, with the highest of their scores."""
         return joined(self.windows)
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row for each voice, from when to when."""
+        kinds = {"label": pl.String, "species": pl.String, "common_name": pl.String, "score": pl.Float64}
+        seconds = {"start_s": pl.Float64, "end_s": pl.Float64}
+        return pl.DataFrame([asdict(one) for one in self.detections], schema={**kinds, **seconds})
+
+    def plot(self) -> DrawnPlot:
+        """Who is heard when; the surer, the darker."""
+        names = list(dict.fromkeys(one.shown for one in self.detections))
+
+        def paint(axes: Any) -> None:
+            for one in self.detections:
+                row, dark = names.index(one.shown), max(one.score, 0.15)
+                axes.barh(row, one.end_s - one.start_s, left=one.start_s, height=0.6, color=BLUE, alpha=dark)
+            axes.set_yticks(range(len(names)), names)
+            axes.invert_yaxis()
+            axes.set_xlim(0, self.seconds)
+            axes.set_xlabel("seconds; the surer, the darker")
+
+        return draw_plot(paint, height=1.0 + 0.4 * max(len(names), 1))
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [one.shown, f"{one.score:.2f}", clock(int(one.start_s)), clock(round(one.end_s))] for one in self.detections
+        ]
+        table = html_table(["name", "score", "from", "to"], rows)
+        notes = [html_note(sentence) for sentence in (*self.ignored, *self.remarks)]
+        return html_page(self.file.name, table, *notes, simulated=self.simulated)
 
     def to_json(self) -> dict[str, Any]:
         """The timeline as plain data."""

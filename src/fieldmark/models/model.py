@@ -26,10 +26,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from fieldmark.benchmarks.declarations import TimeOrder
+from fieldmark.benchmarks.titles import metric_is_share, metric_title
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.settings import FINE_TUNED, FeatureSettings, names_folder
 from fieldmark.foundation.files import check_name, write_json
+from fieldmark.foundation.notebooks import DrawnPlot, bounds_text, draw_intervals, html_note, html_page, html_table
 from fieldmark.guides import Guide, load_guide
+from fieldmark.guides.dangers import never_because_of_a_model
+from fieldmark.guides.living_groups import groups_of
 from fieldmark.labels import Labels
 from fieldmark.methods import METHODS, Fitted
 from fieldmark.methods.base import NOT_STATED
@@ -64,7 +68,8 @@ class Model:
         name: The name of the method.
         fitted: The method with its choices made, and what it learned.
         steps: The fitted steps, in order.
-        labels, taxa: What it can answer, with ranks and flags.
+        labels: What it can answer.
+        taxa: The same with ranks and flags, one row each.
         features: The features it needs, by the name of the input; empty for the media of the release.
         trained: Where it was trained (benchmark, data digest, simulated or not).
         license: Under which terms it may be used; the terms of the photos it learned from bind as well.
@@ -207,9 +212,53 @@ class Model:
         }
         return {**self.fitted.arrays, **kept, **encoded}
 
+    def to_frame(self) -> pl.DataFrame:
+        """One row for each label: its code, and what is known about its taxon."""
+        labels = pl.DataFrame({"code": range(len(self.labels)), "label": list(self.labels.names)})
+        return labels.join(self.taxa, on="label", how="left", maintain_order="left")
+
+    def plot(self) -> DrawnPlot:
+        """What it scored where it was made, with intervals; shares only.
+
+        Raises:
+            MisuseError: For a model that keeps no scores, as those of earlier versions.
+        """
+        part, scores = next(reversed(self.trained.get("scores", {"": {}}).items()))
+        shares = {name: score for name, score in scores.items() if metric_is_share(name) and score["value"] is not None}
+        if not shares:
+            raise MisuseError("This model keeps no scores to draw: it was made before models did, or has no shares.")
+        mark = " (simulated data)" if self.simulated else ""
+        bounds = [(score["value"], score["low"], score["high"]) for score in shares.values()]
+        label = f"{part} of {self.trained['benchmark']}{mark}, 95 % intervals"
+        return draw_intervals([metric_title(name) for name in shares], bounds, label=label)
+
+    def _repr_html_(self) -> str:
+        made = self.trained
+        facts = [
+            ["labels", f"{len(self.labels):,}"],
+            ["learned from", f"{' and '.join(made['parts'])} of {made['benchmark']} (seed {made['seed']})"],
+            ["steps", ", ".join(step.name for step in self.steps) or "none"],
+            ["license", self.license],
+            ["external data", "; ".join(made.get("external_data") or ()) or "none"],
+        ]
+        tables = [html_table(["", ""], facts, numbers=False)]
+        for part, scores in made.get("scores", {}).items():
+            rows = [
+                [metric_title(name), *bounds_text(_number(one["value"]), one["low"], one["high"], percent=share)]
+                for name, one in scores.items()
+                for share in [metric_is_share(name)]
+            ]
+            tables.append(html_table([f"score on {part}", "", "95 % interval"], rows))
+        never = [html_note(sentence) for sentence in never_because_of_a_model(groups_of(self.labels, self.taxa))]
+        return html_page(f"{self.name} on {made['benchmark']}", *tables, *never, simulated=self.simulated)
+
     def card(self, scores: Mapping[str, str] | None = None) -> str:
         """The model card, with scores to print by name."""
         return card(self, scores)
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
 
 
 def load_model(path: str | Path) -> Model:

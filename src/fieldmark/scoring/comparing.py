@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.benchmarks.titles import metric_title
 from fieldmark.errors import InputError, MisuseError, did_you_mean
-from fieldmark.foundation.files import appearing_file
-from fieldmark.foundation.registry import require
+from fieldmark.foundation.notebooks import PLOT_FORMATS, DrawnPlot, draw_intervals, html_note, html_page, html_table
 from fieldmark.scoring import SCORECARD_FILE, Score, Scorecard
 from fieldmark.stats import comparison
 from fieldmark.stats.comparison import Difference, PairedRuns
-
-PLOT_FORMATS = ("png", "svg", "pdf")
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,9 @@ class Comparison:
     """Several runs by one metric.
 
     Args:
-        benchmark, split, metric: What was compared.
+        benchmark: What the runs answer.
+        split: On which part.
+        metric: By which metric.
         units: How many independent units all runs share.
         names: The runs, best first.
         scores: Their scores, in that order.
@@ -113,38 +114,54 @@ class Comparison:
             ],
         }
 
-    def plot(self, path: Path) -> None:
-        """Draws the scores with their intervals and rank ranges; the ending of the file decides the format.
+    def to_frame(self) -> pl.DataFrame:
+        """One row for each run, best first: its score, the ranks it may have, and how far it is behind the best."""
+        rows = []
+        for standing in self.outcome.standings:
+            score, pair = self.scores[standing.run], self.behind_best(standing.run)
+            rows.append(
+                {
+                    "run": self.names[standing.run],
+                    "value": score.value,
+                    "low": score.low,
+                    "high": score.high,
+                    "rank_low": standing.rank_low,
+                    "rank_high": standing.rank_high,
+                    "among_the_best": standing.run in self.outcome.best_group,
+                    "behind": None if pair is None else pair.value,
+                    "behind_low": None if pair is None else pair.interval.low,
+                    "behind_high": None if pair is None else pair.interval.high,
+                    "p_adjusted": None if pair is None else pair.p_adjusted,
+                }
+            )
+        numbers = ("value", "low", "high", "behind", "behind_low", "behind_high", "p_adjusted")
+        return pl.DataFrame(rows, schema_overrides=dict.fromkeys(numbers, pl.Float64))
+
+    def plot(self, path: str | Path | None = None) -> DrawnPlot:
+        """The scores with their intervals and the ranks they may have, written to a file where one is given.
 
         Raises:
             MisuseError: For an ending that is none of `PLOT_FORMATS`.
         """
-        form = path.suffix.removeprefix(".").lower()
-        if form not in PLOT_FORMATS:
-            suffixes = ", ".join(f".{name}" for name in PLOT_FORMATS)
-            raise MisuseError(f"{path}: found a plot ending in {path.suffix or 'nothing'}, expected one of {suffixes}.")
-        module: Any = require("matplotlib.figure", "A plot")
-        figure = module.Figure(figsize=(7, 1.1 + 0.42 * len(self.names)), layout="constrained")
-        axes = figure.subplots()
-        for place, score in enumerate(self.scores):
-            color = "#0b6e4f" if place in self.outcome.best_group else "#6b7280"
-            low = score.value if score.low is None else score.low
-            high = score.value if score.high is None else score.high
-            axes.plot([low, high], [place, place], color=color, linewidth=2)
-            axes.plot(score.value, place, "o", color=color)
-            standing = self.outcome.standings[place]
-            rank = rank_range(standing.rank_low, standing.rank_high)
-            axes.annotate(f"rank {rank}", (high, place), xytext=(6, 0), textcoords="offset points", va="center", size=8)
-        axes.set_yticks(range(len(self.names)), self.names)
-        axes.tick_params(axis="y", length=0)
-        axes.invert_yaxis()
-        axes.set_xmargin(0.15)
-        axes.set_ymargin(0.15)
-        axes.spines[["left", "top", "right"]].set_visible(False)
         note = " (simulated data)" if self.simulated else ""
-        axes.set_xlabel(f"{self.metric} on {self.split} of {self.benchmark}{note}\ngreen: not separable from the best")
-        with appearing_file(path) as partial:
-            figure.savefig(partial, format=form, dpi=150)
+        standings = self.outcome.standings
+        drawn = draw_intervals(
+            self.names,
+            [(score.value, score.low, score.high) for score in self.scores],
+            label=f"{self.metric} on {self.split} of {self.benchmark}{note}\ngreen: not separable from the best",
+            green=self.outcome.best_group,
+            beside=[f"rank {rank_range(standing.rank_low, standing.rank_high)}" for standing in standings],
+        )
+        if path is not None:
+            drawn.save(path)
+        return drawn
+
+    def _repr_html_(self) -> str:
+        rows = self.rows()
+        note = f"{self.units:,} independent units; * not separable from the best at 95 %; differences are paired"
+        title = f"{metric_title(self.metric)} on {self.split} of {self.benchmark}"
+        table = html_table(list(rows[0]), [list(row.values()) for row in rows])
+        return html_page(title, table, html_note(note), simulated=self.simulated)
 
 
 def compare(runs: Sequence[str | Path] | Mapping[str, Scorecard], *, metric: str | None = None) -> Comparison:
@@ -225,3 +242,6 @@ def _tex(text: str) -> str:
     for character in "&%$#_{}":
         text = text.replace(character, f"\\{character}")
     return text
+
+
+__all__ = ["PLOT_FORMATS", "Comparison", "compare", "rank_range"]

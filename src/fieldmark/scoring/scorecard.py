@@ -12,8 +12,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fieldmark.benchmarks.titles import metric_is_share, metric_title
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import write_json
+from fieldmark.foundation.notebooks import (
+    DrawnPlot,
+    bounds_text,
+    draw_intervals,
+    html_note,
+    html_page,
+    html_table,
+)
 
 SCORECARD_FILE = "scorecard.json"
 # From this difference on, a reader should know where a score comes from.
@@ -36,8 +45,12 @@ class Scorecard:
     """What a run scored, how sure that is, and what it was computed from.
 
     Args:
-        benchmark, version, split: What was scored, on which part.
-        items, units, classes: How many answers, how many independent units behind them, how many classes.
+        benchmark: What was scored.
+        version: The version of the benchmark.
+        split: On which part.
+        items: How many answers.
+        units: How many independent units are behind them.
+        classes: How many classes there are.
         metrics: The values with their intervals, the primary metric first.
         conventions: In words, for each metric and for the intervals.
         groups: The same metrics by month, site or whatever the task names, for each value.
@@ -79,6 +92,40 @@ class Scorecard:
                 if score["reason"] is None:
                     del score["reason"]
         return data
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row for each metric: its value, the ends of its interval, and how that was made."""
+        scores = list(self.metrics.values())
+        return pl.DataFrame(
+            {
+                "metric": list(self.metrics),
+                "title": [metric_title(name) for name in self.metrics],
+                "value": pl.Series([score.value for score in scores], dtype=pl.Float64),
+                "low": pl.Series([score.low for score in scores], dtype=pl.Float64),
+                "high": pl.Series([score.high for score in scores], dtype=pl.Float64),
+                "interval": [score.interval for score in scores],
+                "reason": pl.Series([score.reason for score in scores], dtype=pl.String),
+            }
+        )
+
+    def plot(self) -> DrawnPlot:
+        """The metrics that are shares, with their intervals."""
+        shares = {name: score for name, score in self.metrics.items() if metric_is_share(name)} or self.metrics
+        mark = " (simulated data)" if self.provenance.get("simulated") else ""
+        bounds = [(score.value, score.low, score.high) for score in shares.values()]
+        label = f"{self.split} of {self.benchmark}{mark}, 95 % intervals"
+        return draw_intervals([metric_title(name) for name in shares], bounds, label=label)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [metric_title(name), *bounds_text(score.value, score.low, score.high, percent=metric_is_share(name))]
+            for name, score in self.metrics.items()
+        ]
+        note = f"{self.items:,} items, {self.units:,} independent units, {self.classes:,} classes; shares in percent"
+        table = html_table(["metric", "score", "95 % interval"], rows)
+        warnings = [html_note(f"{', '.join(names)}: {reason}") for reason, names in cautions([self.metrics]).items()]
+        simulated = bool(self.provenance.get("simulated"))
+        return html_page(f"{self.benchmark}, {self.split}", table, html_note(note), *warnings, simulated=simulated)
 
     def write(self, path: Path) -> None:
         """Writes the scorecard as JSON, and its pseudo-values beside it as Parquet."""
