@@ -15,12 +15,21 @@ ROOT = Path(__file__).parents[1]
 
 
 def on_config(config: Any) -> Any:
-    """Puts a page for each benchmark into the menu."""
+    """Puts a page for each benchmark into the menu, and pages that it does not name yet under "More"."""
     pages = [{name: benchmark_pages.file_of(name)} for name in BENCHMARKS]
+    further: list[str] = unlisted(str(config.nav), Path(config.docs_dir))
     for entry in config.nav:
         if "Benchmarks" in entry:
             entry["Benchmarks"] += [{"One by one": pages}]
+        if "How to" in entry and further:
+            entry["How to"] += [{"More": further}]
     return config
+
+
+def unlisted(menu: str, docs: Path) -> list[str]:
+    """The pages written by hand that a menu does not name."""
+    named = set(re.findall(r"[\w/.-]+\.md", menu))
+    return sorted(place for path in docs.rglob("*.md") if (place := path.relative_to(docs).as_posix()) not in named)
 
 
 def on_files(files: Files, config: Any) -> Files:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 import yaml
 from handbook.benchmark_pages import file_of
-from handbook.hooks import generated
+from handbook.hooks import generated, unlisted
 from handbook.markdown import anchor
 
 from fieldmark.benchmarks import BENCHMARKS
@@ -74,7 +74,8 @@ def test_every_page_is_in_the_menu(pages):
     config = yaml.load((ROOT / "mkdocs.yml").read_text(), yaml.SafeLoader)
     listed = set(re.findall(r"[\w/-]+\.md", str(config["nav"])))
     assert listed <= set(pages)
-    assert set(pages) - listed == {file_of(name) for name in BENCHMARKS}  # a hook lists those
+    # Hooks list the pages of benchmarks, and those by hand that nobody has put into the menu yet.
+    assert set(pages) - listed == {file_of(name) for name in BENCHMARKS} | set(unlisted(str(config["nav"]), DOCS))
 
 
 def test_a_benchmark_has_a_page_with_all_that_it_declares(pages):
