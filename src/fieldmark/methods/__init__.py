@@ -50,7 +50,10 @@ METHODS: Registry[type[Method]] = Registry(
             "fieldmark.methods.birdnet:BirdNetClassifier",
             "BirdNET V2.4 as it is, for recordings (extra birdnet, not for commercial use)",
         ),
-        "cnn": ("fieldmark.methods.cnn:SpectrogramNetwork", "a network of timm on mel spectrograms, for recordings"),
+        "cnn": (
+            "fieldmark.methods.cnn:SpectrogramNetwork",
+            "a network of timm on mel spectrograms, or on patches of maps around places",
+        ),
         "finetune": ("fieldmark.methods.finetune:Finetune", "the whole network learns, by a recipe in TOML"),
         "norm-online": (
             "fieldmark.methods.norm_online:NormOnline",

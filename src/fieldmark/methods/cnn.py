@@ -1,4 +1,4 @@
-"""A network that looks at spectrograms."""
+"""A network that looks at spectrograms, or at patches of maps."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,13 +17,19 @@ from numpy.typing import NDArray
 
 from fieldmark.audio.reading import Samples, SoundError
 from fieldmark.audio.spectrograms import MelSettings, spectrogram_settings
+from fieldmark.datasets.inputs import Input
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.settings import PACKAGED
 from fieldmark.features.sounds import Clip, windows_of
 from fieldmark.foundation.progress import progress
+from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted, Need, media_of, targets_of
+from fieldmark.methods.joined import input_names
+from fieldmark.methods.patch_networks import bands_of, patch_inputs, patch_logits, patch_network, train_on_patches
+from fieldmark.methods.places.listing import MOST_LISTED, best_of_blocks
 from fieldmark.methods.trained_networks import TrainsNetwork
 from fieldmark.runs.label_scores import Scale
+from fieldmark.runs.predictions import Predictions
 from fieldmark.training.gabor import GaborFrontEnd, listen_through
 from fieldmark.training.loop import make_fabric, train
 from fieldmark.training.networks import answer_with_embedding, load_trained, make_network, with_one_channel
@@ -41,6 +48,8 @@ BATCH_WINDOWS = 32
 class SpectrogramNetwork(Training, TrainsNetwork):
     """Trains a network of timm on mel spectrograms of one channel (see `training.recipe.Training`).
 
+    On a release of places it looks at patches of maps instead (`patch_networks`): imagery and altitude around a place.
+
     It learns from the salient windows of recordings, and from choirs of two of them whose labels are united. Where any
     number of labels may hold at once, each has a sigmoid of its own; where one holds, it is a softmax.
 
@@ -53,6 +62,9 @@ class SpectrogramNetwork(Training, TrainsNetwork):
         front_end: "mel" for the spectrogram, "gabor" for filters that begin there and are learned with the network
             (`training.gabor`).
         objective: "labels" (one or several, as the task has it), or "triplet" for triplets beside them.
+        patches: The inputs whose patches it looks at, with commas between them; found out from the release where that
+            has no media.
+        size: The side in pixels that patches are brought to.
     """
 
     network: str = "efficientnet_lite0"
@@ -61,6 +73,8 @@ class SpectrogramNetwork(Training, TrainsNetwork):
     windows: int = 4
     choirs: float = 1.0
     front_end: Literal["mel", "gabor"] = "mel"
+    patches: str = ""
+    size: int = 64
     loss: str = "binary"
     weight_decay: float = 0.01
     warmup_epochs: float = 1.0
@@ -68,7 +82,8 @@ class SpectrogramNetwork(Training, TrainsNetwork):
     batch: int = 32
     best_by: BestBy = "top_1"
 
-    added_settings: ClassVar[tuple[str, ...]] = ("objective", "front_end")
+    added_settings: ClassVar[tuple[str, ...]] = ("objective", "front_end", "patches", "size")
+    follows_from_task: ClassVar[tuple[str, ...]] = ("loss", "patches")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,7 +96,13 @@ class SpectrogramNetwork(Training, TrainsNetwork):
 
     @property
     def needs(self) -> tuple[Need, ...]:
+        if self.patches:
+            return tuple(Need("patches", name) for name in input_names(self.patches))
         return (Need("audio"),)
+
+    def for_release(self, inputs: Mapping[str, Input]) -> SpectrogramNetwork:
+        patches = "" if {"recording", "photo"} & set(inputs) else patch_inputs(inputs)
+        return self if self.patches or not patches else replace(self, patches=patches)
 
     @property
     def learns_from_val(self) -> bool:
@@ -102,6 +123,8 @@ class SpectrogramNetwork(Training, TrainsNetwork):
             raise ValueError("the network chooses its epoch on val")
         if view.train.targets is not None and view.train.targets.shape == "codes" and self.loss == "binary":
             return replace(self, loss="cross-entropy").fit(view)
+        if self.patches:
+            return self._fit_patches(view)
         fabric = make_fabric(self)
         with fabric.rank_zero_first():  # one process packs, the others find the pack
             learned, remarks = self._source(view.train, mixing=self.choirs)
@@ -127,8 +150,33 @@ class SpectrogramNetwork(Training, TrainsNetwork):
         remarks.append(f"Best of {self.epochs} epochs by {self.best_by} on val: {trained.best_epoch}.")
         return Fitted(self, {name: tensor.numpy() for name, tensor in trained.weights.items()}, tuple(remarks))
 
+    def _fit_patches(self, view: View) -> Fitted:
+        trained, moments = train_on_patches(self, self.patches, self.size, view, self._patch_network)
+        said = f"Best of {self.epochs} epochs by {self.best_by} on val: {trained.best_epoch}."
+        weights = {name: tensor.numpy() for name, tensor in trained.weights.items()}
+        return Fitted(self, {**weights, **moments}, (*trained.remarks, said))
+
+    def _patch_network(self, bands: int, classes: int) -> Any:
+        packaged = self.network in PACKAGED
+        made = partial(patch_network, self.network, self.weights, self.size, self.seed, packaged=packaged)
+        return made(bands=bands, classes=classes)
+
+    def _patch_scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        network = replace(self, weights="random")._patch_network(bands_of(arrays), 1)
+        learned = {name: one for name, one in arrays.items() if not name.startswith("patches.")}
+        tensors = {name: torch.from_numpy(np.array(one)) for name, one in learned.items()}
+        load_trained(network, self.network, tensors)
+        return patch_logits(arrays, part, self.patches, self.size, network.eval())
+
+    def answer(self, arrays: Arrays, part: Part, labels: Labels) -> Predictions:
+        if not self.patches or len(labels) <= MOST_LISTED:
+            return super().answer(arrays, part, labels)
+        return best_of_blocks(part, labels, self.scale, partial(self._patch_scores, arrays))
+
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        if self.patches:
+            return self._patch_scores(arrays, part)
         device = "cuda" if torch.cuda.is_available() else "cpu"
         network = self._loaded(arrays).to(device)
         transform = self._transform(device)

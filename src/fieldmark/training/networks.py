@@ -77,6 +77,16 @@ def with_one_channel(network: Any) -> Any:
     return network
 
 
+def with_channels(network: Any, channels: int) -> Any:
+    """The network for inputs of so many channels: each is seen as the mean of three was, all together as strongly."""
+    first = next(layer for layer in network.modules() if isinstance(layer, torch.nn.Conv2d))
+    with torch.no_grad():
+        mean = first.weight.mean(dim=1, keepdim=True)
+        spread = mean.repeat(1, channels, 1, 1) * (first.in_channels / channels)
+    first.in_channels, first.weight = channels, torch.nn.Parameter(spread)
+    return network
+
+
 def answer_with_embedding(network: Any) -> None:
     """Lets a network answer with its logits and, in the columns after them, with what goes into its head."""
 

@@ -19,6 +19,7 @@ from fieldmark.methods.base import Arrays, Fitted, targets_of
 from fieldmark.methods.joined import Joined
 from fieldmark.methods.modalities import ALL, OnModalities, is_readable, is_table
 from fieldmark.methods.places.extrapolation import reference_of
+from fieldmark.methods.places.listing import BLOCK_CELLS, MOST_LISTED, best_labels
 from fieldmark.methods.places.records import (
     BACKGROUNDS,
     Background,
@@ -27,12 +28,9 @@ from fieldmark.methods.places.records import (
     coordinates,
     records_of,
 )
-from fieldmark.runs.code_sets import CodeSets, offsets_of
 from fieldmark.runs.label_scores import LabelScores, Scale, log_softmax
 from fieldmark.views import Part, View
 
-# Cells of items x labels that are held at once.
-BLOCK_CELLS = 4_000_000
 Ratios = NDArray[np.float32]
 # Inputs that name where something is, not what it is like there; taken only where they are asked for.
 WHEREABOUTS = ("place", "region", "site")
@@ -63,7 +61,7 @@ class OnPlaces(OnModalities):
 
     inputs: str = ALL
     background: Background = "auto"
-    listed: int = 1000
+    listed: int = MOST_LISTED
     seed: int = 0
     several: bool = False
 
@@ -146,16 +144,9 @@ class OnPlaces(OnModalities):
     def answer(self, arrays: Arrays, part: Part, labels: Labels) -> LabelScores:
         if len(labels) <= self.listed:
             return LabelScores(part.item_ids, labels, self.scores(arrays, part), self.scale)
-        codes, scores = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.float32)]
-        for ratios in self.blocks(arrays, self.points(arrays, part)):
-            own = self.scored(arrays, ratios)
-            best = np.argpartition(-own, self.listed - 1, axis=1)[:, : self.listed]
-            order = np.lexsort((best, -np.take_along_axis(own, best, axis=1)), axis=1)
-            best = np.take_along_axis(best, order, axis=1)
-            codes.append(best.ravel().astype(np.int32))
-            scores.append(np.take_along_axis(own, best, axis=1).ravel())
-        lists = CodeSets(np.concatenate(codes), offsets_of(np.full(len(part), self.listed)))
-        return LabelScores(part.item_ids, labels, np.concatenate(scores), self.scale, lists.codes, lists.offsets)
+        blocks = self.blocks(arrays, self.points(arrays, part))
+        scored = (self.scored(arrays, ratios) for ratios in blocks)
+        return best_labels(part.item_ids, labels, self.scale, scored, self.listed)
 
     def default_steps(self) -> tuple[Any, ...] | None:
         return None if self.several else ()

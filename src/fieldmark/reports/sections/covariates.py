@@ -26,7 +26,7 @@ MOST_PLACES, SHUFFLES, SHOWN, LEAST_PLACES = 300, 3, 15, 30
 
 
 @dataclass(frozen=True)
-class Worth:
+class CovariateLoss:
     """What a covariate is worth.
 
     Args:
@@ -80,7 +80,7 @@ def _measure(context: Context) -> str:
     return "mean ROC-AUC over species" if context.many_labels else f"share with the species among the first {LISTED}"
 
 
-def worths(model: PlaceModel, context: Context) -> tuple[float, list[Worth], int]:
+def worths(model: PlaceModel, context: Context) -> tuple[float, list[CovariateLoss], int]:
     """The score of some scored places, and what shuffling each covariate takes off it, the most valuable first."""
     answers = PlaceAnswers.of(context)
     part = {"test": context.opened.view.test, "val": context.opened.view.val}[context.part]
@@ -98,7 +98,7 @@ def worths(model: PlaceModel, context: Context) -> tuple[float, list[Worth], int
             table = points.table.copy()
             table[:, column] = rng.permutation(table[:, column])
             losses.append(plain - _score(model.method, model, replace(points, table=table), truth))
-        found.append(Worth(name, float(np.mean(losses)), float(np.std(losses))))
+        found.append(CovariateLoss(name, float(np.mean(losses)), float(np.std(losses))))
     return plain, sorted(found, key=lambda one: -one.loss), len(rows)
 
 
@@ -112,7 +112,7 @@ def _score(method: OnPlaces, model: PlaceModel, points: Points, truth: NDArray[A
     return float((first == truth[:, None]).any(axis=1).mean())
 
 
-def _paint(figure: Figure, *, worth: list[Worth], measure: str) -> None:
+def _paint(figure: Figure, *, worth: list[CovariateLoss], measure: str) -> None:
     axes = figure.subplots()
     places = np.arange(len(worth))[::-1]
     axes.barh(places, [one.loss for one in worth], color=TINT, height=0.7)
@@ -122,7 +122,7 @@ def _paint(figure: Figure, *, worth: list[Worth], measure: str) -> None:
     axes.set_title(f"What shuffling it takes off the {measure}", fontsize=12.5)
 
 
-def _drawn(worth: list[Worth], measure: str) -> Markup:
+def _drawn(worth: list[CovariateLoss], measure: str) -> Markup:
     return draw(
         "covariate-worth",
         partial(_paint, worth=worth, measure=measure),
