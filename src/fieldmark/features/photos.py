@@ -49,6 +49,9 @@ CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0))
 # The squares of "zooms" cover this share of the short side, and lie a third from the upper and the lower edge.
 ZOOMS_COVER, ZOOMS = 0.75, ((0.5, 1 / 3), (0.5, 2 / 3))
 
+# A picture is plain where its gray values, at this side, spread less than this (of 255) around their mean.
+PLAIN_PX, PLAIN_SPREAD = 32, 3.0
+
 
 def views_of(how: Preprocessing, views: str) -> list[Preprocessing]:
     """The ways to look at a photo that features are averaged over, the widest first.
@@ -93,6 +96,16 @@ def decode_photo(data: bytes, *, at_least_px: int | None = None, box: Box | None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         broken = "truncated" in str(error) or "Truncated" in str(error)
         raise PhotoError("a truncated photo" if broken else f"a broken photo ({error})") from error
+
+
+def is_plain(data: bytes) -> bool:
+    """Whether a photo shows nothing but one color: its gray values hardly differ.
+
+    Raises:
+        PhotoError: When the bytes are no photo or end too early.
+    """
+    small = decode_photo(data, at_least_px=PLAIN_PX).convert("L").resize((PLAIN_PX, PLAIN_PX), Image.Resampling.BOX)
+    return float(np.asarray(small, dtype=np.float64).std()) < PLAIN_SPREAD
 
 
 def upright_size(data: bytes) -> tuple[int, int]:

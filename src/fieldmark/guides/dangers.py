@@ -23,7 +23,7 @@ from fieldmark.guides.living_groups import FUNGI, SNAKES
 from fieldmark.labels import Labels
 from fieldmark.steps.costs import Prices
 
-MISSED = 0.004
+MISSED = 0.01
 NEVER = {
     FUNGI: "Never eat a mushroom because a model named it.",
     SNAKES: "Never touch a snake because a model named it.",

@@ -26,8 +26,6 @@ LINES = tuple(round(SURE + step * (1 - SURE) / 40, 4) for step in range(40))
 OF_LABEL = "name"
 # Stated probabilities are held against val within bands that begin here.
 BANDS = (0.0, 0.8, 0.85, 0.9, 0.95, 0.98, 0.995)
-# Weight of the stated probability beside the observations of a band.
-BORROWED = 2.0
 
 Floats = NDArray[np.float64]
 
@@ -161,13 +159,14 @@ def _line(probability: Floats, right: NDArray[np.bool_]) -> float | None:
 
 
 def _bands(probability: Floats, right: NDArray[np.bool_]) -> tuple[float, ...]:
-    """The highest probability to state in each band: what was right on val, with a little of what was stated."""
+    """The highest probability to state in each band: what was right on val, erring to the low side.
+
+    Two observations are added, one that is wrong and one that is right as often as the band begins at.
+    """
     band = np.searchsorted(BANDS, probability, side="right") - 1
     highest: list[float] = []
     for number, begin in enumerate(BANDS):
         own = band == number
-        end = BANDS[number + 1] if number + 1 < len(BANDS) else 1.0
-        middle = float(probability[own].mean()) if own.any() else (begin + end) / 2
-        share = (right[own].sum() + BORROWED * middle) / (own.sum() + BORROWED)
-        highest.append(round(float(share), 6) if own.any() else end)
+        share = (right[own].sum() + begin) / (own.sum() + 2) if own.any() else begin
+        highest.append(round(float(share), 6))
     return tuple(highest)

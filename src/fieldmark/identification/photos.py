@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.features.photos import is_plain
 from fieldmark.guides import Guide
 from fieldmark.guides.conformal import ConformalSets, calibrate
 from fieldmark.guides.dangers import allowed_by, dangerous_labels
@@ -40,6 +41,7 @@ WORTH_NAMING = 0.002
 # Categories of the Red List whose places are not told exactly, and from which probability on a name counts for that.
 THREATENED = ("CR", "EN", "VU", "EW")
 LIKELY = 0.05
+PLAIN = "It shows nothing but one color."
 
 
 class TaxonOfLabel(NamedTuple):
@@ -155,6 +157,8 @@ class _Making:
                 if self._called
                 else UnknownVerdict(None)
             )
+        if all(is_plain(photo.read_bytes()) for photo in self.asked.photos):
+            return UnknownVerdict(False, 1.0, self.guide.strangers.line, PLAIN)
         strangers = self.guide.strangers
         distance = None
         if self.asked.features is not None and len(strangers.kept):
