@@ -35,7 +35,7 @@ from fieldmark.features.photos import is_plain
 from fieldmark.fitting.configuring import configured_method
 from fieldmark.fitting.learning import applied, fit_steps, supplied_view, supply_of
 from fieldmark.guides import Guide
-from fieldmark.guides.conformal import COUNT_EDGES, group_names
+from fieldmark.guides.conformal import COUNT_EDGES, ConformalSets, group_names
 from fieldmark.guides.dangers import allowed_by, dangerous_labels
 from fieldmark.guides.learning import AnsweredVal, learn_guide, pooled
 from fieldmark.guides.living_groups import groups_of
@@ -59,7 +59,7 @@ SEEDS, PAINTED, SIZE_PX = range(5), range(2), 160
 # How noisy traits are seen (chosen for top-1 of about 95 and 75 %), and how many numbers they are folded into.
 NOISE, FOLDS_TO = {"clear": 0.6, "poor": 1.4}, 256
 STEPS = ("temperature", "prior:column=month+habitat", "temperature")
-LATER: dict[Split, tuple[int, int, int]] = {"val": (3000, 60, 100), "test": (3000, 60, 200)}
+LATER: dict[Split, tuple[int, int, int]] = {"val": (6000, 60, 100), "test": (3000, 60, 200)}
 CURVE = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 SPLIT_SEEDS = range(5)
 Floats = NDArray[np.float64]
@@ -276,8 +276,15 @@ def _conformal(asked: Asked) -> dict[str, Any]:
         "of": len(truth),
         "lines": len(sets.lines),
         "groups": {names[one]: _share(hit[group == one]) for one in np.unique(group)},
+        "groups_with_a_line": _by_line(sets, hit, asked.guide.counts[truth]),
         "by_halves_of_val": sets.checked,
     }
+
+
+def _by_line(sets: ConformalSets, hit: Flags, counts: NDArray[Any]) -> dict[str, Any]:
+    """Coverage of the groups that have a line of their own: small groups are merged with their neighbors."""
+    group, names = sets.groups(counts), group_names(sets.upper)
+    return {name: _share(hit[group == number]) for number, name in enumerate(names)}
 
 
 def _roll_up(asked: Asked, labels: Labels, taxa: pl.DataFrame, every: pl.DataFrame | None = None) -> dict[str, Any]:
@@ -300,7 +307,12 @@ def _roll_up(asked: Asked, labels: Labels, taxa: pl.DataFrame, every: pl.DataFra
         rows.setdefault(found.rank, []).append((right, found.probability, truth != UNKNOWN))
     ranks = {rank_of_labels(taxonomy) if rank == OF_LABEL else rank: _claims(given) for rank, given in rows.items()}
     together_all = [one for given in rows.values() for one in given]
-    return {"ranks": ranks, "all": _claims(together_all), "no_answer": nothing, "called_unknown": int(asked.unknown.sum())}
+    return {
+        "ranks": ranks,
+        "all": _claims(together_all),
+        "no_answer": nothing,
+        "called_unknown": int(asked.unknown.sum()),
+    }
 
 
 def _claims(rows: Sequence[tuple[bool, float, bool]]) -> dict[str, Any]:
@@ -362,11 +374,24 @@ def together(worlds: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "rolled_up": _claims_together(worlds),
         "coverage": round(float(np.average(*_weighted(worlds, "coverage"))), 4),
         "size": round(float(np.average(*_weighted(worlds, "size"))), 3),
+        "worst_group_with_a_line": _worst(worlds),
         "coverage_by_group": {
             name: _sum([one["conformal"]["groups"][name] for one in worlds if name in one["conformal"]["groups"]])
             for name in group_names(COUNT_EDGES)
         },
     }
+
+
+def _worst(worlds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The groups with a line that are covered least and most."""
+    every = [
+        one | {"group": name, "seed": world["seed"]}
+        for world in worlds
+        for name, one in world["conformal"]["groups_with_a_line"].items()
+    ]
+    ordered = sorted(every, key=lambda one: one["share"])
+    rare = [one for one in every if one["group"].startswith("up to") or one["group"] == "all"]
+    return {"least": ordered[0], "most": ordered[-1], "rarest": _sum(rare)}
 
 
 def _claims_together(worlds: Sequence[dict[str, Any]]) -> dict[str, Any]:

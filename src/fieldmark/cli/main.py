@@ -30,6 +30,7 @@ VERBS = {
     "split": "fieldmark.cli.split",
     "fit": "fieldmark.cli.fit",
     "adapt": "fieldmark.cli.adapt",
+    "calibrate": "fieldmark.cli.calibrate",
     "predict": "fieldmark.cli.predict",
     "tile": "fieldmark.cli.tile",
     "identify": "fieldmark.cli.identify",
