@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,11 +12,17 @@ from PIL import Image
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
 from fieldmark.datasets.checking import CHECKS
+from fieldmark.features.settings import FeatureSettings
 from fieldmark.fitting.learning import shown_to
+from fieldmark.methods import METHODS
+from fieldmark.methods.base import truth_of
 from fieldmark.methods.linear import Linear
 from fieldmark.opening import open_benchmark
+from fieldmark.questions.targets import LabelTargets
 from fieldmark.release import Release
 from fieldmark.splits.semi_supervised import SemiSupervised
+from fieldmark.supply import FeatureSource
+from fieldmark.views import Part
 from fieldmark.worlds.layouts import semi
 
 
@@ -93,3 +101,53 @@ def test_the_world_of_birds_opens_with_both_kinds_of_unlabeled_photos(tmp_path, 
     assert (np.asarray(opened.hidden) >= 0).sum() == members["in-class"]
     assert opened.truth["test"].rows.height == opened.items["test"].height
     assert opened.items["test"].select(pl.col("item_id").cast(pl.Int64)).height  # numbers, as runs call them
+
+
+SEMI = ("supervised", "pseudo-label", "pseudo-label-coarse", "fixmatch", "self-training", "label-propagation", "coarse")
+NETWORKS = ("fixmatch-network", "ccssl", "coarse-network", "distillation", "moco")
+
+
+@pytest.fixture(scope="module")
+def supplied(opened):
+    """The view with features of its photos and one label of each class, and the hidden labels of all others."""
+    source, view = FeatureSource(FeatureSettings(size=128)), opened.view
+    parts = {name: source.supply(getattr(view, name), what=name) for name in ("train", "val", "unlabeled", "test")}
+    codes = truth_of(view.train)
+    kept = np.isin(np.arange(len(codes)), np.unique(codes, return_index=True)[1])
+    coarse = {rank: view.taxonomy.ranks[rank][1][codes[~kept]] for rank in view.unlabeled.targets.coarse}
+    unknown = LabelTargets(np.full((~kept).sum(), -1, dtype=np.int32), coarse=coarse)
+    hidden_now = replace(parts["train"].take(~kept), targets=unknown)
+    unlabeled = Part.concat([hidden_now, parts["unlabeled"]])
+    fewer = replace(view, **parts | {"train": parts["train"].take(kept), "unlabeled": unlabeled})
+    return fewer, np.concatenate([codes[~kept], opened.hidden])
+
+
+def test_on_photos_of_a_world_the_oracle_is_not_worse_than_any_method_beyond_the_interval(opened, supplied):
+    view, hidden = supplied
+    assert (hidden >= 0).sum() > 5 * len(view.train)
+    label_of = dict(opened.items["test"].select("item_id", "label").iter_rows())
+    true = view.labels.encode(pl.Series([label_of[item] for item in view.test.item_ids]))
+
+    def right(name):
+        method = METHODS[name]()
+        fitted = method.fit(shown_to(method, view, hidden))
+        return (fitted.predict(view.test, view.labels).top(1)[:, 0] == true).astype(float)
+
+    best = right("oracle")
+    for name in SEMI:
+        gap = best - right(name)
+        assert gap.mean() + 1.96 * gap.std(ddof=1) / np.sqrt(len(gap)) >= 0, name
+    assert best.mean() > right("supervised").mean()
+
+
+@pytest.mark.parametrize("name", [*SEMI, *NETWORKS])
+def test_no_method_that_does_not_declare_it_is_handed_a_hidden_label(opened, name):
+    method = METHODS[name]()
+    assert "hidden labels" not in method.learns_from
+    shown = shown_to(method, opened.view, opened.hidden).unlabeled
+    if shown is None:
+        assert "unlabeled" not in method.learns_from
+        return
+    assert shown.targets is None or (shown.targets.codes == -1).all()
+    assert not {"label", "hidden_label", "membership"} & set(shown.items.columns)
+    assert bool(shown.targets is not None and shown.targets.coarse) == ("coarse" in method.learns_from)

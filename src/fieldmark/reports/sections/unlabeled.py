@@ -13,9 +13,13 @@ from numpy.typing import NDArray
 
 from fieldmark.labels import UNKNOWN
 from fieldmark.models.model import MODEL_FILE, MODEL_FOLDER, load_model
-from fieldmark.reports.charts.plots import BLUE, GREEN, ORANGE, draw
-from fieldmark.reports.markup import render
+from fieldmark.reports.charts.estimates import Share, share
+from fieldmark.reports.charts.plots import BLUE, GREEN, MUTED, ORANGE, draw, percent_axis
+from fieldmark.reports.markup import EN_DASH, render
 from fieldmark.reports.section import Context, Section
+
+# Species are put into at most so many bins by how many labeled photos they have.
+MOST_BINS = 6
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,41 @@ class Taught:
     outside_weight: float
 
 
+@dataclass(frozen=True)
+class LabelCurve:
+    """Accuracy of one run by how many labeled photos a class has.
+
+    Args:
+        title: The run.
+        shares: The share answered right of the items of the classes of each bin, with its interval.
+    """
+
+    title: str
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True)
+class LabelCurves:
+    """The curves of all runs of a page.
+
+    Args:
+        bins: The fewest and the most labeled photos of the classes of each bin.
+        classes: How many classes each has.
+        labels: The mean number of labeled photos of a class of each.
+        curves: One for each run.
+    """
+
+    bins: tuple[tuple[int, int], ...]
+    classes: tuple[int, ...]
+    labels: tuple[float, ...]
+    curves: tuple[LabelCurve, ...]
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """What each bin is called."""
+        return tuple(str(low) if low == high else f"{low}{EN_DASH}{high}" for low, high in self.bins)
+
+
 class Unlabeled(Section):
     """What there was to learn from, and what became of it."""
 
@@ -72,6 +111,7 @@ class Unlabeled(Section):
 
     def render(self, context: Context) -> str:
         counts, unlabeled = species_counts(context), context.opened.items["unlabeled"]
+        curves = accuracy_by_labels(context)
         return render(
             "sections/unlabeled.html.j2",
             context=context,
@@ -79,6 +119,8 @@ class Unlabeled(Section):
             unlabeled=len(unlabeled),
             counts=counts,
             picture=None if counts is None else draw_counts(counts),
+            curves=curves,
+            drawn_curves=None if curves is None else draw_curves(curves),
             confusion=phylum_confusion(context),
             taught=taught_as(context),
             learned_from=", ".join(context.first.run.learns_from) or "train",
@@ -129,6 +171,65 @@ def draw_counts(counts: SpeciesCounts) -> Markup:
         axes.legend()
 
     return draw("unlabeled", paint, width=640, height=280, description="Photos of each species, most first")
+
+
+def accuracy_by_labels(context: Context) -> LabelCurves | None:
+    """Accuracy by labeled photos of a class, for each run that knows it item by item; None where all have as many.
+
+    Classes are put into bins of about as many, with one number of labels in one bin.
+    """
+    labels = context.train_counts
+    if len(np.unique(labels)) < 2:
+        return None
+    ends = np.unique(np.quantile(labels, np.linspace(0, 1, MOST_BINS + 1)[1:], method="higher"))
+    place = np.searchsorted(ends, labels)
+    curves = []
+    known = context.truth != UNKNOWN
+    bin_of_item = np.where(known, place[context.truth], -1)
+    filled = [number for number in range(len(ends)) if (bin_of_item == number).any()]
+    for scored in context.runs:
+        card = scored.scorecard
+        right = dict(zip(card.unit_ids, card.pseudo.get("top_1", ()), strict=False))
+        values = [right.get(item) for item in context.items["item_id"]]
+        if any(value is None for value in values):
+            continue  # a run whose units are not the items: nothing is known of a single one
+        correct = np.array(values) > 0.5
+        shares = tuple(share(correct[bin_of_item == one], context.unit[bin_of_item == one]) for one in filled)
+        curves.append(LabelCurve(scored.title, shares))
+    inside = [labels[place == number] for number in filled]
+    return (
+        LabelCurves(
+            bins=tuple((int(own.min()), int(own.max())) for own in inside),
+            classes=tuple(len(own) for own in inside),
+            labels=tuple(float(own.mean()) for own in inside),
+            curves=tuple(curves),
+        )
+        if curves and len(filled) > 1
+        else None
+    )
+
+
+def draw_curves(curves: LabelCurves) -> Markup:
+    """Accuracy over labeled photos per class, one line for each run, with intervals."""
+    colors = (BLUE, ORANGE, GREEN, MUTED)
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        for number, curve in enumerate(curves.curves):
+            values = np.array([own.value for own in curve.shares])
+            low = np.array([own.value if own.low is None else own.low for own in curve.shares])
+            high = np.array([own.value if own.high is None else own.high for own in curve.shares])
+            where = np.array(curves.labels) * (1 + 0.01 * number)  # beside each other, not on top
+            reach = np.maximum(0, np.stack([values - low, high - values]))
+            color = colors[number % len(colors)]
+            axes.errorbar(where, values, reach, color=color, marker="o", capsize=3, label=curve.title)
+        axes.set_title("Accuracy by labeled photos of a species")
+        axes.set_xlabel("Labeled photos of a species (mean of a bin)")
+        axes.set_ylim(0, 1)
+        percent_axis(axes, "Answered right")
+        axes.legend()
+
+    return draw("labels", paint, width=640, height=300, description="Accuracy by labeled photos of a species")
 
 
 def taught_as(context: Context) -> Taught | None:
