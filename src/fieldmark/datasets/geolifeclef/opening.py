@@ -41,6 +41,7 @@ from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.environment import ENVIRONMENT
@@ -145,11 +146,17 @@ def with_parts(table: pl.DataFrame) -> pl.DataFrame:
         return table.with_columns(pl.concat_list(part).alias("parts"))
     is_train = (table["part"] == "train").to_numpy()
     share = test_share(table)
-    quadrat = table["quadrat"].filter(pl.Series(is_train)).to_numpy()
+    quadrat = quadrat_numbers(table)[is_train]
     drawn = np.zeros(len(table), dtype=np.bool_)
     drawn[is_train] = organizers_draw(quadrat, share) if len(quadrat) else False
-    names = np.where(drawn, "val", table["part"].to_numpy())
-    return table.with_columns(pl.concat_list(pl.Series("parts", names.astype(str))).alias("parts"))
+    part = pl.when(pl.Series(drawn)).then(pl.lit("val")).otherwise(pl.col("part"))
+    return table.with_columns(pl.concat_list(part).alias("parts"))
+
+
+def quadrat_numbers(table: pl.DataFrame) -> NDArray[np.int64]:
+    """The quadrats as numbers in the order of their names, which are sorted faster."""
+    digits = pl.col("quadrat").str.slice(1, 4).cast(pl.Int64), pl.col("quadrat").str.slice(6, 4).cast(pl.Int64)
+    return table.select(digits[0] * 10_000 + digits[1]).to_series().to_numpy()
 
 
 def test_share(table: pl.DataFrame) -> float:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import polars as pl
 
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems
 from fieldmark.datasets.identical import across, identical_files, observations_together
+from fieldmark.datasets.occurrences.columns import read_settings
+from fieldmark.datasets.occurrences.disdat import region_of
 from fieldmark.datasets.occurrences.opening import SPLIT, Records, open_occurrences, read_records
+from fieldmark.datasets.occurrences.regions import has_records
+from fieldmark.datasets.occurrences.site_tables import find_table
+from fieldmark.datasets.occurrences.sources import SITES
 from fieldmark.datasets.photo_checks import alike_pairs, check_photos
 from fieldmark.errors import InputError
 from fieldmark.release import Release
@@ -26,6 +32,9 @@ def check_occurrences(release: Release, *, media: bool = False, near_duplicates:
     Raises:
         InputError: When the table cannot be opened at all.
     """
+    settings = read_settings(release)
+    if region_of(release) or not has_records(release, settings):
+        return _check_region(release, Problems(), [])
     problems, records = Problems(), read_records(release)
     if records.rows.is_empty():
         raise InputError(records.source.where, found="no record", expected="at least one")
@@ -41,6 +50,36 @@ def check_occurrences(release: Release, *, media: bool = False, near_duplicates:
         PartCount("places", _count(records, records.rows.filter(pl.col("lat").is_not_null()))),
         PartCount("photos", _count(records, records.rows.filter(with_photo))),
     ]
+    if find_table(release, SITES, settings.sites.get("file", "")):
+        return _check_region(release, problems, counts)
+    return CheckReport("occurrences", release.root, release.world is not None, tuple(counts), problems.listed())
+
+
+def _check_region(release: Release, problems: Problems, counts: list[PartCount]) -> CheckReport:
+    """Adds what there is and what is wrong with sites, background and environment."""
+    dataset = open_occurrences(release, "presence")
+    if not counts:
+        for remark in dataset.remarks:
+            problems.add("note", remark.rstrip("."))
+    places = dataset.observations
+    for kind, title in (("record", "records"), ("site", "sites"), ("background", "background")):
+        own = places.filter(pl.col("kind") == kind)
+        if len(own):
+            classes = own["labels"].explode().drop_nulls().n_unique()
+            counts.append(PartCount(f"presence: {title}", Count(observations=len(own), classes=classes or None)))
+    sites = places.filter(pl.col("kind") == "site")
+    learned = set(places.filter(pl.col("kind") == "record")["label"].drop_nulls())
+    unlearned = sorted(set(sites["labels"].explode().drop_nulls()) - learned) if learned else []
+    if unlearned:
+        problems.add("warning", "a species of the sites has no record to learn from", unlearned)
+    environment = dataset.layers.get("environment")
+    if environment is None:
+        problems.add("warning", "nothing describes places: there are no rasters and no columns of numbers")
+    else:
+        values = environment.numbers(places["observation_id"].to_list())
+        empty = places["observation_id"].filter(pl.Series(np.isnan(values).all(axis=1))).to_list()
+        if empty:
+            problems.add("warning", "a place has no value of the environment", empty)
     return CheckReport("occurrences", release.root, release.world is not None, tuple(counts), problems.listed())
 
 

@@ -49,9 +49,10 @@ def region_of(release: Release) -> str:
     if release.file:
         named = TABLE.match(release.file)
         return named[1] if named else ""
-    regions = sorted({match[1] for name in release.files() if (match := TABLE.match(name)) and match[2] == "train_po"})
+    tables = {match[1]: match[0] for one in release.files() if (match := TABLE.match(one)) and match[2] == "train_po"}
+    regions = sorted(tables)
     if len(regions) > 1:
-        hint = f"Name a table of one of them: {release.where(f'{regions[0]}train_po...')}"
+        hint = f"Name a table of one of them: {release.where(tables[regions[0]])}."
         raise InputError(release.root, found=f"the regions {', '.join(regions)}", expected="one", hint=hint)
     return regions[0] if regions else ""
 
