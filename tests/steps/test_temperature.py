@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 
 from fieldmark.labels import Labels
+from fieldmark.runs.code_sets import offsets_of
 from fieldmark.runs.label_scores import LabelScores, log_softmax
 from fieldmark.steps import step_from_data, step_to_data
-from fieldmark.steps.temperature import LARGEST, SMALLEST, LogLoss, Temperature
+from fieldmark.steps.temperature import LARGEST, SMALLEST, LogLoss, Temperature, best_temperature
 from tests.lessons import learned
 
 LABELS, ITEMS = Labels(tuple("abcde")), pl.DataFrame()
@@ -103,3 +104,13 @@ def test_memory_does_not_grow_with_items_times_classes():
     learned(Temperature(), predictions, truth, ITEMS)
     assert tracemalloc.get_traced_memory()[1] < scores.nbytes / 2
     tracemalloc.stop()
+
+
+def test_lists_of_some_labels_are_left_as_they_are():
+    labels = Labels(("a", "b", "c"))
+    listed = LabelScores(
+        ("p", "q"), labels, np.log(np.array([0.6, 0.2, 0.7, 0.1])), "log_probability",
+        np.array([0, 1, 2, 0], dtype=np.int32), offsets_of(np.array([2, 2])),
+    )  # fmt: skip
+    assert best_temperature(listed, np.array([0, 2], dtype=np.int32)) == 1.0
+    assert Temperature(temperature=3.0).apply(listed, pl.DataFrame()) is listed

@@ -39,6 +39,7 @@ class Temperature(Step):
 
     temperature: float = 1.0
     name: ClassVar[str] = "temperature"
+    takes_lists: ClassVar[bool] = True  # and leaves them as they are
 
     def check(self, task: Task) -> None:
         if task.answer.several:
@@ -48,15 +49,15 @@ class Temperature(Step):
         return replace(self, temperature=best_temperature(val, lesson.truth))
 
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
-        if predictions.scale == "score":
+        if predictions.scale == "score" or not predictions.dense:
             return predictions
         temperature = np.full(len(predictions.items), self.temperature)
         return predictions.with_columns(scaled(predictions.columns, temperature), "log_probability")
 
 
 def best_temperature(val: LabelScores, truth: NDArray[np.int32]) -> float:
-    """The temperature of lowest log loss; 1 for scores that only rank, or that say nothing."""
-    if val.scale == "score" or (np.ptp(val.columns, axis=1) == 0).all():
+    """The temperature of lowest log loss; 1 for scores that only rank, or say nothing, and for lists of some labels."""
+    if val.scale == "score" or not val.dense or (np.ptp(val.columns, axis=1) == 0).all():
         return 1.0
     return LogLoss(val.columns, truth).best_temperature(np.ones(len(truth)))
 
