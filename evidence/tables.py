@@ -13,6 +13,7 @@ from evidence.markdown import mean_difference, percent, table
 from evidence.mask_tables import butterflies, foreground, run_lengths, world_masks
 from evidence.modality_tables import amanita, modalities
 from evidence.open_tables import costs, open_set
+from evidence.place_tables import land_worlds, regions, routes
 from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.results import RESULTS, read_result
 from evidence.search_tables import search
@@ -55,6 +56,9 @@ def write_tables() -> Path:
         "semi_worlds": worlds_with_few_labels,
         "openset": open_set,
         "costs": costs,
+        "regions": regions,
+        "breeding_routes": routes,
+        "land_worlds": land_worlds,
         "priors": priors,
         "mushroom_stream": mushroom_stream,
         "prior_shift": prior_shift,
