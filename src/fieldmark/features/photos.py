@@ -98,14 +98,18 @@ def decode_photo(data: bytes, *, at_least_px: int | None = None, box: Box | None
         raise PhotoError("a truncated photo" if broken else f"a broken photo ({error})") from error
 
 
-def is_plain(data: bytes) -> bool:
+def is_plain(data: bytes, spread: float = PLAIN_SPREAD) -> bool:
     """Whether a photo shows nothing but one color: its gray values hardly differ.
+
+    Args:
+        data: The photo.
+        spread: Below which standard deviation of its gray values, of 255, it is plain.
 
     Raises:
         PhotoError: When the bytes are no photo or end too early.
     """
     small = decode_photo(data, at_least_px=PLAIN_PX).convert("L").resize((PLAIN_PX, PLAIN_PX), Image.Resampling.BOX)
-    return float(np.asarray(small, dtype=np.float64).std()) < PLAIN_SPREAD
+    return float(np.asarray(small, dtype=np.float64).std()) < spread
 
 
 def upright_size(data: bytes) -> tuple[int, int]:

@@ -107,7 +107,7 @@ def adapt(
             _refuse_unfit(step, model, task)
         further += [step for step in model.steps if step.decides]
         fitted, predictions = _with_steps(further, plain, opened, target)
-        model = replace(model, steps=(*kept, *fitted))
+        model = replace(model, steps=(*kept, *fitted), guide=None)  # its lines were drawn for other steps
         adapted = _provenance(made, model, folder)
         before = {part: score_part(opened, stored[part], part, made) for part in opened.truth}
         after = {part: score_part(opened, predictions[part], part, adapted) for part in opened.truth}
@@ -139,7 +139,7 @@ def _answering_as(model: Model, method: str, settings: Mapping[str, Any]) -> Mod
     if not issubclass(cls, type(own)) or cls is type(own):
         raise MisuseError(f"The method {method!r} cannot answer with what the method {model.name!r} has learned.")
     changed = configure({**own.options, **settings}, cls)[0]
-    return replace(model, name=method, fitted=replace(model.fitted, method=changed))
+    return replace(model, name=method, fitted=replace(model.fitted, method=changed), guide=None)
 
 
 def _answered_again(model: Model, opened: Opened) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from fieldmark.guides.living_groups import FUNGI, OTHER, SNAKES, groups_of, is_g
 from fieldmark.guides.rolling_up import OF_LABEL, RollUp, learn_roll_up, rank_of_labels
 from fieldmark.identification.advice import advice_for, danger_word, next_photos
 from fieldmark.identification.asking import AskedSpecimen
+from fieldmark.identification.microscopy import is_microscopic
 from fieldmark.identification.photo_answers import (
     Contribution,
     DangerNotice,
@@ -108,6 +109,7 @@ def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
         missing=tuple(name for name in asked.usable if name not in asked.used),
         nearest=made.nearest() if question.evidence else (),
         next_photos=next_photos(made.group),
+        microscopic=made.microscopic(),
         knows=len(model.labels),
         threatened=made.threatened(),
         circumstances=question.circumstances,
@@ -185,7 +187,7 @@ class _Making:
         """The rule to roll up by, the lines of short lists, and why there are none."""
         guide, allowed = self.guide, self.question.restriction.allowed
         if guide is None:
-            return None, None, "The model was fitted without a guide: fit it again for a list with a promise."
+            return None, None, "The model was made without a guide: fit it again for a list with a promise."
         used = self.asked.used
         if allowed is None:
             sets = guide.sets_for(used)
@@ -312,6 +314,13 @@ class _Making:
         rows, _ = guide.strangers.nearest(self.asked.features, len(guide.photos.codes))
         files = (guide.photos.file(int(row)) for row in rows[np.isin(rows, own)][: 4 * PHOTOS_EACH])
         return tuple(file for file in files if file is not None)[:PHOTOS_EACH]
+
+    def microscopic(self) -> tuple[int, ...]:
+        """Which photos look as if taken through a microscope; asked of fungi, whose spores are."""
+        if FUNGI not in self.groups:
+            return ()
+        photos = enumerate(self.asked.photos)
+        return tuple(number for number, photo in photos if is_microscopic(photo.read_bytes()))
 
     def threatened(self) -> bool:
         """Whether a likely name is of a threatened species, where the taxa tell (`red_list`)."""

@@ -42,7 +42,9 @@ def sentences(answer: PhotoAnswer) -> Iterator[str]:
         yield f"nearest training photos: {near}"
     if answer.microscopic:
         numbers = ", ".join(str(number + 1) for number in answer.microscopic)
-        yield f"Looks like a photo through a microscope: photo {numbers}."
+        alone = len(answer.microscopic) == len(answer.photos)
+        hint = " Add a photo of the whole specimen." if alone else ""
+        yield f"Looks like a photo through a microscope: photo {numbers}.{hint}"
     if answer.next_photos:
         yield f"photos that would help: {'; '.join(answer.next_photos)}"
 
