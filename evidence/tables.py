@@ -9,6 +9,7 @@ import numpy as np
 
 from evidence.context_tables import pooling, priors
 from evidence.crop_tables import crops
+from evidence.identify_tables import identify
 from evidence.markdown import mean_difference, percent, table
 from evidence.mask_tables import butterflies, foreground, run_lengths, world_masks
 from evidence.modality_tables import amanita, modalities
@@ -59,6 +60,7 @@ def write_tables() -> Path:
         "regions": regions,
         "breeding_routes": routes,
         "land_worlds": land_worlds,
+        "identify": identify,
         "priors": priors,
         "mushroom_stream": mushroom_stream,
         "prior_shift": prior_shift,
