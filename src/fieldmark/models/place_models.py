@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets.base import Dataset
-from fieldmark.datasets.gridded import PlaceTable
+from fieldmark.datasets.gridded import PatchFiles, PlaceTable
 from fieldmark.datasets.inputs import Layer, OwnLayer
 from fieldmark.errors import FieldmarkError, InputError, MisuseError
 from fieldmark.methods.base import Arrays
@@ -28,6 +28,9 @@ from fieldmark.opening import open_release
 from fieldmark.runs.provenance import RUN_FILE
 from fieldmark.splits.matching import points_on_earth
 from fieldmark.views import Part
+
+# What a table says of a place stands in for others up to here.
+FARTHEST_KM = 50.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +146,10 @@ class PlaceModel:
             for key, layer in self._layers_of(name).items():
                 if "places" in {field.name for field in fields(layer)}:  # type: ignore[arg-type]
                     found[key] = replace(layer, places=PlaceTable.of(table))  # type: ignore[type-var]
-                else:
+                elif not isinstance(layer, PatchFiles):  # imagery of another place says nothing about this one
                     nearest, km = self._nearest(table)
+                    if km > FARTHEST_KM:
+                        continue
                     found[key] = _Renamed(layer, dict(zip(table["item_id"], nearest, strict=True)), layer.input)
                     remarks.append(
                         f"The release has no map of {name}: that of the nearest place it describes stands in, "

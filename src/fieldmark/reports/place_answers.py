@@ -49,6 +49,10 @@ class PlaceAnswers:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def where(self, chosen: NDArray[np.bool_]) -> PlaceAnswers:
+        """The answers for some of the places."""
+        return PlaceAnswers(self.context, self.rows[chosen], self.lat[chosen], self.lon[chosen])
+
     @property
     def holds(self) -> NDArray[np.bool_]:
         """Which species live at each place, for questions about each of them."""

@@ -51,8 +51,8 @@ class CellMap:
         return np.linspace(low, high if high > low else low + 1e-6, len(HEAT) + 1)
 
 
-def paint_cells(figure: Figure, *, maps: Sequence[CellMap]) -> None:
-    """One panel per map, side by side, each with its scale below."""
+def paint_cells(figure: Figure, *, maps: Sequence[CellMap], where: str = "") -> None:
+    """One panel per map, side by side, each with its scale below; the land is named before the titles."""
     panels = figure.subplots(1, len(maps), squeeze=False)[0]
     for axes, one in zip(panels, maps, strict=True):
         edges = [
@@ -66,7 +66,7 @@ def paint_cells(figure: Figure, *, maps: Sequence[CellMap]) -> None:
         norm = BoundaryNorm(one.steps, len(HEAT))
         mesh = axes.pcolormesh(*edges, np.ma.masked_invalid(one.cells), cmap=ListedColormap(HEAT), norm=norm, zorder=2)
         frame_map(axes, one.extent)
-        axes.set_title(one.title, fontsize=12.5)
+        axes.set_title(f"{where}: {one.title}" if where else one.title, fontsize=12.5)
         bar = figure.colorbar(mesh, ax=axes, orientation="horizontal", pad=0.1, fraction=0.05, aspect=30)
         bar.set_ticks(one.steps.tolist(), labels=[f"{edge:.3g}" for edge in one.steps])
         bar.outline.set_visible(False)

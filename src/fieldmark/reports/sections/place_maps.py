@@ -14,9 +14,10 @@ from fieldmark.reports.charts.plots import draw
 from fieldmark.reports.markup import render
 from fieldmark.reports.place_answers import PlaceAnswers, is_about_places
 from fieldmark.reports.section import Context, Section
+from fieldmark.reports.sections.held_out import COUNTRIES
 
-WIDTH, HEIGHT = 1036, 350
-LEAST_PLACES = 20
+WIDTH = 1036
+LEAST_PLACES, MOST_COUNTRIES = 20, 3
 
 
 class PlaceMaps(Section):
@@ -32,14 +33,31 @@ class PlaceMaps(Section):
     def render(self, context: Context) -> str:
         answers = PlaceAnswers.of(context)
         species = answers.commonest
+        name = context.title(context.labels.names[species])
         return render(
             "sections/place_maps.html.j2",
             context=context,
-            species=context.title(context.labels.names[species]),
+            species=name,
             error=answers.error_words,
             richness=answers.richness_words,
-            map=_drawn(maps_of(answers, species, context.title(context.labels.names[species]))),
+            maps=[
+                _drawn(f"place-maps-{number}", where, maps_of(some, species, name))
+                for number, (where, some) in enumerate(by_country(answers).items())
+            ],
         )
+
+
+def by_country(answers: PlaceAnswers) -> dict[str, PlaceAnswers]:
+    """The answers of each country by its name, where a release tells a few countries apart; else all of them."""
+    items = answers.context.items
+    if (
+        "country" not in items.columns
+        or items["country"].is_null().any()
+        or items["country"].n_unique() > MOST_COUNTRIES
+    ):
+        return {"": answers}
+    country = items["country"].to_numpy()[answers.rows]
+    return {COUNTRIES.get(code, code): answers.where(country == code) for code in sorted(set(country), reverse=True)}
 
 
 def maps_of(answers: PlaceAnswers, species: int, name: str) -> list[CellMap]:
@@ -53,12 +71,13 @@ def maps_of(answers: PlaceAnswers, species: int, name: str) -> list[CellMap]:
     return [CellMap.of(title, places, values) for title, values in panels.items()]
 
 
-def _drawn(maps: list[CellMap]) -> Markup:
+def _drawn(name: str, where: str, maps: list[CellMap]) -> Markup:
+    panel = WIDTH / len(maps) - 50
     return draw(
-        "place-maps",
-        partial(paint_cells, maps=maps),
+        name,
+        partial(paint_cells, maps=maps, where=where),
         width=WIDTH,
-        height=HEIGHT,
+        height=round(panel * maps[0].extent.shape) + 110,
         description="Three maps of cells: species to be expected, one species, and the error; darker is more.",
     )
 
