@@ -89,6 +89,7 @@ def write_tables() -> Path:
         "perf-training_gpu": _gpu,
         "perf-sound": _perf,
         "perf-masks": run_lengths,
+        "perf-packages": _perf,
     }
     parts = ["# Results\n\nMade by `make evidence` and `make perf` from `docs/results/*.json`; do not edit.\n"]
     for name, render in sections.items():

@@ -18,6 +18,7 @@ JOBS = {
     "masks": "run lengths of masks beside pycocotools",
     "rasters": "a million points through 27 rasters beside a loop over rasterio's sample",
     "random_forest": "a forest of 31,435 species and 200,000 places: memory, and time beside scikit-learn",
+    "packages": "the wheel: size, installation into empty environments, core alone and with [vision,report]",
     "startup": "commands from the shell beside an empty Python and beside `import torch`",
     "store": "features from the store beside computing them",
 }
