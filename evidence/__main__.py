@@ -48,6 +48,7 @@ STUDIES = {
     "label_noise": "planted wrong labels that out-of-fold models doubt, real photos and worlds",
     "review": "looks until a list of real birds is 95 % right by the audit's lower bound, least certain first or not",
     "identify": "unknown, danger, short lists and rolled-up answers, worlds (simulated) and real photos",
+    "packaged_photos": "wrong species-level claims of the photo model that comes along (real photos)",
     "fungi": "the baselines on fungi_genera over five drawn splits (real photos)",
 }
 

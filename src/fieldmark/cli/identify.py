@@ -27,9 +27,8 @@ class Form(StrEnum):
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command("identify", epilog="Example: `fieldmark identify dawn.wav --model birdnet --lat 42.4 --lon -76.5`")(
-        identify
-    )
+    epilog = "Example: `fieldmark identify photo.jpg`, or `fieldmark identify dawn.wav --lat 42.4 --lon -76.5`"
+    app.command("identify", epilog=epilog)(identify)
 
 
 def identify(

@@ -1,4 +1,4 @@
-"""Asking a model: a fitted one from its folder, or BirdNET."""
+"""Asking a model: a fitted one from its folder, or one that comes along."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from fieldmark.questions.segments import Segments
 from fieldmark.steps.pooling import pooling_of
 from fieldmark.views import Part, loose_media
 
-BIRDNET = "birdnet"
+BIRDNET, IMAGENET = "birdnet", "imagenet"
+# What answers where no model is named.
+COMING_ALONG = {"recording": BIRDNET, "photo": IMAGENET}
 SEGMENT_S = 5
 BATCH_WINDOWS = 16
 # BirdNET's own filter: species less likely at a place and in a week are not considered.
@@ -38,7 +40,7 @@ EXPECTED = 0.03
 
 def identify(
     file: str | Path | Sequence[str | Path],
-    model: str | Path | Model,
+    model: str | Path | Model | None = None,
     *,
     top: int = 3,
     at_least: float = 0.25,
@@ -56,7 +58,8 @@ def identify(
 
     Args:
         file: The photo or recording; several photos of one specimen are one question.
-        model: A model, the folder of one or of the run that made it, or "birdnet" for BirdNET itself.
+        model: A model, the folder of one or of the run that made it, "birdnet" for BirdNET itself, or "imagenet" for
+            the photo model that comes along and knows little. Without any: birdnet or imagenet, by the file.
         top: How many names to give for a photo.
         at_least: From which score on a name stands in the timeline of a recording.
         context: Where and when, for models that ask.
@@ -81,6 +84,7 @@ def identify(
     for one in files[1:]:
         if (kind, _kind(one)) != ("photo", "photo"):
             raise MisuseError(f"Several photos of one specimen are one question; {one} and {path} are not all photos.")
+    model = COMING_ALONG[kind] if model is None else model
     if str(model) == BIRDNET and not Path(BIRDNET).exists():
         if kind != "recording":
             raise MisuseError(f"BirdNET hears recordings; {path} is a photo.")
@@ -98,15 +102,29 @@ def identify(
             context, notes = with_camera_notes(context, files)
         asked = AskedSpecimen(loaded, tuple(files), pooling, context.known)
         answer = answer_photos(asked, PhotoQuestion(top, held, common_names or {}, circumstances=context))
+        answer = _with_limits(answer) if loaded.name == IMAGENET else answer
         drawn = look_overlay(asked) if overlay else None
         return replace(answer, remarks=(*notes, *answer.remarks), overlay=drawn)
     return _ask_about_recording(loaded, path, at_least, context, held)
 
 
 def _load(model: str) -> Model:
-    if not Path(model).exists() and get_close_matches(model.lower(), [BIRDNET]):
-        raise InputError(model, found="no such folder", expected="a model", hint=f"Did you mean {BIRDNET}?")
+    if Path(model).exists():
+        return load_model(model)
+    if model == IMAGENET:
+        from fieldmark.identification.packaged.imagenet_model import imagenet_model
+
+        return imagenet_model()
+    near = get_close_matches(model.lower(), COMING_ALONG.values(), n=1)
+    if near:
+        raise InputError(model, found="no such folder", expected="a model", hint=f"Did you mean {near[0]}?")
     return load_model(model)
+
+
+def _with_limits(answer: PhotoAnswer) -> PhotoAnswer:
+    from fieldmark.identification.packaged.imagenet_model import plainly
+
+    return plainly(answer)
 
 
 def _kind(path: Path) -> str:

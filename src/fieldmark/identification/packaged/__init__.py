@@ -1,0 +1,1 @@
+"""Models that come along: a photo model made of what ImageNet has taught a packaged network."""
