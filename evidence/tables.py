@@ -17,6 +17,7 @@ from evidence.open_tables import costs, open_set
 from evidence.place_tables import land_worlds, regions, routes
 from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.results import RESULTS, read_result
+from evidence.review_tables import label_noise, review
 from evidence.search_tables import search
 from evidence.semi_tables import (
     birds_with_few_labels,
@@ -42,6 +43,8 @@ def write_tables() -> Path:
         "birds": _birds,
         "fungi": _fungi,
         "search": search,
+        "review": review,
+        "label_noise": label_noise,
         "fewshot": _few_shot,
         "crops": crops,
         "butterflies": butterflies,
