@@ -24,3 +24,6 @@ def demo(
     made = module.run_demo(out, seed=seed)  # type: ignore[attr-defined]
     print_scorecards({name: result.scorecard for name, result in made.runs.items()})
     print(f"report in {made.report}")
+    model = made.runs["linear"].folder
+    print(f"a page that names photos of its simulated species: fieldmark identify --serve --model {model}")
+    print(f"the platform with that page: fieldmark serve --model {model}")

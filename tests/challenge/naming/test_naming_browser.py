@@ -161,7 +161,7 @@ def test_a_photo_is_named_on_a_desk_and_on_a_phone(browser, color_model, photos,
             page.get_by_text("Where and when").click()
             box = page.locator("#world").bounding_box()
             page.locator("#world").click(position={"x": box["width"] / 2, "y": box["height"] / 4})
-            assert page.get_by_label("Latitude").input_value() == "45.0"
+            assert float(page.get_by_label("Latitude").input_value()) == pytest.approx(45.0, abs=0.5)
             assert float(page.get_by_label("Longitude").input_value()) == pytest.approx(0.0, abs=0.5)
             # Files can be dropped anywhere on the field.
             page.evaluate(
