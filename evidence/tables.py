@@ -15,6 +15,7 @@ from evidence.mask_tables import butterflies, foreground, run_lengths, world_mas
 from evidence.modality_tables import amanita, modalities
 from evidence.open_tables import costs, open_set
 from evidence.place_tables import land_worlds, regions, routes
+from evidence.packaged_tables import packaged_photos, startup
 from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.results import RESULTS, read_result
 from evidence.review_tables import label_noise, review
@@ -82,6 +83,8 @@ def write_tables() -> Path:
         "chipnotes": _chipnotes,
         "front-ends": variants,
         "soundscapes": _soundscapes,
+        "packaged_photos": packaged_photos,
+        "perf-startup": startup,
         "perf-scoring": _perf,
         "perf-photos": _perf,
         "perf-metrics_retrieval": _perf,

@@ -147,7 +147,7 @@ def identify(
         if form in (Form.RAVEN, Form.AUDACITY):
             raise MisuseError(f"--format {form.value} is for one recording.")
         forms = BatchForms([] if form is Form.TABLE else [form.value], zone=time_zone)
-        identify_batch(files[0], model, out, settings, forms, as_json=as_json)
+        identify_batch(files[0], model or "imagenet", out, settings, forms, as_json=as_json)
         return
     if form in (Form.PARQUET, Form.CAMTRAP) or time_zone:
         raise MisuseError("--time-zone, parquet and camtrap are for a folder or a table of many.")
@@ -183,7 +183,7 @@ def identify(
         if out is not None and isinstance(answer, Timeline):
             _write(answer, form, out, each_window)
     elif isinstance(answer, PhotoAnswer) and form is Form.DARWIN_CORE:
-        _print_darwin_core(answer, model, out)
+        _print_darwin_core(answer, model or "imagenet", out)
     elif isinstance(answer, PhotoAnswer):
         _print_photo(answer)
     else:

@@ -89,7 +89,7 @@ def identify(
         if kind != "recording":
             raise MisuseError(f"BirdNET hears recordings; {path} is a photo.")
         return _ask_birdnet(path, at_least, context)
-    loaded = model if isinstance(model, Model) else _load(str(model))
+    loaded = model if isinstance(model, Model) else named_model(str(model))
     if kind != loaded.medium:
         raise MisuseError(f"The model {loaded.name!r} was fitted to {loaded.medium}s; {path} is a {kind}.")
     if loaded.fitted.method.targets == ("masks",):
@@ -102,13 +102,17 @@ def identify(
             context, notes = with_camera_notes(context, files)
         asked = AskedSpecimen(loaded, tuple(files), pooling, context.known)
         answer = answer_photos(asked, PhotoQuestion(top, held, common_names or {}, circumstances=context))
-        answer = _with_limits(answer) if loaded.name == IMAGENET else answer
         drawn = look_overlay(asked) if overlay else None
         return replace(answer, remarks=(*notes, *answer.remarks), overlay=drawn)
     return _ask_about_recording(loaded, path, at_least, context, held)
 
 
-def _load(model: str) -> Model:
+def named_model(model: str) -> Model:
+    """A model by its folder, or one that comes along by its name.
+
+    Raises:
+        InputError: When there is none.
+    """
     if Path(model).exists():
         return load_model(model)
     if model == IMAGENET:
@@ -119,12 +123,6 @@ def _load(model: str) -> Model:
     if near:
         raise InputError(model, found="no such folder", expected="a model", hint=f"Did you mean {near[0]}?")
     return load_model(model)
-
-
-def _with_limits(answer: PhotoAnswer) -> PhotoAnswer:
-    from fieldmark.identification.packaged.imagenet_model import plainly
-
-    return plainly(answer)
 
 
 def _kind(path: Path) -> str:

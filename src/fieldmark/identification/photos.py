@@ -19,6 +19,7 @@ from fieldmark.guides.rolling_up import OF_LABEL, RollUp, learn_roll_up, rank_of
 from fieldmark.identification.advice import advice_for, danger_word, next_photos
 from fieldmark.identification.asking import AskedSpecimen
 from fieldmark.identification.microscopy import is_microscopic
+from fieldmark.identification.coming_along import TrainedElsewhere
 from fieldmark.identification.photo_answers import (
     Contribution,
     DangerNotice,
@@ -93,7 +94,7 @@ def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
     model = asked.model
     final = asked.final
     verdict = made.verdict()
-    return PhotoAnswer(
+    answer = PhotoAnswer(
         file=asked.photos[0],
         names=made.best_names(question.top),
         unknown=None if final.unknown is None else float(final.unknown[0]),
@@ -114,6 +115,8 @@ def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
         threatened=made.threatened(),
         circumstances=question.circumstances,
     )
+    method = model.fitted.method
+    return method.plainly(model, answer) if isinstance(method, TrainedElsewhere) else answer
 
 
 class _Making:

@@ -26,12 +26,12 @@ from fieldmark.foundation.files import appearing_file, only_writer, sha256_of
 from fieldmark.foundation.map_blocks import blocks_of
 from fieldmark.foundation.progress import progress
 from fieldmark.identification.asking import AskedSpecimen
-from fieldmark.identification.identify import BIRDNET, identify
+from fieldmark.identification.identify import BIRDNET, identify, named_model
 from fieldmark.identification.photo_answers import PhotoAnswer
 from fieldmark.identification.photos import PhotoQuestion, answer_photos
 from fieldmark.identification.restricting import NameFinder, restriction_of
 from fieldmark.identification.results import Circumstances, Timeline
-from fieldmark.models import Model, load_model
+from fieldmark.models import Model
 from fieldmark.questions.items import loose_items
 from fieldmark.reviewing.answer_folders import (
     PARTIAL,
@@ -210,12 +210,13 @@ def _asking(model: str, settings: BatchSettings) -> _Asking:
         if settings.only or settings.exclude:
             raise MisuseError("--only and --exclude go with a model of your own; BirdNET goes by place and date.")
         return _Asking(BIRDNET, None, settings, _digest(BIRDNET, settings))
-    loaded = load_model(model)
+    loaded = named_model(model)
     if loaded.fitted.method.targets == ("masks",):
         raise MisuseError(f"The model {loaded.name!r} draws masks and names nothing: `fieldmark predict` draws them.")
     folder = Path(model) / "model" if (Path(model) / "model" / "model.json").exists() else Path(model)
     files = sorted(path for path in folder.rglob("*") if path.suffix in (".json", ".safetensors"))
-    return _Asking(model, loaded, settings, _digest("".join(sha256_of(path) for path in files), settings))
+    fingerprint = "".join(sha256_of(path) for path in files) or loaded.name
+    return _Asking(model, loaded, settings, _digest(fingerprint, settings))
 
 
 def _digest(model: str, settings: BatchSettings) -> str:

@@ -13,9 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.vq import kmeans2
-from scipy.spatial import cKDTree
-from scipy.stats import wasserstein_distance
 
 from fieldmark.errors import MisuseError
 from fieldmark.splits.grids import RADIUS_M
@@ -65,6 +62,9 @@ def matched_folds(
     Raises:
         MisuseError: When there are fewer distinct places than folds.
     """
+    from scipy.spatial import cKDTree  # imported late: splits are read by every command, and these take half a second
+    from scipy.stats import wasserstein_distance
+
     distinct, inverse = np.unique(np.column_stack(train), axis=0, return_inverse=True)
     if len(distinct) < number or number < 2:
         raise MisuseError(f"{len(distinct)} distinct places cannot make {number} folds.")
@@ -88,6 +88,8 @@ def matched_folds(
 
 def held_out_distances(places: NDArray[np.float64], fold: NDArray[np.int64]) -> NDArray[np.float64]:
     """How far the nearest place of another fold is from each place."""
+    from scipy.spatial import cKDTree
+
     distance = np.empty(len(places))
     for number in np.unique(fold):
         own = fold == number
@@ -108,6 +110,8 @@ def _folds_of_clusters(
     """Clusters dealt out to folds in turn, along the direction in which places are spread widest."""
     if clusters == len(places):
         return rng.permutation(len(places)) % number
+    from scipy.cluster.vq import kmeans2
+
     label = kmeans2(places, clusters, minit="++", seed=rng, iter=10)[1]
     kept, label = np.unique(label, return_inverse=True)
     counts = np.bincount(label)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from fieldmark.splits.matching import points_on_earth
 
@@ -89,6 +88,8 @@ def distances_m(lat: Degrees, lon: Degrees, train_lat: Degrees, train_lon: Degre
     there = np.isfinite(lat) & np.isfinite(lon)
     found = np.full(len(lat), np.nan)
     if known.any() and there.any():
+        from scipy.spatial import cKDTree
+
         tree = cKDTree(points_on_earth(train_lat[known], train_lon[known]))
         found[there] = tree.query(points_on_earth(lat[there], lon[there]))[0]
     return found

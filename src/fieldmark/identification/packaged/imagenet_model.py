@@ -18,7 +18,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fieldmark.errors import MisuseError
 from fieldmark.features.efficientnet_lite import VARIANTS, LiteNetwork
 from fieldmark.features.packaged import packaged_weights
 from fieldmark.features.settings import FeatureSettings
@@ -26,14 +25,15 @@ from fieldmark.guides import Guide
 from fieldmark.guides.dangers import DangerLine, allowed_by
 from fieldmark.guides.rolling_up import BANDS, RollUp
 from fieldmark.guides.strangers import ACCEPTED, Strangers
+from fieldmark.identification.coming_along import TrainedElsewhere
 from fieldmark.identification.packaged.imagenet_taxa import CLASSES, classes, label_table
 from fieldmark.identification.photo_answers import PhotoAnswer
 from fieldmark.labels import UNKNOWN, Labels
-from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of
+from fieldmark.methods.base import Arrays, Fitted, features_of
 from fieldmark.models import Model
 from fieldmark.runs.label_scores import LabelScores, Scale
 from fieldmark.steps.base import Step
-from fieldmark.views import Part, View
+from fieldmark.views import Part
 
 NAME: Final = "imagenet"
 BACKBONE: Final = "efficientnet_lite2"
@@ -42,15 +42,12 @@ MOSTLY_THINGS: Final = 0.5
 
 
 @dataclass(frozen=True)
-class ImageNetHead(OnFeatures):
+class ImageNetHead(TrainedElsewhere):
     """The classifier that a packaged network was trained with; nothing is learned here."""
 
     @property
     def scale(self) -> Scale:
         return "log_probability"
-
-    def fit(self, view: View) -> Fitted:
-        raise MisuseError("The packaged photo model has learned already: fit `linear` to photos of your own.")
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         return self._columns(arrays, part)[:, :-1]
@@ -58,6 +55,23 @@ class ImageNetHead(OnFeatures):
     def answer(self, arrays: Arrays, part: Part, labels: Labels) -> LabelScores:
         columns = self._columns(arrays, part)
         return LabelScores(part.item_ids, labels, columns[:, :-1], self.scale, unknown_label=columns[:, -1])
+
+    def plainly(self, model: Model, answer: PhotoAnswer) -> PhotoAnswer:
+        """The answer with how little the model knows, and without a list that it could promise nothing about."""
+        species = model.taxa["species"].n_unique() - 1  # labels of higher ranks share an empty one
+        fungi = model.taxa.filter(pl.col("kingdom") == "Fungi").height
+        knows = (
+            f"This model comes along and knows little: {len(model.labels)} kinds of ImageNet, {species} of them "
+            f"species, most of them vertebrates; {fungi} kinds of fungi, none below the family; hardly a plant. Nearly "
+            "all species of the world are strange to it. For yours: fieldmark fit folder --data FOLDER --method linear."
+        )
+        verdict, claim = answer.verdict, answer.claim
+        if claim is not None and not tells_something(claim.rank, claim.name):
+            claim = None
+        if claim is None:
+            because = "None that I know: no kind of organism that the model has learned stands out in the photo."
+            verdict = replace(verdict, known=False, because=because)
+        return replace(answer, claim=claim, short_list=None, verdict=verdict, remarks=(*answer.remarks, knows))
 
     def _columns(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         """The log-probability of each taxon, and in a last column that of everything else."""
@@ -135,22 +149,3 @@ def tells_something(rank: str, taxon: str) -> bool:
     (True, False, True)
     """
     return rank != "kingdom" or taxon == "Fungi"
-
-
-def plainly(answer: PhotoAnswer) -> PhotoAnswer:
-    """The answer with how little the model knows, and without a list that it could promise nothing about."""
-    model = imagenet_model()
-    species = model.taxa["species"].n_unique() - 1  # labels of higher ranks share an empty one
-    fungi = model.taxa.filter(pl.col("kingdom") == "Fungi").height
-    knows = (
-        f"This model comes along and knows little: {len(model.labels)} kinds of ImageNet, {species} of them species, "
-        f"most of them vertebrates; {fungi} kinds of fungi, none below the family; hardly a plant. Nearly all species "
-        "of the world are strange to it. One for your own species: fieldmark fit folder --data FOLDER --method linear."
-    )
-    verdict, claim = answer.verdict, answer.claim
-    if claim is not None and not tells_something(claim.rank, claim.name):
-        claim = None
-    if claim is None:
-        because = "None that I know: no kind of organism that the model has learned stands out in the photo."
-        verdict = replace(verdict, known=False, because=because)
-    return replace(answer, claim=claim, short_list=None, verdict=verdict, remarks=(*answer.remarks, knows))

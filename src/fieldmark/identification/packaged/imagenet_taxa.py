@@ -27,7 +27,7 @@ CLASSES = 1000
 
 
 @dataclass(frozen=True)
-class TaxonRow:
+class NamedTaxon:
     """One taxon of the table; `harm` says how it can hurt, and where it is empty nothing is promised."""
 
     name: str
@@ -38,10 +38,10 @@ class TaxonRow:
 
 
 @cache
-def taxa() -> dict[str, TaxonRow]:
+def taxa() -> dict[str, NamedTaxon]:
     """The taxa by name."""
     return {
-        row["taxon"]: TaxonRow(row["taxon"], row["rank"], row["parent"], row["common_name"], row["harm"])
+        row["taxon"]: NamedTaxon(row["taxon"], row["rank"], row["parent"], row["common_name"], row["harm"])
         for row in _rows("imagenet_taxa.csv")
     }
 
@@ -52,7 +52,7 @@ def classes() -> dict[int, tuple[str, str]]:
     return {int(row["index"]): (row["common_name"], row["taxon"]) for row in _rows("imagenet_classes.csv")}
 
 
-def lineage(name: str) -> Iterator[TaxonRow]:
+def lineage(name: str) -> Iterator[NamedTaxon]:
     """A taxon and everything above it, up to its kingdom.
 
     >>> [taxon.name for taxon in lineage("Vulpes vulpes")][:3]
