@@ -129,8 +129,6 @@ def identify(
         return
     if not files:
         raise MisuseError("There is nothing to identify: give a photo, a recording, a folder or a table; or --serve.")
-    if model is None:
-        raise MisuseError("Name a model: --model DIR, or --model birdnet for recordings.")
     if (lat is None) != (lon is None):
         raise MisuseError("--lat and --lon go together.")
     if is_many(files):
