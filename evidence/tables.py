@@ -14,8 +14,8 @@ from evidence.markdown import mean_difference, percent, table
 from evidence.mask_tables import butterflies, foreground, run_lengths, world_masks
 from evidence.modality_tables import amanita, modalities
 from evidence.open_tables import costs, open_set
-from evidence.place_tables import land_worlds, regions, routes
 from evidence.packaged_tables import packaged_photos, startup
+from evidence.place_tables import land_worlds, regions, routes
 from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.results import RESULTS, read_result
 from evidence.review_tables import label_noise, review

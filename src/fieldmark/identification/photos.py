@@ -18,8 +18,8 @@ from fieldmark.guides.living_groups import FUNGI, OTHER, SNAKES, groups_of, is_g
 from fieldmark.guides.rolling_up import OF_LABEL, RollUp, learn_roll_up, rank_of_labels
 from fieldmark.identification.advice import advice_for, danger_word, next_photos
 from fieldmark.identification.asking import AskedSpecimen
-from fieldmark.identification.microscopy import is_microscopic
 from fieldmark.identification.coming_along import TrainedElsewhere
+from fieldmark.identification.microscopy import is_microscopic
 from fieldmark.identification.photo_answers import (
     Contribution,
     DangerNotice,
