@@ -148,22 +148,25 @@ class Rasters(Layer):
 
     def at(self, lat: NDArray[np.float64], lon: NDArray[np.float64], side_px: int = 1) -> Values:
         """Places x bands x side x side: what the rasters say at any places."""
-        found = []
+        found = np.empty((len(lat), len(self.names), side_px, side_px), dtype=np.float32)
         order_of: dict[RasterGrid, OrderedPlaces] = {}
+        first = 0
         for path in self.paths:
             with self._opened(path) as (raster, transform):
                 grid = RasterGrid.of(raster, transform)
                 if grid not in order_of:
                     order_of = {grid: OrderedPlaces.of(grid, lat, lon)}  # one at a time: rasters of a grid follow
                 nodata = self.nodata.get(path)
+                last = first + raster.count
                 try:
                     if side_px == 1:
-                        found.append(values_at(raster, order_of[grid], nodata)[:, :, None, None])
+                        found[:, first:last, 0, 0] = values_at(raster, order_of[grid], nodata)
                     else:
-                        found.append(squares_at(raster, order_of[grid], side_px, nodata))
+                        found[:, first:last] = squares_at(raster, order_of[grid], side_px, nodata)
                 except raster_errors() as error:
                     raise self._broken(path, error) from error
-        return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+                first = last
+        return found
 
     def _values(self, ids: Sequence[str], side_px: int) -> Values:
         return self.at(*self.coordinates(ids), side_px)
