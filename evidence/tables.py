@@ -89,6 +89,7 @@ def write_tables() -> Path:
         "perf-photos": _perf,
         "perf-metrics_retrieval": _perf,
         "perf-metrics_geo": _perf,
+        "perf-rasters": _perf,
         "perf-store": _perf,
         "perf-occurrences": _perf,
         "perf-random_forest": _perf,
