@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import json
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from PIL import ExifTags, Image
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.reviewing import batch
-from fieldmark.reviewing.answer_folders import read_answers
+from fieldmark.reviewing.answer_folders import AnsweredEntry, AnswerFolder, read_answers, table_of
 from fieldmark.reviewing.answer_tables import as_list, write_form
 from fieldmark.reviewing.batch import BatchSettings, identify_many
 from fieldmark.reviewing.camera_traps import COLUMNS
@@ -251,6 +252,30 @@ def test_the_archive_says_who_named_what(finds, color_model, tmp_path):
         assert status["camera-0/0.jpg"] == ["verified by human"] and status["camera-0/4.jpg"] == []
         assert {"unverified"} == {one for key, own in status.items() if key != "camera-0/0.jpg" for one in own}
         assert rows["camera-0/0.jpg"].data["http://rs.tdwg.org/dwc/terms/scientificName"] == "Rubra vera"
+
+
+def test_places_of_threatened_species_are_told_coarsely(tmp_path):
+    save_photo(tmp_path / "a.jpg", (0, 0, 0), 1)
+    save_photo(tmp_path / "b.jpg", (0, 0, 0), 2)
+    shared = {"date": datetime.date(2021, 9, 30), "time": "06:15:00", "lat": 47.4567, "lon": 8.5432}
+    rows = [
+        AnsweredEntry("a", ["a.jpg"], name="Lynx lynx", threatened=True, site="x", **shared),
+        AnsweredEntry("b", ["b.jpg"], name="Meles meles", site="y", **shared),
+    ]
+    taxa = [{"label": "Lynx lynx", "red_list": "EN"}, {"label": "Meles meles", "red_list": "LC"}]
+    AnswerFolder(table_of(rows), tmp_path, {"kind": "photo"}, taxa).write(tmp_path / "answers")
+    review = Review(tmp_path / "answers")
+
+    def written() -> tuple[list[str], list[str]]:
+        write_form(review.answers, "camtrap", tmp_path / "camtrap", review.looks)
+        write_form(review.answers, "darwin-core", tmp_path / "a.zip", review.looks)
+        with DwCAReader(tmp_path / "a.zip") as archive:
+            places = [row.data["http://rs.tdwg.org/dwc/terms/decimalLatitude"] for row in archive]
+        return [row["latitude"] for row in check_package(tmp_path / "camtrap")["deployments"]], places
+
+    assert written() == (["47.5", "47.4567"], ["47.5", "47.4567"])
+    review.decide("b", "Lynx lynx")
+    assert written() == (["47.5", "47.5"], ["47.5", "47.5"])
 
 
 def test_tables_hold_the_list_with_what_was_corrected(finds, color_model, tmp_path):

@@ -66,6 +66,7 @@ TERMS: Final = {
     "site": f"{DWC}locationID",
     "license": f"{DC}license",
     "image_url": f"{DWC}associatedMedia",
+    "information_withheld": f"{DWC}informationWithheld",
 }
 
 

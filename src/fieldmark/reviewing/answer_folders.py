@@ -36,6 +36,7 @@ SCHEMA: Final[Mapping[str, Any]] = {
     "certainty": pl.Float64,
     "verdict": pl.String,
     "danger": pl.String,
+    "threatened": pl.Boolean,
     "names": pl.List(pl.String),
     "probabilities": pl.List(pl.Float64),
     "given": pl.String,
@@ -63,6 +64,7 @@ class AnsweredEntry:
         certainty: What the order of review goes by: the lowest are looked at first.
         verdict: "known" or "possibly unknown".
         danger: What a person must know before touching or eating, where there is such a thing.
+        threatened: Whether a likely species is threatened, so that its place is told coarsely.
         names, probabilities: The likeliest names, best first.
         given: The label that is being checked, where there is one.
         date, lat, lon, time, site: Where and when, as far as it is known.
@@ -78,6 +80,7 @@ class AnsweredEntry:
     certainty: float = 0.0
     verdict: str = "known"
     danger: str | None = None
+    threatened: bool = False
     names: Sequence[str] = ()
     probabilities: Sequence[float] = ()
     given: str | None = None

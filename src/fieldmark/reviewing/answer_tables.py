@@ -16,6 +16,8 @@ from fieldmark.datasets.inputs import MediaKind
 from fieldmark.exporting.darwin_core import About, export_darwin_core
 from fieldmark.exporting.identifications import MACHINE, UNVERIFIED, Identifications
 from fieldmark.foundation.files import appearing_file
+from fieldmark.identification.darwin_core_rows import COARSE_DEGREES, COARSE_M, WITHHELD
+from fieldmark.identification.photos import THREATENED
 from fieldmark.release import Release
 from fieldmark.reviewing.answer_folders import SCHEMA, AnswerFolder
 from fieldmark.reviewing.camera_traps import PackageAbout, write_camtrap
@@ -59,6 +61,7 @@ def as_list(answers: AnswerFolder, looks: Looks | None = None) -> pl.DataFrame:
     said = _said(looks or {})
     rows = answers.table.select(list(SCHEMA)).join(said, on="observation_id", how="left", maintain_order="left")
     person = pl.col("said").is_not_null()
+    threatened = [str(taxon["label"]) for taxon in answers.taxa if taxon.get("red_list") in THREATENED]
     return rows.select(
         "observation_id",
         "files",
@@ -68,6 +71,7 @@ def as_list(answers: AnswerFolder, looks: Looks | None = None) -> pl.DataFrame:
         pl.when(~person).then("probability").alias("probability"),
         pl.when(~person).then("verdict").alias("verdict"),
         "danger",
+        (pl.col("threatened") | pl.col("said").is_in(threatened).fill_null(False)).alias("threatened"),
         pl.col("name").alias("machine"),
         "names",
         *("date", "time", "lat", "lon", "site", "start_s", "end_s", "problem"),
@@ -102,8 +106,19 @@ def _write_archive(answers: AnswerFolder, looks: Looks, out: Path, about: Packag
 def _dataset(answers: AnswerFolder, looks: Looks) -> Dataset:
     listed = as_list(answers, looks)
     name = pl.when(pl.col("name") != "").then("name")
+    coarse = pl.col("threatened") & pl.col("lat").is_not_null()
+    place = [
+        pl.when(coarse).then(pl.col(one).round(COARSE_DEGREES)).otherwise(one).alias(one) for one in ("lat", "lon")
+    ]
     observations = listed.select(
-        "observation_id", name.alias("label"), "date", "lat", "lon", "site", pl.col("rank").alias("rank")
+        "observation_id",
+        name.alias("label"),
+        "date",
+        *place,
+        "site",
+        "rank",
+        coordinate_uncertainty_m=pl.when(coarse).then(pl.lit(float(COARSE_M))),
+        information_withheld=pl.when(coarse).then(pl.lit(WITHHELD)),
     )
     media = (
         listed.select("observation_id", path="files")

@@ -138,7 +138,7 @@ class _Asking:
             from fieldmark.features.birdnet import BirdNet
 
             return [{"label": name, "species": name, "common_name": common} for name, common in BirdNet().species]
-        kept = [name for name in ("label", *RANKS, "common_name") if name in self.model.taxa.columns]
+        kept = [name for name in ("label", *RANKS, "common_name", "red_list") if name in self.model.taxa.columns]
         known = {row["label"]: row for row in self.model.taxa.select(kept).iter_rows(named=True)}
         return [known.get(label, {"label": label}) for label in self.model.labels.names]
 
@@ -307,6 +307,7 @@ def _of_photos(asked: Asked, answer: PhotoAnswer) -> AnsweredEntry:
         certainty=first - 1 if unknown else first,
         verdict="possibly unknown" if unknown else "known",
         danger=danger,
+        threatened=answer.threatened,
         names=[one.label for one in answer.names],
         probabilities=[one.probability for one in answer.names],
     )

@@ -25,13 +25,15 @@ import mimetypes
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import appearing_folder
+from fieldmark.identification.darwin_core_rows import COARSE_DEGREES, COARSE_M, WITHHELD
+from fieldmark.identification.photos import THREATENED
 from fieldmark.reviewing.answer_folders import AnsweredEntry, AnswerFolder
 from fieldmark.reviewing.review import ReviewLook
 from fieldmark.tables import RANKS
@@ -120,7 +122,7 @@ def write_camtrap(
     if not entries:
         raise MisuseError("There are no answers to write.")
     shots = [_shots(entry, answers, about.zone or "Z") for entry in entries]
-    deployments = _deployments(entries, shots, about)
+    deployments = _deployments(entries, shots, about, _threatened(answers, entries, looks or {}))
     media = [row for rows in shots for row in rows]
     twice = {row["mediaID"] for row in media}
     if len(twice) != len(media):
@@ -164,6 +166,13 @@ def _shots(entry: AnsweredEntry, answers: AnswerFolder, zone: str) -> list[dict[
     ]
 
 
+def _threatened(answers: AnswerFolder, entries: Sequence[AnsweredEntry], looks: Mapping[str, ReviewLook]) -> set[str]:
+    """The observations of species that are threatened, by the machine or by the person."""
+    listed = {str(taxon["label"]) for taxon in answers.taxa if taxon.get("red_list") in THREATENED}
+    said = {one for one, look in looks.items() if look.name in listed}
+    return said | {entry.observation_id for entry in entries if entry.threatened}
+
+
 def _inside(file: str) -> str:
     """The path of a photo in the package: nothing that leads out of it."""
     parts = [part for part in PurePosixPath(file).parts if part not in ("/", "..", ".")]
@@ -176,20 +185,28 @@ def _deployment(entry: AnsweredEntry) -> str:
 
 
 def _deployments(
-    entries: Sequence[AnsweredEntry], shots: Sequence[Sequence[Mapping[str, Any]]], about: PackageAbout
+    entries: Sequence[AnsweredEntry],
+    shots: Sequence[Sequence[Mapping[str, Any]]],
+    about: PackageAbout,
+    threatened: Collection[str],
 ) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for entry, own in zip(entries, shots, strict=True):
         name, stamp = _deployment(entry), own[0]["timestamp"]
         row = rows.setdefault(name, {"deploymentID": name, "locationID": name, "locationName": name})
-        if entry.lat is not None and "latitude" not in row:
+        if entry.lat is not None and entry.lon is not None and "latitude" not in row:
             row |= {"latitude": entry.lat, "longitude": entry.lon}
+        if entry.observation_id in threatened:
+            row["coordinateUncertainty"] = COARSE_M
         row["deploymentStart"] = min(row.get("deploymentStart", stamp), stamp)
         row["deploymentEnd"] = max(row.get("deploymentEnd", stamp), stamp)
         if not about.zone:
             row["timestampIssues"] = "true"
             row["deploymentComments"] = "The time zone of the camera clock is not known; times are written as UTC."
     for name, row in rows.items():
+        if "coordinateUncertainty" in row and "latitude" in row:
+            row |= {one: round(row[one], COARSE_DEGREES) for one in ("latitude", "longitude")}
+            row["deploymentComments"] = f"{WITHHELD} {row.get('deploymentComments', '')}".strip()
         if "latitude" not in row:
             raise InputError(
                 name,
