@@ -43,6 +43,8 @@ EXTRA_OF_MODULE = {
     "uvicorn": "server",
     "argon2": "server",
     "httpx": "server",
+    "markdown_it": "server",
+    "nh3": "server",
 }
 
 

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from fieldmark.challenge.boards import board_downloads
 from fieldmark.challenge.boards import pages as boards_pages
 from fieldmark.challenge.naming import identify_pages
 from fieldmark.challenge.naming.namer import PageAnswers
@@ -28,7 +29,7 @@ from fieldmark.challenge.refusals import BusyError, NotThereError, RefusalError,
 from fieldmark.challenge.running import creation_pages
 from fieldmark.challenge.running import pages as running_pages
 from fieldmark.challenge.scoring.worker import start_workers
-from fieldmark.challenge.site import api
+from fieldmark.challenge.site import api, api_pages
 from fieldmark.challenge.site.context import SignInFirstError, make_environment, render
 from fieldmark.challenge.site.lanes import UploadLane
 from fieldmark.challenge.site.security import BodyLimit, FormGuard, SecureHeaders
@@ -76,7 +77,7 @@ def create_app(
         version=__version__,
         description="Challenges, submissions and boards. Tokens are made on the account page.",
         openapi_url="/api/openapi.json",
-        docs_url=None,  # its pages load scripts from elsewhere, which our policy forbids
+        docs_url=None,  # its page loads scripts from elsewhere, which our policy forbids; ours is `api_pages`
         redoc_url=None,
         lifespan=_lifespan(database, storage, workers),
     )
@@ -93,6 +94,8 @@ def create_app(
         challenge_pages,
         submitting_pages,
         boards_pages,
+        board_downloads,
+        api_pages,
         creation_pages,
         running_pages,
     ):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.titles import metric_title
 from fieldmark.challenge.boards.axes import MINUS, number
 from fieldmark.challenge.boards.leaderboard import board_metric
+from fieldmark.challenge.site.markdown_text import prose
 from fieldmark.reports.markup import count, counted
 
 EN_DASH = "\N{EN DASH}"
@@ -23,8 +23,6 @@ STATES = {
     "refused": "refused",
     "failed": "failed",
 }
-_CODE = re.compile(r"`([^`]+)`")
-_BULLET = re.compile(r"^\s*[-*] ")
 
 
 def bounds(score: Any, metric: Metric) -> str:
@@ -112,47 +110,6 @@ def size(n_bytes: int) -> str:
 def state(name: str) -> str:
     """The state of a submission in words."""
     return STATES.get(name, name)
-
-
-def prose(text: str) -> Markup:
-    r"""What an organizer wrote, as paragraphs, lists and headings; everything else stays text.
-
-    >>> prose("## Aim\n\nName the <i>fungus</i>.\n- one\n- two")
-    Markup('<h3>Aim</h3><p>Name the &lt;i&gt;fungus&lt;/i&gt;.</p><ul><li>one</li><li>two</li></ul>')
-    """
-    written: list[str] = []
-    lines: list[str] = []
-    bullets: list[str] = []
-
-    def end() -> None:
-        if lines:
-            written.append(f"<p>{_marked(' '.join(lines))}</p>")
-            lines.clear()
-        if bullets:
-            written.append(f"<ul>{''.join(f'<li>{_marked(one)}</li>' for one in bullets)}</ul>")
-            bullets.clear()
-
-    for line in text.splitlines():
-        if line.startswith("#"):
-            end()
-            written.append(f"<h3>{escape(line.lstrip('# '))}</h3>")
-        elif _BULLET.match(line):
-            if lines:
-                end()
-            bullets.append(_BULLET.sub("", line))
-        elif not line.strip():
-            end()
-        elif bullets:
-            bullets[-1] += f" {line.strip()}"
-        else:
-            lines.append(line.strip())
-    end()
-    return Markup("".join(written))
-
-
-def _marked(text: str) -> str:
-    """Escaped, with what stands in backquotes as code."""
-    return _CODE.sub(r"<code>\1</code>", str(escape(text)))
 
 
 def chance(probability: float) -> str:

@@ -29,12 +29,14 @@ from fieldmark.challenge.site.attachments import sent
 from fieldmark.challenge.site.context import FormOf, UserOf, ViewerOf, address_of, go, render
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
 from fieldmark.challenge.site.forms import text_of
+from fieldmark.challenge.submitting.pictures import shown_pictures
+from fieldmark.challenge.submitting.starter_kits import starter_kit
 
 router = APIRouter()
 
 
 @router.get("/c/{slug}")
-def overview(request: Request, slug: str, database: DatabaseOf, viewer: ViewerOf) -> Response:
+def overview(request: Request, slug: str, database: DatabaseOf, storage: StorageOf, viewer: ViewerOf) -> Response:
     with database.read() as session:
         challenge = open_challenge(session, viewer.user, slug)
         benchmark = BENCHMARKS[challenge.benchmark]
@@ -50,6 +52,7 @@ def overview(request: Request, slug: str, database: DatabaseOf, viewer: ViewerOf
             metrics=[(metric.name, metric.about) for metric in benchmark.task.metrics],
             reported=benchmark.reported,
             counts=_counts(session, challenge),
+            pictures=shown_pictures(storage, challenge),
         )
 
 
@@ -87,6 +90,16 @@ def download(slug: str, file_id: RowId, user: UserOf, database: DatabaseOf, stor
             raise NotThereError
         rights.need_acceptance(session, user, challenge)
     return sent(storage, file.path, file.name, file.size)
+
+
+@router.get("/c/{slug}/starter-kit.zip")
+def kit(request: Request, slug: str, user: UserOf, database: DatabaseOf, storage: StorageOf) -> Response:
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug)
+        rights.need_acceptance(session, user, challenge)
+        data = starter_kit(challenge, storage, address_of(request, f"/c/{slug}"))
+    headers = {"content-disposition": f'attachment; filename="{slug}-starter-kit.zip"'}
+    return Response(data, media_type="application/zip", headers=headers)
 
 
 @router.get("/c/{slug}/team")
