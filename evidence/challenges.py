@@ -141,6 +141,19 @@ def masks(rng: np.random.Generator, *, observations: int = 120) -> dict[str, Any
     }
 
 
+def survey(rng: np.random.Generator, *, sites: int = 150, species: int = 20) -> dict[str, Any]:
+    """Sites where every species was looked for; some are rare, and what a site is like is shared by all of them."""
+    common = np.linspace(-3.0, 0.0, species)
+    niche = np.random.default_rng(7).normal(size=(species, 2))
+    level = common + rng.normal(size=(sites, 2)) @ niche.T
+    present = rng.random((sites, species)) < 1 / (1 + np.exp(-level))
+    score = level + 1.5 * rng.normal(size=(sites, species)) + rng.normal(size=(sites, 1))
+    item, cls = (column.astype(np.int32) for column in np.divmod(np.arange(present.size), species))
+    true = tuple(column.astype(np.int32) for column in np.nonzero(present))
+    scored = (item, cls, score.ravel())
+    return {"scored": scored, "true": true, "asked": None, "n_classes": species, "unit": np.arange(sites)}
+
+
 POPULATIONS: dict[str, tuple[str, Draw]] = {
     "open set, 500 observations, 60 classes": ("fungitastic/open", open_set),
     "poison costs, same": ("fungitastic/cost-poison", open_set),
@@ -167,6 +180,8 @@ POPULATIONS: dict[str, tuple[str, Draw]] = {
         "fungitastic/open",
         partial(open_set, observations=1500, unknown=0.2),
     ),
+    "a survey of 150 sites, 20 species": ("occurrences/presence", survey),
+    "a survey of 40 sites, 20 species": ("occurrences/presence", partial(survey, sites=40)),
 }
 
 
