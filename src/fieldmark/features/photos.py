@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps
 
 from fieldmark.features.cropping import Box
+from fieldmark.foundation.picture_files import PictureError, as_rgb, open_picture, refuse_huge, what_is_broken
 
 
 class PhotoError(Exception):
@@ -84,18 +84,18 @@ def decode_photo(data: bytes, *, at_least_px: int | None = None, box: Box | None
         PhotoError: When the bytes are no photo or end too early.
     """
     try:
-        with Image.open(io.BytesIO(data)) as photo:
+        with open_picture(data) as photo:
             if at_least_px:
                 needed_px = at_least_px if box is None else math.ceil(at_least_px / box.shortest)
                 photo.draft("RGB", (needed_px, needed_px))
+            refuse_huge(photo)
             photo.load()
-            upright = ImageOps.exif_transpose(photo).convert("RGB")
+            upright = as_rgb(ImageOps.exif_transpose(photo))
             return upright if box is None else upright.crop(box.pixels(*upright.size))
-    except UnidentifiedImageError as error:
-        raise PhotoError(f"{len(data)} bytes that are not a photo" if data else "an empty file") from error
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        broken = "truncated" in str(error) or "Truncated" in str(error)
-        raise PhotoError("a truncated photo" if broken else f"a broken photo ({error})") from error
+    except PictureError as error:
+        raise PhotoError(str(error)) from error
+    except (OSError, SyntaxError, ValueError) as error:
+        raise PhotoError(what_is_broken(error)) from error
 
 
 def is_plain(data: bytes, spread: float = PLAIN_SPREAD) -> bool:
@@ -119,11 +119,13 @@ def upright_size(data: bytes) -> tuple[int, int]:
         PhotoError: When the bytes are no photo.
     """
     try:
-        with Image.open(io.BytesIO(data)) as photo:
+        with open_picture(data) as photo:
             turned = photo.getexif().get(ExifTags.Base.Orientation, 1) in TURNED
             width, height = photo.size
             return (height, width) if turned else (width, height)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except PictureError as error:
+        raise PhotoError(str(error)) from error
+    except (OSError, SyntaxError, ValueError) as error:
         raise PhotoError(f"no photo ({error})") from error
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import io
 import math
 from dataclasses import dataclass
 from typing import Any
 
-from PIL import ExifTags, Image
+from PIL import ExifTags
+
+from fieldmark.foundation.picture_files import open_picture
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Taken:
 def taken(photo: bytes) -> Taken:
     """When and where a photo was taken; a file without notes, or without sense in them, tells nothing."""
     try:
-        with Image.open(io.BytesIO(photo)) as opened:
+        with open_picture(photo) as opened:
             exif = opened.getexif()
             details, place = exif.get_ifd(ExifTags.IFD.Exif), exif.get_ifd(ExifTags.IFD.GPSInfo)
             moment = _moment(details.get(ExifTags.Base.DateTimeOriginal) or exif.get(ExifTags.Base.DateTime))

@@ -253,7 +253,7 @@ def _measure(path: Path) -> tuple[float, str | None]:
 
 
 def _unreadable(path: Path, error: SoundError) -> InputError:
-    return InputError(path, found=str(error), expected="a WAV, FLAC, OGG or MP3 file that holds sound")
+    return InputError(path, found=str(error), expected="a WAV, FLAC, OGG, MP3 or M4A file that holds sound")
 
 
 def _segments(path: Path, seconds: float, context: Circumstances) -> Part:

@@ -11,6 +11,7 @@ from typing import Any
 from PIL import Image, ImageOps
 
 from fieldmark.foundation.files import appearing_file
+from fieldmark.foundation.picture_files import open_picture
 from fieldmark.foundation.registry import require
 from fieldmark.foundation.timecodes import clock
 from fieldmark.identification.photo_answers import DangerNotice, Name, PhotoAnswer
@@ -96,7 +97,7 @@ def _picture(photo: Path | None) -> str | None:
     if photo is None:
         return None
     try:
-        with Image.open(photo) as opened:
+        with open_picture(photo.read_bytes()) as opened:
             opened.draft("RGB", (2 * SIDE_PX, 2 * SIDE_PX))
             upright = ImageOps.exif_transpose(opened).convert("RGB")
     except OSError:

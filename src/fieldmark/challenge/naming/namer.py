@@ -13,12 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from PIL import Image, UnidentifiedImageError
-
 from fieldmark.challenge.naming.pictures import as_jpeg
 from fieldmark.challenge.refusals import RefusalError, TooOftenError
 from fieldmark.errors import FieldmarkError
 from fieldmark.foundation.files import write_json
+from fieldmark.foundation.picture_files import PictureError, open_picture
 from fieldmark.identification import Circumstances, Timeline, identify
 from fieldmark.identification.pages import page_values
 from fieldmark.identification.photo_answers import PhotoAnswer
@@ -28,8 +27,13 @@ MOST_FILES, MOST_MB = 6, 40
 KEPT_PX = 1600
 # One question is worked on, so many wait; whoever comes then is asked to try again.
 WAITING, LONGEST_WAIT_S = 4, 60.0
-ENDINGS: Final = {"JPEG": ".jpg", "MPO": ".jpg", "PNG": ".png", "WEBP": ".webp"}
+ENDINGS: Final = {"JPEG": ".jpg", "MPO": ".jpg", "PNG": ".png", "WEBP": ".webp", "TIFF": ".tif"} | {
+    "AVIF": ".avif",
+    "HEIF": ".heic",
+}
 SOUNDS: Final = {b"RIFF": ".wav", b"fLaC": ".flac", b"OggS": ".ogg", b"ID3": ".mp3"}
+# What recordings of phones begin with, behind the word "ftyp".
+MPEG_4: Final = (b"M4A ", b"M4B ", b"mp42", b"mp41", b"isom", b"iso2")
 NAMES_SHOWN: Final = 5
 COMING_ALONG: Final = ("imagenet", "birdnet")
 
@@ -207,6 +211,8 @@ def _stored(folder: Path, number: int, name: str, file: BinaryIO) -> Path:
     ending = next((ending for magic, ending in SOUNDS.items() if start.startswith(magic)), None)
     if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
         ending = None
+    elif start[4:8] == b"ftyp" and start[8:12] in MPEG_4:
+        ending = ".m4a"
     elif start[0] == 0xFF and start[1] & 0xE0 == 0xE0 and start[1] != 0xD8:
         ending = ".mp3"
     path = folder / f"{'photo' if ending is None else 'recording'}-{number}{ending or _photo_ending(file, shown)}"
@@ -217,16 +223,12 @@ def _stored(folder: Path, number: int, name: str, file: BinaryIO) -> Path:
 
 
 def _photo_ending(file: BinaryIO, shown: str) -> str:
-    hint = "Send JPEG, PNG or WebP, or a recording as WAV, FLAC, OGG or MP3."
+    hint = "Send JPEG, PNG, WebP, HEIC, AVIF or TIFF, or a recording as WAV, FLAC, OGG, MP3 or M4A."
     try:
-        with Image.open(file) as photo:
+        with open_picture(file.read()) as photo:
             kind = photo.format or "something"
-    except UnidentifiedImageError as error:
-        raise RefusalError(f"{shown} is neither a photo nor a recording that can be read here. {hint}") from error
-    except Image.DecompressionBombError as error:
-        raise RefusalError(f"{shown} holds more pixels than are opened here. Send it smaller.") from error
-    except (OSError, SyntaxError, ValueError) as error:
-        raise RefusalError(f"{shown} cannot be opened ({error}). {hint}") from error
+    except PictureError as error:
+        raise RefusalError(f"{shown} is {error}, neither a photo nor a recording that can be read. {hint}") from error
     finally:
         file.seek(0)
     if kind not in ENDINGS:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageChops, ImageFilter, ImageOps
 
 from fieldmark.datasets.fungitastic_layers import satellite_picture
+from fieldmark.foundation.picture_files import open_picture
 
 LONG_SIDE_PIXELS = 380
 JPEG_QUALITY = 78
@@ -45,7 +46,7 @@ def photo_picture(photo: bytes, masks: Masks | None = None, colors: Mapping[str,
     Raises:
         OSError: When the bytes are not a photo.
     """
-    with Image.open(BytesIO(photo)) as opened:
+    with open_picture(photo) as opened:
         opened.draft("RGB", (2 * LONG_SIDE_PIXELS, 2 * LONG_SIDE_PIXELS))
         upright = ImageOps.exif_transpose(opened).convert("RGB")
     # Small photos are enlarged too, so that outlines have the same weight on all.

@@ -9,6 +9,7 @@ from io import BytesIO
 from PIL import Image, ImageOps
 
 from fieldmark.errors import InputError
+from fieldmark.foundation.picture_files import open_picture
 from fieldmark.opening import Opened
 from fieldmark.reports.pages.sounds import picture_uri, read_stretch
 
@@ -62,7 +63,7 @@ def data_uri(photo: bytes) -> str:
     Raises:
         OSError: When the bytes are not a photo.
     """
-    with Image.open(BytesIO(photo)) as opened:
+    with open_picture(photo) as opened:
         opened.draft("RGB", (2 * SIDE_PIXELS, 2 * SIDE_PIXELS))
         upright = ImageOps.exif_transpose(opened).convert("RGB")
     square = ImageOps.fit(upright, (SIDE_PIXELS, SIDE_PIXELS), Image.Resampling.LANCZOS)
