@@ -105,7 +105,7 @@ def test_features_of_what_was_asked_do_not_stay(client):
     ("name", "data", "words"),
     [
         ("bomb.png", photo("PNG", "1", (20_000, 20_000)), "more pixels"),
-        ("a.gif", photo("GIF", save_all=True, append_images=[Image.new("RGB", (48, 40), "red")]), "a GIF file"),
+        ("a.gif", photo("GIF", save_all=True, append_images=[Image.new("RGB", (48, 40), "red")]), "an animation"),
         ("a.pdf", b"%PDF-1.4 nothing", "neither a photo nor a recording"),
         ("a.heic", b"\0\0\0\x18ftypheic" + b"\0" * 50, "neither a photo nor a recording"),
         ("empty.jpg", b"", "is empty"),
