@@ -4,6 +4,7 @@
 MODEL/
   guide.json         lines and rules that were drawn on val, and which training photos are kept
   guide.safetensors  features of training photos, the probabilities of val
+  guide-root.txt     where the release lies on this machine; it is not shared with the model
 ```
 """
 
@@ -25,7 +26,7 @@ from fieldmark.guides.dangers import DangerLine
 from fieldmark.guides.rolling_up import RollUp
 from fieldmark.guides.strangers import Strangers
 
-GUIDE_FILE, GUIDE_ARRAYS = "guide.json", "guide.safetensors"
+GUIDE_FILE, GUIDE_ARRAYS, ROOT_FILE = "guide.json", "guide.safetensors", "guide-root.txt"
 FORMAT = 1
 
 
@@ -104,9 +105,11 @@ class Guide:
                 "danger": self.danger.to_data(),
                 "conformal": {name: sets.to_data() for name, sets in self.conformal.items()},
                 "checked": self.checked,
-                "photos": {"root": self.photos.root, "paths": list(self.photos.paths)},
+                "photos": list(self.photos.paths),
             },
         )
+        if self.photos.root:
+            (folder / ROOT_FILE).write_text(self.photos.root, encoding="utf-8")
 
 
 def load_guide(folder: Path) -> Guide | None:
@@ -125,10 +128,16 @@ def load_guide(folder: Path) -> Guide | None:
         DangerLine.from_data(data["danger"]),
         {name: ConformalSets.from_data(sets) for name, sets in data["conformal"].items()},
         arrays["counts"],
-        KeptPhotos(data["photos"]["root"], tuple(data["photos"]["paths"]), arrays["photos.codes"]),
+        KeptPhotos(_root(folder), tuple(data["photos"]), arrays["photos.codes"]),
         ValRecord(arrays["record.chances"], arrays["record.truth"]),
         data["checked"],
     )
+
+
+def _root(folder: Path) -> str:
+    """Where the release lay when the model was fitted; empty for a model from elsewhere."""
+    file = folder / ROOT_FILE
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 def context_key(contexts: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -45,14 +46,19 @@ class Strangers:
         """The strangeness of one specimen, from 0 to 1."""
         return float(_shares(self.far, self.doubt, np.array([np.nan if distance is None else distance]), doubt)[0])
 
+    @cached_property
+    def _stored(self) -> NDArray[np.float32]:
+        """What is kept, ready to be compared with many."""
+        return np.asarray(unit(self.kept), dtype=np.float32)
+
     def distances(self, features: NDArray[Any]) -> Floats:
         """How far the `K`-th nearest training photo of each row lies."""
-        return neighbor_distances(features, self.kept)
+        return neighbor_distances(features, self._stored)
 
     def nearest(self, features: NDArray[Any], number: int) -> tuple[NDArray[np.int64], Floats]:
         """The kept rows nearest to the mean of some photos, and their likeness (cosine)."""
         asked = unit(features).mean(axis=0, keepdims=True)
-        likeness = (self.kept.astype(np.float32) @ unit(asked)[0]).astype(np.float64)
+        likeness = (self._stored @ unit(asked)[0]).astype(np.float64)
         best = np.argsort(-likeness, kind="stable")[:number]
         return best, likeness[best]
 
@@ -70,7 +76,7 @@ class Strangers:
 def neighbor_distances(features: NDArray[Any], kept: NDArray[Any], k: int = K) -> Floats:
     """The distance of each row to its k-th nearest among those kept, all of length one."""
     k = min(k, len(kept))
-    stored = unit(kept)
+    stored = kept if kept.dtype == np.float32 and len(kept) and np.isclose(np.linalg.norm(kept[0]), 1) else unit(kept)
     found = []
     for start in range(0, len(features), 1024):
         cosine = np.partition(unit(features[start : start + 1024]) @ stored.T, len(stored) - k, axis=1)

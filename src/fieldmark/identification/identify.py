@@ -22,8 +22,9 @@ from fieldmark.identification.circumstances import with_camera_notes
 from fieldmark.identification.looking import look_overlay
 from fieldmark.identification.photo_answers import PhotoAnswer
 from fieldmark.identification.photos import PhotoQuestion, answer_photos, ignored, taxa_of
-from fieldmark.identification.restricting import NameFinder, Restriction, restriction_of
+from fieldmark.identification.restricting import KnownNames, NameFinder, Restriction, restriction_of
 from fieldmark.identification.results import Circumstances, Detection, Timeline
+from fieldmark.labels import Labels
 from fieldmark.models import Model, load_model
 from fieldmark.questions.segments import Segments
 from fieldmark.steps.pooling import pooling_of
@@ -88,7 +89,7 @@ def identify(
     if str(model) == BIRDNET and not Path(BIRDNET).exists():
         if kind != "recording":
             raise MisuseError(f"BirdNET hears recordings; {path} is a photo.")
-        return _ask_birdnet(path, at_least, context)
+        return _ask_birdnet(path, at_least, context, (only, exclude, thresholds, synonyms or {}))
     loaded = model if isinstance(model, Model) else named_model(str(model))
     if kind != loaded.medium:
         raise MisuseError(f"The model {loaded.name!r} was fitted to {loaded.medium}s; {path} is a {kind}.")
@@ -177,10 +178,21 @@ def _ask_about_recording(
     )
 
 
-def _ask_birdnet(path: Path, at_least: float, context: Circumstances) -> Timeline:
+def _ask_birdnet(
+    path: Path,
+    at_least: float,
+    context: Circumstances,
+    asked: tuple[Sequence[str], Sequence[str], Path | None, Mapping[str, str]],
+) -> Timeline:
     from fieldmark.features.birdnet import LICENSE, BirdNet
 
     network = BirdNet()
+    held = _held_to(network.species, *asked)
+    line = np.full(len(network.species), at_least)
+    for code, least in held.thresholds.items():
+        line[code] = max(at_least, least)
+    if held.allowed is not None:
+        line[~held.allowed] = np.inf
     expected = np.ones(len(network.species), dtype=np.bool_)
     if context.lat is not None and context.lon is not None:
         expected = network.occurrence(context.lat, context.lon, context.date) >= EXPECTED
@@ -194,8 +206,8 @@ def _ask_birdnet(path: Path, at_least: float, context: Circumstances) -> Timelin
             logits = network(np.stack([fill(window, length, network.padding) for window in batch]))["logits"]
             for chances in 1 / (1 + np.exp(-logits)):
                 start = number * network.window_s
-                heard = int(((chances >= at_least) & (chances > 0)).sum())
-                for place in np.argsort(-chances, kind="stable")[:heard]:
+                heard = np.flatnonzero((chances >= line) & (chances > 0))
+                for place in heard[np.argsort(-chances[heard], kind="stable")]:
                     species, common = network.species[place]
                     end = min(start + network.window_s, seconds)
                     score = round(float(chances[place]), 6)
@@ -203,7 +215,7 @@ def _ask_birdnet(path: Path, at_least: float, context: Circumstances) -> Timelin
                     (scores if expected[place] else removed).append(found)
                 number += 1
             tick(len(batch))
-    remarks = (LICENSE, *([remark] if remark else []))
+    remarks = (LICENSE, *held.remarks, *([remark] if remark else []))
     return Timeline(
         path,
         seconds,
@@ -215,6 +227,23 @@ def _ask_birdnet(path: Path, at_least: float, context: Circumstances) -> Timelin
         removed=tuple(removed),
         ignored=_unused_by_birdnet(context),
     )
+
+
+def _held_to(
+    species: Sequence[tuple[str, str]],
+    only: Sequence[str],
+    exclude: Sequence[str],
+    thresholds: Path | None,
+    synonyms: Mapping[str, str],
+) -> Restriction:
+    """Which of its species BirdNET may name."""
+    if not (only or exclude or thresholds):
+        return Restriction()
+    names = [scientific for scientific, _ in species]
+    columns = {"label": names, "common_name": [common for _, common in species]}
+    genera = [name.partition(" ")[0] for name in names]
+    known = KnownNames(Labels(tuple(names)), pl.DataFrame({**columns, "genus": genera}))
+    return restriction_of(NameFinder(known, synonyms), only, exclude, thresholds)
 
 
 def _unused_by_birdnet(context: Circumstances) -> tuple[str, ...]:

@@ -12,17 +12,37 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.datasets.scientific_names import parse_name
 from fieldmark.errors import InputError, MisuseError, did_you_mean
-from fieldmark.models import Model
+from fieldmark.labels import Labels
 from fieldmark.tables import RANKS
 
 NAME_COLUMNS = ("name", "label", "species", "scientificname", "scientific_name")
 OTHER_NAMES = ("scientific_name", "common_name", "species")
+
+
+class KnowsNames(Protocol):
+    """Whatever gives names: a model, or BirdNET."""
+
+    @property
+    def labels(self) -> Labels: ...
+
+    @property
+    def taxa(self) -> pl.DataFrame: ...
+
+
+@dataclass(frozen=True)
+class KnownNames:
+    """Labels with what is known about them."""
+
+    labels: Labels
+    taxa: pl.DataFrame
 
 
 @dataclass(frozen=True)
@@ -30,11 +50,11 @@ class NameFinder:
     """Finds labels of a model by what people call them.
 
     Args:
-        model: The model.
+        model: The model, or whatever else has labels and taxa.
         synonyms: Other names, each with the one that the model may know.
     """
 
-    model: Model
+    model: KnowsNames
     synonyms: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property

@@ -7,8 +7,10 @@ from typing import Any
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.registry import require
+from fieldmark.guides.guide import ROOT_FILE
 
 HUB_PREFIX = "hf://"
+COMMIT = "Upload a model of Fieldmark"
 
 
 def push(folder: Path, name: str, *, private: bool = False) -> str:
@@ -20,7 +22,9 @@ def push(folder: Path, name: str, *, private: bool = False) -> str:
     hub: Any = require("huggingface_hub", "Pushing a model")
     try:
         hub.create_repo(name, private=private, exist_ok=True)
-        return str(hub.upload_folder(repo_id=name, folder_path=folder, commit_message="Upload a model of Fieldmark"))
+        return str(
+            hub.upload_folder(repo_id=name, folder_path=folder, commit_message=COMMIT, ignore_patterns=[ROOT_FILE])
+        )
     except Exception as error:  # the hub fails in many ways; its own words say which
         hint = "Log in with `hf auth login`, or set HF_TOKEN to a token that may write."
         raise InputError(name, found=f"no way to upload ({_short(error)})", hint=hint) from error
