@@ -8,7 +8,8 @@ planted ones, how many are doubted. Right: of the doubted ones, how many were pl
 planted, taken
 from the head of the order of doubt among all labels, how many were planted. The labels of the real photos have errors
 of their own, which count against "right". The unit is the seed of the draw (worlds: of the world and
-the draw); of the birds every other species takes part.
+the draw); of the birds every fourth species takes part, of the
+worlds every third.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from fieldmark.views import View
 
 RATES, KINDS, SEEDS, SIZE_PX = (0.05, 0.1, 0.2), ("any", "look-alike"), range(3), 160
 # Each real folder, what it is called, and every how many-th of its classes takes part, for the time it takes.
-REAL = {"fungi_genera": ("real fungi, 9 genera", 1), "birds_cub_odd": ("real birds, 50 species", 2)}
+REAL = {"fungi_genera": ("real fungi, 9 genera", 1), "birds_cub_odd": ("real birds, 25 species", 4)}
+OF_WORLDS = 3
 WORLDS = "worlds of fungi"
 Codes = NDArray[np.int32]
 
@@ -47,17 +49,17 @@ def run() -> dict[str, Any] | None:
     """Found, right and first for each place, kind and rate; what is done is not done again."""
     earlier = read_result("label_noise") or {}
     rows: list[dict[str, Any]] = list(earlier.get("rows", []))
-    for seed in SEEDS:
-        if not _done(rows, WORLDS, seed):
-            with tempfile.TemporaryDirectory() as folder:
-                fieldmark.world("folder", Path(folder, "world"), size="small", seed=seed)
-                rows = _with(rows, WORLDS, seed, Path(folder, "world"))
     for name, (title, every) in REAL.items():
         data = real_data(name)
         if data is None:
             continue
         for seed in SEEDS:
             rows = _with(rows, title, seed, data, every)
+    for seed in SEEDS:
+        if not _done(rows, WORLDS, seed):
+            with tempfile.TemporaryDirectory() as folder:
+                fieldmark.world("folder", Path(folder, "world"), size="small", seed=seed)
+                rows = _with(rows, WORLDS, seed, Path(folder, "world"), OF_WORLDS)
     return _summary(rows)
 
 

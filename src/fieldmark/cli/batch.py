@@ -27,17 +27,19 @@ class BatchForms:
 
 
 def identify_batch(
-    place: Path, model: str, out: Path | None, settings: object, forms: BatchForms, *, as_json: bool
+    place: Path, model: str | None, out: Path | None, settings: object, forms: BatchForms, *, as_json: bool
 ) -> None:
     """Names all observations of a folder or a table, and says what was written."""
     from fieldmark.cli.printing import print_json, print_table
+    from fieldmark.identification.identify import COMING_ALONG
     from fieldmark.reviewing.answer_tables import as_list
     from fieldmark.reviewing.batch import BatchSettings, identify_many
+    from fieldmark.reviewing.observations import kind_in
 
     assert isinstance(settings, BatchSettings)
     if out is None:
         raise MisuseError("Many observations are answered into a folder: add --out ANSWERS.")
-    done = identify_many(place, model, out, settings)
+    done = identify_many(place, model or COMING_ALONG[kind_in(place)], out, settings)
     written = write_forms(out, forms)
     table = as_list(done.answers)
     unread = int(table["problem"].is_not_null().sum())

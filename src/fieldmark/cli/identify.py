@@ -145,7 +145,7 @@ def identify(
         if form in (Form.RAVEN, Form.AUDACITY):
             raise MisuseError(f"--format {form.value} is for one recording.")
         forms = BatchForms([] if form is Form.TABLE else [form.value], zone=time_zone)
-        identify_batch(files[0], model or "imagenet", out, settings, forms, as_json=as_json)
+        identify_batch(files[0], model, out, settings, forms, as_json=as_json)
         return
     if form in (Form.PARQUET, Form.CAMTRAP) or time_zone:
         raise MisuseError("--time-zone, parquet and camtrap are for a folder or a table of many.")
@@ -198,7 +198,7 @@ def _serve(model: str | None, host: str, port: int, keep_in: Path | None) -> Non
     from fieldmark.challenge.naming.namer import PageAnswers
 
     namer = PageAnswers(model, keep_in)
-    namer.check()
+    _ = namer.loaded  # a wrong folder is said at once
     here = "127.0.0.1" if host == "0.0.0.0" else host
     print(f"Identify: http://{here}:{port}/identify (stop with Ctrl-C)", flush=True)
     serve_identify(namer, host=host, port=port)

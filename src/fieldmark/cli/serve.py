@@ -61,7 +61,7 @@ def serve(
 
     namer = PageAnswers(model, keep_in) if identify else None
     if namer is not None:
-        namer.check()
+        _ = namer.loaded  # a wrong folder is said at once
     serving.log_to_terminal()
     with serving.open_platform(folder, database, files, new=True) as platform:
         link = serving.first_admin(platform.database)

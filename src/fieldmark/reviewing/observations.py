@@ -96,6 +96,18 @@ def is_many(places: Sequence[Path]) -> bool:
     return len(places) == 1 and (places[0].is_dir() or places[0].suffix.lower() in (".csv", ".tsv", ".gz"))
 
 
+def kind_in(place: Path) -> MediaKind:
+    """Whether a folder or a table is about photos or recordings: photos where it has both, or neither."""
+    if place.is_dir():
+        names: Iterable[Path | str] = (path for path in place.rglob("*") if path.is_file())
+    else:
+        with open_input(place, "a table of observations") as file:
+            table = read_csv(file, place, separator="\t" if place.suffix.lower() == ".tsv" else ",")
+        names = [value for column in table.columns for value in table[column].drop_nulls().head(1)]
+    kinds = {"photo" if is_photo(name) else "recording" for name in names if is_photo(name) or is_recording(name)}
+    return "recording" if kinds == {"recording"} else "photo"
+
+
 def read_observations(place: Path, kind: MediaKind) -> AskedMany:
     """Reads what is to be named.
 

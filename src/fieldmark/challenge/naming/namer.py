@@ -19,9 +19,10 @@ from fieldmark.errors import FieldmarkError
 from fieldmark.foundation.files import write_json
 from fieldmark.foundation.picture_files import PictureError, open_picture
 from fieldmark.identification import Circumstances, Timeline, identify
+from fieldmark.identification.identify import BIRDNET, IMAGENET, named_model
 from fieldmark.identification.pages import page_values
 from fieldmark.identification.photo_answers import PhotoAnswer
-from fieldmark.models import Model, load_model
+from fieldmark.models import Model
 
 MOST_FILES, MOST_MB = 6, 40
 KEPT_PX = 1600
@@ -35,7 +36,6 @@ SOUNDS: Final = {b"RIFF": ".wav", b"fLaC": ".flac", b"OggS": ".ogg", b"ID3": ".m
 # What recordings of phones begin with, behind the word "ftyp".
 MPEG_4: Final = (b"M4A ", b"M4B ", b"mp42", b"mp41", b"isom", b"iso2")
 NAMES_SHOWN: Final = 5
-COMING_ALONG: Final = ("imagenet", "birdnet")
 
 
 @dataclass(frozen=True)
@@ -93,19 +93,10 @@ class PageAnswers:
 
     @cached_property
     def loaded(self) -> Model | None:
-        """The model of a folder, read once; None for a model that comes along."""
-        if self.model_name is None or not Path(self.model_name).exists():
+        """The model, read once; None where recordings alone are answered, by BirdNET."""
+        if self.model_name == BIRDNET and not Path(BIRDNET).exists():
             return None
-        return replace(load_model(self.model_name), store=Path(self._scratch.name))
-
-    def check(self) -> None:
-        """Reads the model, where there is one to read, so that a wrong folder is said at once.
-
-        Raises:
-            InputError: When there is no model.
-        """
-        if self.model_name is not None and self.model_name not in COMING_ALONG:
-            load_model(self.model_name) if self.loaded is None else None
+        return replace(named_model(self.model_name or IMAGENET), store=Path(self._scratch.name))
 
     @property
     def simulated(self) -> bool:
@@ -115,8 +106,10 @@ class PageAnswers:
     def knows(self) -> str:
         """What the model knows, in words."""
         if self.loaded is None:
-            return "For photos a small model that comes along, for recordings BirdNET."
+            return "BirdNET hears recordings; it knows 6,522 names, most of them of birds."
         names = f"{len(self.loaded.labels):,} names"
+        if self.loaded.name == IMAGENET:
+            return f"Photos are answered by a model that comes along and knows little, {names}; recordings by BirdNET."
         return f"The model was fitted to {self.loaded.medium}s and knows {names}."
 
     def ask(self, question: Question) -> Reply:
@@ -172,14 +165,12 @@ class PageAnswers:
             context = answer.circumstances if isinstance(answer, PhotoAnswer) else question.context
             return Reply(answer, context, page_values(answer), kept)
 
-    def _model_for(self, medium: str) -> Any:
+    def _model_for(self, medium: str) -> Model | str:
         if self.loaded is not None and self.loaded.medium == medium:
             return self.loaded
         if medium == "recording":
-            return "birdnet"
-        if self.loaded is not None:
-            raise RefusalError("The model on this page was fitted to recordings: send a recording.")
-        return self.model_name
+            return BIRDNET
+        raise RefusalError("The model on this page hears recordings: send a recording.")
 
     def _keep(self, photos: Sequence[Path], answer: PhotoAnswer | Timeline) -> str:
         """Keeps photos, re-encoded without the notes of the camera, and the names that were given; never a place."""
