@@ -70,6 +70,26 @@ def _species(row: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(frozen=True)
+class LabelFacts:
+    """What is known about the labels of a model, the same for every question.
+
+    Args:
+        taxa: The taxon of each label.
+        groups: The group of living things that each belongs to.
+        dangerous: Whether each is poisonous or venomous, or must be taken for it.
+    """
+
+    taxa: Sequence[TaxonOfLabel]
+    groups: Sequence[str]
+    dangerous: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, model: Model) -> LabelFacts:
+        groups = groups_of(model.labels, model.taxa)
+        return cls(taxa_of(model), groups, dangerous_labels(model.labels, model.taxa, groups))
+
+
+@dataclass(frozen=True)
 class PhotoQuestion:
     """How photos are asked about.
 
@@ -77,7 +97,9 @@ class PhotoQuestion:
         top: How many names to give.
         restriction: Which labels may be given.
         common_names: Common names by species (in small letters) and language.
-        evidence: Whether to say what moved the answer and which training photos look alike, which takes longest.
+        evidence: Whether to say what moved the answer, which training photos look alike and which photos are
+            microscopic, which takes longest.
+        facts: What is known about the labels, where somebody who asks much has looked it up.
         circumstances: What is known besides the photos.
     """
 
@@ -85,6 +107,7 @@ class PhotoQuestion:
     restriction: Restriction = field(default_factory=Restriction)
     common_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     evidence: bool = True
+    facts: LabelFacts | None = field(default=None, repr=False, compare=False)
     circumstances: Circumstances = field(default_factory=Circumstances)
 
 
@@ -110,7 +133,7 @@ def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
         missing=tuple(name for name in asked.usable if name not in asked.used),
         nearest=made.nearest() if question.evidence else (),
         next_photos=next_photos(made.group),
-        microscopic=made.microscopic(),
+        microscopic=made.microscopic() if question.evidence else (),
         knows=len(model.labels),
         threatened=made.threatened(),
         circumstances=question.circumstances,
@@ -124,9 +147,8 @@ class _Making:
 
     def __init__(self, asked: AskedSpecimen, question: PhotoQuestion) -> None:
         self.asked, self.question, self.model = asked, question, asked.model
-        self.taxa = taxa_of(self.model)
-        self.groups = groups_of(self.model.labels, self.model.taxa)
-        self.dangerous = dangerous_labels(self.model.labels, self.model.taxa, self.groups)
+        facts = question.facts or LabelFacts.of(self.model)
+        self.taxa, self.groups, self.dangerous = facts.taxa, facts.groups, facts.dangerous
         self.chances, self.elsewhere = question.restriction.chances(asked.chances)
         self.guide: Guide | None = self.model.guide
 

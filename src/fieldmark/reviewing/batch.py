@@ -28,7 +28,7 @@ from fieldmark.foundation.progress import progress
 from fieldmark.identification.asking import AskedSpecimen
 from fieldmark.identification.identify import BIRDNET, identify, named_model
 from fieldmark.identification.photo_answers import PhotoAnswer
-from fieldmark.identification.photos import PhotoQuestion, answer_photos
+from fieldmark.identification.photos import LabelFacts, PhotoQuestion, answer_photos
 from fieldmark.identification.restricting import NameFinder, restriction_of
 from fieldmark.identification.results import Circumstances, Timeline
 from fieldmark.models import Model
@@ -171,7 +171,7 @@ class _Asking:
         model = self.model
         assert model is not None  # BirdNET hears
         held = restriction_of(NameFinder(model, {}), self.settings.only, self.settings.exclude, None)
-        question = PhotoQuestion(NAMES_EACH, held, {}, evidence=False)
+        question = PhotoQuestion(NAMES_EACH, held, evidence=False, facts=LabelFacts.of(model))
         features, problems = _features(model, files_of(block), root)
         for asked in block:
             bad = next((problems[file] for file in asked.files if file in problems), None)
