@@ -6,14 +6,19 @@ import numpy as np
 import polars as pl
 import pytest
 
+from fieldmark.guides import learning
 from fieldmark.guides.conformal import SMALLEST_GROUP, ConformalSets, calibrate, check_by_halves
 from fieldmark.guides.dangers import MISSED, allowed_by, dangerous_labels, draw_line
+from fieldmark.guides.learning import AnsweredVal, learn_guide
 from fieldmark.guides.living_groups import groups_of
 from fieldmark.guides.rolling_up import BANDS, OF_LABEL, RollUp, learn_roll_up
 from fieldmark.guides.strangers import ACCEPTED, learn_strangers, neighbor_distances
 from fieldmark.labels import Labels
+from fieldmark.questions.targets import LabelTargets
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.costs import Prices
 from fieldmark.taxonomy import Taxonomy
+from fieldmark.views import Part
 
 LABELS = Labels(("a", "b", "c", "d"))
 TAXA = pl.DataFrame({"label": LABELS.names, "genus": ["A", "A", "C", "C"], "kingdom": ["Fungi"] * 4})
@@ -155,3 +160,20 @@ def test_groups_follow_from_taxa_and_danger_from_what_is_said():
     assert groups == ("birds", "snakes", "fungi", "fungi", "plants")
     assert dangerous_labels(labels, taxa, groups).tolist() == [False, True, True, False, False]
     assert set(groups_of(Labels(("wren", "robin")), TAXA.head(0))) == {"other"}
+
+
+def test_of_a_large_val_whole_observations_are_drawn(monkeypatch):
+    chances, truth = drawn(400, 5)
+    ids = [str(number) for number in range(400)]
+    pairs = [str(number // 2) for number in range(400)]
+    items = pl.DataFrame({"item_id": ids, "observation_id": pairs, "media_ids": [[one] for one in ids]})
+    truth = np.repeat(truth[::2], 2).astype(np.int32)
+    part = Part(items, LabelTargets(truth))
+    said = LabelScores(tuple(ids), LABELS, np.log(chances), "log_probability")
+    val = AnsweredVal(part, said, lambda predictions, items: predictions)
+    taxa = TAXA.with_columns(poisonous=pl.lit(None, pl.Boolean))
+    every = learn_guide(LABELS, taxa, (), part, val)
+    assert len(every.record.truth) == 200 and every.counts.sum() == 200 and not len(every.strangers.kept)
+    monkeypatch.setattr(learning, "MOST_HELD", 4 * 100)
+    some = learn_guide(LABELS, taxa, (), part, val)
+    assert len(some.record.truth) == 50 and some.conformal[""].calibrated_on == (50,)

@@ -160,6 +160,14 @@ def test_what_the_place_rules_out_is_not_listed_however_low_the_line(tmp_path):
     assert len(there.windows) < 1000 and there.windows
 
 
+def test_birdnet_names_no_more_than_it_is_asked_for(tmp_path):
+    path = tmp_path / "short.wav"
+    path.write_bytes(encoded(tone(1, 48_000), 48_000))
+    only = fieldmark.identify(path, "birdnet", at_least=0.0, only=["Turdus", "Common Cuckoo"])
+    names = {found.label for found in only.windows}
+    assert "Cuculus canorus" in names and {name.split()[0] for name in names} == {"Turdus", "Cuculus"}
+
+
 def detection(label: str, start: float, score: float = 0.5) -> Detection:
     return Detection(label, f"{label} {label}", None, score, start, start + 5)
 

@@ -146,10 +146,11 @@ def guide_of(made: TrainFit, view: View, opened: Opened) -> Guide | None:
     assert val is not None  # open_benchmark refuses an empty val
     if opened.dataset.media_kind != "photo" or task.answer.several or not isinstance(made.raw, LabelScores):
         return None
-    truth = None if val.targets is None else val.targets.codes
+    if task.time_order is not None:  # what a step has seen by then is not what it knows of a photo by itself
+        return None
 
     def apply(predictions: LabelScores, items: pl.DataFrame) -> Any:
-        return applied(made.steps, predictions, items, task, truth)
+        return applied(made.steps, predictions, items, task, None)
 
     root = opened.dataset.release.root
     answered_val = AnsweredVal(val, made.raw, apply)

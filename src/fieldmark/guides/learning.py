@@ -28,6 +28,8 @@ from fieldmark.views import Part
 
 # Probabilities of val are kept for recalibration where there are at most so many.
 MOST_RECORDED = 4_000_000
+# So many probabilities are held at once: of a larger val a part is drawn, whole observations at a time.
+MOST_HELD = 20_000_000
 # With more contexts than this, sets are calibrated with all of them and with none only.
 MOST_CONTEXTS = 3
 
@@ -68,9 +70,13 @@ def learn_guide(
     """
     if val.part.targets is None or train.targets is None or val.part.targets.shape != "codes":
         return None
+    if not val.raw.dense:
+        return None
+    val = _some(val, len(labels))
     final = val.apply(val.raw, val.part.items)
     if not isinstance(final, LabelScores) or not final.dense or final.scale == "score":
         return None
+    assert val.part.targets is not None  # checked above
     taxonomy = Taxonomy.of(labels, taxa)
     unit = _units(val.part.items)
     first = np.unique(unit, return_index=True)[1]
@@ -93,6 +99,19 @@ def learn_guide(
     record = ValRecord(chances[known].astype(np.float16), truth[known].astype(np.int32)) if few else ValRecord()
     photos = KeptPhotos() if distance is None else _photos(train, kept, root)
     return Guide(learn_roll_up(chances, truth, taxonomy), strangers, danger, conformal, counts, photos, record)
+
+
+def _some(val: AnsweredVal, n_labels: int) -> AnsweredVal:
+    """Val, or as many of its observations as may be held at once."""
+    unit = _units(val.part.items)
+    most = max(MOST_HELD // max(n_labels, 1), 1)
+    if len(unit) <= most:
+        return val
+    order = np.random.default_rng(0).permutation(int(unit.max()) + 1)
+    photos = np.bincount(unit)[order].cumsum()
+    rows = np.flatnonzero(np.isin(unit, order[photos <= most]))
+    part = val.part.take(rows)
+    return AnsweredVal(part, val.raw.select(part.item_ids), val.apply)
 
 
 def pooled(predictions: LabelScores, unit: NDArray[np.int64]) -> Floats:

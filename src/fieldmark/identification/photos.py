@@ -274,7 +274,8 @@ class _Making:
         return ShortList(self.names(codes), sets.coverage, sum(sets.calibrated_on))
 
     def sources(self) -> tuple[Contribution, ...]:
-        values = {"photo": f"{len(self.asked.photos)} photo(s)"}
+        number = len(self.asked.photos)
+        values = {"photo": f"{number} photos" if number > 1 else ""}
         for name in self.asked.used:
             values[name] = _value(name, self.asked.known)
         return tuple(
