@@ -32,7 +32,10 @@ def world(
     ],
     out: Annotated[Path, typer.Argument(help="The folder to write.")],
     size: Annotated[
-        Size, typer.Option(help="About 300, 3,000 or 20,000 photos; for birds 13 minutes, 2.5 or 18 hours of sound.")
+        Size,
+        typer.Option(
+            help="About 300, 3,000 or 20,000 photos; 13 minutes, 2.5 or 18 hours of birds; 700, 10,000 or 80,000 places"
+        ),
     ] = Size.TINY,
     release: Annotated[
         str | None,

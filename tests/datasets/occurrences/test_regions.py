@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from fieldmark.benchmarks import BENCHMARKS
-from fieldmark.datasets import open_dataset
+from fieldmark.datasets import open_dataset, release_of
+from fieldmark.datasets.checking import CHECKS
 from fieldmark.errors import InputError
 from fieldmark.opening import Opened, open_benchmark
 
@@ -143,3 +144,17 @@ def test_a_stated_coordinate_system_is_turned_into_degrees(tmp_path: Path) -> No
     (tmp_path / "occurrences.toml").write_text('crs = "EPSG:0"\n[columns]\nlat = "north"\nlon = "east"\n')
     with pytest.raises(InputError, match="a coordinate system that is known"):
         open_dataset("occurrences", tmp_path, "places")
+
+
+def test_the_check_counts_records_sites_and_background_and_names_what_cannot_be_learned(tmp_path: Path) -> None:
+    write_records(tmp_path, environment=True)
+    (tmp_path / "sites.csv").write_text("site_id,lat,lon,warmth\nplot1,46,7,10\nplot2,46.5,7.5,\n")
+    (tmp_path / "presences.csv").write_text("site_id,species\nplot1,Aa bb\nplot2,Ee ff\n")
+    (tmp_path / "background.csv").write_text("lat,lon,warmth\n46,7,3\n46,8,4\n")
+    report = CHECKS["occurrences"](release_of("occurrences", tmp_path))
+    counts = {part.part: (part.found.observations, part.found.classes) for part in report.counts}
+    assert counts["presence: records"] == (60, 2) and counts["presence: sites"] == (2, 2)
+    assert counts["presence: background"] == (2, None)
+    told = {problem.what: problem.places for problem in report.problems if problem.severity == "warning"}
+    assert told["a species of the sites has no record to learn from"] == ("Ee ff",)
+    assert told["a place has no value of the environment"] == ("plot2",)
