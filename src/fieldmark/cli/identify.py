@@ -219,6 +219,7 @@ def _print_darwin_core(answer: PhotoAnswer, model: str, out: Path | None) -> Non
 
 def _print_photo(answer: PhotoAnswer) -> None:
     from fieldmark.cli.printing import print_table
+    from fieldmark.identification.advice import danger_word
     from fieldmark.identification.wording import danger_lines, headline, percent, sentences
 
     print(headline(answer))
@@ -230,7 +231,7 @@ def _print_photo(answer: PhotoAnswer) -> None:
         columns["species"] = [name.species or "" for name in names]
     columns["probability"] = [percent(name.probability) for name in names]
     if any(name.poisonous for name in names):
-        columns[""] = ["poisonous" if name.poisonous else "" for name in names]
+        columns[""] = [danger_word(answer.group) if name.poisonous else "" for name in names]
     print_table(list(columns), list(zip(*columns.values(), strict=True)))
     for line in sentences(answer):
         print(line)

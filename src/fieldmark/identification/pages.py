@@ -14,6 +14,7 @@ from fieldmark.foundation.files import appearing_file
 from fieldmark.foundation.picture_files import open_picture
 from fieldmark.foundation.registry import require
 from fieldmark.foundation.timecodes import clock
+from fieldmark.identification.advice import danger_word
 from fieldmark.identification.photo_answers import DangerNotice, Name, PhotoAnswer
 from fieldmark.identification.results import Detection, Timeline
 from fieldmark.identification.wording import full_name, headline, percent, removed_line, sentences
@@ -59,7 +60,7 @@ def _of_photos(answer: PhotoAnswer) -> dict[str, Any]:
         "simulated": answer.simulated,
         "danger": None if answer.danger is None else _danger(answer.danger),
         "photos": photos,
-        "names": [_name(name) for name in answer.names],
+        "names": [_name(name, answer.group) for name in answer.names],
         "nearest": [
             {"name": one.shown, "likeness": f"{one.likeness:.2f}", "picture": _picture(one.photo)}
             for one in answer.nearest
@@ -68,12 +69,12 @@ def _of_photos(answer: PhotoAnswer) -> dict[str, Any]:
     }
 
 
-def _name(name: Name) -> dict[str, Any]:
+def _name(name: Name, group: str) -> dict[str, Any]:
     return {
         "name": full_name(name),
         "probability": percent(name.probability),
         "width": round(BAR_PX * name.probability),
-        "danger": "poisonous or venomous" if name.poisonous else "",
+        "danger": danger_word(group) if name.poisonous else "",
     }
 
 

@@ -179,6 +179,7 @@ class PhotoAnswer:
         next_photos: Photos that would help.
         microscopic: Which of the photos look like microscopy, by their place from 0 on.
         knows: How many names the model knows.
+        group: What kind of living thing it most likely is: fungi, snakes, ... (`guides.living_groups`).
         threatened: Whether a likely name is of a threatened species, so that its place is not to be told exactly.
         circumstances: What was known besides the photos.
         overlay: Where the model looks: a PNG to lay over the first photo, where it was asked for.
@@ -201,6 +202,7 @@ class PhotoAnswer:
     next_photos: tuple[str, ...] = ()
     microscopic: tuple[int, ...] = ()
     knows: int = 0
+    group: str = ""
     threatened: bool = False
     circumstances: Circumstances = field(default_factory=Circumstances)
     overlay: bytes | None = field(default=None, repr=False)

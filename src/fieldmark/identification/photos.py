@@ -135,6 +135,7 @@ def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
         next_photos=next_photos(made.group),
         microscopic=made.microscopic() if question.evidence else (),
         knows=len(model.labels),
+        group=made.group,
         threatened=made.threatened(),
         circumstances=question.circumstances,
     )
