@@ -112,3 +112,20 @@ def test_a_table_at_fault_is_refused_with_its_line(old, new, sentence, tmp_path)
     table.write_text(table.read_text().replace(old, new, 1))
     with pytest.raises(InputError, match=sentence):
         fieldmark.dataset("birdclef-2025", tmp_path)
+
+
+def test_a_world_of_2021_is_scored_on_rows_and_checked(tmp_path, run_main):
+    code, _, _ = run_main("world", "birdclef-2021", tmp_path / "world")
+    assert code == 0
+    opened = opened_release("birdclef-2021", tmp_path / "world")
+    assert {part: len(opened.truth[part].items) for part in ("val", "test")} == {"val": 32, "test": 64}
+    assert "nocall" in set(opened.truth["val"].rows["label"])
+    code, printed, _ = run_main("check", "birdclef-2021", tmp_path / "world")
+    assert code == 0 and "nothing is missing" in printed
+
+
+def test_a_recording_that_is_missing_is_named_by_the_check(tmp_path, run_main):
+    write_focal(tmp_path, folder="train_audio", table="train.csv", with_folder=True)
+    (tmp_path / "train_audio" / "amerob" / "XC600.ogg").unlink()
+    code, printed, _ = run_main("check", "birdclef-2025", tmp_path)
+    assert code == 1 and "train_audio/amerob/XC600.ogg" in printed and "206" in printed

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
@@ -41,7 +42,9 @@ from fieldmark.tables import EVENTS, read_csv
 
 TABLES, FOLDERS = ("train_metadata.csv", "train.csv"), ("train_audio", "train_short_audio")
 SOUNDSCAPES, TEST = "train_soundscapes", "test_soundscapes"
-ROWS_2021, ROWS_2026 = "train_soundscape_labels.csv", "train_soundscapes_labels.csv"
+# Tables of rows by the end of a segment, and of events; those of test are there where somebody has them.
+ROWS = ("train_soundscape_labels.csv", "test_soundscape_labels.csv")
+TIMES = ("train_soundscapes_labels.csv", "test_soundscapes_labels.csv")
 TAXONOMY, SEGMENT_S, SILENCE = "taxonomy.csv", 5, "nocall"
 DATED = re.compile(r"(?P<name>\d+_[A-Z]+)_\d{8}")
 CLOCK = re.compile(r"(\d+):([0-5]?\d):([0-5]?\d)")
@@ -171,26 +174,31 @@ def _listed(release: Release, scapes: pl.DataFrame) -> set[str]:
 
 
 def _annotations(release: Release) -> list[tuple[str, float, float, list[str]]]:
-    found: list[tuple[str, float, float, list[str]]] = []
-    if release.exists(ROWS_2021):
-        where = release.where(ROWS_2021)
-        with release.open(ROWS_2021) as file:
-            rows = read_csv(file, where, required=("row_id", "site", "audio_id", "seconds", "birds"))
-        for line, row in enumerate(rows.iter_rows(named=True), 2):
-            if not (row["seconds"] or "").isdecimal() or int(row["seconds"]) < SEGMENT_S:
-                expected = "the second at which a segment ends"
-                raise InputError(where, line=line, found=f"seconds {row['seconds']!r}", expected=expected)
-            end = float(row["seconds"])
-            found.append((f"{row['audio_id']}_{row['site']}", end - SEGMENT_S, end, (row["birds"] or SILENCE).split()))
-    if release.exists(ROWS_2026):
-        where = release.where(ROWS_2026)
-        with release.open(ROWS_2026) as file:
-            rows = read_csv(file, where, required=("filename", "start", "end", "primary_label"))
-        for line, row in enumerate(rows.iter_rows(named=True), 2):
-            start, end = (_seconds(row[name], where, line) for name in ("start", "end"))
-            labels = [one.strip() for one in (row["primary_label"] or "").split(";") if one.strip()]
-            found.append((PurePosixPath(row["filename"] or "").stem, start, end, labels))
-    return found
+    """Soundscape, start, end and labels of every row of every table."""
+    found = [row for name in ROWS if release.exists(name) for row in _rows(release, name)]
+    return found + [row for name in TIMES if release.exists(name) for row in _times(release, name)]
+
+
+def _rows(release: Release, name: str) -> Iterator[tuple[str, float, float, list[str]]]:
+    where = release.where(name)
+    with release.open(name) as file:
+        rows = read_csv(file, where, required=("row_id", "site", "audio_id", "seconds", "birds"))
+    for line, row in enumerate(rows.iter_rows(named=True), 2):
+        if not (row["seconds"] or "").isdecimal() or int(row["seconds"]) < SEGMENT_S:
+            expected = "the second at which a segment ends"
+            raise InputError(where, line=line, found=f"seconds {row['seconds']!r}", expected=expected)
+        end = float(row["seconds"])
+        yield f"{row['audio_id']}_{row['site']}", end - SEGMENT_S, end, (row["birds"] or SILENCE).split()
+
+
+def _times(release: Release, name: str) -> Iterator[tuple[str, float, float, list[str]]]:
+    where = release.where(name)
+    with release.open(name) as file:
+        rows = read_csv(file, where, required=("filename", "start", "end", "primary_label"))
+    for line, row in enumerate(rows.iter_rows(named=True), 2):
+        start, end = (_seconds(row[column], where, line) for column in ("start", "end"))
+        labels = [one.strip() for one in (row["primary_label"] or "").split(";") if one.strip()]
+        yield PurePosixPath(row["filename"] or "").stem, start, end, labels
 
 
 def _seconds(text: str | None, where: object, line: int) -> float:

@@ -95,6 +95,20 @@ CHECKS: Registry[Checker] = Registry(
             "your own photos or recordings: classes and files",
         ),
         "birdclef-2020": ("fieldmark.datasets.birdclef_check:check_birdclef", "BirdCLEF 2020: counts, labels, leaks"),
+        **{
+            f"birdclef-{year}": (
+                f"fieldmark.datasets.later_editions_check:CHECK_{year}",
+                f"BirdCLEF {year}: counts, files",
+            )
+            for year in range(2021, 2027)
+        },
+        **{
+            f"animalclef-{year}": (
+                f"fieldmark.datasets.later_editions_check:CHECK_ANIMALS_{year}",
+                f"AnimalCLEF {year}: counts, files",
+            )
+            for year in (2025, 2026)
+        },
         "fungitastic": ("fieldmark.datasets.fungitastic_check:check_fungitastic", "FungiTastic: counts, files, leaks"),
         "snakeclef-2020": (
             "fieldmark.datasets.snakeclef.check:check_snakeclef_2020",

@@ -28,6 +28,10 @@ WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
             "fieldmark.worlds.layouts.birdclef:write",
             "invented birds as BirdCLEF 2020 is released: focal recordings, and soundscapes of four sites",
         ),
+        "birdclef-2021": (
+            "fieldmark.worlds.layouts.birdclef_kaggle:write",
+            "the same birds as Kaggle packs BirdCLEF 2021, rows of five seconds with their birds",
+        ),
         "snakeclef-2020": (
             "fieldmark.worlds.layouts.snakeclef:write",
             "invented snakes as SnakeCLEF 2020 is released, with mimics, countries, boxes and the species of test",

@@ -160,8 +160,8 @@ def write(
     birds = grow_birds(extent, rng)
     focal = plan_focal(birds, extent, seed, rng)
     scapes = {
-        "val": _soundscapes("val", VAL_SITES, extent.val_per_site, birds, extent, seed, rng),
-        "test": _soundscapes("test", tuple(SITES), extent.test_per_site, birds, extent, seed, rng),
+        "val": plan_soundscapes("val", VAL_SITES, extent.val_per_site, birds, extent, seed, rng),
+        "test": plan_soundscapes("test", tuple(SITES), extent.test_per_site, birds, extent, seed, rng),
     }
     with appearing_folder(Path(out), overwrite=overwrite) as root:
         jobs = [one.job for one in focal] + [one.job for made in scapes.values() for one in made]
@@ -269,7 +269,7 @@ def _xeno_canto(
     }
 
 
-def _soundscapes(
+def plan_soundscapes(
     part: str,
     sites: Sequence[str],
     per_site: int,
@@ -337,14 +337,14 @@ def _write_soundscapes(
         write_json((root / scape.job.file).with_suffix(".json"), scape.about)
         events += [
             (scape.media_id, codes[species], start, end)
-            for species, start, end in _events(by_file.get(scape.job.file, []), scape.job.seconds)
+            for species, start, end in heard_events(by_file.get(scape.job.file, []), scape.job.seconds)
         ]
     lines = [f"{name};{code};{clock(start)}-{clock(end)}\n" for name, code, start, end in events]
     (root / part / "ground_truth.csv").write_text("".join(lines), encoding="utf-8")
     return events
 
 
-def _events(sung: Sequence[Rendition], seconds: float) -> list[tuple[int, int, int]]:
+def heard_events(sung: Sequence[Rendition], seconds: float) -> list[tuple[int, int, int]]:
     """Songs of a species that follow each other closely as one event, to the second."""
     joined: list[list[float]] = []
     open_event: dict[int, list[float]] = {}
