@@ -55,7 +55,8 @@ def _trained(title: str, result: dict[str, Any]) -> str:
 
 
 def _row(name: str, row: dict[str, Any]) -> list[str]:
-    shown = "" if name == "supervised" else difference(row["ahead_of_supervised"], 100.0, ".1f")
+    ahead = row["ahead_of_supervised"]  # none where there is one draw
+    shown = "" if name == "supervised" or ahead is None else difference(ahead, 100.0, ".1f")
     cells = [name, f"{100 * row['mean_top_1']:.1f}", shown]
     taught = row.get("unlabeled")
     if not taught:

@@ -223,11 +223,9 @@ def draw_curves(curves: LabelCurves) -> Markup:
             reach = np.maximum(0, np.stack([values - low, high - values]))
             color = colors[number % len(colors)]
             axes.errorbar(where, values, reach, color=color, marker="o", capsize=3, label=curve.title)
-        axes.set_title("Accuracy by labeled photos of a species")
         axes.set_xlabel("Labeled photos of a species (mean of a bin)")
-        axes.set_ylim(0, 1)
-        percent_axis(axes, "Answered right")
-        axes.legend()
+        percent_axis(axes, "Answered right, by labeled photos of a species")
+        axes.legend(loc="lower right")
 
     return draw("labels", paint, width=640, height=300, description="Accuracy by labeled photos of a species")
 
