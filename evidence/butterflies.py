@@ -4,8 +4,9 @@ The Leeds butterflies: species 001 to 003 (236 photos) choose every setting, spe
 test, answered once. Within the first three, settings are chosen on two species and scored on the third, in turn
 (leave one species out); the setting that is best on all three is then taken to the test. Families: an ellipse in the
 middle, GrabCut from a box, what stands out (U²-Netp) in the photo and its mirror image, the same with its boundary
-moved by GrabCut, MobileSAM shown what stands out, the mean of both (`blend`), and that refined by GrabCut. IoU is the
-mean over photos; intervals leave out one photo at a time, differences to plain saliency are paired. Another draw of
+moved by GrabCut, MobileSAM shown what stands out, the mean of both (`blend`), that refined by GrabCut, a U-Net that has
+learned from other species (`butterflies_unet`), and its mean with what stands out, also refined. IoU is the mean over
+photos; intervals leave out one photo at a time, differences to plain saliency are paired. Another draw of
 species would vary more than the intervals say: there are two.
 
 Networks look at each photo once; what they saw is kept (`~/.cache/fieldmark/evidence/butterflies`), so that a study
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from evidence.butterflies_unet import SIZES_PX, kind_of, look_by_unets, unet_shares
 from evidence.results import real_data
 from fieldmark.features.saliency import Saliency
 from fieldmark.features.segment_anything import SegmentAnything
@@ -57,12 +59,15 @@ def run(limit_s: float = 3600.0) -> dict[str, Any] | None:
     folder.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + limit_s
     found: dict[str, Scores | None] = {}
-    for kind, looker, families in (
-        ("saliency", _saliency_looks, families_of_saliency()),
-        ("sam", _sam_looks, families_of_sam()),
+    look_at(photos, folder, "saliency", saliency_looks, until)
+    look_at(photos, folder, "sam", sam_looks, until)
+    look_by_unets(data, photos, folder, LEARNED, until)
+    for kinds, families in (
+        (("saliency",), families_of_saliency()),
+        (("sam",), families_of_sam()),
+        (tuple(kind_of(size_px) for size_px in SIZES_PX), families_of_unet()),
     ):
-        look_at(photos, folder, kind, looker, until)
-        complete = all((folder / f"{path.stem}.{kind}.npz").exists() for path in photos)
+        complete = all((folder / f"{path.stem}.{kind}.npz").exists() for path in photos for kind in kinds)
         for name, settings in families.items():
             found[name] = score_family(data, folder, photos, name, settings, until) if complete else None
     done = {name: scores for name, scores in found.items() if scores is not None}
@@ -98,7 +103,8 @@ def look_at(
         partial.rename(folder / f"{path.stem}.{kind}.npz")
 
 
-def _saliency_looks() -> Callable[..., dict[str, Any]]:
+def saliency_looks() -> Callable[..., dict[str, Any]]:
+    """Looks for what stands out in a photo and its mirror image."""
     saliency = Saliency()
 
     def look(photo: Image.Image, _: Path) -> dict[str, Any]:
@@ -109,7 +115,8 @@ def _saliency_looks() -> Callable[..., dict[str, Any]]:
     return look
 
 
-def _sam_looks() -> Callable[..., dict[str, Any]]:
+def sam_looks() -> Callable[..., dict[str, Any]]:
+    """Looks by MobileSAM, shown each prompt."""
     network = SegmentAnything()
 
     def look(photo: Image.Image, seen: Path) -> dict[str, Any]:
@@ -153,6 +160,18 @@ def families_of_sam() -> dict[str, list[Setting]]:
     }
 
 
+def families_of_unet() -> dict[str, list[Setting]]:
+    """The settings of each family that needs U-Nets."""
+    mixed = [(size_px, 0.5, limit) for size_px in SIZES_PX for limit in (0.4, 0.5, 0.6)]
+    return {
+        "unet": [(size_px, limit) for size_px in SIZES_PX for limit in THRESHOLDS],
+        "unet and saliency": [
+            (size_px, weight, limit) for size_px in SIZES_PX for weight in WEIGHTS for limit in THRESHOLDS
+        ],
+        "unet and saliency, refined": mixed,
+    }
+
+
 def score_family(
     data: Path, folder: Path, photos: list[Path], name: str, settings: list[Setting], until: float
 ) -> Scores | None:
@@ -186,7 +205,15 @@ def drawn(name: str, settings: list[Setting], photo: Image.Image, looks: Path) -
         return [_cut(photo, *setting) for setting in settings]
     values = enlarged(salient(looks.with_name(f"{looks.name}.saliency.npz"), mirrored=name != "saliency"), photo.size)
     if name.startswith("saliency"):
-        return [_refine(photo, values, limit) if "refined" in name else values >= limit for (limit,) in settings]
+        return [_cut_or_refined(name, photo, values, limit) for (limit,) in settings]
+    if name.startswith("unet"):
+        shares = {size_px: enlarged(unet_shares(looks, size_px), photo.size) for size_px in SIZES_PX}
+        if name == "unet":
+            return [shares[size_px] >= limit for size_px, limit in settings]
+        return [
+            _cut_or_refined(name, photo, weight * values + (1 - weight) * shares[size_px], limit)
+            for size_px, weight, limit in settings
+        ]
     with np.load(looks.with_name(f"{looks.name}.sam.npz")) as kept:
         logits = {prompt: kept[prompt].astype(np.float32) / LOGIT_STEP for prompt in PROMPTS}
     stands_out = values >= STANDS_OUT
@@ -196,7 +223,7 @@ def drawn(name: str, settings: list[Setting], photo: Image.Image, looks: Path) -
     masks = []
     for prompt, weight, limit in settings:
         mixed = (weight * values + (1 - weight) / (1 + np.exp(-best[prompt]))).astype(np.float32)
-        masks.append(_refine(photo, mixed, limit) if "refined" in name else mixed >= limit)
+        masks.append(_cut_or_refined(name, photo, mixed, limit))
     return masks
 
 
@@ -212,6 +239,10 @@ def _cut(photo: Image.Image, margin: float) -> Mask:
     start = np.full((photo.height, photo.width), SURELY_NOT, dtype=np.uint8)
     start[top : photo.height - top, left : photo.width - left] = PERHAPS
     return refined(np.asarray(photo)[:, :, ::-1].copy(), start, rounds=5)
+
+
+def _cut_or_refined(name: str, photo: Image.Image, values: Values, limit: float) -> Mask:
+    return _refine(photo, values, limit) if "refined" in name else values >= limit
 
 
 def _refine(photo: Image.Image, values: Values, limit: float) -> Mask:

@@ -24,7 +24,7 @@ from fieldmark.opening import open_benchmark
 from fieldmark.training.masks import BACKGROUND
 from fieldmark.views import Part
 
-SIZES_PX = (128, 192)
+SIZES_PX = (128,)
 EPOCHS = 15
 BYTE = 255
 

@@ -41,7 +41,19 @@ def foreground(name: str, result: dict[str, Any]) -> str:
         for row in result["rows"]
     ]
     heads = ["learned from", "shown", "macro-F1", "top-1", "macro-F1 against whole photos"]
-    return f"## Foreground and background of butterflies (real photos)\n\n{result['about']}\n\n" + table(heads, rows)
+    text = f"## Foreground and background of butterflies (real photos)\n\n{result['about']}\n\n" + table(heads, rows)
+    few, worlds = result["few_labels"], result["worlds"]
+    rows = [
+        [row["masks"], row["learned"], row["shown"], _score(row["top_1"]), _apart(row["difference"])]
+        for row in few["rows"]
+    ]
+    heads = ["masks", "learned from", "shown", "top-1", "against whole photos"]
+    text += f"\n\n{few['about']}\n\n" + table(heads, rows)
+    rows = [
+        [row["learned"], row["shown"], _score(row["macro_f1_all"]), _apart(row["difference"])] for row in worlds["rows"]
+    ]
+    heads = ["learned from", "shown", "macro-F1 (simulated)", "against whole photos"]
+    return f"{text}\n\n{worlds['about']}\n\n" + table(heads, rows)
 
 
 def world_masks(name: str, result: dict[str, Any]) -> str:

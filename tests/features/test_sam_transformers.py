@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from fieldmark.errors import InputError
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.datasets import open_dataset
+from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.cropping import Box
 from fieldmark.features.sam_transformers import TransformerSam
 from fieldmark.labels import Labels
 from fieldmark.methods.sam import DIGEST, Sam
+from fieldmark.opening import open_benchmark
 
 transformers = pytest.importorskip("transformers")
 torch = pytest.importorskip("torch")
@@ -85,6 +89,22 @@ def test_the_method_draws_with_it_and_notices_other_weights(folder, photo):
     assert "sam2" in method.external_data[0] and "MobileSAM" not in method.external_data[0]
     with pytest.raises(InputError, match="another network"):
         method.start({DIGEST: np.frombuffer(b"0" * 32, dtype=np.uint8)})
+
+
+def test_a_box_that_is_given_is_what_the_network_is_shown(folder, photo, tmp_path):
+    for part in ("train", "val", "test"):
+        (tmp_path / "images" / part).mkdir(parents=True)
+        photo.save(tmp_path / "images" / part / f"{part}.png")
+        (tmp_path / "masks").mkdir(exist_ok=True)
+        Image.fromarray(np.ones((90, 120), dtype=bool)).save(tmp_path / "masks" / f"{part}.png")
+    (tmp_path / "boxes.csv").write_text("photo,x,y,width,height\nimages/test/test.png,24,27,60,45\n")
+    opened = open_benchmark(BENCHMARKS["folder/segmentation"], open_dataset("folder-masks", tmp_path))
+    method = Sam(prompt="boxes", weights=str(folder))
+    drawn = method.answer({}, opened.view.test, opened.view.labels).open("test")["fruiting_body"]
+    given = Box(24 / 120, 27 / 90, 84 / 120, 72 / 90)
+    np.testing.assert_array_equal(drawn, TransformerSam.open(str(folder)).look(photo).draw(given)[0].mask)
+    with pytest.raises(MisuseError, match="no boxes"):
+        method.answer({}, replace(opened.view.test, layers={}), opened.view.labels)
 
 
 def test_a_folder_with_something_else_is_refused(tmp_path):

@@ -35,7 +35,7 @@ FOLDER_SEGMENTATION = Benchmark(
         items=Photos(),
         answer=PartMasks(),
         unit="observation_id",
-        inputs=("photo",),
+        inputs=("photo", "boxes"),
         run=MaskFiles(),
         metrics=(iou(), miou(background=False), miou(background=True)),
     ),

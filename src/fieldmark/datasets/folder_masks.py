@@ -6,6 +6,7 @@ ROOT/
   masks/<photo>.png            white where the object is (values above 127) ...
   masks/<part>/<photo>.png     ... or one folder per part (cap, stem, ...)
   observations.csv             optional: file[,observation,part,label,...]
+  boxes.csv                    optional: photo,x,y,width,height (see `photo_boxes`)
 ```
 
 Quirks:
@@ -31,7 +32,8 @@ import polars as pl
 from PIL import Image, UnidentifiedImageError
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.datasets.inputs import MaskLayer
+from fieldmark.datasets.inputs import CONTEXT, PHOTO, Input, Layer, MaskLayer
+from fieldmark.datasets.photo_boxes import BOXES, BOXES_FILE, MediaBoxes, has_boxes, with_boxes
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.masks import WHOLE, Mask
 from fieldmark.foundation.media_files import PICTURE_SUFFIXES
@@ -55,15 +57,18 @@ def open_folder_masks(release: Release, subset: str = "all") -> Dataset:
     photos = _described(release, photos)
     remarks = _remarks(without_photo)
     parts = pl.when(pl.col("part").is_null()).then(pl.lit([], pl.List(pl.String))).otherwise(pl.concat_list("part"))
-    media = photos.select("media_id", "observation_id", "path", parts.alias("parts"))
+    media = with_boxes(release, photos.select("media_id", "observation_id", "path", parts.alias("parts")))
     context = [name for name in photos.columns if name not in ("media_id", "path", "part", "observation_id")]
     observations = photos.group_by("observation_id", maintain_order=True).agg(pl.col(context).first())
     for name, kind in {"date": pl.Date, "lat": pl.Float64, "lon": pl.Float64}.items():
         if name not in observations.columns:
             observations = observations.with_columns(pl.lit(None, dtype=kind).alias(name))
     taxa = photos.select(pl.col("label").unique().sort()).with_columns(poisonous=pl.lit(None, dtype=pl.Boolean))
-    layers = {"masks": FolderMasks(release, masks)}
-    return Dataset("folder-masks", release, taxa, observations, media, remarks, layers=layers)
+    layers: dict[str, Layer] = {"masks": FolderMasks(release, masks)}
+    inputs: tuple[Input, ...] = (PHOTO, *CONTEXT)
+    if has_boxes(media):
+        layers["boxes"], inputs = MediaBoxes(media, release.where(BOXES_FILE)), (*inputs, BOXES)
+    return Dataset("folder-masks", release, taxa, observations, media, remarks, layers=layers, inputs=inputs)
 
 
 def _photos(release: Release) -> pl.DataFrame:

@@ -207,13 +207,17 @@ def box_of_masks(masks: Mapping[str, NDArray[Any]], margin: float) -> Box | None
 
 
 def box_of_pixels(drawn: DrawnBox, size: tuple[int, int], where: str, margin: float) -> Box | None:
-    """The box that a person has drawn on a photo.
+    """The box that a person has drawn on a photo, as it is cut out; see `box_as_drawn` and `grown`."""
+    return grown(box_as_drawn(drawn, size, where), size[0] / size[1], margin)
+
+
+def box_as_drawn(drawn: DrawnBox, size: tuple[int, int], where: str) -> Box:
+    """The box that a person has drawn on a photo, close around the organism.
 
     Args:
         drawn: The box.
         size: Width and height of the upright photo in pixels.
         where: The place of the photo, for messages.
-        margin: See `grown`.
 
     Raises:
         InputError: When the box does not lie on the photo.
@@ -227,5 +231,4 @@ def box_of_pixels(drawn: DrawnBox, size: tuple[int, int], where: str, margin: fl
             expected=f"one within its {width} x {height} pixels",
             hint="Boxes count pixels from the upper left corner of the upright photo, at its full size.",
         )
-    edges = drawn.x / width, drawn.y / height, min(right / width, 1.0), min(bottom / height, 1.0)
-    return grown(Box(*edges), width / height, margin)
+    return Box(drawn.x / width, drawn.y / height, min(right / width, 1.0), min(bottom / height, 1.0))

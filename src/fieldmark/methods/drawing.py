@@ -42,6 +42,16 @@ class DrawsMasks(Method):
         """What drawing needs, made once: a loaded network."""
         return None
 
+    def start_on(self, arrays: Arrays, part: Part) -> Any:
+        """The same for the photos of a part, where what is drawn depends on more than the photo."""
+        return self.start(arrays)
+
+    def draw_item(
+        self, state: Any, arrays: Arrays, media_id: str, photo: Image.Image, labels: Labels
+    ) -> dict[str, Mask]:
+        """The masks of a photo of a part, by what `start_on` made."""
+        return self.draw(state, arrays, photo, labels)
+
     @abstractmethod
     def draw(self, state: Any, arrays: Arrays, photo: Image.Image, labels: Labels) -> dict[str, Mask]:
         """The masks of a photo by part, as large as the photo.
@@ -59,10 +69,10 @@ class DrawsMasks(Method):
         if len(set(items)) < len(items):
             twice = next(item for item in items if items.count(item) > 1)
             raise MisuseError(f"Two photos are called {twice}: masks are found by the names of photos, rename one.")
-        state, rows = self.start(arrays), []
+        state, rows = self.start_on(arrays, part), []
         with progress("drawing masks", len(part)) as tick:
-            for _, photo in photos_of(part):
-                drawn = self.draw(state, arrays, photo, labels)
+            for media_id, photo in photos_of(part):
+                drawn = self.draw_item(state, arrays, media_id, photo, labels)
                 rows.append(tuple(MaskRow.of(label, mask) for label, mask in drawn.items()))
                 tick(1)
         names = {item: PurePath(name).name for item, name in zip(items, files, strict=True)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -10,17 +12,18 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
 
+from fieldmark.datasets.photo_boxes import ShareBox
 from fieldmark.errors import InputError, MisuseError, did_you_mean
-from fieldmark.features.cropping import Box
+from fieldmark.features.cropping import Box, box_as_drawn
 from fieldmark.features.saliency import Saliency, SaliencyRule
 from fieldmark.features.sam_transformers import TransformerSam, external_data
 from fieldmark.features.segment_anything import SegmentAnything
 from fieldmark.foundation.masks import Mask, resized
 from fieldmark.labels import Labels
-from fieldmark.methods.base import Arrays, Fitted
+from fieldmark.methods.base import Arrays, Fitted, media_of
 from fieldmark.methods.drawing import DrawsMasks, evenly_taken, mean_overlaps, of_whole, overlap
 from fieldmark.methods.salient_masks import enlarged, spread
-from fieldmark.views import View
+from fieldmark.views import Part, View
 
 PROMPTS = {
     "center": "a point in the middle of the photo",
@@ -28,6 +31,8 @@ PROMPTS = {
     "saliency-points": "points well inside what stands out",
     "saliency": "both",
 }
+# A box that is given for the photo, where the release has boxes; what stands out where it has none.
+GIVEN = "boxes"
 POINTS = 3
 DIGEST = "digest_of_weights"
 # What stands out is what the map has above this share of its range.
@@ -37,6 +42,8 @@ STANDS_OUT = 0.5
 class _Tools(NamedTuple):
     network: SegmentAnything | TransformerSam
     saliency: Saliency
+    boxes: Mapping[str, Any] = MappingProxyType({})
+    where: Callable[[str], str] = str
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,8 @@ class Sam(DrawsMasks):
     (IoU with the map of U²-Netp) or, for a point in the middle, the one that the network itself believes most.
 
     Args:
-        prompt: What it is shown: center, saliency-box, saliency-points or saliency; empty takes the one with the
-            highest mean IoU on train.
+        prompt: What it is shown: center, saliency-box, saliency-points or saliency, or boxes for those that are given
+            (`boxes.csv` in a folder); empty takes the one of the first four with the highest mean IoU on train.
         weights: The folder of SAM 2 or SAM 3 as Hugging Face has it; empty for MobileSAM. The weights stay there.
     """
 
@@ -59,8 +66,8 @@ class Sam(DrawsMasks):
     learns_from_val: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.prompt and self.prompt not in PROMPTS:
-            raise MisuseError(f"There is no prompt={self.prompt}. {did_you_mean(self.prompt, PROMPTS)}")
+        if self.prompt and self.prompt not in (*PROMPTS, GIVEN):
+            raise MisuseError(f"There is no prompt={self.prompt}. {did_you_mean(self.prompt, (*PROMPTS, GIVEN))}")
 
     @property
     def external_data(self) -> tuple[str, ...]:
@@ -89,8 +96,30 @@ class Sam(DrawsMasks):
             raise InputError(self.weights, found="another network", expected="the one of the model", hint=hint)
         return _Tools(network, Saliency())
 
+    def start_on(self, arrays: Arrays, part: Part) -> _Tools:
+        tools = self.start(arrays)
+        if self.prompt != GIVEN:
+            return tools
+        if GIVEN not in part.layers:
+            raise MisuseError("prompt=boxes: there are no boxes of these photos, or the task does not allow them.")
+        media = media_of(part)
+        ids = part.items["media_ids"].explode().to_list()
+        return tools._replace(boxes=dict(zip(ids, part.layers[GIVEN].read(ids), strict=True)), where=media.where)
+
+    def draw_item(
+        self, state: Any, arrays: Arrays, media_id: str, photo: Image.Image, labels: Labels
+    ) -> dict[str, Mask]:
+        given = state.boxes.get(media_id)
+        if given is None:
+            return self.draw(state, arrays, photo, labels)
+        on_photo = given.on(*photo.size) if isinstance(given, ShareBox) else given
+        box = box_as_drawn(on_photo, photo.size, state.where(media_id))
+        mask = state.network.look(photo).draw(box)[0].mask
+        return of_whole(resized(mask, (photo.height, photo.width)))
+
     def draw(self, state: Any, arrays: Arrays, photo: Image.Image, labels: Labels) -> dict[str, Mask]:
-        mask = self._drawn(state, photo, [self.prompt])[self.prompt]
+        prompt = "saliency-box" if self.prompt == GIVEN else self.prompt
+        mask = self._drawn(state, photo, [prompt])[prompt]
         return of_whole(resized(mask, (photo.height, photo.width)))
 
     def _drawn(self, tools: _Tools, photo: Image.Image, prompts: Any) -> dict[str, Mask]:
