@@ -91,6 +91,13 @@ def identify(
     common_names: Annotated[
         Path | None, typer.Option(help="A table name,language,common_name to show names in other languages.")
     ] = None,
+    checklist: Annotated[
+        Path | None,
+        typer.Option(
+            help="For --model bioclip, bioclip-2 or local-dir:FOLDER: the species to choose from, as CSV or a Darwin "
+            "Core Archive; with --country those of one country."
+        ),
+    ] = None,
     overlay: Annotated[
         Path | None, typer.Option(help="Write where the model looks as a PNG to lay over the photo.")
     ] = None,
@@ -169,6 +176,7 @@ def identify(
         synonyms=None if synonyms is None else read_synonyms(synonyms),
         common_names=None if common_names is None else read_common_names(common_names),
         exif=exif,
+        checklist=checklist,
         overlay=overlay is not None or (html is not None and is_photo(files[0])),
     )
     if html is not None:

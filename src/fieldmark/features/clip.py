@@ -45,6 +45,12 @@ def load_clip(settings: FeatureSettings) -> tuple[Any, Preprocessing]:
     return _create(open_clip, name, settings, options)
 
 
+def tokenizer_of(settings: FeatureSettings) -> Any:
+    """What turns texts into the numbers that the network reads."""
+    open_clip: Any = require("open_clip", f"The backbone {settings.backbone}")
+    return open_clip.get_tokenizer(settings.backbone.removeprefix(PREFIX))
+
+
 def _create(open_clip: Any, name: str, settings: FeatureSettings, options: dict[str, Any]) -> tuple[Any, Preprocessing]:
     logger = logging.getLogger()
     before = logger.level

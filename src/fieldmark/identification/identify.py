@@ -24,6 +24,7 @@ from fieldmark.identification.photo_answers import PhotoAnswer
 from fieldmark.identification.photos import PhotoQuestion, answer_photos, ignored, taxa_of
 from fieldmark.identification.restricting import KnownNames, NameFinder, Restriction, restriction_of
 from fieldmark.identification.results import Circumstances, Detection, Timeline
+from fieldmark.identification.zero_shot import is_zero_shot
 from fieldmark.labels import Labels
 from fieldmark.models import Model, load_model
 from fieldmark.questions.segments import Segments
@@ -54,13 +55,15 @@ def identify(
     common_names: Mapping[str, Mapping[str, str]] | None = None,
     exif: bool = False,
     overlay: bool = False,
+    checklist: Path | None = None,
 ) -> PhotoAnswer | Timeline:
     """Asks a model about one specimen, by one or several photos, or about one recording.
 
     Args:
         file: The photo or recording; several photos of one specimen are one question.
         model: A model, the folder of one or of the run that made it, "birdnet" for BirdNET itself, or "imagenet" for
-            the photo model that comes along and knows little. Without any: birdnet or imagenet, by the file.
+            the photo model that comes along and knows little. Without any: birdnet or imagenet, by the file. "bioclip",
+            "bioclip-2" and networks of open_clip (`local-dir:FOLDER`) name photos by a checklist.
         top: How many names to give for a photo.
         at_least: From which score on a name stands in the timeline of a recording.
         context: Where and when, for models that ask.
@@ -72,6 +75,8 @@ def identify(
         common_names: Common names by species (in small letters) and language.
         exif: Whether date and place may be read from what the camera noted in the photos.
         overlay: Whether to draw where the model looks, which takes fifty more looks at the first photo.
+        checklist: For networks that name by a list: a table of species or a Darwin Core Archive; of it the species of
+            the country, where one is given and the list tells countries.
 
     Raises:
         InputError: When the file is no photo or recording, or there is no model.
@@ -90,7 +95,9 @@ def identify(
         if kind != "recording":
             raise MisuseError(f"BirdNET hears recordings; {path} is a photo.")
         return _ask_birdnet(path, at_least, context, (only, exclude, thresholds, synonyms or {}))
-    loaded = model if isinstance(model, Model) else named_model(str(model))
+    if checklist is not None and (isinstance(model, Model) or not is_zero_shot(str(model))):
+        raise MisuseError("--checklist is for networks that name by a list: bioclip, bioclip-2, local-dir:FOLDER.")
+    loaded = model if isinstance(model, Model) else named_model(str(model), checklist, context.country)
     if kind != loaded.medium:
         raise MisuseError(f"The model {loaded.name!r} was fitted to {loaded.medium}s; {path} is a {kind}.")
     if loaded.fitted.method.targets == ("masks",):
@@ -108,14 +115,18 @@ def identify(
     return _ask_about_recording(loaded, path, at_least, context, held)
 
 
-def named_model(model: str) -> Model:
-    """A model by its folder, or one that comes along by its name.
+def named_model(model: str, checklist: Path | None = None, country: str | None = None) -> Model:
+    """A model by its folder, one that comes along by its name, or one that names by a checklist.
 
     Raises:
         InputError: When there is none.
     """
     if Path(model).exists():
         return load_model(model)
+    if is_zero_shot(model):
+        from fieldmark.identification.zero_shot import zero_shot_model
+
+        return zero_shot_model(model, checklist, country)
     if model == IMAGENET:
         from fieldmark.identification.packaged.imagenet_model import imagenet_model
 
