@@ -89,8 +89,8 @@ def test_sites_alone_are_cut_into_blocks_and_their_species_may_stand_in_a_table_
     assert len(parts) == 3 and sum(map(len, parts)) == 45  # 0, 1, 2 and 48 were not visited
     assert found.view.labels.names == ("10", "20")
     layer = found.dataset.layers["environment"]
-    assert layer.names == ("rain", "bio1")  # type: ignore[attr-defined]
-    np.testing.assert_array_equal(layer.numbers(["4", "45"]), [[4.0, 2.0], [45.0, np.nan]])
+    assert layer.names == ("bio1",)  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(layer.numbers(["4", "45"]), [[2.0], [np.nan]])
     listed = dict(found.dataset.observations.select("observation_id", "labels").iter_rows())
     assert (sorted(listed["3"]), listed["4"], listed["5"]) == (["10", "20"], ["10"], [])
 

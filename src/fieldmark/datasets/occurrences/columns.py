@@ -19,7 +19,7 @@ file = "plots.csv"             # sites.csv where it is not stated
 id = "plot"
 presences = "seen.csv"         # a table with a row for each species at each site, instead of a column for each species
 species = "taxon"              # its column of names
-tables = ["climate.csv"]       # further tables of numbers by the id of the site
+tables = ["climate.csv"]       # tables of numbers by the id of the site: the environment, in place of its own columns
 ```
 """
 

@@ -108,6 +108,7 @@ def read_sites(release: Release, settings: Settings, known: Collection[str]) -> 
     frame = frame.rename({named: "observation_id"})
     _refuse_repeated(frame, named, where)
     frame = with_degrees(frame, settings.crs, where)
+    own_columns = frame.columns if stated.get("tables") else []  # a state or a route is a number and no environment
     for further in stated.get("tables", ()):
         frame = _joined(release, frame, further, named)
     presences = find_table(release, PRESENCES, stated.get("presences", ""))
@@ -116,7 +117,8 @@ def read_sites(release: Release, settings: Settings, known: Collection[str]) -> 
     else:
         found = _wide(frame, settings, known, where)
     labels, table, species = found
-    environment = numeric_columns(frame, [*species, "observation_id", "lat", "lon"], settings, where)
+    others = [*species, *own_columns, "observation_id", "lat", "lon"]
+    environment = numeric_columns(frame, others, settings, where)
     numbers = frame.select("observation_id", "lat", "lon", *(pl.col(name).cast(pl.Float64) for name in environment))
     visited = numbers.with_columns(table).filter(pl.col("labels").is_not_null())
     return SiteTable(visited, environment, labels)
