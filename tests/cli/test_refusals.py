@@ -36,9 +36,9 @@ FIT = ("fit", "folder", "--out", "run", "--data")
 MISUSED = {
     "a kind to list": (("list", "methds"), "There is nothing called 'methds' to list. Did you mean methods"),
     "a release that is not read": (
-        ("fit", "geolifeclef-2020", "--data", "photos", "--method", "frequent", "--out", "run"),
-        f"The release of geolifeclef-2020 cannot be opened (those of {', '.join(sorted(DATASETS))} can). "
-        "Its runs are scored against small tables: fieldmark score geolifeclef-2020 RUN --truth truth.csv.",
+        ("fit", "geolifeclef-2024", "--data", "photos", "--method", "frequent", "--out", "run"),
+        f"The release of geolifeclef-2024 cannot be opened (those of {', '.join(sorted(DATASETS))} can). "
+        "Its runs are scored against small tables: fieldmark score geolifeclef-2024 RUN --truth truth.csv.",
     ),
     "a setting that is no number": (
         (*FIT, "photos", "--method", "linear", "--set", "l2=nan"),
