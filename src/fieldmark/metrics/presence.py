@@ -177,58 +177,81 @@ def _steps(score: Scores, present: Mask) -> tuple[Values, Values, Values, Values
 def _area(
     above: Values, reached: Values, false_above: Values, false_reached: Values, *, positives: int, negatives: int
 ) -> float:
-    """The area from the steps of a curve: between two positives recall stands still, so that only steps count.
+    """The area from the steps of a curve: between two positives recall stands still, so that only steps count."""
+    if not positives or not negatives:
+        return float("nan")
+    return float(_slices(above, reached, false_above, false_reached, positives, negatives).sum())
+
+
+def _slices(
+    first: Values, last: Values, false_first: Values, false_last: Values, positives: int, negatives: int
+) -> Values:
+    """What each step adds to the area.
 
     Along a step both gains are linear in 1 / (true positives). The curve begins where the recall gain is 0, at
     p x positives true positives.
     """
-    if not positives or not negatives:
-        return float("nan")
     odds = positives / negatives  # p / (1 - p)
     start = positives * positives / (positives + negatives)
-    kept = reached > start
-    first, last = above[kept], reached[kept]
-    false_first, false_last = false_above[kept], false_reached[kept]
-    begin = np.maximum(first, start)
-    false_begin = false_first + (begin - first) / (last - first) * (false_last - false_first)
-    width = odds * (positives - begin) / begin - odds * (positives - last) / last
-    height = 1 - odds * (false_begin / begin + false_last / last) / 2
-    return float((width * height).sum())
+    kept = (last > start) & (last > first)
+    begin = np.where(kept, np.maximum(first, start), 1.0)
+    end = np.where(kept, last, 1.0)
+    false_begin = false_first + (begin - first) / np.where(kept, last - first, 1.0) * (false_last - false_first)
+    width = odds * positives * (1 / begin - 1 / end)
+    height = 1 - odds * (false_begin / begin + false_last / end) / 2
+    return np.where(kept, width * height, 0.0)
 
 
 def _prg_aucs_without(score: Scores, present: Mask, unit: Codes) -> Values:
-    """Areas without each unit. Units of one pair that lie between the same steps leave the same area behind."""
+    """Areas without each unit; those of single pairs all at once, from sums over steps."""
     n_units = int(unit.max()) + 1
     counts = np.bincount(unit, minlength=n_units)
     values = np.full(n_units, np.nan)
     for number in np.flatnonzero(counts > 1):
         kept = unit != number
         values[number] = _prg_auc(score[kept], present[kept])
-    single = np.flatnonzero(counts[unit] == 1)
-    levels = np.unique(-score[present])
-    # Where a negative lies: at a step, or between two of them.
-    place = np.searchsorted(levels, -score, "left") + np.searchsorted(levels, -score, "right")
-    kinds, inverse = np.unique(np.column_stack([place[single], present[single]]), axis=0, return_inverse=True)
-    steps = _steps(score, present)
-    positives, negatives = int(present.sum()), int((~present).sum())
-    areas = np.array([_area_without(steps, positives, negatives, int(at), bool(true)) for at, true in kinds])
-    if len(single):
-        values[unit[single]] = areas[inverse]
+    single = counts[unit] == 1
+    if present.any() and not present.all():
+        steps, positives, negatives = _steps(score, present), int(present.sum()), int((~present).sum())
+        levels = np.unique(-score[present])
+        # 2 k + 1 is at step k, 2 k is above it and below step k - 1.
+        place = np.searchsorted(levels, -score, "left") + np.searchsorted(levels, -score, "right")
+        for true, areas in (
+            (True, _without_a_positive(steps, positives, negatives)),
+            (False, _without_a_negative(steps, positives, negatives)),
+        ):
+            own = single & (present == true)
+            values[unit[own]] = areas[place[own] // 2 if true else place[own]]
     return values
 
 
-def _area_without(
-    steps: tuple[Values, Values, Values, Values], positives: int, negatives: int, place: int, true: bool
-) -> float:
-    """The area without one pair at a place: 2 k + 1 is at step k, 2 k is above it and below step k - 1."""
-    above, reached, false_above, false_reached = (one.copy() for one in steps)
-    step, at = divmod(place, 2)
-    if true:
-        above[step + 1 :] -= 1
-        reached[step:] -= 1
-        kept = reached > above
-        changed = [one[kept] for one in (above, reached, false_above, false_reached)]
-        return _area(*changed, positives=positives - 1, negatives=negatives)
-    false_above[step + at :] -= 1
-    false_reached[step:] -= 1
-    return _area(above, reached, false_above, false_reached, positives=positives, negatives=negatives - 1)
+def _without_a_positive(steps: tuple[Values, Values, Values, Values], positives: int, negatives: int) -> Values:
+    """The area without one positive of each step: its own step loses one, and later ones begin one earlier."""
+    above, reached, false_above, false_reached = steps
+    left = positives - 1
+    if not left:
+        return np.full(len(above), np.nan)
+    before = _slices(above, reached, false_above, false_reached, left, negatives)
+    own = _slices(above, reached - 1, false_above, false_reached, left, negatives)
+    after = _slices(above - 1, reached - 1, false_above, false_reached, left, negatives)
+    return np.asarray(_up_to(before) + own + after.sum() - _up_to(after) - after)
+
+
+def _without_a_negative(steps: tuple[Values, Values, Values, Values], positives: int, negatives: int) -> Values:
+    """The area without one negative at each place: it goes from the steps below it, and from the end of its own."""
+    above, reached, false_above, false_reached = steps
+    left = negatives - 1
+    if not left:
+        return np.full(2 * len(above) + 1, np.nan)
+    before = _slices(above, reached, false_above, false_reached, positives, left)
+    own = _slices(above, reached, false_above, false_reached - 1, positives, left)
+    after = _slices(above, reached, false_above - 1, false_reached - 1, positives, left)
+    areas = np.empty(2 * len(above) + 1)
+    areas[0::2] = np.append(_up_to(before), before.sum()) + np.append(after.sum() - _up_to(after), 0.0)
+    areas[1::2] = _up_to(before) + own + after.sum() - _up_to(after) - after
+    return areas
+
+
+def _up_to(values: Values) -> Values:
+    """The sum of all values before each."""
+    return np.asarray(np.cumsum(values) - values)
