@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from fieldmark.challenge.naming.namer import PageAnswers
 
 Folder = Annotated[Path, typer.Option(help="Where SQLite and the files are kept.")]
 DatabaseUrl = Annotated[
@@ -56,12 +59,9 @@ def serve(
 
     for module in ("fastapi", "sqlalchemy", "alembic", "argon2", "uvicorn"):
         require(module, "The platform")
-    from fieldmark.challenge.naming.namer import PageAnswers
     from fieldmark.challenge.running import demonstration, serving
 
-    namer = PageAnswers(model, keep_in) if identify else None
-    if namer is not None:
-        _ = namer.loaded  # a wrong folder is said at once
+    namer = _namer(model, keep_in) if identify else None
     serving.log_to_terminal()
     with serving.open_platform(folder, database, files, new=True) as platform:
         link = serving.first_admin(platform.database)
@@ -81,3 +81,19 @@ def serve(
             trusted_proxies=trust_proxy,
             namer=namer,
         )
+
+
+def _namer(model: str | None, keep_in: Path | None) -> PageAnswers | None:
+    """What answers on the identify page; nothing where no model is named and none came along."""
+    from fieldmark.challenge.naming.namer import PageAnswers
+    from fieldmark.errors import MissingExtraError
+
+    namer = PageAnswers(model, keep_in)
+    try:
+        _ = namer.loaded  # a wrong folder is said at once
+    except MissingExtraError as error:
+        if model is not None:
+            raise
+        print(f"note: without the page that names photos. {error}", flush=True)
+        return None
+    return namer

@@ -109,6 +109,7 @@ def test_features_of_what_was_asked_do_not_stay(client):
         ("a.pdf", b"%PDF-1.4 nothing", "neither a photo nor a recording"),
         ("a.heic", b"\0\0\0\x18ftypheic" + b"\0" * 50, "neither a photo nor a recording"),
         ("empty.jpg", b"", "is empty"),
+        ("byte.jpg", b"\xff", "neither a photo nor a recording"),
         ("cut.jpg", photo(size=(400, 400))[:-200], "cut.jpg: found a truncated photo"),
         ("a.wav", b"RIFF\x24\0\0\0WAVEfmt " + b"\0" * 20, "not a recording"),
     ],

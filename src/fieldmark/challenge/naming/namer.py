@@ -204,7 +204,7 @@ def _stored(folder: Path, number: int, name: str, file: BinaryIO) -> Path:
         ending = None
     elif start[4:8] == b"ftyp" and start[8:12] in MPEG_4:
         ending = ".m4a"
-    elif start[0] == 0xFF and start[1] & 0xE0 == 0xE0 and start[1] != 0xD8:
+    elif len(start) > 1 and start[0] == 0xFF and start[1] & 0xE0 == 0xE0 and start[1] != 0xD8:
         ending = ".mp3"
     path = folder / f"{'photo' if ending is None else 'recording'}-{number}{ending or _photo_ending(file, shown)}"
     with path.open("wb") as target:
