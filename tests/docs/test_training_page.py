@@ -17,11 +17,11 @@ def test_the_commands_of_the_page_run(make_release, tmp_path, monkeypatch):
     monkeypatch.setenv("FIELDMARK_CACHE", str(tmp_path / "cache"))
     recipe = re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     assert recipe
-    Path("mine.toml").write_text(recipe[1].replace("batch = 16", "batch = 4"))  # there are only twelve photos
+    Path("mine.toml").write_text(recipe[1])
     commands = re.findall(r"^fieldmark (.*)$", PAGE, re.MULTILINE)
     assert len(commands) == 8
     for command in commands:
-        few = " --set batch=4 --set workers=1" if "--method finetune" in command else ""
+        few = " --set workers=1" if "--method finetune" in command else ""
         done = CliRunner().invoke(app, shlex.split(command + few))
         assert done.exit_code == 0, f"{command}: {done.output} {done.exception!r}"
     assert Path("scratch.onnx").stat().st_size > 1_000_000
