@@ -237,6 +237,15 @@ def together(worlds: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "unknown": _sum([one["unknown"] for one in worlds]),
         "unknown_false_alarms": _sum([one["false_alarms"] for one in worlds]),
         "rolled_up": _claims_together(worlds),
+        **_lists_together([one for one in worlds if "coverage" in one["conformal"]]),
+    }
+
+
+def _lists_together(worlds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Coverage and size of short lists over the worlds that have some."""
+    if not worlds:
+        return {}
+    return {
         "coverage": round(float(np.average(*_weighted(worlds, "coverage"))), 4),
         "size": round(float(np.average(*_weighted(worlds, "size"))), 3),
         "worst_group_with_a_line": _worst(worlds),
@@ -260,11 +269,14 @@ def _worst(worlds: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _claims_together(worlds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
     for kind in ("known_species", "with_unknown_species"):
         rows = [one["roll_up"]["all"][kind] for one in worlds]
         given = np.array([one["given"] for one in rows])
-        right, claimed = (np.average([one[name] for one in rows], weights=given) for name in ("right", "claimed"))
+        if not given.sum():
+            found[kind] = {"given": 0, "right": None, "claimed": None}
+            continue
+        right, claimed = (np.average([one.get(n, 0.0) for one in rows], weights=given) for n in ("right", "claimed"))
         found[kind] = {"given": int(given.sum()), "right": round(float(right), 4), "claimed": round(float(claimed), 4)}
     return found
 

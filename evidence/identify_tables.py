@@ -44,8 +44,8 @@ def _simulated(result: dict[str, Any], made: dict[str, Any]) -> str:
                 f"{poison['missed']} of {poison['of']:,} (bound {100 * poison['bound_95']:.2f})",
                 f"{absent['missed']} of {absent['of']:,}",
                 _percent(alarms["hits"] / alarms["of"]),
-                f"{_percent(one['coverage'])}, {one['size']:.2f} names",
-                f"{_percent(one['worst_group_with_a_line']['rarest']['share'])}",
+                f"{_percent(one['coverage'])}, {one['size']:.2f} names" if "coverage" in one else "val is too small",
+                _percent(one["worst_group_with_a_line"]["rarest"]["share"]) if "coverage" in one else "",
                 _claims(one["rolled_up"]["known_species"]),
                 _claims(one["rolled_up"]["with_unknown_species"]),
             ]
