@@ -103,11 +103,8 @@ def at_rank(chances: Floats, taxonomy: Taxonomy, rank: str) -> tuple[tuple[str, 
     """The taxa of a rank, the taxon of each label (-1 for none), and the probability of each taxon for each item."""
     if rank == OF_LABEL:
         return taxonomy.labels.names, np.arange(len(taxonomy.labels)), chances
-    taxa, code_of = taxonomy.ranks[rank]
-    sums = np.zeros((len(chances), len(taxa)))
-    known = code_of != UNKNOWN
-    np.add.at(sums.T, code_of[known], chances.T[known])
-    return taxa.names, code_of.astype(np.int64), sums
+    taxa, sums = taxonomy.roll_up(chances, rank)
+    return taxa.names, taxonomy.ranks[rank][1].astype(np.int64), np.asarray(sums, dtype=np.float64)
 
 
 def rank_of_labels(taxonomy: Taxonomy) -> str:
