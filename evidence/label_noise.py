@@ -5,11 +5,9 @@ other; *look-alike* the label that an out-of-fold model on the clean labels find
 very photo, the hardest case there is. Then the labels are checked as `check --labels` does: a linear classifier on
 frozen features (EfficientNet-Lite0, 160 px), its penalty chosen on val with its wrong labels, five folds. Found: of the
 planted ones, how many are doubted. Right: of the doubted ones, how many were planted. First: of as many as were
-planted, taken
-from the head of the order of doubt among all labels, how many were planted. The labels of the real photos have errors
-of their own, which count against "right". The unit is the seed of the draw (worlds: of the world and
-the draw); of the birds every fourth species takes part, of the
-worlds every third.
+planted, from the head of the order of doubt among all labels, how many were planted. The labels of the real photos
+have errors of their own, which count against "right". The unit is the seed of the draw (worlds: of the world and the
+draw). For the time it takes, every fourth species of the birds takes part, and worlds are tiny.
 """
 
 from __future__ import annotations
@@ -40,8 +38,7 @@ from fieldmark.views import View
 RATES, KINDS, SEEDS, SIZE_PX = (0.05, 0.1, 0.2), ("any", "look-alike"), range(3), 160
 # Each real folder, what it is called, and every how many-th of its classes takes part, for the time it takes.
 REAL = {"fungi_genera": ("real fungi, 9 genera", 1), "birds_cub_odd": ("real birds, 25 species", 4)}
-OF_WORLDS = 3
-WORLDS = "worlds of fungi"
+WORLDS = "tiny worlds of fungi"
 Codes = NDArray[np.int32]
 
 
@@ -58,8 +55,8 @@ def run() -> dict[str, Any] | None:
     for seed in SEEDS:
         if not _done(rows, WORLDS, seed):
             with tempfile.TemporaryDirectory() as folder:
-                fieldmark.world("folder", Path(folder, "world"), size="small", seed=seed)
-                rows = _with(rows, WORLDS, seed, Path(folder, "world"), OF_WORLDS)
+                fieldmark.world("folder", Path(folder, "world"), size="tiny", seed=seed)
+                rows = _with(rows, WORLDS, seed, Path(folder, "world"))
     return _summary(rows)
 
 

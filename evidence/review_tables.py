@@ -35,7 +35,7 @@ def label_noise(name: str, result: dict[str, Any]) -> str:
     """How many planted labels are found, and how many of the doubted ones were planted."""
     rows = []
     for place, found in result["places"].items():
-        simulated = " (simulated)" if place.startswith("worlds") else ""
+        simulated = " (simulated)" if "worlds" in place else ""
         rows.append([f"{place}{simulated}", "none", "0", percent(found["doubted_as_they_are"]), "", "", ""])
         for row in found["rates"]:
             shares = [percent(row[key]) for key in ("found", "right", "first")]

@@ -207,6 +207,7 @@ def _serve(model: str | None, host: str, port: int, keep_in: Path | None) -> Non
 
     namer = PageAnswers(model, keep_in)
     _ = namer.loaded  # a wrong folder is said at once
+    namer.warm()
     here = "127.0.0.1" if host == "0.0.0.0" else host
     print(f"Identify: http://{here}:{port}/identify (stop with Ctrl-C)", flush=True)
     serve_identify(namer, host=host, port=port)

@@ -96,4 +96,5 @@ def _namer(model: str | None, keep_in: Path | None) -> PageAnswers | None:
             raise
         print(f"note: without the page that names photos. {error}", flush=True)
         return None
+    namer.warm()
     return namer

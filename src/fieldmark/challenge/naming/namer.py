@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 import re
 import shutil
 import tempfile
@@ -12,6 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Final
+
+from PIL import Image
 
 from fieldmark.challenge.naming.pictures import as_jpeg
 from fieldmark.challenge.refusals import RefusalError, TooOftenError
@@ -111,6 +114,15 @@ class PageAnswers:
         if self.loaded.name == IMAGENET:
             return f"Photos are answered by a model that comes along and knows little, {names}; recordings by BirdNET."
         return f"The model was fitted to {self.loaded.medium}s and knows {names}."
+
+    def warm(self) -> None:
+        """Answers a gray picture in the background, so that the first person need not wait for the network."""
+        if self.loaded is not None and self.loaded.medium == "photo":
+            gray = io.BytesIO()
+            Image.new("RGB", (64, 64), (128, 128, 128)).save(gray, "PNG")
+            gray.seek(0)
+            question = Question([("gray.png", gray)], Circumstances())
+            threading.Thread(target=self.ask, args=(question,), daemon=True).start()
 
     def ask(self, question: Question) -> Reply:
         """Answers a question, one at a time.
