@@ -41,6 +41,11 @@ LEARNED, TESTED = ("001", "002", "003"), ("004", "005")
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 WEIGHTS = (0.25, 0.5, 0.75)
 ROUNDS = 3
+# What U-Nets are tested by where networks that leave a species out are not there to choose.
+UNCHOSEN: dict[str, tuple[Any, ...]] = {
+    "unet": (SIZES_PX[0], 0.5),
+    "unet and saliency": (SIZES_PX[0], 0.5, 0.5),
+}
 # Looks are kept as whole numbers: shares in 255 steps, logits of SAM in steps of 1/8.
 BYTE, LOGIT_STEP = 255, 8
 Values = NDArray[np.float32]
@@ -62,14 +67,19 @@ def run(limit_s: float = 3600.0) -> dict[str, Any] | None:
     look_at(photos, folder, "saliency", saliency_looks, until)
     look_at(photos, folder, "sam", sam_looks, until)
     look_by_unets(data, photos, folder, LEARNED, until)
+    unets = tuple(kind_of(size_px) for size_px in SIZES_PX)
     for kinds, families in (
         (("saliency",), families_of_saliency()),
         (("sam",), families_of_sam()),
-        (tuple(kind_of(size_px) for size_px in SIZES_PX), families_of_unet()),
+        (unets, families_of_unet()),
     ):
-        complete = all((folder / f"{path.stem}.{kind}.npz").exists() for path in photos for kind in kinds)
+        complete = _looked_at(photos, folder, kinds)
         for name, settings in families.items():
             found[name] = score_family(data, folder, photos, name, settings, until) if complete else None
+    tested = [path for path in photos if path.stem[:3] in TESTED]
+    if found["unet"] is None and _looked_at(tested, folder, unets):
+        for name, setting in UNCHOSEN.items():
+            found[name] = _of_test_alone(photos, score_family(data, folder, tested, name, [setting], until))
     done = {name: scores for name, scores in found.items() if scores is not None}
     if "saliency" not in done:
         print("stopped before the photos were looked at; run it again to go on")
@@ -82,6 +92,20 @@ def run(limit_s: float = 3600.0) -> dict[str, Any] | None:
         "left_out": [name for name, scores in found.items() if scores is None],
         "families": {name: _summary(scores, species, done["saliency"]) for name, scores in done.items()},
     }
+
+
+def _looked_at(photos: Iterable[Path], folder: Path, kinds: Iterable[str]) -> bool:
+    return all((folder / f"{path.stem}.{kind}.npz").exists() for path in photos for kind in kinds)
+
+
+def _of_test_alone(photos: list[Path], scores: Scores | None) -> Scores | None:
+    """Scores of the photos of test as those of all photos, with none for the others."""
+    if scores is None:
+        return None
+    settings, own = scores
+    table = np.full((len(photos), len(settings)), np.nan)
+    table[[path.stem[:3] in TESTED for path in photos]] = own
+    return settings, table
 
 
 def look_at(
@@ -254,10 +278,11 @@ def _refine(photo: Image.Image, values: Values, limit: float) -> Mask:
 def _summary(found: Scores, species: NDArray[np.str_], plain: Scores) -> dict[str, Any]:
     settings, table = found
     left_out = {}
-    for held in LEARNED:
+    chose = not np.isnan(table).any()  # else there is one setting, which nobody chose
+    for held in LEARNED if chose else ():
         chosen = _best(table, species, [name for name in LEARNED if name != held])
         left_out[held] = round(float(table[species == held, chosen].mean()), 4)
-    chosen, tested = _best(table, species, LEARNED), np.isin(species, TESTED)
+    chosen, tested = _best(table, species, LEARNED) if chose else 0, np.isin(species, TESTED)
     reference = plain[1][tested, _best(plain[1], species, LEARNED)]
     own = table[tested, chosen]
     value, each = _measured(own)
@@ -268,7 +293,7 @@ def _summary(found: Scores, species: NDArray[np.str_], plain: Scores) -> dict[st
     return {
         "settings_tried": len(settings),
         "setting": list(settings[chosen]),
-        "left_out_species": left_out | {"mean": round(float(np.mean(list(left_out.values()))), 4)},
+        "left_out_species": left_out | {"mean": round(float(np.mean(list(left_out.values()))), 4)} if chose else None,
         "test": [round(number, 4) for number in (value, bounds.low or 0.0, bounds.high or 1.0)],
         "test_by_species": {name: round(float(table[species == name, chosen].mean()), 4) for name in TESTED},
         "against_saliency": [

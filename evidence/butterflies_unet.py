@@ -25,7 +25,7 @@ from fieldmark.training.masks import BACKGROUND
 from fieldmark.views import Part
 
 SIZES_PX = (128,)
-EPOCHS = 15
+EPOCHS = 10
 BYTE = 255
 
 
@@ -37,7 +37,7 @@ def kind_of(size_px: int) -> str:
 def look_by_unets(data: Path, photos: Sequence[Path], folder: Path, learned: tuple[str, ...], until: float) -> None:
     """Trains the networks whose looks are missing, one after the other, until the time is up."""
     for size_px in SIZES_PX:
-        for held in (*learned, None):
+        for held in (None, *learned):
             mine = [path for path in photos if path.stem[:3] == held or (held is None and path.stem[:3] not in learned)]
             waiting = [path for path in mine if not (folder / f"{path.stem}.{kind_of(size_px)}.npz").exists()]
             if not waiting:

@@ -16,7 +16,7 @@ def butterflies(name: str, result: dict[str, Any]) -> str:
             [
                 family,
                 ", ".join(str(value) for value in found["setting"]),
-                f"{100 * found['left_out_species']['mean']:.1f}",
+                f"{100 * found['left_out_species']['mean']:.1f}" if found["left_out_species"] else "not chosen",
                 f"{100 * test[0]:.1f} [{100 * test[1]:.1f}, {100 * test[2]:.1f}]",
                 " / ".join(f"{100 * value:.1f}" for value in found["test_by_species"].values()),
                 _apart(apart) if family != "saliency" else "",
