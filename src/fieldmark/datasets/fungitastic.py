@@ -92,7 +92,6 @@ RENAMED = {
     "category_id": "label",
     "metaSubstrate": "meta_substrate",
     "scientificName": "scientific_name",
-    "iucnRedListCategory": "red_list",
     "coorUncert": "coordinate_uncertainty_m",
     "elevation": "elevation_m",
     "countryCode": "country",
@@ -255,8 +254,7 @@ def _size(release: Release, folder: str, wanted: str | None) -> str:
 
 def _taxa(train: pl.DataFrame) -> pl.DataFrame:
     """The classes in the order of their ids, from the training file."""
-    names = [name for name in ("scientific_name", *RANKS, "poisonous", "red_list") if name in train.columns]
-    first = pl.col(names).drop_nulls().first()
+    first = pl.col("scientific_name", *RANKS, "poisonous").drop_nulls().first()
     taxa = train.drop_nulls("label").group_by("label").agg(first)
     return taxa.sort(pl.col("label").cast(pl.Int64)).with_columns(pl.col("poisonous").cast(pl.Boolean))
 
