@@ -27,7 +27,7 @@ def here(tmp_path, monkeypatch, make_release) -> Path:
     (tmp_path / "world" / "WORLD.json").write_text('{"fieldmark_world": 1, "dataset": "fungitastic"}')
     (tmp_path / "torn").mkdir()
     (tmp_path / "torn" / "WORLD.json").write_text("{")
-    (tmp_path / "photo.heic").write_bytes(b"ftypheic")
+    (tmp_path / "photo.xyz").write_bytes(b"ftypxyz")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -64,9 +64,10 @@ MISUSED = {
         ("export", "coco", "folder", "--data", "photos", "--out", "folder"),
         "folder is a folder. Name a file in it.",
     ),
+    "a folder for a photo": (("identify", "folder", "--model", "run"), "add --out ANSWERS"),
     "a timeline of a photo": (
         ("identify", "a.jpg", "--model", "run", "--format", "csv"),
-        "--format and --out are for the timeline of a recording",
+        "--format csv, raven and audacity are for a recording",
     ),
 }
 
@@ -94,11 +95,7 @@ AT_FAULT = {
         ("score", "folder", "run.csv", "--truth", "folder"),
         "folder: found a folder, expected a file.",
     ),
-    "a folder for a photo": (
-        ("identify", "folder", "--model", "run"),
-        "folder: found a folder, expected a photo or a recording. For a folder of photos: fieldmark predict",
-    ),
-    "a photo of another format": (("identify", "photo.heic", "--model", "run"), "Save it as JPEG"),
+    "a photo of another format": (("identify", "photo.xyz", "--model", "run"), "Save it as JPEG"),
     "a misspelt model": (("identify", "photos/train/Alba alba/0-0.jpg", "--model", "birdnt"), "Did you mean birdnet?"),
 }
 

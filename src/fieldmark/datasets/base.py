@@ -15,6 +15,9 @@ from fieldmark.foundation.notebooks import BLUE, DrawnPlot, draw_plot, html_note
 from fieldmark.release import Release
 from fieldmark.tables import EVENTS, MEDIA, OBSERVATIONS, TAXA, Schema
 
+# Columns that readers were taught after runs had been stored: they leave the digests of releases as they were.
+READ_SINCE = ("red_list",)
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -131,7 +134,8 @@ class Dataset:
         hasher = hashlib.blake2b(digest_size=16)
         for name in ("taxa", "observations", "media", "events"):
             if getattr(self, name) is not None:
-                table = getattr(self, name).select(getattr(self, f"_own_{name}"))
+                own = [column for column in getattr(self, f"_own_{name}") if column not in READ_SINCE]
+                table = getattr(self, name).select(own)
                 order = table.columns if name == "events" else table.columns[0]
                 hasher.update(table.sort(order).write_json().encode())
         return hasher.hexdigest()

@@ -73,11 +73,12 @@ OPEN_COLUMNS = (
     "landcover",
     "biogeographicalRegion",
 )
+RED_LIST = "iucnRedListCategory"
 LABEL_COLUMNS = (
     "scientificName",
     *RANKS,
     "specificEpithet",
-    "iucnRedListCategory",
+    RED_LIST,
     "category_id",
     "poisonous",
 )
@@ -254,8 +255,9 @@ def _size(release: Release, folder: str, wanted: str | None) -> str:
 
 def _taxa(train: pl.DataFrame) -> pl.DataFrame:
     """The classes in the order of their ids, from the training file."""
-    first = pl.col("scientific_name", *RANKS, "poisonous").drop_nulls().first()
-    taxa = train.drop_nulls("label").group_by("label").agg(first)
+    named = train.drop_nulls("label").with_columns(red_list=RED_LIST)
+    first = pl.col("scientific_name", *RANKS, "poisonous", "red_list").drop_nulls().first()
+    taxa = named.group_by("label").agg(first)
     return taxa.sort(pl.col("label").cast(pl.Int64)).with_columns(pl.col("poisonous").cast(pl.Boolean))
 
 
