@@ -85,6 +85,7 @@ def write_tables() -> Path:
         "soundscapes": _soundscapes,
         "packaged_photos": packaged_photos,
         "perf-startup": startup,
+        "perf-identifying": _perf,
         "perf-scoring": _perf,
         "perf-photos": _perf,
         "perf-metrics_retrieval": _perf,

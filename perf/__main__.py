@@ -20,6 +20,7 @@ JOBS = {
     "random_forest": "a forest of 31,435 species and 200,000 places: memory, and time beside scikit-learn",
     "packages": "the wheel: size, installation into empty environments, core alone and with [vision,report]",
     "startup": "commands from the shell beside an empty Python and beside `import torch`",
+    "identifying": "one photo in a loaded process, and a folder beside the extractor alone",
     "store": "features from the store beside computing them",
 }
 

@@ -21,7 +21,7 @@ from PIL import Image
 
 import fieldmark
 
-ROUNDS = 5
+ROUNDS = 4
 COMMAND = "import sys; from fieldmark.cli.main import main; main()"
 # What the commands must keep to on two cores with nothing else to do, in seconds and GiB.
 LIMITS_S = {"list": 0.7, "score": 0.7, "compare": 0.7, "identify": 3.0}
