@@ -91,7 +91,7 @@ def identify(
         if (kind, _kind(one)) != ("photo", "photo"):
             raise MisuseError(f"Several photos of one specimen are one question; {one} and {path} are not all photos.")
     model = COMING_ALONG[kind] if model is None else model
-    if str(model) == BIRDNET and not Path(BIRDNET).exists():
+    if not isinstance(model, Model) and str(model) == BIRDNET and not Path(BIRDNET).exists():
         if kind != "recording":
             raise MisuseError(f"BirdNET hears recordings; {path} is a photo.")
         return _ask_birdnet(path, at_least, context, (only, exclude, thresholds, synonyms or {}))
