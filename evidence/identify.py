@@ -3,7 +3,7 @@
 Specimens (simulated, no photos): five natures of fungi as FungiTastic worlds have them, seeds 0 to 4, with 1,750 photos
 to learn from and so many later ones that far more than 1,000 specimens of poisonous species are asked about. What a
 network would see are the traits that the painter would paint, with noise, folded by a fixed random layer. Worlds
-(simulated, painted): the same on photos of five tiny worlds, EfficientNet-Lite0 at 160 px, frozen. Both: `linear`,
+(simulated, painted): the same on photos of three tiny worlds, EfficientNet-Lite0 at 160 px, frozen. Both: `linear`,
 `temperature`, a prior of month and habitat, `temperature`. All lines are drawn on val, that to unknown by known species
 alone. Real photos: `fungi_genera` and `fungi_amanita` (by specimen) over five drawn splits, `birds_cub_odd` with the 30
 unknown species of `evidence.openset` (none of them in val), and `snakes_philippines` with its own split.
@@ -59,7 +59,7 @@ from fieldmark.worlds.layouts import fungitastic
 from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS, Split, find
 from fieldmark.worlds.nature.nature import grow_nature
 
-SEEDS, PAINTED, SIZE_PX = range(5), range(5), 160
+SEEDS, PAINTED, SIZE_PX = range(5), range(3), 160
 # How noisy traits are seen (chosen for top-1 of about 95 and 75 %), and how many numbers they are folded into.
 NOISE, FOLDS_TO = {"clear": 0.6, "poor": 1.4}, 256
 STEPS = ("temperature", "prior:column=month+habitat", "temperature")
