@@ -6,6 +6,7 @@ where the tests run. `python -m perf packages` installs for real, and runs the d
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.metadata import distribution
@@ -15,6 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 from perf.packages import UV, build_wheel, clean_environment
 
+from fieldmark.version import __version__
 from tests.conftest import COLORS, save_photo
 
 
@@ -105,3 +107,11 @@ def test_with_vision_and_report_photos_are_fitted_and_shown(wheel, tmp_path):
     assert fitted.returncode == 0, fitted.stderr
     shown = made("report", "run", folder=tmp_path)
     assert shown.returncode == 0 and (tmp_path / "run" / "report.html").stat().st_size > 10_000, shown.stderr
+
+
+def test_the_version_is_one_and_the_same():
+    root = Path(__file__).parents[2]
+    cited = re.search(r"^version: (.*)$", (root / "CITATION.cff").read_text(), re.MULTILINE)
+    changed = re.search(r"^## (\S+)", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert cited and changed and {cited[1], changed[1]} == {__version__}
+    assert re.fullmatch(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?", __version__)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import polars as pl
 
 from fieldmark.metrics.retrieval import cmap
 from fieldmark.questions.targets import Shape
 from fieldmark.reports.charts.estimates import Axis, Share, share
 from fieldmark.reports.detections import Heard, listen
-from fieldmark.reports.markup import render
+from fieldmark.reports.markup import as_download, render
 from fieldmark.reports.section import Context, Section
 
 SHOWN = 20
@@ -52,8 +53,26 @@ class Species(Section):
             rest=rows[SHOWN:],
             heard=heard,
             axis=Axis(0.0, 1.0),
+            species_csv=as_download(species_table(rows)),
             imagined=[context.title(context.labels.names[code]) for code in np.flatnonzero(silent)],
         )
+
+
+def species_table(rows: list[SpeciesRow]) -> pl.DataFrame:
+    """The rows as a table to take away."""
+    kinds = {"label": pl.String, "name": pl.String, "training": pl.Int64, "segments": pl.Int64, "recordings": pl.Int64}
+    shares = dict.fromkeys(("precision", "recall", "average_precision"), pl.Float64)
+    return pl.DataFrame(
+        [
+            (
+                *(row.label, row.title, row.trained, row.segments, row.recordings),
+                *(None if row.precision is None else row.precision.value, row.recall.value, row.average_precision),
+            )
+            for row in rows
+        ],
+        schema={**kinds, **shares},
+        orient="row",
+    )
 
 
 def rows_of(context: Context, heard: Heard) -> list[SpeciesRow]:
