@@ -12,7 +12,6 @@ from fieldmark.features.settings import EMBEDDERS, PACKAGED, EncoderSettings, Fe
 from fieldmark.foundation.setting_notes import REQUIRED, SettingNote, setting_notes
 from fieldmark.methods import METHODS
 from fieldmark.steps import STEPS
-from fieldmark.supply import feature_inputs
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,8 @@ def recipe_lines() -> dict[str, str]:
 
 
 def _method(name: str) -> Description:
+    from fieldmark.supply import feature_inputs  # late: a list of names needs none of it
+
     about, cls = METHODS.about(name), METHODS[name]
     notes = setting_notes(cls)
     must = [note.name for note in notes if note.default == REQUIRED]
