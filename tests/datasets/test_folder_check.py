@@ -37,7 +37,7 @@ def test_what_is_broken_or_passed_over_or_cannot_be_learned_is_listed(make_relea
     root = make_release()
     save_photo(root / "test" / "Nova nova" / "n.jpg", COLORS["Rubra vera"], 5)
     save_photo(root / "train" / "Sola sola" / "s.jpg", COLORS["Rubra vera"], 6)
-    (root / "train" / "Alba alba" / "phone.HEIC").write_bytes(b"x")
+    (root / "train" / "Alba alba" / "phone.gif").write_bytes(b"x")
     (root / "val" / "Vacua vacua").mkdir()
     (root / "train" / "Alba nigra" / "1-0.jpg").write_bytes(b"torn")
     report = check_folder(Release(root), media=True)
@@ -45,7 +45,7 @@ def test_what_is_broken_or_passed_over_or_cannot_be_learned_is_listed(make_relea
     assert problems(report) == {
         "a photo cannot be read": ("error", ("train/Alba nigra/1-0.jpg",)),
         "a class has nothing to learn from in train": ("warning", ("Nova nova",)),
-        "a file is passed over": ("warning", ("train/Alba alba/phone.HEIC",)),
+        "a file is passed over": ("warning", ("train/Alba alba/phone.gif",)),
         "a folder of a class holds nothing that is read": ("warning", ("val/Vacua vacua",)),
         "a class is learned from a single observation": ("note", ("Sola sola",)),
     }
