@@ -25,6 +25,28 @@ FilesUrl = Annotated[
     typer.Option("--files", envvar="FIELDMARK_FILES", help="Another place for files: a folder, or s3://bucket/path."),
 ]
 DEFAULT_FOLDER = Path("fieldmark-challenges")
+RequireSandbox = Annotated[
+    bool | None,
+    typer.Option(
+        "--require-sandbox/--no-require-sandbox",
+        envvar="FIELDMARK_REQUIRE_SANDBOX",
+        help="Score nothing outside bubblewrap; so it is where bubblewrap is installed.",
+        show_default=False,
+    ),
+]
+ScoreMemory = Annotated[
+    int,
+    typer.Option("--score-memory", envvar="FIELDMARK_SCORE_MEMORY", min=256, help="MiB for scoring a run."),
+]
+ScoreSeconds = Annotated[
+    int, typer.Option("--score-seconds", envvar="FIELDMARK_SCORE_SECONDS", min=1, help="Seconds that it may take.")
+]
+CheckMemory = Annotated[
+    int, typer.Option("--check-memory", envvar="FIELDMARK_CHECK_MEMORY", min=256, help="MiB for checking one.")
+]
+CheckSeconds = Annotated[
+    int, typer.Option("--check-seconds", envvar="FIELDMARK_CHECK_SECONDS", min=1, help="Seconds that it may take.")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -53,6 +75,11 @@ def serve(
     trust_proxy: Annotated[
         str | None, typer.Option(help="The address of the proxy in front, whose word on client addresses is taken.")
     ] = None,
+    require_sandbox: RequireSandbox = None,
+    score_memory: ScoreMemory = 8192,
+    score_seconds: ScoreSeconds = 900,
+    check_memory: CheckMemory = 4096,
+    check_seconds: CheckSeconds = 300,
 ) -> None:
     """Host challenges: teams, limits, hidden labels, public and private boards."""
     from fieldmark.foundation.registry import require
@@ -80,6 +107,7 @@ def serve(
             workers=workers,
             trusted_proxies=trust_proxy,
             namer=namer,
+            safety=serving.Safety(require_sandbox, score_memory, score_seconds, check_memory, check_seconds),
         )
 
 

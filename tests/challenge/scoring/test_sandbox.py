@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from fieldmark.challenge.scoring import sandbox, walls
 from fieldmark.challenge.scoring.sandbox import Limits, score_in_sandbox
 from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
+from fieldmark.errors import MisuseError
 from tests.challenge.platform import run_text, truth_text
 
 
@@ -84,3 +87,36 @@ def test_a_run_and_its_truth_come_back_as_scorecards(tmp_path):
     assert {part: card.metrics for part, card in outcome.cards.items()} == {
         part: card.metrics for part, card in expected.items()
     }
+
+
+def test_walls_never_show_the_working_directory_or_what_is_above_it(tmp_path, monkeypatch):
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    for entry in (tmp_path, tmp_path / "work", "."):
+        monkeypatch.syspath_prepend(str(entry))
+    shown = [*walls.python_places(), *(path.resolve() for path in walls.python_places())]
+    assert shown and not any((tmp_path / "work").is_relative_to(path) for path in shown)
+    assert all(path.is_absolute() for path in shown)
+    if walls.bubblewrap() is None:
+        pytest.skip("bubblewrap is not installed, or not allowed here")
+    (tmp_path / "work" / "truth.csv").write_text("zebra")
+    look = [sys.executable, "-c", f"import os; print(os.path.exists({str(tmp_path / 'work')!r}))"]
+    command = [*walls.wall(walls.bubblewrap(), None), *look]
+    said = subprocess.run(command, env=walls.environment(Path("/")), capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "False"
+
+
+def test_walls_can_be_required(tmp_path, monkeypatch):
+    monkeypatch.setattr(walls, "bubblewrap", lambda: None)
+    monkeypatch.setattr(sandbox, "bubblewrap", lambda: None)
+    monkeypatch.setattr(walls.shutil, "which", lambda _: None)
+    assert walls.require_walls(None) is False and walls.require_walls(False) is False
+    with pytest.raises(MisuseError, match="not installed"):
+        walls.require_walls(True)
+    monkeypatch.setattr(walls.shutil, "which", lambda _: "/nowhere/bwrap")
+    with pytest.raises(MisuseError, match="--no-require-sandbox"):  # it is there, and does not work
+        walls.require_walls(None)
+    outcome = score_in_sandbox(
+        job(tmp_path / "j", run_text()), "folder", limits=Limits(), stop=threading.Event(), walled=True
+    )
+    assert "within bubblewrap only" in outcome.fault and not (tmp_path / "j" / "out").exists()

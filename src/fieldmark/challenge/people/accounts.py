@@ -14,10 +14,22 @@ from sqlalchemy import delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, joinedload
 
+from fieldmark.challenge.people.lookalikes import look_of_account
 from fieldmark.challenge.people.names import clean_email, clean_name
+from fieldmark.challenge.people.rights import note_insider
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
-from fieldmark.challenge.records.schema import ROLES, ApiToken, ResetToken, Role, User, WebSession, utc_now
+from fieldmark.challenge.records.schema import (
+    ROLES,
+    ApiToken,
+    Challenge,
+    Membership,
+    ResetToken,
+    Role,
+    User,
+    WebSession,
+    utc_now,
+)
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 
 SESSION_LIFE = dt.timedelta(days=14)
@@ -53,6 +65,7 @@ def register(database: Database, name: str, email: str, password: str, *, role: 
     user = User(name=shown, name_key=key, email=address, password_hash=HASHER.hash(password), role=role)
     try:
         with database.write() as session:
+            user.name_look = look_of_account(session, shown)
             session.add(user)
             session.flush()
             audit.note(session, user, "account.register", subject=shown, role=role)
@@ -259,8 +272,19 @@ def set_role(database: Database, actor: User | None, user_id: int, role: str) ->
         admins = session.scalars(select(User.id).where(User.role == "admin", User.disabled_at.is_(None))).all()
         if user.role == "admin" and role != "admin" and list(admins) == [user.id]:
             raise RefusalError("This is the last admin; make another one first.")
+        if role == "admin" and (competes := _competes_in(session, user)):
+            raise RefusalError(f"{user.name} takes part in {competes}, whose hidden labels an admin can see.")
+        if user.role == "admin" and role != "admin":  # could see every truth there is
+            for challenge_id in session.scalars(select(Challenge.id)):
+                note_insider(session, challenge_id, user.id)
         audit.note(session, actor, "account.role", subject=user.name, before=user.role, after=role)
         user.role = role
+
+
+def _competes_in(session: Session, user: User) -> str | None:
+    """A challenge that somebody takes part in and whose results are not out yet."""
+    query = select(Challenge.slug).join(Membership, Membership.challenge_id == Challenge.id)
+    return session.scalars(query.where(Membership.user_id == user.id, Challenge.revealed_at.is_(None))).first()
 
 
 def set_disabled(database: Database, actor: User, user_id: int, disabled: bool) -> None:

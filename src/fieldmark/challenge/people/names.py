@@ -7,7 +7,7 @@ import unicodedata
 
 from fieldmark.challenge.refusals import RefusalError
 
-MAX_NAME = 64
+MAX_NAME, MAX_KEY = 64, 128
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
 EMAIL = re.compile(r"[^@\s\"'<>(),;:\\\[\]]{1,64}@[A-Za-z0-9.-]{1,189}")
 # Scripts with letters that look like those of another one.
@@ -38,7 +38,10 @@ def clean_name(text: str, what: str = "name") -> tuple[str, str]:
     if len(scripts) > 1:
         listed = " and ".join(sorted(script.capitalize() for script in scripts))
         raise RefusalError(f"A {what} cannot mix letters of {listed}, which look alike.")
-    return shown, shown.casefold()
+    key = shown.casefold()
+    if len(key) > MAX_KEY:  # some letters become three of them
+        raise RefusalError(f"This {what} takes too much room when capitals no longer count: choose a shorter one.")
+    return shown, key
 
 
 def clean_email(text: str) -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from fieldmark.challenge.records.schema import Acceptance, Challenge, Membership, Organizer, Submission, Team, User
+from fieldmark.challenge.records.schema import (
+    Acceptance,
+    Challenge,
+    Insider,
+    Membership,
+    Organizer,
+    Submission,
+    Team,
+    User,
+)
 from fieldmark.challenge.refusals import ConflictError, NotThereError
 
 
@@ -68,6 +77,24 @@ def open_submission(session: Session, user: User | None, challenge: Challenge, s
     if team is None or team.id != submission.team_id:
         raise NotThereError
     return submission
+
+
+def note_insider(session: Session, challenge_id: int, user_id: int) -> None:
+    """Notes that somebody has access to the truth of a challenge, for good: what was seen cannot be unseen."""
+    if session.get(Insider, (challenge_id, user_id)) is None:
+        session.add(Insider(challenge_id=challenge_id, user_id=user_id))
+
+
+def need_distance(session: Session, user: User, challenge: Challenge) -> None:
+    """Keeps those who can see the truth from competing, and those who once could.
+
+    Raises:
+        ConflictError: When it is one of them.
+    """
+    if manages(session, user, challenge):
+        raise ConflictError("Those who run a challenge do not take part in it; hand a run in as a baseline instead.")
+    if session.get(Insider, (challenge.id, user.id)) is not None:
+        raise ConflictError("Those who have had access to the hidden labels of a challenge do not take part in it.")
 
 
 def has_accepted(session: Session, user: User | None, challenge: Challenge) -> bool:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import datetime as dt
 
-from sqlalchemy import ColumnElement, func, select, update
+from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, joinedload
 
 from fieldmark.challenge.people.accounts import hashed, new_secret
+from fieldmark.challenge.people.lookalikes import look_of_team
 from fieldmark.challenge.people.names import clean_name, clean_text
-from fieldmark.challenge.people.rights import manages, need_acceptance, team_of
+from fieldmark.challenge.people.rights import need_acceptance, need_distance, team_of
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import (
@@ -46,11 +47,12 @@ def make_team(database: Database, user: User, challenge: Challenge, name: str) -
     """Makes a team with one member, its captain."""
     shown, key = clean_name(name, "team's name")
     with database.write() as session:
-        _need_distance(session, user, challenge)
+        need_distance(session, user, challenge)
         need_acceptance(session, user, challenge)
         if team_of(session, user, challenge) is not None:
             raise ConflictError("You are in a team of this challenge already.")
-        team = Team(challenge_id=challenge.id, name=shown, name_key=key, captain_id=user.id)
+        look = look_of_team(session, challenge.id, shown)
+        team = Team(challenge_id=challenge.id, name=shown, name_key=key, name_look=look, captain_id=user.id)
         session.add(team)
         try:
             session.flush()
@@ -115,7 +117,7 @@ def join(database: Database, user: User, secret: str) -> Team:
             raise NotThereError
         team = database.lock(session, Team, invitation.team_id)  # nobody else joins meanwhile
         challenge = invitation.team.challenge
-        _need_distance(session, user, challenge)
+        need_distance(session, user, challenge)
         need_acceptance(session, user, challenge)
         if team_of(session, user, challenge) is not None:
             raise ConflictError("You are in a team of this challenge already.")
@@ -153,20 +155,16 @@ def leave(database: Database, user: User, challenge: Challenge) -> None:
         ).first()
         audit.note(session, user, "team.leave", challenge=challenge, subject=team.name)
         if rest is None:
+            session.execute(delete(Submission).where(Submission.team_id == team.id))  # refused uploads, nothing else
             session.delete(team)
         elif team.captain_id == user.id:
             team.captain_id = rest.user_id
 
 
 def has_handed_in(session: Session, team: Team) -> bool:
-    """Whether a team has handed in anything, and so stays together."""
-    return session.scalars(select(Submission.id).where(Submission.team_id == team.id).limit(1)).first() is not None
-
-
-def _need_distance(session: Session, user: User, challenge: Challenge) -> None:
-    """Keeps those who can see the truth from competing."""
-    if manages(session, user, challenge):
-        raise ConflictError("Those who run a challenge do not take part in it; hand a run in as a baseline instead.")
+    """Whether a run of a team was ever accepted, so that it stays together; a refused upload binds nobody."""
+    accepted = select(Submission.id).where(Submission.team_id == team.id, Submission.path != "")
+    return session.scalars(accepted.limit(1)).first() is not None
 
 
 def _captain(session: Session, user: User, team: Team) -> None:

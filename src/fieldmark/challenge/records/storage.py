@@ -6,6 +6,7 @@ object store because an object is written whole.
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import re
 import secrets
@@ -105,6 +106,18 @@ class Storage:
         prefix = f"{self._base}/"
         paths = [name.removeprefix(prefix) for name in self._fs.find(self._base)]
         return sorted(name for name in paths if not name.rpartition("/")[2].startswith("."))
+
+    def ages(self, folders: tuple[str, ...]) -> dict[str, dt.datetime]:
+        """When each file in some folders was last changed."""
+        if not self._fs.exists(self._base):
+            return {}
+        prefix, changed = f"{self._base}/", {}
+        for name, about in self._fs.find(self._base, detail=True).items():
+            path = name.removeprefix(prefix)
+            if path.startswith(folders) and not path.rpartition("/")[2].startswith("."):
+                moment = about.get("LastModified") or dt.datetime.fromtimestamp(about.get("mtime", 0), dt.UTC)
+                changed[path] = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+        return changed
 
     def delete(self, path: str) -> None:
         """Removes a file; one that is not there is gone already."""

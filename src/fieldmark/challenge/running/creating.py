@@ -18,6 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.challenge.people.names import clean_filename, clean_slug, clean_text
+from fieldmark.challenge.people.rights import note_insider
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import AuditEvent, Challenge, DataFile, Phase, User, utc_now
@@ -193,6 +194,7 @@ def create_challenge(
                     total_limit=new.total_limit,
                 )
             )
+            note_insider(session, challenge.id, owner.id)
             audit.note(session, owner, "challenge.create", challenge=challenge, subject=slug, benchmark=benchmark.name)
             for sentence in leaks_of(truth, [path for path, _ in material.downloads]):
                 audit.note(session, owner, LEAK_WARNING, challenge=challenge, subject=slug, sentence=sentence)
@@ -238,6 +240,8 @@ def replace_truth(
         path, sha256 = _store_folder(storage, folder, "truth"), digest_folder(folder)
     with database.write() as session:
         mine: Challenge = database.lock(session, Challenge, challenge.id)
+        if mine.revealed_at:
+            raise ConflictError("The private scores are revealed: results are final, and the truth stays as it is.")
         audit.note(session, actor, "truth.replace", challenge=mine, before=mine.truth_sha256, after=sha256)
         mine.truth_path, mine.truth_sha256, mine.classes = path, sha256, len(labels)
         return queue.rescore_in(session, actor, mine)
@@ -260,6 +264,7 @@ def add_data_file(
     path = f"data/{challenge.id}/{new_name()}"
     storage.put(source, path)
     with database.write() as session:
+        database.lock(session, Challenge, challenge.id)  # the same file twice at once is one file
         query = select(DataFile).where(DataFile.challenge_id == challenge.id, DataFile.name == shown)
         row = session.scalars(query).one_or_none() or DataFile(challenge_id=challenge.id, name=shown)
         row.path, row.size, row.sha256 = path, source.stat().st_size, sha256_of(source)

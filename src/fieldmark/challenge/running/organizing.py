@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.people.names import clean_text
-from fieldmark.challenge.people.rights import team_of
+from fieldmark.challenge.people.rights import note_insider, team_of
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import STATES, Challenge, DataFile, Organizer, Submission, Team, User
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError
+
+# What decides about the final ranking, and stays once that is known.
+DECIDING = ("max_final", "needs_run_without_external", "ladder")
+NOTED = 500
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,9 @@ def change(database: Database, actor: User, challenge: Challenge, texts: Texts, 
     with database.write() as session:
         mine: Challenge = database.lock(session, Challenge, challenge.id)
         rules = clean_text(texts.rules, 20_000, "rules")
+        before = texts_of(mine)
+        if mine.revealed_at and any(getattr(texts, name) != getattr(before, name) for name in DECIDING):
+            raise ConflictError("The private scores are revealed: what decides about the final ranking stays.")
         if (
             texts.ladder != mine.ladder
             and session.scalars(
@@ -68,7 +77,24 @@ def change(database: Database, actor: User, challenge: Challenge, texts: Texts, 
             texts.max_final,
         )
         mine.needs_run_without_external, mine.ladder = texts.needs_run_without_external, texts.ladder
-        audit.note(session, actor, "challenge.change", challenge=mine, rules_version=mine.rules_version)
+        audit.note(
+            session,
+            actor,
+            "challenge.change",
+            challenge=mine,
+            rules_version=mine.rules_version,
+            changed=_changes(before, texts_of(mine)),
+        )
+
+
+def _changes(before: Texts, after: Texts) -> dict[str, dict[str, Any]]:
+    """What was changed, from what to what; long texts by their beginning."""
+    pairs = {field.name: (getattr(before, field.name), getattr(after, field.name)) for field in fields(Texts)}
+    return {name: {"before": _noted(old), "after": _noted(new)} for name, (old, new) in pairs.items() if old != new}
+
+
+def _noted(value: Any) -> Any:
+    return f"{value[:NOTED]}... ({len(value)} characters)" if isinstance(value, str) and len(value) > NOTED else value
 
 
 def add_organizer(database: Database, actor: User, challenge: Challenge, who: str) -> None:
@@ -82,6 +108,12 @@ def add_organizer(database: Database, actor: User, challenge: Challenge, who: st
         if team_of(session, user, challenge) is not None:
             raise ConflictError("This person takes part in the challenge; those who run it do not.")
         session.add(Organizer(challenge_id=challenge.id, user_id=user.id))
+        try:
+            session.flush()
+            note_insider(session, challenge.id, user.id)
+            session.flush()
+        except IntegrityError as error:  # somebody else has just done so
+            raise ConflictError("This person runs the challenge already.") from error
         audit.note(session, actor, "organizer.add", challenge=challenge, subject=user.name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
@@ -14,6 +15,9 @@ from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import Challenge, Phase, Submission, User, utc_now
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError
+
+# What the audit log keeps of a phase, as it was and as it is.
+PHASE_RULES = ("name", "starts_at", "ends_at", "daily_limit", "total_limit")
 
 
 def phase_at(phases: Sequence[Phase], moment: dt.datetime) -> Phase | None:
@@ -48,6 +52,7 @@ def set_phase(
     with database.write() as session:
         if session.get_one(Challenge, challenge.id).revealed_at:
             raise ConflictError("The private scores are revealed: the challenge is over.")
+        before: dict[str, Any] | None = None
         if phase_id is None:
             phase = Phase(challenge_id=challenge.id, name=shown, starts_at=starts_at, ends_at=ends_at)
             session.add(phase)
@@ -56,24 +61,20 @@ def set_phase(
             if stored is None or stored.challenge_id != challenge.id:
                 raise NotThereError
             phase = stored
+            before = {name: _noted(getattr(phase, name)) for name in PHASE_RULES}
         phase.name, phase.starts_at, phase.ends_at = shown, starts_at, ends_at
         phase.daily_limit, phase.total_limit = daily_limit, total_limit
         try:
             session.flush()
         except IntegrityError as error:
             raise ConflictError("There is a phase with that name already.") from error
-        audit.note(
-            session,
-            actor,
-            "phase.set",
-            challenge=challenge,
-            subject=shown,
-            starts_at=starts_at.isoformat(),
-            ends_at=ends_at.isoformat(),
-            daily_limit=daily_limit,
-            total_limit=total_limit,
-        )
+        after = {name: _noted(getattr(phase, name)) for name in PHASE_RULES}
+        audit.note(session, actor, "phase.set", challenge=challenge, subject=shown, before=before, **after)
     return phase
+
+
+def _noted(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, dt.datetime) else value
 
 
 def change_phase(

@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlalchemy import select
@@ -17,12 +17,41 @@ from fieldmark.challenge.naming.namer import PageAnswers
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.people.rights import manages
 from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.orphans import collect_orphans
 from fieldmark.challenge.records.schema import Challenge, User
+from fieldmark.challenge.records.scratch import collect_leftovers
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import RefusalError
+from fieldmark.challenge.scoring.sandbox import Limits
+from fieldmark.challenge.scoring.walls import require_walls
 from fieldmark.errors import InputError, MisuseError
 
 DATABASE_FILE, FILES_FOLDER = "platform.sqlite", "files"
+
+
+@dataclass(frozen=True)
+class Safety:
+    """What processes that read runs may use, and whether they must be walled in.
+
+    Args:
+        walled: Whether nothing is scored without bubblewrap; None asks for it where it is installed.
+        memory_mb, seconds: What scoring one run may use.
+        check_memory_mb, check_s: What checking one may use.
+    """
+
+    walled: bool | None = None
+    memory_mb: int = 8192
+    seconds: int = 900
+    check_memory_mb: int = 4096
+    check_s: int = 300
+
+    @property
+    def limits(self) -> Limits:
+        """Those of scoring."""
+        return Limits(memory_mb=self.memory_mb, cpu_s=self.seconds, wall_s=float(self.seconds))
+
+
+SAFETY = Safety()
 
 
 @dataclass(frozen=True)
@@ -123,45 +152,68 @@ def serve(
     workers: int,
     trusted_proxies: str | None,
     namer: PageAnswers | None = None,
+    safety: Safety = SAFETY,
 ) -> None:
     """Serves pages and API until it is stopped."""
     import uvicorn
 
     from fieldmark.challenge.site.app import create_app
+    from fieldmark.challenge.site.patience import PatientProtocol
+    from fieldmark.challenge.submitting import uploads
 
+    walled = require_walls(safety.walled)
+    tidy_up(platform)
+    uploads.CHECK_LIMITS = replace(
+        uploads.CHECK_LIMITS, memory_mb=safety.check_memory_mb, cpu_s=safety.check_s, wall_s=float(safety.check_s)
+    )
+    threading.Thread(target=uploads.CHECKERS.warm_up, daemon=True).start()
     app = create_app(
         platform.database,
         platform.storage,
         public_url=public_url or f"http://{host}:{port}",
         workers=workers,
         namer=namer,
+        limits=safety.limits,
+        walled=walled,
     )
     uvicorn.run(
         app,
         host=host,
         port=port,
         log_level="warning",
+        http=PatientProtocol,
         server_header=False,
         proxy_headers=trusted_proxies is not None,
         forwarded_allow_ips=trusted_proxies,
     )
 
 
-def work(platform: Platform, *, jobs: int, lease_s: float, until_idle: bool) -> None:
+def work(platform: Platform, *, jobs: int, lease_s: float, until_idle: bool, safety: Safety = SAFETY) -> None:
     """Scores submissions until it is stopped, or until none waits."""
     from fieldmark.challenge.scoring.worker import Worker, start_workers
 
+    walled = require_walls(safety.walled)
+    tidy_up(platform)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     if until_idle:
-        Worker(platform.database, platform.storage, lease_s=lease_s).run(stop, until_idle=True)
+        worker = Worker(platform.database, platform.storage, lease_s=lease_s, limits=safety.limits, walled=walled)
+        worker.run(stop, until_idle=True)
         return
-    threads = start_workers(platform.database, platform.storage, stop, jobs=jobs, lease_s=lease_s)
+    threads = start_workers(
+        platform.database, platform.storage, stop, jobs=jobs, lease_s=lease_s, limits=safety.limits, walled=walled
+    )
     while not stop.wait(1.0) and any(thread.is_alive() for thread in threads):
         pass
     for thread in threads:
         thread.join(timeout=30)
+
+
+def tidy_up(platform: Platform) -> None:
+    """Removes what ended processes left behind."""
+    collect_leftovers()
+    collect_orphans(platform.database, platform.storage)
 
 
 def log_to_terminal() -> None:

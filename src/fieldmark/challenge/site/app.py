@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -11,6 +12,8 @@ from urllib.parse import quote, urlsplit
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -28,9 +31,10 @@ from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import BusyError, NotThereError, RefusalError, TooOftenError
 from fieldmark.challenge.running import creation_pages
 from fieldmark.challenge.running import pages as running_pages
+from fieldmark.challenge.scoring.sandbox import Limits
 from fieldmark.challenge.scoring.worker import start_workers
 from fieldmark.challenge.site import api, api_pages
-from fieldmark.challenge.site.context import SignInFirstError, make_environment, render
+from fieldmark.challenge.site.context import SignInFirstError, Viewer, make_environment, render
 from fieldmark.challenge.site.lanes import UploadLane
 from fieldmark.challenge.site.security import BodyLimit, FormGuard, SecureHeaders
 from fieldmark.challenge.submitting import challenge_pages
@@ -40,11 +44,15 @@ from fieldmark.version import __version__
 
 log = logging.getLogger(__name__)
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
 STATIC = Path(__file__).parent / "static"
 TITLES = {
     403: "Not from here",
     404: "Nothing here",
     405: "Not this way",
+    408: "Too slow",
+    415: "Not in UTF-8",
     413: "Too large",
     429: "Too often",
     503: "Busy",
@@ -60,6 +68,8 @@ def create_app(
     upload_mb: int = SERVER_MB,
     workers: int = 0,
     namer: PageAnswers | None = None,
+    limits: Limits | None = None,
+    walled: bool = False,
 ) -> FastAPI:
     """Makes the application.
 
@@ -70,6 +80,8 @@ def create_app(
         upload_mb: The largest upload that any challenge may allow.
         workers: How many workers run inside this process.
         namer: What answers on the identify page; without any there is no such page.
+        limits: What they may use to score a run.
+        walled: Whether they score nothing without walls.
     """
     https = bool(public_url) and urlsplit(str(public_url)).scheme == "https"
     app = WebApplication(
@@ -79,7 +91,7 @@ def create_app(
         openapi_url="/api/openapi.json",
         docs_url=None,  # its page loads scripts from elsewhere, which our policy forbids; ours is `api_pages`
         redoc_url=None,
-        lifespan=_lifespan(database, storage, workers),
+        lifespan=_lifespan(database, storage, workers, limits, walled),
     )
     app.state.database, app.state.storage = database, storage
     app.state.public_url, app.state.upload_mb = public_url, upload_mb
@@ -120,12 +132,14 @@ class WebApplication(FastAPI):
 
 
 def _lifespan(
-    database: Database, storage: Storage, workers: int
+    database: Database, storage: Storage, workers: int, limits: Limits | None, walled: bool
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         stop = threading.Event()
-        threads = start_workers(database, storage, stop, jobs=workers) if workers else []
+        threads = []
+        if workers:
+            threads = start_workers(database, storage, stop, jobs=workers, limits=limits, walled=walled)
         yield
         stop.set()
         for thread in threads:
@@ -158,6 +172,23 @@ def add_refusals(app: FastAPI) -> None:
             return _answer(request, 404, str(NotThereError()), {})
         listed = "; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in error.errors())
         return _answer(request, 422, listed, {})
+
+    @app.exception_handler(OperationalError)
+    @app.exception_handler(PoolTimeoutError)
+    async def database_down(request: Request, error: Exception) -> Response:
+        if "full" in str(getattr(error, "orig", "")):
+            return await full(request, error)
+        log.error("the database does not answer at %s %s: %s", request.method, request.url.path, type(error).__name__)
+        request.state.viewer = Viewer(None)  # the page about it must not ask the database who looks
+        return _answer(request, 503, "The database does not answer. Try again in a minute.", {"retry-after": "60"})
+
+    @app.exception_handler(OSError)
+    async def full(request: Request, error: Exception) -> Response:
+        if isinstance(error, OSError) and error.errno not in FULL:
+            return await broken(request, error)
+        log.error("no room is left at %s %s", request.method, request.url.path)
+        request.state.viewer = Viewer(None)
+        return _answer(request, 507, "The server has no room left to store this. Its administrators can see that.", {})
 
     @app.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> Response:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
+import time
 from collections.abc import MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -16,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fieldmark.challenge.people.accounts import new_secret
 from fieldmark.challenge.records.schema import utc_now
 from fieldmark.challenge.refusals import RefusalError, TooLargeError
+from fieldmark.challenge.site.patience import PIECE_S, TOO_SLOW, too_slow
 
 POLICY = "; ".join(
     (
@@ -44,6 +48,7 @@ HEADERS = {
 A_YEAR_S = 31_536_000
 MIB = 1 << 20
 PLAIN_FORM_BYTES = MIB
+NOT_UTF_8 = "Forms are read in UTF-8 only."
 SESSION_COOKIE, ANONYMOUS_COOKIE = "fieldmark_session", "fieldmark_form"
 UPLOAD_ENDINGS = (
     "/submit",
@@ -64,6 +69,15 @@ class OutdatedFormError(RefusalError):
 
     def __init__(self) -> None:
         super().__init__("This form is out of date or came from elsewhere. Open the page again and repeat.")
+
+
+class TooSlowError(RefusalError):
+    """A request that does not come to its end."""
+
+    status = 408
+
+    def __init__(self) -> None:
+        super().__init__(TOO_SLOW)
 
 
 class SecureHeaders:
@@ -112,16 +126,22 @@ class BodyLimit:
         scope["state"]["body_limit"] = (limit, sentence)
         headers = Headers(scope=scope)
         announced = headers.get("content-length", "0")
+        begun = time.monotonic()
         arrived, complete = 0, "transfer-encoding" not in headers and announced == "0"
 
         async def counted() -> MutableMapping[str, Any]:
             nonlocal arrived, complete
-            message = await receive()
+            try:
+                message = await asyncio.wait_for(receive(), PIECE_S if not complete else None)
+            except TimeoutError as error:
+                raise TooSlowError from error
             arrived += len(message.get("body", b""))
             most, why = scope["state"]["body_limit"]
             if arrived > most:
                 raise TooLargeError(why)
             complete = not message.get("more_body", False)
+            if not complete and too_slow(arrived, time.monotonic() - begun):
+                raise TooSlowError
             return message
 
         async def parting(message: Message) -> None:
@@ -130,11 +150,26 @@ class BodyLimit:
             await send(message)
 
         if not announced.isdigit() or int(announced) > limit:
-            to_program = scope["path"].startswith("/api/")
-            answer = JSONResponse({"error": sentence}, 413) if to_program else PlainTextResponse(sentence, 413)
-            await answer(scope, receive, parting)
+            await _plainly(scope, sentence, 413)(scope, receive, parting)
+            return
+        if not _is_readable(headers.get("content-type", "")):
+            await _plainly(scope, NOT_UTF_8, 415)(scope, receive, parting)
             return
         await self.app(scope, counted, parting)
+
+
+def _is_readable(content_type: str) -> bool:
+    """Whether a form says that it is in UTF-8, or does not say."""
+    _, options = parse_options_header(content_type)
+    given = options.get(b"charset", b"utf-8").decode("ascii", "replace").lower()
+    return given in ("utf-8", "utf8", "us-ascii", "ascii")
+
+
+def _plainly(scope: Scope, sentence: str, status: int) -> Response:
+    """An answer that is given before anything of a request is looked at."""
+    if scope["path"].startswith("/api/"):
+        return JSONResponse({"error": sentence}, status)
+    return PlainTextResponse(sentence, status)
 
 
 def lower_body_limit(request: Request, limit_mb: int, sentence: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +32,10 @@ from fieldmark.challenge.submitting import submissions
 from fieldmark.challenge.submitting.run_files import RunRefusedError
 from fieldmark.challenge.submitting.submissions import Entry
 from fieldmark.challenge.submitting.uploads import received
+from fieldmark.errors import FieldmarkError
 from fieldmark.scoring import Score
 
+log = logging.getLogger(__name__)
 router = APIRouter()
 FIELDS = ("title", "method", "external", "external_note")
 EXAMPLE_LINES = 4
@@ -177,8 +180,12 @@ def example_of(storage: Storage, challenge: Challenge) -> list[str]:
     sample = next((file for file in challenge.files if file.name == sample_file(task)), None)
     if sample is None:
         return []
-    with storage.open(sample.path) as file:
-        return [line[:160] for line in task.run.example(file, EXAMPLE_LINES)]
+    try:
+        with storage.open(sample.path) as file:
+            return [line[:160] for line in task.run.example(file, EXAMPLE_LINES)]
+    except (ValueError, OSError, FieldmarkError) as error:  # somebody put another file in its place
+        log.warning("the sample run of %s cannot be shown: %s", challenge.slug, error)
+        return []
 
 
 def _entry(form: FormData) -> Entry:

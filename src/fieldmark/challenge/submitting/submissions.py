@@ -10,10 +10,12 @@ import datetime as dt
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from fieldmark.challenge.people.lookalikes import look_of_team
 from fieldmark.challenge.people.names import clean_name, clean_text
-from fieldmark.challenge.people.rights import need_acceptance, team_of
+from fieldmark.challenge.people.rights import need_acceptance, need_distance, team_of
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import Challenge, Phase, Submission, Team, User, utc_now
@@ -155,6 +157,7 @@ def _standing(session: Session, user: User, challenge: Challenge, arrived: dt.da
     team = team_of(session, user, present)
     if team is None:
         raise ConflictError("Make a team or join one first; a team of one is fine.")
+    need_distance(session, user, present)
     phase = phase_at(present.phases, arrived)
     if phase is None or present.revealed_at:
         coming = [phase.starts_at for phase in present.phases if phase.starts_at > arrived]
@@ -235,11 +238,13 @@ def add_baseline(
     row = None
     try:
         with database.write() as session:
-            if session.scalars(select(Team).where(Team.challenge_id == challenge.id, Team.name_key == key)).first():
-                raise ConflictError(f"There is a team or a baseline called {shown!r} already.")
-            team = Team(challenge_id=challenge.id, name=shown, name_key=key, kind="baseline")
+            look = look_of_team(session, challenge.id, shown)
+            team = Team(challenge_id=challenge.id, name=shown, name_key=key, name_look=look, kind="baseline")
             session.add(team)
-            session.flush()
+            try:
+                session.flush()
+            except IntegrityError as error:
+                raise ConflictError(f"There is a team or a baseline called {shown!r} already.") from error
             entry = Entry(title=shown, method=clean_text(method, 5000, "description of the method"))
             row = _row(actor, team, None, upload, entry, utc_now())
             row.path, row.counted = path, False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -156,16 +157,18 @@ def export(
     """Write every submission with all its scores."""
     from fieldmark.challenge.running import exports, serving
     from fieldmark.errors import MisuseError
-    from fieldmark.foundation.files import appearing_file, write_json
+    from fieldmark.foundation.files import appearing_file
 
     if out.suffix not in (".csv", ".json"):
         raise MisuseError(f"--out {out}: expected a name that ends with .csv or .json.")
     with serving.open_platform(folder, database, files) as platform, platform.database.read() as session:
         rows = exports.export_rows(session, platform.challenge(name))
-    if out.suffix == ".json":
-        write_json(out, {"challenge": name, "submissions": rows})
-    else:
-        with appearing_file(out) as partial:
+    # It holds private scores, names and what people wrote: for whoever asked, and nobody else on the machine.
+    with appearing_file(out, mode=0o600) as partial:
+        if out.suffix == ".json":
+            whole = {"challenge": name, "submissions": rows}
+            partial.write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        else:
             partial.write_text(exports.to_csv(rows), encoding="utf-8", newline="")
     print(f"{many(len(rows), 'submission')} in {out}")
 
@@ -185,6 +188,8 @@ def truth(
 
     with running(name, actor, folder, database, files) as (platform, challenge, _), appearing_folder(out) as partial:
         kept = truth_files(platform.storage.fetch_folder(challenge.truth_path, partial))
+        for path in kept.values():  # until its owner publishes it
+            path.chmod(0o600)
         names = sorted(path.name for path in kept.values())
     answer(as_json, {"challenge": name, "folder": str(out), "files": names}, f"{', '.join(names)} in {out}")
 
