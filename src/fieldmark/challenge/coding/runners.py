@@ -1,0 +1,249 @@
+"""Running a program of participants: one interface, and bubblewrap or Podman behind it.
+
+The program is a folder with `run.sh`, which gets three variables, as `fieldmark export snakeclef-2020` writes it:
+AICROWD_TEST_IMAGES_PATH, AICROWD_TEST_METADATA_PATH and AICROWD_PREDICTIONS_OUTPUT_PATH. It sees its own folder and the
+inputs, read-only, and a sized folder in memory to write to; no network, no labels, no other files or processes. What it
+wrote to the third path is copied out when it has ended, together with everything that it started.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from fieldmark.challenge.coding import seccomp
+from fieldmark.challenge.coding.cgroups import bounded
+from fieldmark.challenge.scoring.walls import python_places, system_places
+
+CODE, INPUTS, OUT = "/submission/code", "/submission/inputs", "/submission/out"
+IMAGES, METADATA, PREDICTIONS = f"{INPUTS}/images", f"{INPUTS}/metadata.csv", f"{OUT}/predictions.csv"
+LOG_BYTES = 1 << 16
+POLL_S = 0.05
+MIB = 1 << 20
+# Copies what was written out, over a channel that the program itself does not get.
+LAUNCH = (
+    f"cd {CODE} && bash run.sh 3>&-; ended=$?; if [ -f {PREDICTIONS} ]; then cat {PREDICTIONS} >&3; fi; exit $ended"
+)
+JOIN = 'for group in $GROUPS_TO_JOIN; do echo $$ > "$group" || exit 97; done; unset GROUPS_TO_JOIN; exec "$@"'
+
+
+@dataclass(frozen=True)
+class CodeLimits:
+    """What one program may use.
+
+    Args:
+        seconds: From its start to its end.
+        memory_mb: Of each process, and of all together where the system has groups.
+        processes: How many at once.
+        disk_mb: What it may write, all files together.
+        output_mb: How large the predictions may be.
+    """
+
+    seconds: float = 3600.0
+    memory_mb: int = 8192
+    processes: int = 64
+    disk_mb: int = 1024
+    output_mb: int = 512
+
+
+@dataclass(frozen=True)
+class CodeJob:
+    """A program and what it is run on.
+
+    Args:
+        code: The folder with `run.sh`.
+        inputs: A folder with `images/` and `metadata.csv`; it holds no labels.
+        predictions: Where the predictions go.
+    """
+
+    code: Path
+    inputs: Path
+    predictions: Path
+
+
+@dataclass(frozen=True)
+class CodeOutcome:
+    """What came of it: a sentence for participants, empty where there are predictions; and the last output."""
+
+    problem: str
+    log: str
+
+
+class CodeRunner(Protocol):
+    """Something that runs programs within walls."""
+
+    name: str
+
+    def run(self, job: CodeJob, limits: CodeLimits, stop: threading.Event) -> CodeOutcome:
+        """Runs one program to its end, or ends it."""
+        ...
+
+
+class BubblewrapRunner:
+    """Runs programs with bubblewrap, on the system and the Python of this machine."""
+
+    name = "bubblewrap"
+
+    def run(self, job: CodeJob, limits: CodeLimits, stop: threading.Event) -> CodeOutcome:
+        program = shutil.which("bwrap")
+        if program is None:
+            return CodeOutcome("The platform cannot run programs.", "bubblewrap is not installed")
+        with (
+            bounded(memory_mb=limits.memory_mb, processes=limits.processes) as groups,
+            tempfile.TemporaryFile() as filters,
+            job.predictions.open("wb") as sink,
+        ):
+            filters.write(seccomp.program() if seccomp.available() else b"")
+            filters.seek(0)
+            command = self._command(program, job, limits, filters.fileno() if seccomp.available() else None)
+            # The predictions are number 3 for the program that copies them out.
+            script = f"exec 3>&{sink.fileno()} {sink.fileno()}>&-; {JOIN}" if sink.fileno() != 3 else JOIN
+            whole = ["/bin/bash", "-c", script, "bash", *command]
+            environment = {"PATH": "/usr/bin:/bin", "GROUPS_TO_JOIN": " ".join(map(str, groups))}
+            outcome = _ended(whole, environment, limits, stop, (filters.fileno(), sink.fileno()))
+        return _judged(outcome, job, limits)
+
+    def _command(self, program: str, job: CodeJob, limits: CodeLimits, filters: int | None) -> list[str]:
+        most = limits.memory_mb * MIB
+        command = ["prlimit", f"--as={most}", f"--fsize={limits.disk_mb * MIB}", "--core=0", "--nofile=1024"]
+        command += [f"--nproc={limits.processes}", f"--cpu={int(limits.seconds) + 1}"]
+        command += [
+            program,
+            "--unshare-all",
+            "--unshare-user",
+            "--disable-userns",
+            "--die-with-parent",
+            "--new-session",
+        ]
+        command += ["--clearenv", "--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "submission"]
+        command += ["--proc", "/proc", "--dev", "/dev", *system_places()]
+        for path in python_places():
+            command += ["--ro-bind", str(path), str(path)]
+        size = str(limits.disk_mb * MIB)
+        command += ["--size", size, "--tmpfs", "/tmp", "--ro-bind", str(job.code), CODE]
+        command += ["--ro-bind", str(job.inputs), INPUTS, "--size", size, "--perms", "0777", "--tmpfs", OUT]
+        command += ["--remount-ro", "/", "--remount-ro", "/dev", "--chdir", CODE]
+        for name, value in variables().items():
+            command += ["--setenv", name, value]
+        if filters is not None:
+            command += ["--seccomp", str(filters)]
+        return [*command, "/bin/bash", "-c", LAUNCH]
+
+
+class PodmanRunner:
+    """Runs programs with Podman, in an image that organizers name."""
+
+    name = "podman"
+
+    def __init__(self, image: str, program: str = "podman") -> None:
+        self.image, self.program = image, program
+
+    def run(self, job: CodeJob, limits: CodeLimits, stop: threading.Event) -> CodeOutcome:
+        if shutil.which(self.program) is None:
+            return CodeOutcome("The platform cannot run programs.", "Podman is not installed")
+        with job.predictions.open("wb") as sink:
+            script = f'exec 3>&{sink.fileno()}; exec "$@"' if sink.fileno() != 3 else 'exec "$@"'
+            whole = ["/bin/bash", "-c", script, "bash", *self.command(job, limits)]
+            known = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_RUNTIME_DIR") if name in os.environ}
+            outcome = _ended(whole, known, limits, stop, (sink.fileno(),))
+        return _judged(outcome, job, limits)
+
+    def command(self, job: CodeJob, limits: CodeLimits) -> list[str]:
+        """The command line: no network, nothing writable but two sized folders in memory, no rights."""
+        command = [self.program, "run", "--rm", "--network=none", "--read-only", "--cap-drop=all", "--pull=never"]
+        command += ["--security-opt=no-new-privileges", f"--pids-limit={limits.processes}", "--preserve-fds=1"]
+        command += [f"--memory={limits.memory_mb}m", f"--memory-swap={limits.memory_mb}m", "--user=65534:65534"]
+        command += [f"--timeout={int(limits.seconds) + 1}", "--hostname=submission", "--log-driver=none"]
+        for place in ("/tmp", OUT):
+            command += [f"--mount=type=tmpfs,destination={place},tmpfs-size={limits.disk_mb}m,tmpfs-mode=1777"]
+        for source, target in ((job.code, CODE), (job.inputs, INPUTS)):
+            command += [f"--mount=type=bind,source={source},destination={target},ro=true"]
+        for name, value in variables().items():
+            command += ["--env", f"{name}={value}"]
+        return [*command, self.image, "/bin/bash", "-c", LAUNCH]
+
+
+def variables() -> Mapping[str, str]:
+    """What a program finds in its environment."""
+    return {
+        "AICROWD_TEST_IMAGES_PATH": IMAGES,
+        "AICROWD_TEST_METADATA_PATH": METADATA,
+        "AICROWD_PREDICTIONS_OUTPUT_PATH": PREDICTIONS,
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "PYTHON": sys.executable,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": "/tmp",
+        "TMPDIR": "/tmp",
+        "LANG": "C.UTF-8",
+        "MALLOC_ARENA_MAX": "1",
+    }
+
+
+@dataclass(frozen=True)
+class _Ended:
+    status: int | None
+    log: str
+
+
+def _ended(
+    command: list[str], environment: Mapping[str, str], limits: CodeLimits, stop: threading.Event, kept: tuple[int, ...]
+) -> _Ended:
+    """Runs a command until it ends, or until its time is over; the last that it said."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=dict(environment),
+        cwd="/",
+        pass_fds=kept,
+        start_new_session=True,
+    )
+    last = bytearray()
+
+    def listen() -> None:
+        assert process.stdout is not None
+        while piece := os.read(process.stdout.fileno(), 1 << 14):
+            last.extend(piece)
+            del last[:-LOG_BYTES]
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    deadline = time.monotonic() + limits.seconds
+    try:
+        while process.poll() is None and not stop.is_set() and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        status = process.poll()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    listener.join(5)
+    return _Ended(status, bytes(last).decode("utf-8", "replace"))
+
+
+def _judged(ended: _Ended, job: CodeJob, limits: CodeLimits) -> CodeOutcome:
+    size = job.predictions.stat().st_size
+    if ended.status is None:
+        problem = f"The program did not end within {limits.seconds:g} seconds."
+    elif ended.status != 0:
+        problem = f"The program ended with exit status {ended.status}."
+    elif size == 0:
+        problem = "The program wrote no predictions to AICROWD_PREDICTIONS_OUTPUT_PATH."
+    elif size > limits.output_mb * MIB:
+        problem = f"The predictions are larger than {limits.output_mb} MiB."
+    else:
+        problem = ""
+    if problem:
+        job.predictions.unlink()
+    return CodeOutcome(problem, ended.log)
