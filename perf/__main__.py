@@ -21,6 +21,7 @@ JOBS = {
     "packages": "the wheel: size, installation into empty environments, core alone and with [vision,report]",
     "startup": "commands from the shell beside an empty Python and beside `import torch`",
     "identifying": "one photo in a loaded process, and a folder beside the extractor alone",
+    "boards": "boards of 300 and 3,000 entries: first page, first after a new score, 50 and 200 readers",
     "store": "features from the store beside computing them",
 }
 

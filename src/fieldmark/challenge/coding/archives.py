@@ -30,7 +30,7 @@ class ArchiveRefusedError(RefusalError):
 
 
 @dataclass(frozen=True)
-class _Member:
+class _Packed:
     name: str
     size: int
     executable: bool
@@ -77,7 +77,7 @@ def unpack(archive: Path, folder: Path, *, most_files: int = MOST_FILES, most_mb
     return _home(folder)
 
 
-def _members(archive: Path) -> Iterator[_Member]:
+def _members(archive: Path) -> Iterator[_Packed]:
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as packed:
             for one in packed.infolist():
@@ -85,20 +85,20 @@ def _members(archive: Path) -> Iterator[_Member]:
                 if kind & 0o170000 not in (0, 0o100000, 0o040000):
                     raise ArchiveRefusedError(f"The archive holds {one.filename[:80]!r}, which is no plain file.")
                 if one.is_dir():
-                    yield _Member(one.filename, 0, False, None)
+                    yield _Packed(one.filename, 0, False, None)
                 else:
                     with packed.open(one) as file:
-                        yield _Member(one.filename, one.file_size, bool(kind & 0o111), file)
+                        yield _Packed(one.filename, one.file_size, bool(kind & 0o111), file)
     elif tarfile.is_tarfile(archive):
         with tarfile.open(archive, "r|*") as stream:
             for entry in stream:
                 if entry.isdir():
-                    yield _Member(entry.name, 0, False, None)
+                    yield _Packed(entry.name, 0, False, None)
                     continue
                 content = stream.extractfile(entry) if entry.isreg() else None
                 if content is None:
                     raise ArchiveRefusedError(f"The archive holds {entry.name[:80]!r}, which is no plain file.")
-                yield _Member(entry.name, entry.size, bool(entry.mode & 0o111), content)
+                yield _Packed(entry.name, entry.size, bool(entry.mode & 0o111), content)
     else:
         raise ArchiveRefusedError("Hand in a zip or tar archive with run.sh in it.")
 
