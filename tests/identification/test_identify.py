@@ -107,7 +107,11 @@ def test_json_and_a_file_may_be_wanted_at_once(sound_run, concert, tmp_path, cap
 @pytest.mark.parametrize(
     ("name", "data", "sentence"),
     [
-        ("diary.wav", b"Dear diary", "found 10 bytes that are not a recording, expected a WAV, FLAC, OGG, MP3 or M4A file"),
+        (
+            "diary.wav",
+            b"Dear diary",
+            "found 10 bytes that are not a recording, expected a WAV, FLAC, OGG, MP3 or M4A file",
+        ),
         ("empty.flac", b"", "found an empty file"),
         ("notes.txt", b"x", "found a file ending in .txt, expected one of .jpg"),
         (None, b"", "found no such file, expected a photo or a recording"),
