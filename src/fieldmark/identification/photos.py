@@ -310,12 +310,16 @@ class _Making:
             codes = np.flatnonzero(self.dangerous)
             group = self.groups[int(codes[chances[codes].argmax()])]
             told = "less than 0.1 %" if allowed < 0.001 else f"{100 * allowed:.1f} %"
-            if all(taxon.poisonous is None for taxon in self.taxa):
+            own = [taxon for taxon, name in zip(self.taxa, self.groups, strict=True) if name == group]
+            if all(taxon.poisonous is None for taxon in own):
                 because.append(f"The model was not told which of its {group} are poisonous: each counts as if it were.")
             else:
+                word = danger_word(group)
+                feared_of = f"a {word} species"
+                if not all(self.taxa[int(code)].species for code in codes):  # some labels are genera, families, orders
+                    feared_of += f", or of a group that holds {word} ones,"
                 because.append(
-                    f"The probability of a {danger_word(group)} species is {_percent(probability)}; what a mistake "
-                    f"costs allows {told}."
+                    f"The probability of {feared_of} is {_percent(probability)}; what a mistake costs allows {told}."
                 )
         if verdict.known is False and group in (FUNGI, SNAKES):
             because.append(
