@@ -39,6 +39,7 @@ def write_tables() -> Path:
         "coverage": _coverage,
         "challenges": _challenges,
         "editions": _challenges,
+        "ladder": _ladder,
         "fuzzing": _fuzzing,
         "mutations": _mutations,
         "birds": _birds,
@@ -147,6 +148,19 @@ def _challenges(name: str, result: dict[str, Any]) -> str:
         f"The same for {result['draws']} simulated test sets each, through the scorer itself. Below 93 %: "
         f"{', '.join(short) or 'none'}. Wider than 1.5 times: {', '.join(wide) or 'none'}.\n\n"
         + table(["population (simulated)", "metric", "coverage", "width"], rows)
+    )
+
+
+def _ladder(name: str, result: dict[str, Any]) -> str:
+    rules = ("plain", "one standard error", "ours")
+    rows = [[row["metric"], *(f"{row[rule]['gain']:.4f}" for rule in rules)] for row in result["rows"]]
+    return (
+        "## Can a board be climbed by guessing? (simulated)\n\n"
+        f"What a public score shows to have been gained by {result['runs']} runs that exchange answers at random and "
+        f"keep whatever the board calls better, for the exchange that works best; mean of {result['attacks']} attacks. "
+        "On a plain board, on one that asks for an improvement of one standard error, and on ours, which asks for a "
+        "paired test at 0.001. Of the deciding metrics of all benchmarks these were simulated.\n\n"
+        + table(["metric", "plain board", "one standard error", "ours"], rows)
     )
 
 
