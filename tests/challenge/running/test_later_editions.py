@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from starlette.testclient import TestClient
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.running.creating import NewChallenge, create_challenge, material_of_files
 from fieldmark.challenge.scoring.worker import Worker
+from fieldmark.challenge.site.app import create_app
 from tests.challenge.platform import Platform
 
 UNITS = range(8)
@@ -77,3 +79,12 @@ def test_a_challenge_of_each_new_kind_is_made_scored_and_ranked(benchmark: str, 
         values.append(scored.scores[0].card["metrics"][metric]["value"])
     assert values[0] == pytest.approx(best)
     assert values[1] < best if second is None else values[1] == pytest.approx(second)
+
+
+def test_what_is_provisional_about_an_edition_stands_on_the_page_of_its_challenge(small_platform: Platform, tmp_path):
+    (tmp_path / "truth.csv").write_text("id,label\n" + "".join(f"o{n},{n % 3}\n" for n in range(12)))
+    with material_of_files("snakeclef-2022", tmp_path / "truth.csv", None) as material:
+        new = NewChallenge("snakes", "snakeclef-2022", public_share=None)
+        create_challenge(small_platform.database, small_platform.storage, small_platform.admin, new, material)
+    page = TestClient(create_app(small_platform.database, small_platform.storage)).get("/c/snakes").text
+    assert "<strong>Provisional:</strong> macro-F1 is what participants name" in page

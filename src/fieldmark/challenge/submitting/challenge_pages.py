@@ -51,6 +51,7 @@ def overview(request: Request, slug: str, database: DatabaseOf, storage: Storage
             accepted=rights.has_accepted(session, viewer.user, challenge),
             metrics=[(metric.name, metric.about) for metric in benchmark.task.metrics],
             reported=benchmark.reported,
+            provisional=benchmark.provisional,
             counts=_counts(session, challenge),
             pictures=shown_pictures(storage, challenge),
         )
