@@ -16,7 +16,7 @@ and maxent took the tolerance and penalty of elapid (its solver had stopped too 
 Parts were computed on two machines. Forests, boosting and neighbors that were computed on both agree to the last digit,
 deepmaxent in South America to 0.0003 of ROC-AUC.
 
-Not measured yet: the ensemble and maxent in Switzerland. Members are fitted by themselves there, with the same result.
+Not measured: the ensemble with a target-group background in Switzerland.
 """
 
 from __future__ import annotations
