@@ -86,7 +86,7 @@ class StoppingRule:
         """The sizes of the random draw at which the bound is looked at.
 
         >>> StoppingRule(0.95, 0.05, 3000).looks
-        (60, 66, 73, 81, 90, 99, 109, 120, 132, 146, 161, 178, 196, 216, 238, 262, 289)
+        (60, 66, 73, 81, 90, 100, 111, 123, 136, 150, 165, 182, 201, 222, 245, 270, 297)
         """
         sizes, size = [], FIRST_LOOK
         while size <= max(FIRST_LOOK, self.entries // self.one_in):
@@ -109,7 +109,7 @@ class StoppingRule:
 
         >>> rule = StoppingRule(0.95, 0.05, 3000)
         >>> round(rule.share_right(3, 60, 1000), 3), rule.share_right(0, 0, 0)
-        (0.948, 1.0)
+        (0.942, 1.0)
         """
         if not self.entries:
             return 1.0

@@ -47,7 +47,8 @@ def tried(act):
 print("environment", *sorted(os.environ))
 print("network", tried(lambda: socket.create_connection(("127.0.0.1", int(port)), 2)))
 print("files", tried(lambda: open(secret).read()))
-print("installation", tried(lambda: open(os.path.join(sys.prefix, "evil"), "w")))
+packages = next(one for one in sys.path if "site-packages" in one)
+print("installation", tried(lambda: open(os.path.join(packages, "evil"), "w")))
 print("processes", len([name for name in os.listdir("/proc") if name.isdigit()]))
 """
 

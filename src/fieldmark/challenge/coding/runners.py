@@ -126,11 +126,12 @@ class BubblewrapRunner:
             "--new-session",
         ]
         command += ["--clearenv", "--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "submission"]
-        command += ["--proc", "/proc", "--dev", "/dev", *system_places()]
+        size = str(limits.disk_mb * MIB)
+        # What comes later covers what came before: Python itself may be installed below /tmp.
+        command += ["--proc", "/proc", "--dev", "/dev", "--size", size, "--tmpfs", "/tmp", *system_places()]
         for path in python_places():
             command += ["--ro-bind", str(path), str(path)]
-        size = str(limits.disk_mb * MIB)
-        command += ["--size", size, "--tmpfs", "/tmp", "--ro-bind", str(job.code), CODE]
+        command += ["--ro-bind", str(job.code), CODE]
         command += ["--ro-bind", str(job.inputs), INPUTS, "--size", size, "--perms", "0777", "--tmpfs", OUT]
         command += ["--remount-ro", "/", "--remount-ro", "/dev", "--chdir", CODE]
         for name, value in variables().items():
