@@ -9,7 +9,7 @@ import pytest
 from tests.oracles.comparing import differences, report, score_case
 from tests.oracles.editions import EDITIONS, draw_edition
 
-CASES = 25
+CASES = 15
 
 
 @pytest.mark.parametrize("benchmark", EDITIONS)

@@ -21,7 +21,7 @@ from tests.oracles.editions import EDITIONS
 from tests.oracles.programs import CLOSED
 from tests.oracles.tables import Case
 
-CASES_PER_TEST = 50
+CASES_PER_TEST = 30
 # Open sets take resampled intervals, which cost more than everything else; closed sets share a program, and so do the
 # open ones and the two of Semi.
 SHARED = {"fungitastic-mini/open": 1, "fungitastic/temporal": 2, "fungitastic-mini/temporal-closed": 1}
