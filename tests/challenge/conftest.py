@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from sqlalchemy import text
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.storage import Storage
-from tests.challenge.platform import Platform, absent, open_platform
+from tests.challenge.platform import CHROMIUM, Platform, absent, open_platform
 
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
 KINDS = ("sqlite", "postgresql")
@@ -33,6 +34,18 @@ def quick_passwords() -> Iterator[None]:
     accounts.HASHER, kept = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1), accounts.HASHER
     yield
     accounts.HASHER = kept
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A Chromium that tests drive."""
+    if CHROMIUM is None:
+        absent("there is no Chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture(scope="session")

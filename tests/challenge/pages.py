@@ -22,7 +22,7 @@ from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.site.app import create_app
 from tests.challenge import soundscape_runs
-from tests.challenge.site.test_browser import CHROMIUM
+from tests.challenge.platform import CHROMIUM
 
 PORT = 8765
 SKILLS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import os
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,6 +21,7 @@ from fieldmark.challenge.submitting import submissions
 from fieldmark.challenge.submitting.submissions import Entry
 from fieldmark.challenge.submitting.uploads import received
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PASSWORD = "correct horse battery"
 ITEMS = tuple(f"i{number}" for number in range(60))
 LABELS = ("a", "b", "c")

@@ -19,7 +19,7 @@ from fieldmark.foundation.files import appearing_file
 from fieldmark.labels import Labels
 from fieldmark.runs.code_sets import CodeSets
 from fieldmark.runs.formats import RunFormat
-from fieldmark.runs.label_lists import LIKELY
+from fieldmark.runs.label_lists import answered_labels
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import RunSource, read_lines
 from fieldmark.runs.problems import RunProblems
@@ -42,12 +42,7 @@ class YesOrNo(RunFormat):
 
     def held(self, predictions: LabelScores) -> LabelScores:
         """The pairs that are answered with yes: decided for, or else more likely than not."""
-        if predictions.decisions is not None:
-            lists = predictions.decisions
-        elif predictions.dense:
-            lists = CodeSets.of_lists([list(np.flatnonzero(row >= LIKELY)) for row in predictions.chances()])
-        else:
-            lists = predictions.lists
+        lists = answered_labels(predictions)
         return LabelScores.listed(predictions.items, predictions.labels, lists, np.ones(len(lists.codes)))
 
     def write(self, path: Path, predictions: LabelScores) -> None:

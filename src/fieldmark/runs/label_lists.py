@@ -56,14 +56,7 @@ class Lists(RunFormat):
 
     def held(self, predictions: LabelScores) -> LabelScores:
         """The labels that a file lists: those a rule decided for, or else those more likely than not."""
-        if predictions.decisions is not None:
-            lists = predictions.decisions
-        elif predictions.dense:
-            rows, codes = np.nonzero(predictions.chances() >= LIKELY)
-            lists = CodeSets(codes.astype(np.int32), offsets_of(np.bincount(rows, minlength=len(predictions.items))))
-        else:
-            lists = predictions.lists
-        lists = self._with_silence(lists, predictions.labels)
+        lists = self._with_silence(answered_labels(predictions), predictions.labels)
         return LabelScores.listed(predictions.items, predictions.labels, lists, np.ones(len(lists.codes)))
 
     def _with_silence(self, lists: CodeSets, labels: Labels) -> CodeSets:
@@ -135,3 +128,16 @@ class Lists(RunFormat):
             text = text[1:-1]
         split = text.split() if self.separator == " " else text.split(self.separator.strip())
         return [name.strip() for name in split if name.strip()]
+
+
+def answered_labels(predictions: LabelScores) -> CodeSets:
+    """The labels that predictions answer each item with.
+
+    Those that a rule decided for, or that are listed, or else those more likely than not.
+    """
+    if predictions.decisions is not None:
+        return predictions.decisions
+    if not predictions.dense:
+        return predictions.lists
+    rows, codes = np.nonzero(predictions.chances() >= LIKELY)
+    return CodeSets(codes.astype(np.int32), offsets_of(np.bincount(rows, minlength=len(predictions.items))))

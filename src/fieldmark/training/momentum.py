@@ -13,16 +13,14 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn import functional
 
 from fieldmark.errors import MisuseError
 from fieldmark.training.losses import Loss, cross_entropy
-from fieldmark.training.objectives import Labels, Prepared, SingleLabel
+from fieldmark.training.objectives import Prepared
 from fieldmark.training.recipe import Training
-from fieldmark.training.sampling import UNLABELED
+from fieldmark.training.semi_objectives import WithoutLabels
 
 Tensor = Any
 
@@ -111,7 +109,7 @@ class MomentumPair(torch.nn.Module):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class MomentumContrast(SingleLabel):
+class MomentumContrast(WithoutLabels):
     """No labels at all: the first view of a photo is nearer to the second than to the photos of earlier batches.
 
         L = mean over photos of -log( exp(q k+ / t) / (exp(q k+ / t) + sum over the queue of exp(q k / t)) )
@@ -119,15 +117,6 @@ class MomentumContrast(SingleLabel):
     It trains a `MomentumPair`, before labels are learned. The classifier learns nothing, so that the last epoch is
     taken (best_by=last).
     """
-
-    def counts(self, labels: Labels) -> NDArray[np.int64]:
-        return super().counts(labels[labels != UNLABELED])
-
-    def shown_again(self, targets: NDArray[Any]) -> NDArray[np.int64]:
-        return np.arange(len(targets))
-
-    def make_loss(self, labels: Labels, how: Training, device: Any) -> Loss:
-        return super().make_loss(np.zeros(1, dtype=np.int32), how, device)
 
     def batch_loss(self, model: Any, batch: Prepared, loss: Loss, how: Training) -> Tensor:
         assert batch.strong is not None  # every example is shown twice

@@ -91,7 +91,21 @@ def class_aware_contrast(views: Tensor, chances: Tensor, sure: float, temperatur
 
 
 @dataclass(frozen=True)
-class Contrast(SingleLabel):
+class WithoutLabels(SingleLabel):
+    """What objectives that learn no labels have in common: every photo is shown twice, labeled or not."""
+
+    def counts(self, labels: Labels) -> NDArray[np.int64]:
+        return super().counts(labels[labels != UNLABELED])
+
+    def shown_again(self, targets: NDArray[Any]) -> NDArray[np.int64]:
+        return np.arange(len(targets))
+
+    def make_loss(self, labels: Labels, how: Training, device: Any) -> Loss:
+        return super().make_loss(np.zeros(1, dtype=np.int32), how, device)
+
+
+@dataclass(frozen=True)
+class Contrast(WithoutLabels):
     """No labels at all: two views of a photo are nearer to each other than to any other photo of the batch.
 
     The loss of MoCo (He et al. 2020) with the other photos of the batch in place of a queue, and without a momentum
@@ -106,15 +120,6 @@ class Contrast(SingleLabel):
     temperature: float = 0.1
 
     with_embedding = True
-
-    def counts(self, labels: Labels) -> NDArray[np.int64]:
-        return super().counts(labels[labels != UNLABELED])
-
-    def shown_again(self, targets: NDArray[Any]) -> NDArray[np.int64]:
-        return np.arange(len(targets))
-
-    def make_loss(self, labels: Labels, how: Training, device: Any) -> Loss:
-        return super().make_loss(np.zeros(1, dtype=np.int32), how, device)
 
     def batch_loss(self, model: Any, batch: Prepared, loss: Loss, how: Training) -> Tensor:
         assert batch.strong is not None  # every example is shown twice

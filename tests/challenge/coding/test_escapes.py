@@ -174,27 +174,9 @@ def test_too_much_memory(run):
     assert outcome.problem.startswith("The program ended with exit status")
 
 
-def test_overtime_ends_with_everything_that_was_started(run, tmp_path):
-    marker = f"survivor-{os.getpid()}-{time.time_ns()}"
-    program = (
-        SAY
-        + f"""
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.execv({os.fspath(Path("/bin/sleep"))!r}, [{marker!r}, "600"])
-time.sleep(600)
-"""
-    )
-    outcome, _ = run(program, CodeLimits(seconds=3, memory_mb=1024, processes=24, disk_mb=16))
-    assert outcome.problem == "The program did not end within 3 seconds."
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert marker not in listed
-
-
-def test_a_survivor_of_a_program_that_ended_is_ended_too(run):
-    marker = f"survivor-{os.getpid()}-{time.time_ns()}"
-    program = (
+def leaving_behind(marker: str) -> str:
+    """A program that forks twice, so that a process called by the marker has no parent left."""
+    return (
         SAY
         + f"""
 if os.fork() == 0:
@@ -204,8 +186,21 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """
-        + ANSWER
     )
+
+
+def test_overtime_ends_with_everything_that_was_started(run, tmp_path):
+    marker = f"survivor-{os.getpid()}-{time.time_ns()}"
+    program = leaving_behind(marker) + "time.sleep(600)\n"
+    outcome, _ = run(program, CodeLimits(seconds=3, memory_mb=1024, processes=24, disk_mb=16))
+    assert outcome.problem == "The program did not end within 3 seconds."
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert marker not in listed
+
+
+def test_a_survivor_of_a_program_that_ended_is_ended_too(run):
+    marker = f"survivor-{os.getpid()}-{time.time_ns()}"
+    program = leaving_behind(marker) + ANSWER
     outcome, _ = run(program)
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert outcome.problem == "" and marker not in listed

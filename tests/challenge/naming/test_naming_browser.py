@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import threading
 import time
@@ -21,10 +20,8 @@ from fieldmark.challenge.naming.local_app import make_local_app
 from fieldmark.challenge.naming.namer import MOST_MB, PageAnswers
 from fieldmark.reviewing.batch import identify_many
 from fieldmark.reviewing.review import Review
-from tests.challenge.platform import absent
 from tests.conftest import COLORS, save_photo
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 
 
@@ -45,17 +42,6 @@ def served(app: FastAPI) -> Iterator[str]:
     finally:
         server.should_exit = server.force_exit = True
         thread.join(timeout=30)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        absent("there is no Chromium on this machine")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
 
 
 @contextmanager
