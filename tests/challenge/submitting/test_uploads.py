@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +129,27 @@ def test_checks_that_were_given_up_leave_their_places_to_others(tmp_path, monkey
     for _ in range(checkers.at_once + 1):  # one more than there are places, and never "too many at once"
         with pytest.raises(RunRefusedError, match="one problem"):
             check_run(*run, limit_mb=64)
+    checkers.close()
+
+
+def test_a_run_is_checked_though_every_checker_has_ended(tmp_path, monkeypatch):
+    checkers = RunCheckers(at_once=2, wait_s=60.0)
+    monkeypatch.setattr(uploads, "CHECKERS", checkers)
+    both, ended = threading.Barrier(2), []
+
+    def end(checker: RunChecker, *_: object) -> Outcome:
+        os.killpg(checker.process.pid, signal.SIGKILL)
+        ended.append(checker)
+        both.wait()
+        return Outcome()
+
+    run = large_run(tmp_path, rows=2)
+    with monkeypatch.context() as patched, ThreadPoolExecutor(2) as pool:
+        patched.setattr(RunChecker, "check", end)
+        for done in [pool.submit(check_run, *run, limit_mb=1) for _ in range(2)]:
+            done.result()
+    assert len(ended) == 2
+    check_run(*run, limit_mb=1)
     checkers.close()
 
 

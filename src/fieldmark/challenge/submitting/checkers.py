@@ -58,7 +58,7 @@ class RunChecker:
         program = bubblewrap()
         if program:
             command = [*wall(program, self.folder), *command]
-        self._process = _STARTER.submit(self._start, command).result()
+        self.process = _STARTER.submit(self._start, command).result()
         try:
             self._answer(START_S)
         except (ExhaustedError, CheckerGoneError):
@@ -110,11 +110,11 @@ class RunChecker:
 
     def close(self) -> None:
         """Ends the process and removes its folder."""
-        if self._process.poll() is None:
+        if self.process.poll() is None:
             with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 with suppress(OSError):
                     pipe.close()
@@ -122,14 +122,14 @@ class RunChecker:
 
     def _ask(self, what: Mapping[str, Any]) -> None:
         try:
-            os.write(_number_of(self._process.stdin), json.dumps(what).encode() + b"\n")
+            os.write(_number_of(self.process.stdin), json.dumps(what).encode() + b"\n")
         except OSError as error:
             raise CheckerGoneError("a checker takes no more questions") from error
 
     def _answer(self, wait_s: float) -> str:
         """One line from the process, within so many seconds."""
         deadline, line = time.monotonic() + wait_s, b""
-        number = _number_of(self._process.stdout)
+        number = _number_of(self.process.stdout)
         with selectors.DefaultSelector() as selector:
             selector.register(number, selectors.EVENT_READ)
             while not line.endswith(b"\n"):
@@ -138,7 +138,7 @@ class RunChecker:
                     raise ExhaustedError(f"ended after {wait_s:g} seconds")
                 piece = os.read(number, 64)
                 if not piece:
-                    raise CheckerGoneError(f"a checker ended with {self._process.wait()}")
+                    raise CheckerGoneError(f"a checker ended with {self.process.wait()}")
                 line += piece
         return line.decode().strip()
 
@@ -171,6 +171,7 @@ class RunCheckers:
                 return checker.check(run, job, limits)
         except CheckerGoneError as error:  # ended by somebody or something else: another one may live longer
             log.warning("%s; the run is checked again", error)
+        self.close()  # what ended one may have ended the others: the second try is made by a new one
         with self._checker() as checker:
             return checker.check(run, job, limits)
 
