@@ -150,4 +150,4 @@ def _score(
         session.add(submission)
         session.flush()
         for part, card in cards.items():
-            session.add(to_row(submission.id, part, challenge.revision, card))
+            session.add(to_row(submission.id, part, challenge.revision, card, challenge.metric))

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from fieldmark.challenge.boards import visibility
 from fieldmark.challenge.boards.board_pages import BoardPage
 from fieldmark.challenge.boards.kept import Kept
-from fieldmark.challenge.boards.leaderboard import duel
+from fieldmark.challenge.boards.leaderboard import deciding_metric, duel
 from fieldmark.challenge.boards.visibility import Sight
 from fieldmark.challenge.people import rights
 from fieldmark.challenge.people.api import Reader
@@ -175,7 +175,9 @@ def compare(
         sight = _sight(session, user, slug, part)
         pair = [visibility.entry_of(session, sight, str(one)) for one in (first, second)]
         try:
-            outcome = duel(sight.challenge.benchmark, *pair, metric=None if sight.by_ladder else metric)
+            deciding = deciding_metric(sight.challenge).name
+            wanted = deciding if sight.by_ladder or metric is None else metric
+            outcome = duel(sight.challenge.benchmark, *pair, metric=wanted)
         except MisuseError as error:
             raise NotThereError from error
     return DuelOut.model_validate(outcome.to_json())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload
 
-from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge.boards.leaderboard import deciding_metric
 from fieldmark.challenge.records.schema import Challenge, PartScore, Submission, Team
 from fieldmark.challenge.scoring.score_parts import PUBLIC
 
@@ -45,7 +45,7 @@ def final_submissions(session: Session, challenge: Challenge) -> list[Final]:
     by_team: dict[int, list[tuple[Submission, float]]] = {}
     for submission, value in session.execute(query):
         by_team.setdefault(submission.team_id, []).append((submission, value))
-    better = BENCHMARKS[challenge.benchmark].task.deciding.higher_is_better
+    better = deciding_metric(challenge).higher_is_better
     finals: list[Final] = []
     for rows in by_team.values():
         chosen = [submission for submission, _ in rows if submission.selected]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from fieldmark.scoring import Score, Scorecard, cautions
 from fieldmark.stats import comparison
 from fieldmark.stats.comparison import Difference
 from fieldmark.stats.pair_table import PairRanks
+
+if TYPE_CHECKING:
+    from fieldmark.challenge.records.schema import Challenge
 
 BASELINE = "baseline"
 
@@ -179,6 +182,11 @@ def board_metric(benchmark: str, name: str | None = None) -> Metric:
     if name not in declared:
         raise MisuseError(f"{benchmark} has no metric {name!r}. {did_you_mean(name, declared)}")
     return declared[name]
+
+
+def deciding_metric(challenge: Challenge) -> Metric:
+    """The metric that decides in a challenge: the one it was made with, whatever the benchmark names by now."""
+    return board_metric(challenge.benchmark, challenge.metric or None)
 
 
 def best_of_teams(entrants: Iterable[Entrant], metric: Metric) -> list[Entrant]:

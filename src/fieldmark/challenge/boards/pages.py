@@ -16,7 +16,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.boards import board_charts, planner, visibility
 from fieldmark.challenge.boards.board_pages import BoardPage
 from fieldmark.challenge.boards.kept import Kept
-from fieldmark.challenge.boards.leaderboard import Board, board_metric, duel
+from fieldmark.challenge.boards.leaderboard import Board, board_metric, deciding_metric, duel
 from fieldmark.challenge.boards.visibility import Sight
 from fieldmark.challenge.people import rights
 from fieldmark.challenge.records.database import Database
@@ -116,7 +116,7 @@ def entry(
             row=row,
             s=visibility.submission_of(session, entrant),
             metrics=[metric for metric in declared if metric.name in entrant.card.metrics],
-            breakdowns=board_charts.breakdowns([entrant], board_metric(sight.challenge.benchmark)),
+            breakdowns=board_charts.breakdowns([entrant], deciding_metric(sight.challenge)),
             others=[other for other in visibility.entries_of(session, sight) if other.id != entrant.id],
             mine=sight.team is not None and sight.team.name == entrant.team,
         )
@@ -134,7 +134,8 @@ def compare(
         outcome = None
         if first is not None and second is not None:
             pair = [visibility.entry_of(session, sight, str(one)) for one in (first, second)]
-            wanted = board_metric(sight.challenge.benchmark).name if sight.by_ladder else metric
+            deciding = deciding_metric(sight.challenge).name
+            wanted = deciding if sight.by_ladder or metric is None else metric
             outcome = _asked(lambda: duel(sight.challenge.benchmark, *pair, metric=wanted))
         return render(
             request,
@@ -225,7 +226,7 @@ def plan(
         sight = Sight(challenge, PUBLIC, manages=True, team=rights.team_of(session, user, challenge))
         wishes: dict[str, Any] = {"score": score, "entries": entries, "correlation": correlation}
         wishes |= {"difference": difference, "basis": basis}
-        shared = {**_shared(sight), "metric": board_metric(challenge.benchmark), "wishes": wishes}
+        shared = {**_shared(sight), "metric": deciding_metric(challenge), "wishes": wishes}
         private = challenge.units - challenge.units_public
         parts = {"all": challenge.units, PUBLIC: challenge.units_public, PRIVATE: private}
         return _planned(request, shared, parts, visibility.baseline_cards(session, challenge))

@@ -29,6 +29,7 @@ from fieldmark.challenge.boards.leaderboard import (
     Entrant,
     best_of_teams,
     board_metric,
+    deciding_metric,
     make_board,
     upward,
 )
@@ -97,7 +98,9 @@ def board_of(session: Session, sight: Sight, metric: str | None = None) -> Board
 
     The public board takes a team's best run; the private one the best of those that count in the end.
     """
-    chosen = board_metric(sight.challenge.benchmark, None if sight.by_ladder else metric)
+    chosen = deciding_metric(sight.challenge)
+    if metric is not None and not sight.by_ladder:
+        chosen = board_metric(sight.challenge.benchmark, metric)
     return _kept(session, sight, ("board", chosen.name), lambda: _make_board(session, sight, chosen))
 
 
@@ -109,7 +112,7 @@ def entries_of(session: Session, sight: Sight) -> list[Entrant]:
     own = sight.team.name if sight.team is not None else None
 
     def make() -> list[Entrant]:
-        metric = board_metric(sight.challenge.benchmark)
+        metric = deciding_metric(sight.challenge)
         board = [row.entrant for row in board_of(session, sight).rows]
         if sight.by_ladder:
             return board
@@ -154,7 +157,7 @@ def baseline_cards(session: Session, challenge: Challenge) -> list[Scorecard]:
         .where(Submission.challenge_id == challenge.id, Team.kind == "baseline", Submission.state == "scored")
     )
     cards = [cards_of(session, submission, (part,)).get(part) for submission in session.scalars(query)]
-    metric = board_metric(challenge.benchmark)
+    metric = deciding_metric(challenge)
     scored = [card for card in cards if card is not None and not math.isnan(card.metrics[metric.name].value)]
     return sorted(scored, key=lambda card: card.metrics[metric.name].value, reverse=metric.higher_is_better)[:2]
 

@@ -31,8 +31,15 @@ from sqlalchemy.types import TypeDecorator
 Role = Literal["participant", "organizer", "admin"]
 State = Literal["queued", "running", "scored", "refused", "failed"]
 TeamKind = Literal["participants", "baseline"]
+# Empty: it counts. Disqualified ones are named below the ranking, hidden ones nowhere; a team withdraws itself, and one
+# that merged lives on in another.
+Standing = Literal["", "disqualified", "hidden", "withdrawn", "merged"]
+# Who may take part: everybody; whom an organizer lets in after they asked; who has a code; and, in a private challenge,
+# nobody else knows of it.
+Access = Literal["open", "approval", "invitation", "private"]
 ROLES: tuple[Role, ...] = get_args(Role)
 STATES: tuple[State, ...] = get_args(State)
+ACCESS: tuple[Access, ...] = get_args(Access)
 
 
 def utc_now() -> dt.datetime:
@@ -79,6 +86,8 @@ class Base(DeclarativeBase):
         Role: String(16),
         State: String(16),
         TeamKind: String(16),
+        Standing: String(16),
+        Access: String(16),
     }
 
 
@@ -92,7 +101,11 @@ class Setting(Base):
 
 
 class User(Base):
-    """A person. `name_key` and `email` are normalized; names with the same `name_look` look alike."""
+    """A person. `name_key` and `email` are normalized; names with the same `name_look` look alike.
+
+    Of a deleted account the row stays, without name and address; `past_mark` is a keyed hash of the address, so that
+    nobody competes twice in one challenge by deleting an account.
+    """
 
     __tablename__ = "users"
     __table_args__ = (CheckConstraint("role IN ('participant', 'organizer', 'admin')", name="role"),)
@@ -106,6 +119,8 @@ class User(Base):
     role: Mapped[Role] = mapped_column(default="participant")
     created_at: Mapped[dt.datetime] = mapped_column(default=utc_now)
     disabled_at: Mapped[dt.datetime | None]
+    deleted_at: Mapped[dt.datetime | None]
+    past_mark: Mapped[str | None] = mapped_column(String(64), index=True)
     may_organize = True  # not kept: False while somebody acts through a token that does not allow it
 
 
@@ -168,7 +183,7 @@ class Challenge(Base):
 
     `truth_path` is a folder in the store with the files that `score_parts.truth_files` names. `revision` counts up when
     everything is scored again. The board shows what was accepted until `frozen_at`; private scores are for organizers
-    until `revealed_at`.
+    until `revealed_at`. `metric` is the one that decides, as it was when the challenge was made.
     """
 
     __tablename__ = "challenges"
@@ -182,6 +197,7 @@ class Challenge(Base):
     rules_version: Mapped[int] = mapped_column(default=1)
     benchmark: Mapped[str] = mapped_column(String(100))
     benchmark_version: Mapped[str] = mapped_column(String(32))
+    metric: Mapped[str] = mapped_column(String(64), default="")
     simulated: Mapped[bool] = mapped_column(default=False)
     owner_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
     created_at: Mapped[dt.datetime] = mapped_column(default=utc_now)
@@ -199,6 +215,8 @@ class Challenge(Base):
     max_final: Mapped[int] = mapped_column(default=2)
     needs_run_without_external: Mapped[bool] = mapped_column(default=False)
     ladder: Mapped[bool] = mapped_column(default=False)
+    access: Mapped[Access] = mapped_column(default="open")
+    merging: Mapped[bool] = mapped_column(default=False)
     revision: Mapped[int] = mapped_column(default=1)
     phases: Mapped[list[Phase]] = relationship(order_by="Phase.starts_at", back_populates="challenge")
     files: Mapped[list[DataFile]] = relationship(order_by="DataFile.name")
@@ -296,12 +314,15 @@ class Team(Base):
     kind: Mapped[TeamKind] = mapped_column(default="participants")
     captain_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
     created_at: Mapped[dt.datetime] = mapped_column(default=utc_now)
+    standing: Mapped[Standing] = mapped_column(default="")
+    standing_reason: Mapped[str] = mapped_column(String(500), default="")
+    standing_at: Mapped[dt.datetime | None]
     challenge: Mapped[Challenge] = relationship()
     members: Mapped[list[Membership]] = relationship(back_populates="team", order_by="Membership.joined_at")
 
 
 class Membership(Base):
-    """Who belongs to a team; a person has one team in a challenge."""
+    """Who belongs to a team; a person has one team in a challenge, also after leaving it (`left_at`)."""
 
     __tablename__ = "memberships"
     __table_args__ = (UniqueConstraint("challenge_id", "user_id"),)
@@ -310,6 +331,7 @@ class Membership(Base):
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True)
     challenge_id: Mapped[int] = mapped_column(ForeignKey("challenges.id", ondelete="CASCADE"))
     joined_at: Mapped[dt.datetime] = mapped_column(default=utc_now)
+    left_at: Mapped[dt.datetime | None]
     team: Mapped[Team] = relationship(back_populates="members")
     user: Mapped[User] = relationship()
 
@@ -365,6 +387,9 @@ class Submission(Base):
     quota_day: Mapped[str] = mapped_column(String(10))
     counted: Mapped[bool] = mapped_column(default=True)
     selected: Mapped[bool] = mapped_column(default=False)
+    standing: Mapped[Standing] = mapped_column(default="")
+    standing_reason: Mapped[str] = mapped_column(String(500), default="")
+    standing_at: Mapped[dt.datetime | None]
     state: Mapped[State] = mapped_column(default="queued")
     reason: Mapped[str] = mapped_column(Text, default="")
     problems: Mapped[list[Any]] = mapped_column(default=list)

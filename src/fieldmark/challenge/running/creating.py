@@ -168,6 +168,7 @@ def create_challenge(
         rules=clean_text(new.rules, 20_000, "rules"),
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
+        metric=benchmark.task.deciding.name,
         simulated=material.simulated,
         owner_id=owner.id,
         published_at=utc_now() if new.published else None,

@@ -44,6 +44,7 @@ class Claim:
     fence: int
     attempt: int
     benchmark: str
+    metric: str
     path: str
     sha256: str
     filename: str
@@ -93,6 +94,7 @@ def claim(database: Database, worker: str, *, lease_s: float = LEASE_S) -> Claim
                 fence=fence,
                 attempt=attempt,
                 benchmark=challenge.benchmark,
+                metric=challenge.metric,
                 path=row.path,
                 sha256=row.sha256,
                 filename=row.filename,
@@ -119,7 +121,9 @@ def finish(database: Database, claimed: Claim, cards: dict[str, Scorecard]) -> N
         _settle(database, session, claimed, state="scored", reason="scored", detail="")
         before = {row.part: row.value for row in _scores(session, claimed)}
         session.execute(delete(PartScore).where(PartScore.submission_id == claimed.submission_id))
-        rows = [to_row(claimed.submission_id, part, claimed.revision, card) for part, card in cards.items()]
+        rows = [
+            to_row(claimed.submission_id, part, claimed.revision, card, claimed.metric) for part, card in cards.items()
+        ]
         session.add_all(rows)
         note_change(session, claimed.challenge_id)
         if before:

@@ -12,8 +12,9 @@ import polars as pl
 from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload, undefer
 
-from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.benchmarks.declarations import Metric
 from fieldmark.challenge.boards.ladder import Released, release
+from fieldmark.challenge.boards.leaderboard import deciding_metric
 from fieldmark.challenge.records.schema import Challenge, PartScore, Submission
 from fieldmark.challenge.scoring.score_parts import PRIVATE, PUBLIC
 from fieldmark.scoring import Score, Scorecard, scores_of
@@ -21,7 +22,7 @@ from fieldmark.scoring import Score, Scorecard, scores_of
 AT_ONCE = 500
 
 
-def to_row(submission_id: int, part: str, revision: int, card: Scorecard) -> PartScore:
+def to_row(submission_id: int, part: str, revision: int, card: Scorecard, metric: str) -> PartScore:
     """A scorecard as a row; the metric that decides must be a number (checked by the worker)."""
     units = io.BytesIO()
     pl.DataFrame({"unit": card.unit_ids, **card.pseudo}).write_parquet(units, compression="zstd")
@@ -29,15 +30,15 @@ def to_row(submission_id: int, part: str, revision: int, card: Scorecard) -> Par
         submission_id=submission_id,
         part=part,
         revision=revision,
-        value=deciding_value(card),
+        value=deciding_value(card, metric),
         card=card.to_json(),
         unit_values=units.getvalue(),
     )
 
 
-def deciding_value(card: Scorecard) -> float:
+def deciding_value(card: Scorecard, metric: str) -> float:
     """The score that decides on the board."""
-    return card.metrics[BENCHMARKS[card.benchmark].task.deciding.name].value
+    return card.metrics[metric].value
 
 
 def to_scorecard(row: PartScore) -> Scorecard:
@@ -99,7 +100,9 @@ def own_cards(session: Session, challenge: Challenge, submission: Submission, *,
     """
     cards = cards_of(session, submission, parts_visible(challenge, manages))
     if challenge.ladder and not manages and not challenge.revealed_at and PUBLIC in cards:
-        cards[PUBLIC] = _as_released(cards[PUBLIC], released(session, challenge, submission))
+        cards[PUBLIC] = _as_released(
+            cards[PUBLIC], deciding_metric(challenge), released(session, challenge, submission)
+        )
     return cards
 
 
@@ -121,7 +124,7 @@ def own_metrics(
         for team_id in {run.team_id for run in runs}:
             for run, shown in released_to(session, challenge, team_id):
                 if PUBLIC in scores_by_run.get(run.id, {}):
-                    scores_by_run[run.id][PUBLIC] = _released_metrics(challenge.benchmark, shown)
+                    scores_by_run[run.id][PUBLIC] = _released_metrics(deciding_metric(challenge), shown)
     return scores_by_run
 
 
@@ -134,17 +137,17 @@ def released(session: Session, challenge: Challenge, submission: Submission) -> 
 def released_to(session: Session, challenge: Challenge, team_id: int) -> list[tuple[Submission, Released]]:
     """What the ladder tells a team about each of its scored runs, in the order of acceptance."""
     of_team = challenge_scores(session, challenge, PUBLIC, team_id=team_id)
-    told = release([card for _, card in of_team], BENCHMARKS[challenge.benchmark].task.deciding)
+    told = release([card for _, card in of_team], deciding_metric(challenge))
     return [(run, shown) for (run, _), shown in zip(of_team, told, strict=True)]
 
 
-def _as_released(card: Scorecard, shown: Released) -> Scorecard:
+def _as_released(card: Scorecard, metric: Metric, shown: Released) -> Scorecard:
     """The public scorecard with the metric that decides as the ladder releases it, and nothing more."""
-    metrics = _released_metrics(card.benchmark, shown)
+    metrics = _released_metrics(metric, shown)
     return replace(card, metrics=metrics, groups={}, confusion=None, pseudo={}, unit_ids=())
 
 
-def _released_metrics(benchmark: str, shown: Released) -> dict[str, Score]:
+def _released_metrics(metric: Metric, shown: Released) -> dict[str, Score]:
     value = math.nan if shown.value is None else shown.value
     score = Score(value, None, None, "none", "as the ladder releases it: only clear improvements show")
-    return {BENCHMARKS[benchmark].task.deciding.name: score}
+    return {metric.name: score}

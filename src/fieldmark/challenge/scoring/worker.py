@@ -114,7 +114,10 @@ class Worker:
         elif outcome.problems is not None:
             count = "one problem" if outcome.total == 1 else f"{outcome.total} problems"
             queue.refuse(self.database, claimed, outcome.problems, f"The run file has {count}; it does not count.")
-        elif all(math.isfinite(deciding_value(card)) for card in outcome.cards.values()):
+        elif any(claimed.metric not in card.metrics for card in outcome.cards.values()):
+            fault = f"this version of Fieldmark does not compute {claimed.metric}, which decides in this challenge"
+            queue.give_back(self.database, claimed, fault, again=False)
+        elif all(math.isfinite(deciding_value(card, claimed.metric)) for card in outcome.cards.values()):
             queue.finish(self.database, claimed, outcome.cards)
         else:
             queue.refuse(self.database, claimed, [], NOT_A_NUMBER)

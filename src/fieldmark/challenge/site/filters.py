@@ -11,7 +11,6 @@ from markupsafe import Markup
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.titles import metric_title
 from fieldmark.challenge.boards.axes import MINUS, number
-from fieldmark.challenge.boards.leaderboard import board_metric
 from fieldmark.challenge.site.markdown_text import prose
 from fieldmark.reports.markup import count, counted
 
@@ -132,15 +131,6 @@ def p_value(value: float) -> str:
     return "p < 0.0001" if value < 0.0001 else f"p = {value:.2g}"
 
 
-def deciding(benchmark: str) -> str:
-    """The name of the metric that decides on the boards of a benchmark.
-
-    >>> deciding("birdclef-2020"), deciding("folder")
-    ('cmap_expected', 'macro_f1_all')
-    """
-    return board_metric(benchmark).name
-
-
 FILTERS: dict[str, Callable[..., Any]] = {
     "number": number,
     "bounds": bounds,
@@ -156,7 +146,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "chance": chance,
     "p_value": p_value,
     "metric": metric_title,
-    "deciding": deciding,
     "count": count,
     "counted": counted,
 }

@@ -37,6 +37,7 @@ class ChallengeOut(BaseModel):
     summary: str
     benchmark: str
     benchmark_version: str
+    metric: str = Field(description="the one that decides")
     simulated: bool
     items: int
     classes: int

@@ -123,7 +123,7 @@ def plan(
 ) -> None:
     """Say what a test set can tell apart, before the challenge opens."""
     from fieldmark.challenge.boards import planner, visibility
-    from fieldmark.challenge.boards.leaderboard import board_metric
+    from fieldmark.challenge.boards.leaderboard import deciding_metric
     from fieldmark.challenge.running import serving
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.errors import MisuseError
@@ -134,7 +134,7 @@ def plan(
     if challenge is not None:
         with serving.open_platform(folder, database, files) as platform, platform.database.read() as session:
             hosted = platform.challenge(challenge)
-            cards, metric = visibility.baseline_cards(session, hosted), board_metric(hosted.benchmark)
+            cards, metric = visibility.baseline_cards(session, hosted), deciding_metric(hosted)
         parts = {"all": hosted.units, "public": hosted.units_public, "private": hosted.units - hosted.units_public}
         if score is None and cards and planner.tells(cards[0], metric):
             spread = planner.measured_spread(cards[0], metric, *cards[1:])
