@@ -11,8 +11,9 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint con
 demo: .venv/.user
 	$(BIN)/fieldmark demo --out demo
 
+# Two processes on two cores, one thread each: with more they wait for one another.
 test: lint
-	$(BIN)/pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/pytest -n 2 --dist loadfile
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
