@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -48,6 +48,21 @@ CheckSeconds = Annotated[
     int, typer.Option("--check-seconds", envvar="FIELDMARK_CHECK_SECONDS", min=1, help="Seconds that it may take.")
 ]
 
+LogLines = Annotated[
+    Literal["text", "json"],
+    typer.Option(
+        "--log-format",
+        envvar="FIELDMARK_LOG_FORMAT",
+        help="Lines of the log: text, or json for programs.",
+    ),
+]
+Grace = Annotated[
+    float,
+    typer.Option(
+        "--grace", envvar="FIELDMARK_GRACE", min=0, help="Seconds for what runs when a signal asks for the end."
+    ),
+]
+
 
 def add_to(app: typer.Typer) -> None:
     app.command("serve", epilog="Example: `fieldmark serve --port 8000`")(serve)
@@ -80,16 +95,26 @@ def serve(
     score_seconds: ScoreSeconds = 900,
     check_memory: CheckMemory = 4096,
     check_seconds: CheckSeconds = 300,
+    log_format: LogLines = "text",
+    access_log: Annotated[
+        bool, typer.Option(envvar="FIELDMARK_ACCESS_LOG", help="A line in the log for every request.")
+    ] = False,
+    metrics_token: Annotated[
+        str | None,
+        typer.Option(envvar="FIELDMARK_METRICS_TOKEN", show_envvar=True, help="Lets /metrics be read from elsewhere."),
+    ] = None,
+    grace: Grace = 30,
 ) -> None:
     """Host challenges: teams, limits, hidden labels, public and private boards."""
     from fieldmark.foundation.registry import require
 
     for module in ("fastapi", "sqlalchemy", "alembic", "argon2", "uvicorn"):
         require(module, "The platform")
+    from fieldmark.challenge.operating.log_lines import log_to_terminal
     from fieldmark.challenge.running import demonstration, serving
 
     namer = _namer(model, keep_in) if identify else None
-    serving.log_to_terminal()
+    log_to_terminal(log_format)
     with serving.open_platform(folder, database, files, new=True) as platform:
         link = serving.first_admin(platform.database)
         if demo:
@@ -108,6 +133,7 @@ def serve(
             trusted_proxies=trust_proxy,
             namer=namer,
             safety=serving.Safety(require_sandbox, score_memory, score_seconds, check_memory, check_seconds),
+            operation=serving.Operation(access_log, metrics_token, grace),
         )
 
 

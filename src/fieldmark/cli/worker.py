@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fieldmark.cli.serve import DEFAULT_FOLDER, DatabaseUrl, FilesUrl, Folder, RequireSandbox, ScoreMemory, ScoreSeconds
+from fieldmark.cli.serve import (
+    DEFAULT_FOLDER,
+    DatabaseUrl,
+    FilesUrl,
+    Folder,
+    Grace,
+    LogLines,
+    RequireSandbox,
+    ScoreMemory,
+    ScoreSeconds,
+)
+
+if TYPE_CHECKING:
+    from fieldmark.challenge.records.database import Database
 
 
 def add_to(app: typer.Typer) -> None:
@@ -24,15 +37,34 @@ def worker(
     require_sandbox: RequireSandbox = None,
     score_memory: ScoreMemory = 8192,
     score_seconds: ScoreSeconds = 900,
+    log_format: LogLines = "text",
+    grace: Grace = 30,
+    check: Annotated[bool, typer.Option("--check", help="Only say whether a worker of this machine is alive.")] = False,
 ) -> None:
     """Score the submissions of a platform until stopped."""
     from fieldmark.foundation.registry import require
 
     for module in ("sqlalchemy", "alembic"):
         require(module, "A worker")
+    from fieldmark.challenge.operating.log_lines import log_to_terminal
     from fieldmark.challenge.running import serving
 
-    serving.log_to_terminal()
+    log_to_terminal(log_format)
     with serving.open_platform(folder, database, files) as platform:
+        if check:
+            _check(platform.database)
+            return
         safety = serving.Safety(require_sandbox, score_memory, score_seconds)
-        serving.work(platform, jobs=jobs, lease_s=lease, until_idle=until_idle, safety=safety)
+        serving.work(platform, jobs=jobs, lease_s=lease, until_idle=until_idle, safety=safety, grace_s=grace)
+
+
+def _check(database: Database) -> None:
+    """Says which workers of this machine were heard of lately; without any, exit code 1."""
+    import socket
+
+    from fieldmark.challenge.scoring import signs
+
+    here = [name for name in signs.alive(database) if name.startswith(f"{socket.gethostname()}:")]
+    print(f"alive: {', '.join(here)}" if here else "no worker of this machine was heard of lately")
+    if not here:
+        raise typer.Exit(1)

@@ -10,6 +10,7 @@ Role = Literal["anonymous", "stranger", "former", "rival", "member", "elsewhere"
 ROLES: tuple[Role, ...] = ("anonymous", "stranger", "former", "rival", "member", "elsewhere", "organizer", "admin")
 
 PUBLIC = frozenset(ROLES)
+NOBODY: frozenset[str] = frozenset()
 SIGNED_IN = PUBLIC - {"anonymous"}
 READERS = frozenset({"member", "organizer", "admin"})
 MEMBER = frozenset({"member"})
@@ -22,6 +23,9 @@ TABLE: dict[str, frozenset[str]] = {
     "GET /": PUBLIC,
     "GET /api/openapi.json": PUBLIC,
     "GET /docs": PUBLIC,
+    "GET /healthz": PUBLIC,
+    "GET /readyz": PUBLIC,
+    "GET /metrics": NOBODY,  # but the machine itself, and those who know its token
     "GET /register": PUBLIC,
     "POST /register": PUBLIC,
     "GET /login": PUBLIC,

@@ -7,7 +7,7 @@ backup.zip
   files/<path>          every file of the store
 ```
 
-Sessions and counts of tries are left out: they are of no use elsewhere.
+Sessions, counts of tries and signs of life are left out: they are of no use elsewhere.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import appearing_file
 
 MANIFEST = "manifest.json"
-LEFT_OUT = ("sessions", "rate_counts")
+LEFT_OUT = ("sessions", "rate_counts", "worker_signs")
 ROWS_AT_ONCE = 500
 
 

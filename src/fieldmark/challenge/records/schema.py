@@ -423,6 +423,16 @@ class PartScore(Base):
     scored_at: Mapped[dt.datetime] = mapped_column(default=utc_now)
 
 
+class WorkerSign(Base):
+    """When a worker was last heard of; it is gone when the worker ends by itself."""
+
+    __tablename__ = "worker_signs"
+
+    name: Mapped[str] = mapped_column(String(100), primary_key=True)
+    started_at: Mapped[dt.datetime] = mapped_column(default=utc_now)
+    seen_at: Mapped[dt.datetime] = mapped_column(default=utc_now)
+
+
 class AuditEvent(Base):
     """Who did what, and when. Rows are only ever added."""
 

@@ -119,6 +119,18 @@ class Storage:
                 changed[path] = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
         return changed
 
+    def try_out(self) -> None:
+        """Writes a few bytes and removes them.
+
+        Raises:
+            OSError: When that does not work.
+        """
+        where = f"{self._base}/.probe-{secrets.token_hex(8)}"
+        if self.is_local:
+            Path(self._base).mkdir(parents=True, exist_ok=True)
+        self._fs.pipe_file(where, b"probe")
+        self._fs.rm_file(where)
+
     def delete(self, path: str) -> None:
         """Removes a file; one that is not there is gone already."""
         if self.exists(path):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from fieldmark.challenge.naming.namer import PageAnswers
+from fieldmark.challenge.operating.stopping import GRACE_S, Stopping
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.people.rights import manages
 from fieldmark.challenge.records.database import Database
@@ -52,6 +51,24 @@ class Safety:
 
 
 SAFETY = Safety()
+
+
+@dataclass(frozen=True)
+class Operation:
+    """How a server is looked after.
+
+    Args:
+        access_log: Whether each request leaves a line in the log.
+        metrics_token: Who knows it may read `/metrics` from elsewhere.
+        grace_s: How long requests and runs may go on after a signal to end.
+    """
+
+    access_log: bool = False
+    metrics_token: str | None = None
+    grace_s: float = GRACE_S
+
+
+OPERATION = Operation()
 
 
 @dataclass(frozen=True)
@@ -153,10 +170,12 @@ def serve(
     trusted_proxies: str | None,
     namer: PageAnswers | None = None,
     safety: Safety = SAFETY,
+    operation: Operation = OPERATION,
 ) -> None:
     """Serves pages and API until it is stopped."""
     import uvicorn
 
+    from fieldmark.challenge.operating.web_server import WebServer
     from fieldmark.challenge.site.app import create_app
     from fieldmark.challenge.site.patience import PatientProtocol
     from fieldmark.challenge.submitting import uploads
@@ -167,6 +186,7 @@ def serve(
         uploads.CHECK_LIMITS, memory_mb=safety.check_memory_mb, cpu_s=safety.check_s, wall_s=float(safety.check_s)
     )
     threading.Thread(target=uploads.CHECKERS.warm_up, daemon=True).start()
+    stopping = Stopping(operation.grace_s)
     app = create_app(
         platform.database,
         platform.storage,
@@ -175,48 +195,57 @@ def serve(
         namer=namer,
         limits=safety.limits,
         walled=walled,
+        access_log=operation.access_log,
+        metrics_token=operation.metrics_token,
+        stopping=stopping,
     )
-    uvicorn.run(
+    config = uvicorn.Config(
         app,
         host=host,
         port=port,
-        log_level="warning",
+        log_config=None,  # its lines are among ours
+        access_log=False,
         http=PatientProtocol,
         server_header=False,
         proxy_headers=trusted_proxies is not None,
         forwarded_allow_ips=trusted_proxies,
+        timeout_graceful_shutdown=int(operation.grace_s),
     )
+    WebServer(config, stopping).run()
 
 
-def work(platform: Platform, *, jobs: int, lease_s: float, until_idle: bool, safety: Safety = SAFETY) -> None:
+def work(
+    platform: Platform,
+    *,
+    jobs: int,
+    lease_s: float,
+    until_idle: bool,
+    safety: Safety = SAFETY,
+    grace_s: float = GRACE_S,
+) -> None:
     """Scores submissions until it is stopped, or until none waits."""
-    from fieldmark.challenge.scoring.worker import Worker, start_workers
+    from fieldmark.challenge.scoring.worker import start_workers
 
     walled = require_walls(safety.walled)
     tidy_up(platform)
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    if until_idle:
-        worker = Worker(platform.database, platform.storage, lease_s=lease_s, limits=safety.limits, walled=walled)
-        worker.run(stop, until_idle=True)
-        return
+    stopping = Stopping(grace_s)
+    stopping.listen()
     threads = start_workers(
-        platform.database, platform.storage, stop, jobs=jobs, lease_s=lease_s, limits=safety.limits, walled=walled
+        platform.database,
+        platform.storage,
+        stopping,
+        jobs=jobs,
+        lease_s=lease_s,
+        limits=safety.limits,
+        walled=walled,
+        until_idle=until_idle,
     )
-    while not stop.wait(1.0) and any(thread.is_alive() for thread in threads):
+    while any(thread.is_alive() for thread in threads) and not stopping.begun.wait(0.2):
         pass
-    for thread in threads:
-        thread.join(timeout=30)
+    stopping.wait_for(threads)
 
 
 def tidy_up(platform: Platform) -> None:
     """Removes what ended processes left behind."""
     collect_leftovers()
     collect_orphans(platform.database, platform.storage)
-
-
-def log_to_terminal() -> None:
-    """Shows what the platform has to say: one line each, on standard error."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
-    logging.getLogger("alembic").setLevel(logging.WARNING)

@@ -7,14 +7,18 @@ import math
 import os
 import socket
 import threading
+import time
 import traceback
+from contextlib import suppress
 
 from sqlalchemy.exc import DBAPIError
 
+from fieldmark.challenge.operating.log_lines import fields
+from fieldmark.challenge.operating.stopping import Stopping
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import Storage, digest_folder
-from fieldmark.challenge.scoring import queue
+from fieldmark.challenge.scoring import queue, signs
 from fieldmark.challenge.scoring.queue import LEASE_S, Claim, StaleClaimError
 from fieldmark.challenge.scoring.sandbox import Limits, Outcome, score_in_sandbox
 from fieldmark.challenge.scoring.stored_scores import deciding_value
@@ -51,12 +55,27 @@ class Worker:
         self.database, self.storage = database, storage
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.lease_s, self.limits, self.walled = lease_s, limits or Limits(), walled
+        self._signed = -math.inf
 
-    def run(self, stop: threading.Event, *, until_idle: bool = False) -> None:
-        """Works until it is told to stop, or until there is nothing to do."""
+    def run(self, stop: threading.Event, *, until_idle: bool = False, cut_short: threading.Event | None = None) -> None:
+        """Works until it is told to stop, or until there is nothing to do.
+
+        Args:
+            stop: Takes no further run.
+            until_idle: Whether to end when no run waits.
+            cut_short: Hands back the run that is being scored; if not given, `stop` does.
+        """
+        try:
+            self._work(stop, until_idle, cut_short or stop)
+        finally:
+            with suppress(Exception):  # it is only a courtesy: a sign of life ages by itself
+                signs.sign_off(self.database, self.name)
+
+    def _work(self, stop: threading.Event, until_idle: bool, cut_short: threading.Event) -> None:
         while not stop.is_set():
             try:
-                worked = self.run_one(stop)
+                self._give_sign()
+                worked = self.run_one(cut_short)
             except Exception:  # whatever it is, the next run must not wait for a worker that is no more
                 log.exception("the worker stumbled; it goes on in %g seconds", AFTER_ERROR_S)
                 stop.wait(AFTER_ERROR_S)
@@ -71,19 +90,21 @@ class Worker:
         claimed = queue.claim(self.database, self.name, lease_s=self.lease_s)
         if claimed is None:
             return False
-        stop = stop or threading.Event()
+        stop, begun = stop or threading.Event(), time.monotonic()
         try:
             outcome = self._score(claimed, stop)
             if stop.is_set() and outcome.fault is not None:
                 queue.release(self.database, claimed)
             else:
                 self._settle(claimed, outcome)
+                _note_end(claimed, outcome, time.monotonic() - begun)
         except StaleClaimError as error:
             log.warning("%s was taken over by another worker; nothing of this attempt is kept", error)
         return True
 
     def _score(self, claimed: Claim, stop: threading.Event) -> Outcome:
-        log.info("submission %d: attempt %d by %s", claimed.submission_id, claimed.attempt, self.name)
+        about = fields(submission=claimed.submission_id, attempt=claimed.attempt, worker=self.name)
+        log.info("submission %d: attempt %d by %s", claimed.submission_id, claimed.attempt, self.name, extra=about)
         with scratch("score") as folder:
             lost, done = threading.Event(), threading.Event()
             ended = _Either(stop, lost)
@@ -124,13 +145,25 @@ class Worker:
 
     def _beat(self, claimed: Claim, done: threading.Event, lost: threading.Event) -> None:
         """Renews the lease until the work is done; notes when it was lost."""
-        while not done.wait(self.lease_s / 3):
+        while not done.wait(min(self.lease_s / 3, signs.SIGN_S)):
             try:
+                self._give_sign()
                 if not queue.renew(self.database, claimed, lease_s=self.lease_s):
                     lost.set()
                     return
             except DBAPIError as error:
                 log.warning("could not renew the lease of submission %d: %s", claimed.submission_id, error)
+
+    def _give_sign(self) -> None:
+        if time.monotonic() - self._signed >= signs.SIGN_S:
+            signs.give_sign(self.database, self.name)
+            self._signed = time.monotonic()
+
+
+def _note_end(claimed: Claim, outcome: Outcome, seconds: float) -> None:
+    ended = "failed" if outcome.fault is not None else "refused" if outcome.problems is not None else "scored"
+    about = fields(submission=claimed.submission_id, outcome=ended, seconds=round(seconds, 3))
+    log.info("submission %d: %s after %.1f s", claimed.submission_id, ended, seconds, extra=about)
 
 
 class _Either(threading.Event):
@@ -147,18 +180,20 @@ class _Either(threading.Event):
 def start_workers(
     database: Database,
     storage: Storage,
-    stop: threading.Event,
+    stopping: Stopping,
     *,
     jobs: int = 1,
     lease_s: float = LEASE_S,
     limits: Limits | None = None,
     walled: bool = False,
+    until_idle: bool = False,
 ) -> list[threading.Thread]:
     """Starts workers in threads of this process; the scoring itself runs in processes of its own."""
     threads = []
     for number in range(jobs):
         name = f"{socket.gethostname()}:{os.getpid()}/{number + 1}"
         worker = Worker(database, storage, name=name, lease_s=lease_s, limits=limits, walled=walled)
-        threads.append(threading.Thread(target=worker.run, args=(stop,), name=name, daemon=True))
+        how = {"until_idle": until_idle, "cut_short": stopping.cut_short}
+        threads.append(threading.Thread(target=worker.run, args=(stopping.begun,), kwargs=how, name=name, daemon=True))
         threads[-1].start()
     return threads

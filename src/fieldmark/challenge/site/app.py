@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -24,6 +24,11 @@ from fieldmark.challenge.boards import board_downloads
 from fieldmark.challenge.boards import pages as boards_pages
 from fieldmark.challenge.naming import identify_pages
 from fieldmark.challenge.naming.namer import PageAnswers
+from fieldmark.challenge.operating import health
+from fieldmark.challenge.operating.access import Access
+from fieldmark.challenge.operating.log_lines import REQUEST_ID
+from fieldmark.challenge.operating.measurements import Measurements
+from fieldmark.challenge.operating.stopping import Stopping
 from fieldmark.challenge.people import account_pages, entrance_pages
 from fieldmark.challenge.people.accounts import new_secret
 from fieldmark.challenge.records.database import Database
@@ -70,6 +75,9 @@ def create_app(
     namer: PageAnswers | None = None,
     limits: Limits | None = None,
     walled: bool = False,
+    access_log: bool = False,
+    metrics_token: str | None = None,
+    stopping: Stopping | None = None,
 ) -> FastAPI:
     """Makes the application.
 
@@ -82,7 +90,11 @@ def create_app(
         namer: What answers on the identify page; without any there is no such page.
         limits: What they may use to score a run.
         walled: Whether they score nothing without walls.
+        access_log: Whether each request leaves a line in the log.
+        metrics_token: Who knows it may read `/metrics` from elsewhere.
+        stopping: How the process comes to its end.
     """
+    stopping = stopping or Stopping()
     https = bool(public_url) and urlsplit(str(public_url)).scheme == "https"
     app = WebApplication(
         title="Fieldmark challenges",
@@ -91,11 +103,13 @@ def create_app(
         openapi_url="/api/openapi.json",
         docs_url=None,  # its page loads scripts from elsewhere, which our policy forbids; ours is `api_pages`
         redoc_url=None,
-        lifespan=_lifespan(database, storage, workers, limits, walled),
+        lifespan=_lifespan(database, storage, workers, limits, walled, stopping),
     )
     app.state.database, app.state.storage = database, storage
     app.state.public_url, app.state.upload_mb = public_url, upload_mb
     app.state.uploads = UploadLane()
+    app.state.readiness, app.state.measurements = health.Readiness(database, storage, stopping), Measurements()
+    app.state.metrics_token, app.state.access_log = metrics_token, access_log
     app.state.guard = FormGuard(
         database.setting("form-secret", lambda: new_secret().encode()), https=https, public_url=public_url
     )
@@ -110,6 +124,7 @@ def create_app(
         api_pages,
         creation_pages,
         running_pages,
+        health,
     ):
         app.include_router(area.router, include_in_schema=False)
     if namer is not None:
@@ -128,22 +143,22 @@ class WebApplication(FastAPI):
     """Puts the headers on everything, the answers to faults included, which are made outside of all middleware."""
 
     def build_middleware_stack(self) -> ASGIApp:
-        return SecureHeaders(super().build_middleware_stack(), https=self.state.https)
+        secured = SecureHeaders(super().build_middleware_stack(), https=self.state.https)
+        measurements: Measurements = getattr(self.state, "measurements", None) or Measurements()
+        return Access(secured, measurements=measurements, noted=getattr(self.state, "access_log", False))
 
 
 def _lifespan(
-    database: Database, storage: Storage, workers: int, limits: Limits | None, walled: bool
+    database: Database, storage: Storage, workers: int, limits: Limits | None, walled: bool, stopping: Stopping
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        stop = threading.Event()
         threads = []
         if workers:
-            threads = start_workers(database, storage, stop, jobs=workers, limits=limits, walled=walled)
+            threads = start_workers(database, storage, stopping, jobs=workers, limits=limits, walled=walled)
         yield
-        stop.set()
-        for thread in threads:
-            thread.join(timeout=10)
+        if threads:
+            await asyncio.to_thread(stopping.wait_for, threads)
 
     return lifespan
 
@@ -193,7 +208,8 @@ def add_refusals(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> Response:
         log.exception("a fault of ours at %s %s", request.method, request.url.path, exc_info=error)
-        return _answer(request, 500, "Something went wrong on our side. It was noted.", {})
+        sentence = f"Something went wrong on our side. It was noted under the number {REQUEST_ID.get()}."
+        return _answer(request, 500, sentence, {})
 
 
 def _answer(request: Request, status: int, sentence: str, headers: dict[str, str]) -> Response:

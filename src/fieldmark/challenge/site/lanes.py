@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -41,11 +42,17 @@ class UploadLane:
             if self._inside >= self._most:
                 raise BusyError(BUSY)
             self._inside += 1
+        context = contextvars.copy_context()  # lines of the log carry the number of the request
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(act, *given))
+            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(context.run, act, *given))
         finally:
             with self._lock:
                 self._inside -= 1
+
+    @property
+    def inside(self) -> int:
+        """How many are worked on or wait."""
+        return self._inside
 
     def close(self) -> None:
         """Takes nothing more; what is being worked on comes to its end."""

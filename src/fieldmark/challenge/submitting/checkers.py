@@ -157,6 +157,7 @@ class RunCheckers:
         self._idle: list[RunChecker] = []
         self._lock = threading.Lock()
         self._owner = os.getpid()
+        self.busy = 0
         atexit.register(self.close)
 
     def check(self, run: Path, job: Mapping[str, Any], limits: Limits) -> Outcome:
@@ -180,6 +181,18 @@ class RunCheckers:
         with self._checker():
             pass
 
+    def ready(self) -> None:
+        """Returns when a checker is there that works, or is at work.
+
+        Raises:
+            CheckerGoneError: When none can be started.
+            ExhaustedError: When none is ready in time.
+        """
+        with self._lock:
+            if self.busy or any(checker.process.poll() is None for checker in self._idle):
+                return
+        self.warm_up()
+
     def close(self) -> None:
         """Ends all checkers that are idle."""
         if os.getpid() != self._owner:  # a copy of us, which has no checkers
@@ -196,6 +209,7 @@ class RunCheckers:
         try:
             with self._lock:
                 checker = self._idle.pop() if self._idle else None
+                self.busy += 1
             checker = checker or RunChecker()
             try:
                 yield checker
@@ -208,6 +222,8 @@ class RunCheckers:
                 with self._lock:
                     self._idle.append(checker)
         finally:
+            with self._lock:
+                self.busy -= 1
             self._places.release()
 
 
