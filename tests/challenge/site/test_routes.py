@@ -153,6 +153,7 @@ def _objects(platform: Platform, name: str, challenge: Challenge) -> dict[str, o
         "number": run.id,
         "entry": run.id,
         "table": "parts.csv",
+        "team_id": team.id,
         "invitation_id": invitation,
         "phase_id": phase,
         "file_id": file,
@@ -203,7 +204,7 @@ def test_a_challenge_that_is_not_published_is_not_there(site: Site, role):
 
 @pytest.mark.parametrize("role", ["member", *sorted(MANAGERS)])
 def test_objects_of_another_challenge_are_not_reached_by_way_of_ones_own(site: Site, role):
-    ids = ("submission_id", "number", "entry", "invitation_id", "phase_id", "file_id", "user_id")
+    ids = ("submission_id", "number", "entry", "invitation_id", "phase_id", "file_id", "user_id", "team_id")
     for route in TABLE:
         named = [name for name in ids if f"{{{name}}}" in route]
         if "{slug}" in route and named:

@@ -66,6 +66,17 @@ class RowOut(ScoreOut):
     behind_best: DifferenceOut | None
 
 
+class SetApartOut(BaseModel):
+    """A disqualified team, or a disqualified run of one that is not."""
+
+    team: str
+    title: str = Field(description="of the run; empty where the whole team is meant")
+    standing: str
+    reason: str
+    since: dt.datetime
+    after_reveal: bool = Field(description="whether the results were out by then")
+
+
 class BoardOut(BaseModel):
     """Entries by one metric, best first."""
 
@@ -75,6 +86,7 @@ class BoardOut(BaseModel):
     higher_is_better: bool
     units: int = Field(description="independent units that the scores rest on")
     entries: list[RowOut]
+    set_apart: list[SetApartOut] = Field(description="who was disqualified, and why")
     total: int = Field(description="how many entries there are on all pages")
 
 

@@ -35,6 +35,9 @@ def board_csv(
     writer.writerow(COLUMNS)
     shown = _board(slug, database, viewer, part, metric)
     writer.writerows(_line(entry, shown["metric"]) for entry in shown["entries"])
+    for one in shown["set_apart"]:
+        apart = {"team": one["team"], "title": one["title"], "unranked": f"disqualified: {one['reason']}"}
+        writer.writerow([safe_cell(apart.get(name)) for name in COLUMNS])
     return _attached(text.getvalue().encode(), f"{slug}-board.csv", "text/csv; charset=utf-8")
 
 

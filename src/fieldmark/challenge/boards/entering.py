@@ -18,8 +18,9 @@ from sqlalchemy.orm import Session
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.challenge.boards.kept import Kept
 from fieldmark.challenge.boards.ladder import released_entrants
-from fieldmark.challenge.boards.leaderboard import BASELINE, Entrant
-from fieldmark.challenge.records.schema import PartScore, Submission, Team
+from fieldmark.challenge.boards.leaderboard import BASELINE, Entrant, SetApart
+from fieldmark.challenge.records.schema import Challenge, PartScore, Submission, Team
+from fieldmark.challenge.scoring.score_parts import PUBLIC
 from fieldmark.scoring import Scorecard, scores_of
 
 AT_ONCE = 500
@@ -64,6 +65,7 @@ def scored_runs(session: Session, challenge_id: int, part: str, until: dt.dateti
         .join(Team, Team.id == Submission.team_id)
         .where(Submission.challenge_id == challenge_id, PartScore.part == part)
         .where(Submission.state.in_(("scored", "queued", "running")))  # being scored again: the old score stands
+        .where(Submission.standing == "", Team.standing == "")
         .order_by(Submission.accepted_at, Submission.id)
     )
     return [
@@ -71,6 +73,30 @@ def scored_runs(session: Session, challenge_id: int, part: str, until: dt.dateti
         for number, accepted, title, filename, external, team, kind, scored in session.execute(query)
         if until is None or accepted <= until or kind == "baseline"
     ]
+
+
+def set_apart_of(session: Session, challenge: Challenge) -> tuple[SetApart, ...]:
+    """The disqualified teams and runs that would otherwise stand on the board, by the time at which they were.
+
+    They come without scores: those of a run that was not the best of its team were never shown.
+    """
+    query = (
+        select(Submission, Team)
+        .join(Team, Team.id == Submission.team_id)
+        .join(PartScore, (PartScore.submission_id == Submission.id) & (PartScore.part == PUBLIC))
+        .where(Submission.challenge_id == challenge.id)
+        .where((Team.standing == "disqualified") | ((Team.standing == "") & (Submission.standing == "disqualified")))
+        .order_by(Submission.accepted_at, Submission.id)
+    )
+    listed: dict[tuple[str, int], SetApart] = {}
+    revealed = challenge.revealed_at
+    for run, team in session.execute(query):
+        one, key = (team, ("team", team.id)) if team.standing else (run, ("run", run.id))
+        title = "" if one is team else run.title or run.filename
+        since = one.standing_at or run.accepted_at
+        late = revealed is not None and since > revealed
+        listed[key] = SetApart(team.name, title, one.standing_reason, since, late)
+    return tuple(sorted(listed.values(), key=lambda one: one.since))
 
 
 def entrants_of(session: Session, part: str, runs: Sequence[BoardRun]) -> list[Entrant]:

@@ -47,7 +47,10 @@ def final_submissions(session: Session, challenge: Challenge) -> list[Final]:
         by_team.setdefault(submission.team_id, []).append((submission, value))
     better = deciding_metric(challenge).higher_is_better
     finals: list[Final] = []
-    for rows in by_team.values():
+    for everything in by_team.values():
+        # What was taken out before the results are as if it had never been handed in; what is taken out afterwards
+        # leaves its place empty: no other run, which was in no ranking, moves up.
+        rows = [row for row in everything if not _taken_out(row[0], challenge, before_reveal=True)]
         chosen = [submission for submission, _ in rows if submission.selected]
         # Of equal runs the earlier one; `sorted` keeps the order of acceptance.
         best = sorted(rows, key=lambda row: -row[1] if better else row[1])[: challenge.max_final]
@@ -55,5 +58,16 @@ def final_submissions(session: Session, challenge: Challenge) -> list[Final]:
         without = any(not submission.external_data for submission, _ in rows)
         eligible = without or not challenge.needs_run_without_external
         reason = "" if eligible else NO_RUN_WITHOUT
-        finals += [Final(submission, bool(chosen), eligible, reason) for submission in taken]
+        left = [submission for submission in taken if not _taken_out(submission, challenge)]
+        finals += [Final(submission, bool(chosen), eligible, reason) for submission in left]
     return finals
+
+
+def _taken_out(submission: Submission, challenge: Challenge, *, before_reveal: bool = False) -> bool:
+    """Whether a run, or its team, is out of the ranking (and was before the results were out)."""
+    revealed = challenge.revealed_at
+    for one in (submission, submission.team):
+        late = before_reveal and revealed is not None and one.standing_at is not None and one.standing_at > revealed
+        if one.standing and not late:
+            return True
+    return False

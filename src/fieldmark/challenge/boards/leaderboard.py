@@ -93,8 +93,32 @@ class BoardRow:
 
 
 @dataclass(frozen=True)
+class SetApart:
+    """A disqualified team, or a disqualified run of a team that is not: named below the ranking, without a score.
+
+    Args:
+        team: The team.
+        title: Of the run; empty where the whole team is meant.
+        reason: Why.
+        since: Since when.
+        late: Whether the results were out by then.
+    """
+
+    team: str
+    title: str
+    reason: str
+    since: datetime
+    late: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        about = {"team": self.team, "title": self.title, "standing": "disqualified", "reason": self.reason}
+        return {**about, "since": self.since.isoformat(), "after_reveal": self.late}
+
+
+@dataclass(frozen=True)
 class Board:
-    """Entries by one metric, best first."""
+    """Entries by one metric, best first; and who was disqualified."""
 
     benchmark: str
     part: str
@@ -102,6 +126,7 @@ class Board:
     units: int
     rows: tuple[BoardRow, ...]
     reason: str = ""
+    set_apart: tuple[SetApart, ...] = ()
 
     @property
     def ranked(self) -> tuple[BoardRow, ...]:
@@ -127,6 +152,7 @@ class Board:
             "higher_is_better": self.metric.higher_is_better,
             "units": self.units,
             "entries": [_row_json(row) for row in self.rows],
+            "set_apart": [one.to_json() for one in self.set_apart],
         }
 
 

@@ -20,7 +20,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fieldmark.benchmarks.declarations import Metric
-from fieldmark.challenge.boards.entering import entrants_of, released_by_ladder, scored_runs, with_units
+from fieldmark.challenge.boards.entering import entrants_of, released_by_ladder, scored_runs, set_apart_of, with_units
 from fieldmark.challenge.boards.finals import final_submissions
 from fieldmark.challenge.boards.kept import Kept
 from fieldmark.challenge.boards.leaderboard import (
@@ -155,6 +155,7 @@ def baseline_cards(session: Session, challenge: Challenge) -> list[Scorecard]:
         select(Submission)
         .join(Team, Team.id == Submission.team_id)
         .where(Submission.challenge_id == challenge.id, Team.kind == "baseline", Submission.state == "scored")
+        .where(Team.standing == "", Submission.standing == "")
     )
     cards = [cards_of(session, submission, (part,)).get(part) for submission in session.scalars(query)]
     metric = deciding_metric(challenge)
@@ -192,9 +193,10 @@ def _make_board(session: Session, sight: Sight, metric: Metric) -> Board:
         return with_units(session, sight.part, wanted, metric.name)
 
     table = TABLES.of((sight.challenge.id, sight.part, sight.by_ladder, sight.until, metric.name), metric)
-    return make_board(
+    board = make_board(
         sight.challenge.benchmark, sight.part, shown, metric=metric.name, table=table, read_units=read_units
     )
+    return replace(board, set_apart=set_apart_of(session, sight.challenge))
 
 
 _MADE: Kept[Any] = Kept(KEPT)

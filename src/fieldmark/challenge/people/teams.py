@@ -145,6 +145,8 @@ def leave(database: Database, user: User, challenge: Challenge) -> None:
         if team is None:
             raise NotThereError
         database.lock(session, Team, team.id)
+        if team.standing == "disqualified":
+            raise ConflictError("The team is disqualified: nobody leaves it for another one.")
         if has_handed_in(session, team):
             raise ConflictError("A team stays together once it has handed in a run: limits are per team.")
         mine = session.get_one(Membership, (team.id, user.id))

@@ -63,7 +63,7 @@ class MergeOffer(Base):
     into: Mapped[Team] = relationship(foreign_keys=[into_id])
 
 
-class Stage(Base):
+class LaterStage(Base):
     """A challenge that is the next stage of another one, and which teams of the first go on to it."""
 
     __tablename__ = "stages"

@@ -55,6 +55,8 @@ def export_rows(session: Session, challenge: Challenge) -> list[dict[str, Any]]:
                 "counted": submission.counted,
                 "final": final is not None,
                 "eligible": final.eligible if final else None,
+                "standing": submission.standing or submission.team.standing,
+                "standing_reason": submission.standing_reason or submission.team.standing_reason,
                 "title": submission.title,
                 "method": submission.method,
                 "external_data": submission.external_data,

@@ -10,6 +10,7 @@ def make_router() -> APIRouter:
     from fieldmark.challenge.boards import api as boards_api
     from fieldmark.challenge.people import api as people_api
     from fieldmark.challenge.running import api as running_api
+    from fieldmark.challenge.running import people_api as running_people_api
     from fieldmark.challenge.submitting import api as submitting_api
 
     router = APIRouter(prefix="/api/v1")
@@ -17,4 +18,5 @@ def make_router() -> APIRouter:
     router.include_router(submitting_api.router)
     router.include_router(boards_api.router)
     router.include_router(running_api.router)
+    router.include_router(running_people_api.router)
     return router

@@ -34,7 +34,7 @@ from fieldmark.challenge.people.accounts import new_secret
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import BusyError, NotThereError, RefusalError, TooOftenError
-from fieldmark.challenge.running import creation_pages
+from fieldmark.challenge.running import creation_pages, people_pages
 from fieldmark.challenge.running import pages as running_pages
 from fieldmark.challenge.scoring.sandbox import Limits
 from fieldmark.challenge.scoring.worker import start_workers
@@ -125,6 +125,7 @@ def create_app(
         creation_pages,
         running_pages,
         health,
+        people_pages,
     ):
         app.include_router(area.router, include_in_schema=False)
     if namer is not None:

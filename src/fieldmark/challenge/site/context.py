@@ -50,6 +50,7 @@ DONE = {
     "retried": "The run waits to be scored again.",
     "refunded": "The run no longer counts against the team's limits.",
     "baseline": "The baseline waits to be scored.",
+    "standing": "The standing is changed, and the board with it.",
     "file": "The file is stored.",
     "file-deleted": "The file is removed.",
     "organizer": "The organizers are changed.",

@@ -127,7 +127,10 @@ def submission(request: Request, slug: str, submission_id: RowId, user: UserOf, 
             private=cards.get("private"),
             metrics=list(metrics_by_name(challenge).values()),
             released=released(session, challenge, run) if challenge.ladder and "public" in cards else None,
-            can_select=own and run.state == "scored" and challenge.revealed_at is None,
+            can_select=own
+            and run.state == "scored"
+            and challenge.revealed_at is None
+            and not (run.standing or run.team.standing),
             live=run.state in ("queued", "running"),
             manages=manages,
         )

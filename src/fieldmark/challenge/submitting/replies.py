@@ -104,6 +104,8 @@ class SubmissionOut(BaseModel):
     problems: list[dict[str, Any]] = Field(description="what is wrong with the run, with line numbers")
     counted: bool = Field(description="whether it counts against the limits")
     selected: bool
+    standing: str = Field(description="disqualified, hidden or withdrawn: the run or its team is out of the ranking")
+    standing_reason: str
     position: int | None = Field(description="the place in the queue, from 1, while it waits")
     scores: dict[str, dict[str, Any]] = Field(description="by part (public; private once revealed) and metric")
 
@@ -123,6 +125,8 @@ class SubmissionOut(BaseModel):
             problems=list(submission.problems or []),
             counted=submission.counted,
             selected=submission.selected,
+            standing=submission.standing or submission.team.standing,
+            standing_reason=submission.standing_reason or submission.team.standing_reason,
             position=position,
             scores={part: {name: _plain(score) for name, score in by.items()} for part, by in scores.items()},
         )

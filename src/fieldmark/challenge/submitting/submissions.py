@@ -25,6 +25,8 @@ from fieldmark.challenge.running.phases import phase_at
 from fieldmark.challenge.submitting.run_files import RunRefusedError
 from fieldmark.challenge.submitting.uploads import Upload, check_run, checklist
 
+# What keeps a team from handing in; a hidden one goes on.
+BARRED = {"disqualified": "The team is disqualified", "withdrawn": "The team has withdrawn from the challenge"}
 UPLOAD_GRACE = dt.timedelta(minutes=15)
 
 
@@ -158,6 +160,8 @@ def _standing(session: Session, user: User, challenge: Challenge, arrived: dt.da
     if team is None:
         raise ConflictError("Make a team or join one first; a team of one is fine.")
     need_distance(session, user, present)
+    if team.standing in BARRED:
+        raise ConflictError(f"{BARRED[team.standing]}: runs of it are not taken. {team.standing_reason}".strip())
     phase = phase_at(present.phases, arrived)
     if phase is None or present.revealed_at:
         coming = [phase.starts_at for phase in present.phases if phase.starts_at > arrived]
@@ -270,6 +274,8 @@ def select_final(database: Database, user: User, challenge: Challenge, submissio
             raise ConflictError("The private scores are revealed: the choice is made.")
         if row.state != "scored":
             raise ConflictError("Only a scored run can be chosen.")
+        if selected and (row.standing or team.standing):
+            raise ConflictError("The run is out of the ranking: it cannot be chosen.")
         chosen = select(func.count()).where(
             Submission.team_id == team.id, Submission.selected.is_(True), Submission.id != row.id
         )

@@ -229,6 +229,7 @@ def _print_board(board: Board) -> None:
 
     if not board.rows:
         print(f"no run is scored on the {board.part} part yet")
+        _print_set_apart(board)
         return
     rows = []
     for row in board.rows:
@@ -244,3 +245,11 @@ def _print_board(board: Board) -> None:
     tied = "; * not separable from the best" if board.tied else ""
     print(f"{unit} on the {board.part} part: {many(board.units, 'independent unit')}{tied}{reason}")
     print_cautions([{board.metric.name: row.score} for row in board.rows])
+    _print_set_apart(board)
+
+
+def _print_set_apart(board: Board) -> None:
+    for one in board.set_apart:
+        late = ", after the results were out" if one.late else ""
+        run = f", the run {one.title!r}" if one.title else ""
+        print(f"disqualified: {one.team}{run} ({as_shown(one.since)} UTC{late}): {one.reason}")

@@ -1,0 +1,80 @@
+"""Who takes part in a challenge, as those who run it see and decide it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fieldmark.challenge.people.rights import open_challenge, team_of
+from fieldmark.challenge.records.schema import Challenge, User
+from fieldmark.challenge.refusals import NotThereError, RefusalError
+from fieldmark.challenge.running import standings
+from fieldmark.challenge.site.context import FormOf, UserOf, go, render, require_manager
+from fieldmark.challenge.site.dependencies import DatabaseOf, RowId
+from fieldmark.challenge.site.forms import text_of
+
+router = APIRouter(prefix="/c/{slug}/organize", dependencies=[Depends(require_manager)])
+
+
+@router.get("/people")
+def people(request: Request, slug: str, user: UserOf, database: DatabaseOf) -> Response:
+    return _page(request, slug, user, database)
+
+
+@router.post("/teams/{team_id}/standing")
+def team_standing(
+    request: Request, slug: str, team_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf
+) -> Response:
+    def act(challenge: Challenge) -> None:
+        wanted = (text_of(form, "standing"), text_of(form, "reason"))
+        standings.set_team_standing(database, user, challenge, team_id, *wanted)
+
+    return _do(request, slug, user, database, act, "standing")
+
+
+@router.post("/submissions/{submission_id}/standing")
+def run_standing(
+    request: Request, slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf
+) -> Response:
+    def act(challenge: Challenge) -> None:
+        wanted = (text_of(form, "standing"), text_of(form, "reason"))
+        standings.set_run_standing(database, user, challenge, submission_id, *wanted)
+
+    return _do(request, slug, user, database, act, "standing")
+
+
+def _do(
+    request: Request, slug: str, user: User, database: DatabaseOf, act: Callable[[Challenge], Any], done: str
+) -> Response:
+    """Does what a form asks, or shows the page again with what is wrong with it."""
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug, manage=True)
+    try:
+        act(challenge)
+    except NotThereError:
+        raise
+    except RefusalError as error:
+        return _page(request, slug, user, database, status=error.status, error=str(error))
+    return go(f"/c/{slug}/organize/people", done)
+
+
+def _page(
+    request: Request, slug: str, user: User, database: DatabaseOf, *, status: int = 200, error: str = "", **more: Any
+) -> Response:
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug, manage=True)
+        return render(
+            request,
+            "organize_people.html",
+            status,
+            c=challenge,
+            manages=True,
+            team=team_of(session, user, challenge),
+            teams=standings.teams_of(session, challenge),
+            error=error,
+            **more,
+        )
