@@ -78,6 +78,9 @@ def serve(
         str | None, typer.Option(help="The address people know it by, such as https://challenge.example.org.")
     ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Workers inside this process; 0 if others score.")] = 1,
+    code_workers: Annotated[
+        int, typer.Option(min=0, help="Programs of participants to run at once on this machine; 0 if others do.")
+    ] = 0,
     demo: Annotated[bool, typer.Option(help="Make the demo challenge on an empty platform.")] = True,
     identify: Annotated[bool, typer.Option(help="Offer the page that names photos and recordings.")] = True,
     model: Annotated[
@@ -132,6 +135,7 @@ def serve(
             workers=workers,
             trusted_proxies=trust_proxy,
             namer=namer,
+            code_workers=code_workers,
             safety=serving.Safety(require_sandbox, score_memory, score_seconds, check_memory, check_seconds),
             operation=serving.Operation(access_log, metrics_token, grace),
         )

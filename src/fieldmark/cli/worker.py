@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     from fieldmark.challenge.records.database import Database
 
 
+class Lane(StrEnum):
+    """The two queues: runs wait to be scored, programs to be run."""
+
+    score = "score"
+    code = "code"
+
+
 def add_to(app: typer.Typer) -> None:
     epilog = "Example: `fieldmark worker --database postgresql+psycopg://fieldmark@db/fieldmark --files s3://runs`"
     app.command("worker", epilog=epilog)(worker)
@@ -31,9 +39,13 @@ def worker(
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
     files: FilesUrl = None,
-    jobs: Annotated[int, typer.Option(min=1, help="How many runs to score at once.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="How many to work on at once.")] = 1,
+    lane: Annotated[
+        Lane, typer.Option(help="What to do: score runs, or run programs of participants, which takes long.")
+    ] = Lane.score,
+    podman: Annotated[str | None, typer.Option(help="Run programs with Podman and this image, not bubblewrap.")] = None,
     lease: Annotated[float, typer.Option(min=1, help="Seconds after which a silent worker loses its claim.")] = 60,
-    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when no run waits.")] = False,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when none waits.")] = False,
     require_sandbox: RequireSandbox = None,
     score_memory: ScoreMemory = 8192,
     score_seconds: ScoreSeconds = 900,
@@ -41,7 +53,7 @@ def worker(
     grace: Grace = 30,
     check: Annotated[bool, typer.Option("--check", help="Only say whether a worker of this machine is alive.")] = False,
 ) -> None:
-    """Score the submissions of a platform until stopped."""
+    """Score the submissions of a platform until stopped, or run the programs that were handed in."""
     from fieldmark.foundation.registry import require
 
     for module in ("sqlalchemy", "alembic"):
@@ -53,6 +65,11 @@ def worker(
     with serving.open_platform(folder, database, files) as platform:
         if check:
             _check(platform.database)
+            return
+        if lane is Lane.code:
+            serving.run_programs(
+                platform, jobs=jobs, lease_s=lease, until_idle=until_idle, podman=podman, grace_s=grace
+            )
             return
         safety = serving.Safety(require_sandbox, score_memory, score_seconds)
         serving.work(platform, jobs=jobs, lease_s=lease, until_idle=until_idle, safety=safety, grace_s=grace)

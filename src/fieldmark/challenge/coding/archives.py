@@ -6,10 +6,14 @@ are files and folders with plain names; links, devices and paths that lead elsew
 
 from __future__ import annotations
 
+import errno
+import lzma
 import shutil
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -20,7 +24,22 @@ CHUNK = MIB = 1 << 20
 ENTRY = "run.sh"
 MOST_FILES, MOST_MB = 20_000, 4096
 # What the libraries say about an archive that breaks off, is locked or was made by something else.
-DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError)
+DAMAGED = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OSError,
+    ValueError,
+    RuntimeError,
+    NotImplementedError,
+)
+# What the system says about names that cannot all be there: a file in the place of a folder, or one too long.
+AT_ODDS = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+LONGEST_NAME = 255
+PASSED_OVER = ("__MACOSX", ".DS_Store")
+NO_ENTRY = "The archive holds no run.sh at its root."
 
 
 class ArchiveRefusedError(RefusalError):
@@ -49,32 +68,62 @@ def unpack(archive: Path, folder: Path, *, most_files: int = MOST_FILES, most_mb
     Raises:
         ArchiveRefusedError: When it is none, holds something strange, or no `run.sh`.
     """
-    taken, room = 0, most_mb * MIB
-    try:
-        for member in _members(archive):
-            taken += 1
-            if taken > most_files:
-                raise ArchiveRefusedError(f"The archive holds more than {most_files} files.")
-            target = folder / _safe(member.name)
+    room = most_mb * MIB
+    with _damage_said():
+        for path, member in _checked(archive, most_files):
+            target = folder / path
             if member.file is None:
                 target.mkdir(parents=True, exist_ok=True)
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
-            room -= _copy(member.file, target, room, most_mb)
+            if target.exists():
+                raise ArchiveRefusedError(f"The archive holds {target.name!r} twice.")
+            with target.open("xb") as sink:
+                room -= _copied(member.file, room, most_mb, sink)
             target.chmod(0o755 if member.executable else 0o644)
-    except (
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        EOFError,
-        OSError,
-        ValueError,
-        RuntimeError,
-        NotImplementedError,
-    ) as error:
-        if isinstance(error, OSError) and error.errno is not None:
+    return _home(folder)
+
+
+def inspect(archive: Path, *, most_files: int = MOST_FILES, most_mb: int = MOST_MB) -> None:
+    """Looks through an archive as `unpack` does, and writes nothing.
+
+    Raises:
+        ArchiveRefusedError: When `unpack` would refuse it.
+    """
+    room, names = most_mb * MIB, set[PurePosixPath]()
+    with _damage_said():
+        for path, member in _checked(archive, most_files):
+            if member.file is None:
+                continue
+            if path in names:
+                raise ArchiveRefusedError(f"The archive holds {path.name!r} twice.")
+            names.add(path)
+            room -= _copied(member.file, room, most_mb, None)
+    if any(parent in names for name in names for parent in name.parents):
+        raise ArchiveRefusedError("The archive breaks off or is damaged.")
+    tops = {name.parts[0] for name in names} - set(PASSED_OVER)
+    if PurePosixPath(ENTRY) in names or (len(tops) == 1 and PurePosixPath(tops.pop(), ENTRY) in names):
+        return
+    raise ArchiveRefusedError(NO_ENTRY)
+
+
+@contextmanager
+def _damage_said() -> Iterator[None]:
+    """Says that an archive is damaged where the libraries stumble over it."""
+    try:
+        yield
+    except DAMAGED as error:
+        if isinstance(error, OSError) and error.errno not in (None, *AT_ODDS):
             raise
         raise ArchiveRefusedError("The archive breaks off or is damaged.") from error
-    return _home(folder)
+
+
+def _checked(archive: Path, most_files: int) -> Iterator[tuple[PurePosixPath, _Packed]]:
+    """The members with paths that stay inside, so many of them."""
+    for taken, member in enumerate(_members(archive), 1):
+        if taken > most_files:
+            raise ArchiveRefusedError(f"The archive holds more than {most_files} files.")
+        yield _safe(member.name), member
 
 
 def _members(archive: Path) -> Iterator[_Packed]:
@@ -109,18 +158,19 @@ def _safe(name: str) -> PurePosixPath:
         if name.rstrip("/") in (".", ""):
             return PurePosixPath()
         raise ArchiveRefusedError(f"The archive holds {name[:80]!r}, which leads out of it.")
+    if any(len(part.encode(errors="replace")) > LONGEST_NAME for part in path.parts):
+        raise ArchiveRefusedError(f"The archive holds a name of more than {LONGEST_NAME} bytes.")
     return path
 
 
-def _copy(source: IO[bytes], target: Path, room: int, most_mb: int) -> int:
-    if target.exists():
-        raise ArchiveRefusedError(f"The archive holds {target.name!r} twice.")
+def _copied(source: IO[bytes], room: int, most_mb: int, sink: IO[bytes] | None) -> int:
+    """Copies a member, or only counts it; its size."""
     size = 0
-    with target.open("xb") as sink:
-        while piece := source.read(CHUNK):
-            size += len(piece)
-            if size > room:
-                raise ArchiveRefusedError(f"The archive holds more than {most_mb} MiB.")
+    while piece := source.read(CHUNK):
+        size += len(piece)
+        if size > room:
+            raise ArchiveRefusedError(f"The archive holds more than {most_mb} MiB.")
+        if sink is not None:
             sink.write(piece)
     return size
 
@@ -129,8 +179,8 @@ def _home(folder: Path) -> Path:
     """The folder with `run.sh`: the root, or the one folder in it."""
     if (folder / ENTRY).is_file():
         return folder
-    inside = [path for path in folder.iterdir() if path.name not in ("__MACOSX", ".DS_Store")]
+    inside = [path for path in folder.iterdir() if path.name not in PASSED_OVER]
     if len(inside) == 1 and (inside[0] / ENTRY).is_file():
         return inside[0]
     shutil.rmtree(folder, ignore_errors=True)
-    raise ArchiveRefusedError("The archive holds no run.sh at its root.")
+    raise ArchiveRefusedError(NO_ENTRY)

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fieldmark.challenge.records.scratch import is_left_over, prefix_of
+
 ROOT = Path("/sys/fs/cgroup")
 MIB = 1 << 20
 
@@ -31,11 +33,29 @@ def bounded(*, memory_mb: int, processes: int) -> Iterator[list[Path]]:
             _remove(group)
 
 
+def collect_groups() -> int:
+    """Ends what still runs in groups of processes that are no more, and removes the groups; returns how many."""
+    removed = 0
+    for root in (ROOT, *(ROOT / name for name in ("pids", "memory") if (ROOT / name).is_dir())):
+        if root == ROOT and not (ROOT / "cgroup.controllers").exists():
+            continue
+        for folder, names, _ in os.walk(root):
+            for name in [name for name in names if is_left_over(name)]:
+                _remove(Path(folder) / name)
+                removed += 1
+    return removed
+
+
+def _name() -> str:
+    """A name that says which process made the group."""
+    return prefix_of("group") + secrets.token_hex(6)
+
+
 def _version_2(memory_mb: int, processes: int) -> list[Path]:
     controllers = ROOT / "cgroup.controllers"
     if not controllers.exists():
         return []
-    group = _own(ROOT, "") / f"fieldmark-{secrets.token_hex(6)}"
+    group = _own(ROOT, "") / _name()
     try:
         group.mkdir()
         (group / "pids.max").write_text(str(processes))
@@ -56,7 +76,7 @@ def _version_1(memory_mb: int, processes: int) -> list[Path]:
     }
     made: list[Path] = []
     for controller, values in limits.items():
-        group = _own(ROOT / controller, controller) / f"fieldmark-{secrets.token_hex(6)}"
+        group = _own(ROOT / controller, controller) / _name()
         try:
             group.mkdir()
             made.append(group)

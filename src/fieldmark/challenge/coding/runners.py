@@ -8,7 +8,9 @@ wrote to the third path is copied out when it has ended, together with everythin
 
 from __future__ import annotations
 
+import fcntl
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -23,6 +25,7 @@ from typing import Protocol
 
 from fieldmark.challenge.coding import seccomp
 from fieldmark.challenge.coding.cgroups import bounded
+from fieldmark.challenge.records.scratch import is_left_over, prefix_of
 from fieldmark.challenge.scoring.walls import python_places, system_places
 
 CODE, INPUTS, OUT = "/submission/code", "/submission/inputs", "/submission/out"
@@ -30,11 +33,14 @@ IMAGES, METADATA, PREDICTIONS = f"{INPUTS}/images", f"{INPUTS}/metadata.csv", f"
 LOG_BYTES = 1 << 16
 POLL_S = 0.05
 MIB = 1 << 20
-# Copies what was written out, over a channel that the program itself does not get.
+# Says that the walls stand, and copies what was written out, over two channels that the program itself does not get.
 LAUNCH = (
-    f"cd {CODE} && bash run.sh 3>&-; ended=$?; if [ -f {PREDICTIONS} ]; then cat {PREDICTIONS} >&3; fi; exit $ended"
+    f"echo up >&4; exec 4>&-; cd {CODE} && bash run.sh 3>&-; ended=$?; "
+    f"if [ -f {PREDICTIONS} ]; then cat {PREDICTIONS} >&3; fi; exit $ended"
 )
 JOIN = 'for group in $GROUPS_TO_JOIN; do echo $$ > "$group" || exit 97; done; unset GROUPS_TO_JOIN; exec "$@"'
+CANNOT = "The platform cannot run programs."
+CHANNELS_FROM = 20  # numbers that no shell uses for itself
 
 
 @dataclass(frozen=True)
@@ -73,10 +79,17 @@ class CodeJob:
 
 @dataclass(frozen=True)
 class CodeOutcome:
-    """What came of it: a sentence for participants, empty where there are predictions; and the last output."""
+    """What came of it: a sentence for participants, empty where there are predictions; and the last output.
+
+    Args:
+        problem: The sentence.
+        log: The last that the program said.
+        fault: Whether the program was never started, which is no fault of those who wrote it.
+    """
 
     problem: str
     log: str
+    fault: bool = False
 
 
 class CodeRunner(Protocol):
@@ -97,7 +110,7 @@ class BubblewrapRunner:
     def run(self, job: CodeJob, limits: CodeLimits, stop: threading.Event) -> CodeOutcome:
         program = shutil.which("bwrap")
         if program is None:
-            return CodeOutcome("The platform cannot run programs.", "bubblewrap is not installed")
+            return CodeOutcome(CANNOT, "bubblewrap is not installed", fault=True)
         with (
             bounded(memory_mb=limits.memory_mb, processes=limits.processes) as groups,
             tempfile.TemporaryFile() as filters,
@@ -106,11 +119,8 @@ class BubblewrapRunner:
             filters.write(seccomp.program() if seccomp.available() else b"")
             filters.seek(0)
             command = self._command(program, job, limits, filters.fileno() if seccomp.available() else None)
-            # The predictions are number 3 for the program that copies them out.
-            script = f"exec 3>&{sink.fileno()} {sink.fileno()}>&-; {JOIN}" if sink.fileno() != 3 else JOIN
-            whole = ["/bin/bash", "-c", script, "bash", *command]
             environment = {"PATH": "/usr/bin:/bin", "GROUPS_TO_JOIN": " ".join(map(str, groups))}
-            outcome = _ended(whole, environment, limits, stop, (filters.fileno(), sink.fileno()))
+            outcome = _ended(command, JOIN, environment, limits, stop, sink.fileno(), (filters.fileno(),))
         return _judged(outcome, job, limits)
 
     def _command(self, program: str, job: CodeJob, limits: CodeLimits, filters: int | None) -> list[str]:
@@ -151,18 +161,37 @@ class PodmanRunner:
 
     def run(self, job: CodeJob, limits: CodeLimits, stop: threading.Event) -> CodeOutcome:
         if shutil.which(self.program) is None:
-            return CodeOutcome("The platform cannot run programs.", "Podman is not installed")
-        with job.predictions.open("wb") as sink:
-            script = f'exec 3>&{sink.fileno()}; exec "$@"' if sink.fileno() != 3 else 'exec "$@"'
-            whole = ["/bin/bash", "-c", script, "bash", *self.command(job, limits)]
-            known = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_RUNTIME_DIR") if name in os.environ}
-            outcome = _ended(whole, known, limits, stop, (sink.fileno(),))
+            return CodeOutcome(CANNOT, "Podman is not installed", fault=True)
+        name = prefix_of("pod") + secrets.token_hex(6)
+        known = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_RUNTIME_DIR") if name in os.environ}
+        try:
+            with job.predictions.open("wb") as sink:
+                command = self.command(job, limits, name)
+                outcome = _ended(command, 'exec "$@"', known, limits, stop, sink.fileno(), ())
+        finally:  # the one that asked for a container may be ended, and the container live on
+            self._remove(name)
         return _judged(outcome, job, limits)
 
-    def command(self, job: CodeJob, limits: CodeLimits) -> list[str]:
+    def collect_leftovers(self) -> int:
+        """Ends and removes the containers of processes that are no more; returns how many."""
+        listed = [self.program, "ps", "--all", "--format", "{{.Names}}", "--filter", "name=fieldmark-pod-"]
+        if shutil.which(self.program) is None:
+            return 0
+        said = subprocess.run(listed, capture_output=True, text=True, check=False, timeout=60).stdout
+        left = [name for name in said.split() if is_left_over(name)]
+        for name in left:
+            self._remove(name)
+        return len(left)
+
+    def _remove(self, name: str) -> None:
+        gone = [self.program, "rm", "--force", "--ignore", "--time", "0", name]
+        subprocess.run(gone, capture_output=True, check=False, timeout=60)
+
+    def command(self, job: CodeJob, limits: CodeLimits, name: str = "") -> list[str]:
         """The command line: no network, nothing writable but two sized folders in memory, no rights."""
         command = [self.program, "run", "--rm", "--network=none", "--read-only", "--cap-drop=all", "--pull=never"]
-        command += ["--security-opt=no-new-privileges", f"--pids-limit={limits.processes}", "--preserve-fds=1"]
+        command += [f"--name={name}"] if name else []
+        command += ["--security-opt=no-new-privileges", f"--pids-limit={limits.processes}", "--preserve-fds=2"]
         command += [f"--memory={limits.memory_mb}m", f"--memory-swap={limits.memory_mb}m", "--user=65534:65534"]
         command += [f"--timeout={int(limits.seconds) + 1}", "--hostname=submission", "--log-driver=none"]
         for place in ("/tmp", OUT):
@@ -172,6 +201,11 @@ class PodmanRunner:
         for name, value in variables().items():
             command += ["--env", f"{name}={value}"]
         return [*command, self.image, "/bin/bash", "-c", LAUNCH]
+
+
+def make_runner(image: str | None) -> CodeRunner:
+    """What runs programs: Podman with an image, bubblewrap where none is named."""
+    return PodmanRunner(image) if image else BubblewrapRunner()
 
 
 def variables() -> Mapping[str, str]:
@@ -194,22 +228,38 @@ def variables() -> Mapping[str, str]:
 class _Ended:
     status: int | None
     log: str
+    started: bool
 
 
 def _ended(
-    command: list[str], environment: Mapping[str, str], limits: CodeLimits, stop: threading.Event, kept: tuple[int, ...]
+    command: list[str],
+    script: str,
+    environment: Mapping[str, str],
+    limits: CodeLimits,
+    stop: threading.Event,
+    sink: int,
+    kept: tuple[int, ...],
 ) -> _Ended:
-    """Runs a command until it ends, or until its time is over; the last that it said."""
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=dict(environment),
-        cwd="/",
-        pass_fds=kept,
-        start_new_session=True,
-    )
+    """Runs a command until it ends, or until its time is over; the last that it said, and whether the walls stood."""
+    told, tells = os.pipe()
+    # The predictions are number 3 for the one that copies them out, and number 4 says that the program is started.
+    out, mark = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, CHANNELS_FROM) for number in (sink, tells))
+    os.close(tells)
+    whole = ["/bin/bash", "-c", f"exec 3>&{out} 4>&{mark} {out}>&- {mark}>&-; {script}", "bash", *command]
+    try:
+        process = subprocess.Popen(
+            whole,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=dict(environment),
+            cwd="/",
+            pass_fds=(out, mark, *kept),
+            start_new_session=True,
+        )
+    finally:
+        os.close(out)
+        os.close(mark)
     last = bytearray()
 
     def listen() -> None:
@@ -230,11 +280,22 @@ def _ended(
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     listener.join(5)
-    return _Ended(status, bytes(last).decode("utf-8", "replace"))
+    os.set_blocking(told, False)
+    try:
+        started = bool(os.read(told, 16))
+    except BlockingIOError:
+        started = False
+    finally:
+        os.close(told)
+    return _Ended(status, bytes(last).decode("utf-8", "replace"), started)
 
 
 def _judged(ended: _Ended, job: CodeJob, limits: CodeLimits) -> CodeOutcome:
     size = job.predictions.stat().st_size
+    if not ended.started:
+        job.predictions.unlink()
+        said = f"exit status {ended.status} before the program was started\n{ended.log}"
+        return CodeOutcome(CANNOT, said, fault=True)
     if ended.status is None:
         problem = f"The program did not end within {limits.seconds:g} seconds."
     elif ended.status != 0:

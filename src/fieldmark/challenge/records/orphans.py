@@ -7,6 +7,7 @@ import logging
 
 from sqlalchemy import select
 
+from fieldmark.challenge.records.code_schema import CodeTask, Program
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import DataFile, Submission, utc_now
 from fieldmark.challenge.records.storage import Storage
@@ -15,11 +16,11 @@ log = logging.getLogger(__name__)
 
 # What is younger may be on its way into the database.
 YOUNG = dt.timedelta(hours=6)
-COLLECTED = ("runs/", "data/")  # old truths are kept on purpose
+COLLECTED = ("runs/", "data/", "code/", "inputs/")  # old truths are kept on purpose
 
 
 def collect_orphans(database: Database, storage: Storage, *, young: dt.timedelta = YOUNG) -> list[str]:
-    """Removes stored runs and downloads that no row refers to.
+    """Removes stored runs, programs, inputs and downloads that no row refers to.
 
     Args:
         database: What refers to files.
@@ -31,7 +32,8 @@ def collect_orphans(database: Database, storage: Storage, *, young: dt.timedelta
     """
     stored = storage.ages(COLLECTED)
     with database.read() as session:
-        used = set(session.scalars(select(Submission.path))) | set(session.scalars(select(DataFile.path)))
+        columns = (Submission.path, DataFile.path, Program.path, CodeTask.inputs_path, CodeTask.sample_path)
+        used = {path for column in columns for path in session.scalars(select(column))}
     old = utc_now() - young
     orphans = sorted(path for path, changed in stored.items() if path not in used and changed < old)
     for path in orphans:

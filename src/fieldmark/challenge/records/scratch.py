@@ -65,13 +65,21 @@ def collect_leftovers(folder: Path | None = None) -> int:
     return removed
 
 
+def is_left_over(name: str) -> bool:
+    """Whether what bears this name (see `prefix_of`) belongs to a process of this machine that is no more."""
+    found = NAME.fullmatch(name)
+    if found is None or found["place"] != _place():
+        return False
+    started = _started(int(found["process"]))
+    return started is None or str(started) != found["since"]
+
+
 def _left_over(path: Path, found: re.Match[str]) -> bool:
     if found["place"] != _place():
         with contextlib.suppress(OSError):
             return time.time() - path.stat().st_mtime > OLD_S
         return False
-    started = _started(int(found["process"]))
-    return started is None or str(started) != found["since"]
+    return is_left_over(path.name)
 
 
 @cache

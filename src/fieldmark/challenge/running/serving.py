@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
+from fieldmark.challenge.coding.cgroups import collect_groups
 from fieldmark.challenge.naming.namer import PageAnswers
 from fieldmark.challenge.operating.stopping import GRACE_S, Stopping
 from fieldmark.challenge.people import accounts
@@ -24,6 +25,8 @@ from fieldmark.challenge.refusals import RefusalError
 from fieldmark.challenge.scoring.sandbox import Limits
 from fieldmark.challenge.scoring.walls import require_walls
 from fieldmark.errors import InputError, MisuseError
+
+log = logging.getLogger(__name__)
 
 DATABASE_FILE, FILES_FOLDER = "platform.sqlite", "files"
 
@@ -171,6 +174,7 @@ def serve(
     namer: PageAnswers | None = None,
     safety: Safety = SAFETY,
     operation: Operation = OPERATION,
+    code_workers: int = 0,
 ) -> None:
     """Serves pages and API until it is stopped."""
     import uvicorn
@@ -199,6 +203,13 @@ def serve(
         metrics_token=operation.metrics_token,
         stopping=stopping,
     )
+    if code_workers:
+        from fieldmark.challenge.coding.program_worker import start_program_workers
+
+        try:
+            start_program_workers(platform.database, platform.storage, stopping, jobs=code_workers)
+        except MisuseError as error:  # pages say so, and phases that ask for programs do not open
+            log.error("%s", error)
     config = uvicorn.Config(
         app,
         host=host,
@@ -245,7 +256,42 @@ def work(
     stopping.wait_for(threads)
 
 
+def run_programs(
+    platform: Platform,
+    *,
+    jobs: int,
+    lease_s: float,
+    until_idle: bool,
+    podman: str | None = None,
+    grace_s: float = GRACE_S,
+) -> None:
+    """Runs programs until it is stopped, or until none waits.
+
+    Raises:
+        MisuseError: When the walls of this machine do not hold; which organizers are told.
+    """
+    from fieldmark.challenge.coding.program_worker import start_program_workers
+    from fieldmark.challenge.coding.runners import make_runner
+
+    tidy_up(platform)
+    stopping = Stopping(grace_s)
+    stopping.listen()
+    threads = start_program_workers(
+        platform.database,
+        platform.storage,
+        stopping,
+        jobs=jobs,
+        lease_s=lease_s,
+        runner=make_runner(podman),
+        until_idle=until_idle,
+    )
+    while any(thread.is_alive() for thread in threads) and not stopping.begun.wait(0.2):
+        pass
+    stopping.wait_for(threads)
+
+
 def tidy_up(platform: Platform) -> None:
     """Removes what ended processes left behind."""
     collect_leftovers()
+    collect_groups()
     collect_orphans(platform.database, platform.storage)

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, CursorResult, and_, case, delete, func, or
 from sqlalchemy.orm import Session, joinedload
 
 from fieldmark.challenge.records import audit
+from fieldmark.challenge.records.code_schema import Program
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import Challenge, PartScore, Submission, User
 from fieldmark.challenge.records.stamps import note_change
@@ -140,19 +141,15 @@ def finish(database: Database, claimed: Claim, cards: dict[str, Scorecard]) -> N
 
 
 def refuse(database: Database, claimed: Claim, problems: list[dict[str, Any]], reason: str, detail: str = "") -> None:
-    """Ends a submission whose run is at fault; it costs nothing, and what it scored before is gone."""
+    """Ends a submission whose run is at fault; what it scored before is gone.
+
+    It costs nothing, unless a program wrote it, which has seen what nobody else may.
+    """
     with database.write() as session:
-        _settle(
-            database,
-            session,
-            claimed,
-            state="refused",
-            reason=reason,
-            detail=detail,
-            counted=False,
-            selected=False,
-            problems=problems,
-        )
+        values: dict[str, Any] = {"state": "refused", "reason": reason, "detail": detail, "selected": False}
+        if session.scalars(select(Program.id).where(Program.submission_id == claimed.submission_id)).first() is None:
+            values |= {"counted": False, "problems": problems}
+        _settle(database, session, claimed, **values)
         note_change(session, claimed.challenge_id)
         session.execute(delete(PartScore).where(PartScore.submission_id == claimed.submission_id))
 
@@ -188,7 +185,7 @@ def release(database: Database, claimed: Claim) -> None:
 
 def position(session: Session, submission: Submission) -> int | None:
     """How many submissions come first, this one included; None where it does not wait."""
-    if submission.state != "queued":
+    if submission.state != "queued" or not submission.path:
         return None
     ahead = or_(
         Submission.priority < submission.priority,
@@ -200,7 +197,7 @@ def position(session: Session, submission: Submission) -> int | None:
             ),
         ),
     )
-    query = select(func.count()).where(Submission.state == "queued", ahead)
+    query = select(func.count()).where(Submission.state == "queued", Submission.path != "", ahead)
     return int(session.execute(query).scalar_one()) + 1
 
 
@@ -257,10 +254,20 @@ def rescore_in(session: Session, actor: User | None, mine: Challenge, *, only: i
             lease_until=None,
         )
     )
+    _run_again(session, mine)
     note_change(session, mine.id)
     count = int(done.rowcount) if isinstance(done, CursorResult) else 0
     audit.note(session, actor, "challenge.rescore", challenge=mine, subject=str(only or "all"), count=count)
     return count
+
+
+def _run_again(session: Session, challenge: Challenge) -> None:
+    """Has programs that failed run again, where their submission waits and has no run yet."""
+    waiting = select(Submission.id).where(
+        Submission.challenge_id == challenge.id, Submission.state == "queued", Submission.path == ""
+    )
+    again = update(Program).where(Program.submission_id.in_(waiting), Program.state == "failed")
+    session.execute(again.values(state="queued", attempts=0, lease_until=None, fence=Program.fence + 1))
 
 
 def _check_again(session: Session, challenge: Challenge, submission_id: int, again: tuple[str, ...]) -> None:
@@ -272,15 +279,20 @@ def _check_again(session: Session, challenge: Challenge, submission_id: int, aga
 
 
 def _ready(now: dt.datetime) -> ColumnElement[bool]:
-    """What may be claimed: a run that waits and whose pause is over, or one whose worker has fallen silent."""
-    rested = and_(Submission.state == "queued", or_(Submission.lease_until.is_(None), Submission.lease_until <= now))
+    """What may be claimed: a run that waits and whose pause is over, or one whose worker has fallen silent.
+
+    A submission without a run waits for the program that writes it.
+    """
+    written = and_(Submission.state == "queued", Submission.path != "")
+    rested = and_(written, or_(Submission.lease_until.is_(None), Submission.lease_until <= now))
     return or_(rested, and_(Submission.state == "running", Submission.lease_until < now))
 
 
 def any_waits(database: Database) -> bool:
     """Whether a run waits, also where it waits for its pause to end."""
     with database.read() as session:
-        return session.scalars(select(Submission.id).where(Submission.state == "queued").limit(1)).first() is not None
+        waiting = select(Submission.id).where(Submission.state == "queued", Submission.path != "")
+        return session.scalars(waiting.limit(1)).first() is not None
 
 
 def _give_up(session: Session, row: Submission, now: dt.datetime) -> None:

@@ -60,10 +60,10 @@ def score_in_sandbox(
     """
     if walled and bubblewrap() is None:
         return Outcome(fault="runs are scored within bubblewrap only, which does not work here")
-    ended, said = _run(folder, SCORING_JOB, {"benchmark": benchmark}, limits, stop)
+    ended, said = run_walled(folder, SCORING_JOB, {"benchmark": benchmark}, limits, stop)
     out = folder / "out"
     if ended != 0:
-        return Outcome(fault=f"{_how(ended, limits)}\n{said}".strip())
+        return Outcome(fault=f"{how_it_ended(ended, limits)}\n{said}".strip())
     if (out / "refused.json").exists():
         refused = json.loads((out / "refused.json").read_text(encoding="utf-8"))
         return Outcome(problems=refused["problems"], total=refused["total"])
@@ -71,7 +71,7 @@ def score_in_sandbox(
     return Outcome(cards=cards) if cards else Outcome(fault=f"the scoring process wrote nothing\n{said}".strip())
 
 
-def _run(
+def run_walled(
     folder: Path, module: str, job: Mapping[str, Any], limits: Limits, stop: threading.Event
 ) -> tuple[int | None, str]:
     """Runs a module on a job folder; its exit status, None where it was ended, and the last that it said."""
@@ -111,7 +111,8 @@ def _wait(process: subprocess.Popen[bytes], wall_s: float, stop: threading.Event
             process.wait()
 
 
-def _how(ended: int | None, limits: Limits) -> str:
+def how_it_ended(ended: int | None, limits: Limits) -> str:
+    """An exit status in words."""
     if ended is None:
         return f"ended after {limits.wall_s:g} seconds"
     return f"ended by signal {-ended}" if ended < 0 else f"ended with exit status {ended}"

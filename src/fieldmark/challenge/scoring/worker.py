@@ -107,7 +107,7 @@ class Worker:
         log.info("submission %d: attempt %d by %s", claimed.submission_id, claimed.attempt, self.name, extra=about)
         with scratch("score") as folder:
             lost, done = threading.Event(), threading.Event()
-            ended = _Either(stop, lost)
+            ended = EitherEvent(stop, lost)
             beating = threading.Thread(target=self._beat, args=(claimed, done, lost), daemon=True)
             beating.start()
             try:
@@ -166,7 +166,7 @@ def _note_end(claimed: Claim, outcome: Outcome, seconds: float) -> None:
     log.info("submission %d: %s after %.1f s", claimed.submission_id, ended, seconds, extra=about)
 
 
-class _Either(threading.Event):
+class EitherEvent(threading.Event):
     """Set as soon as one of two events is."""
 
     def __init__(self, first: threading.Event, second: threading.Event) -> None:

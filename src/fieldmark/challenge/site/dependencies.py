@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Path
 from starlette.requests import Request
 
+from fieldmark.challenge.coding.tasks import upload_limit_mb
 from fieldmark.challenge.people import rates
 from fieldmark.challenge.people.rights import open_challenge
 from fieldmark.challenge.records.database import Database
@@ -42,8 +43,10 @@ def admit_upload(request: Request, user: User, slug: str) -> Challenge:
     database = get_database(request)
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
+        limit_mb = upload_limit_mb(session, challenge)
     rates.count(database, rates.UPLOAD, str(user.id))
-    bound_upload(request, challenge)
+    lower_body_limit(request, limit_mb, too_large(limit_mb))
+    request.state.upload_limit_mb = limit_mb
     return challenge
 
 

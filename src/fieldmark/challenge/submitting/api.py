@@ -139,7 +139,7 @@ def _hand_in(
         idempotency_key=text_of(form, "once") or None,
     )
     try:
-        with received(run.file, run.filename or "run.csv", limit_mb=challenge.max_upload_mb) as upload:
+        with received(run.file, run.filename or "run.csv", limit_mb=request.state.upload_limit_mb) as upload:
             arrived = request.state.arrived
             accepted = submissions.hand_in(database, storage, user, challenge, upload, entry, arrived=arrived)
     except RunRefusedError as error:

@@ -3,7 +3,7 @@
 ```
 FOLDER/
   job.json     benchmark, items, labels, whether others may be named, and how large a run may get
-  run          the run as it was handed in
+  run          the run as it was handed in, or the archive of a program, which is looked through and never run
   out/         refused.json, where there is something wrong with it; exhausted, where it took too much memory
 ```
 
@@ -21,6 +21,7 @@ import traceback
 from pathlib import Path
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge.coding.archives import ArchiveRefusedError, inspect
 from fieldmark.challenge.scoring.scoring_job import end_with_parent, limit
 from fieldmark.challenge.submitting.plain_problems import problems_of, read_as_scored
 from fieldmark.challenge.submitting.run_files import RunRefusedError, check_kind
@@ -34,12 +35,17 @@ def check(folder: Path, limits: dict[str, int]) -> None:
     limit(limits["memory_mb"], limits["cpu_s"], limits["output_mb"])
     try:
         job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+        if job.get("program"):
+            inspect(folder / "run")
+            return
         check_kind(folder / "run", job["benchmark"], limit_mb=job["limit_mb"])
         read_as_scored(job["benchmark"], folder / "run", job["items"], job["labels"], closed=job["closed"])
     except InputError as error:
         _refuse(folder, *problems_of(error))
     except RunRefusedError as error:
         _refuse(folder, error.problems, error.total)
+    except ArchiveRefusedError as error:
+        _refuse(folder, [{"line": None, "text": str(error)}], 1)
     except MemoryError:
         (folder / "out" / "exhausted").touch()
 

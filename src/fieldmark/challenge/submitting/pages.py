@@ -73,7 +73,7 @@ def _handed_in(
         file = file_of(form, "run")
         if file is None:
             raise RefusalError("Choose a run file.")
-        with received(file.file, file.filename or "run.csv", limit_mb=challenge.max_upload_mb) as upload:
+        with received(file.file, file.filename or "run.csv", limit_mb=request.state.upload_limit_mb) as upload:
             handed_in = submissions.hand_in(database, storage, user, challenge, upload, _entry(form), arrived=arrived)
     except RunRefusedError as error:
         return _submit(request, slug, user, database, storage, form=form, error=error, problems=error.problems)

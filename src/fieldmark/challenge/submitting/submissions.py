@@ -1,4 +1,4 @@
-"""Handing in a run: checked first, then accepted and counted in one transaction.
+"""Handing in a run, or a program that writes one: checked first, then accepted and counted in one transaction.
 
 The moment at which a request arrives decides about deadlines and about the day (UTC) it counts for; a transfer that
 drags on long after the end of a phase is refused all the same.
@@ -13,6 +13,9 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from fieldmark.challenge.coding.handing_in import add_program, check_archive, new_path
+from fieldmark.challenge.coding.hosts import need_walls
+from fieldmark.challenge.coding.tasks import asks_for_code
 from fieldmark.challenge.people.lookalikes import look_of_team
 from fieldmark.challenge.people.names import clean_name, clean_text
 from fieldmark.challenge.people.rights import need_acceptance, need_distance, team_of
@@ -115,6 +118,7 @@ def hand_in(
 
     Raises:
         RunRefusedError: When the file has mistakes; it is kept in the list of submissions, and nothing is counted.
+        ArchiveRefusedError: When the phase asks for a program, and the file holds none.
         TooOftenError: When a limit is reached.
         ConflictError: When no phase is open, there is no team, or the rules are not accepted.
     """
@@ -124,12 +128,18 @@ def hand_in(
         if earlier := _earlier(session, team, entry):
             return earlier
         _check_limits(quota(session, team, phase, arrived))
+        program = asks_for_code(session, phase) is not None
+        if program:
+            need_walls(session)
     try:
-        check_run(checklist(storage, challenge), upload, limit_mb=challenge.max_upload_mb)
+        if program:
+            check_archive(challenge, upload)
+        else:
+            check_run(checklist(storage, challenge), upload, limit_mb=challenge.max_upload_mb)
     except RunRefusedError as error:
         _note_refused(database, user, team, phase, upload, entry, arrived, error)
         raise
-    path = f"runs/{challenge.id}/{new_name()}"
+    path = new_path(challenge) if program else f"runs/{challenge.id}/{new_name()}"
     storage.put(upload.path, path)
     accepted = None
     try:
@@ -141,10 +151,14 @@ def hand_in(
             if earlier := _earlier(session, team, entry):
                 return earlier
             _check_limits(quota(session, team, phase, arrived))
+            if program != (asks_for_code(session, phase) is not None):
+                raise ConflictError("The phase has changed meanwhile. Look at what it asks for, and hand in again.")
             accepted = _row(user, team, phase, upload, entry, arrived)
-            accepted.path = path
+            accepted.path = "" if program else path
             session.add(accepted)
             session.flush()
+            if program:
+                add_program(session, accepted, upload, path)
             audit.note(session, user, "submission.accept", challenge=challenge, subject=f"{accepted.id}")
     finally:
         if accepted is None:

@@ -1,0 +1,53 @@
+"""The machines that run programs: each tries its walls when it starts and says what it found; the platform listens."""
+
+from __future__ import annotations
+
+import socket
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from fieldmark.challenge.coding.runners import CodeRunner
+from fieldmark.challenge.coding.self_test import failure_of
+from fieldmark.challenge.records.code_schema import CodeHost
+from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.schema import utc_now
+from fieldmark.challenge.refusals import ConflictError
+
+START = "Start one with `fieldmark worker --lane code`, or `fieldmark serve --code-workers 1`."
+
+
+def try_walls(database: Database, runner: CodeRunner) -> str:
+    """Tries the walls of this machine and notes what was found; empty where they hold."""
+    failure = failure_of(runner)
+    with database.write() as session:
+        name = f"{socket.gethostname()} ({runner.name})"[:100]
+        host = session.get(CodeHost, name) or CodeHost(name=name)
+        host.runner, host.failure, host.tried_at = runner.name[:200], failure[:2000], utc_now()
+        session.add(host)
+    return failure
+
+
+def hosts(session: Session) -> list[CodeHost]:
+    """The machines that have said something, by name."""
+    return list(session.scalars(select(CodeHost).order_by(CodeHost.name)))
+
+
+def why_not(session: Session) -> str:
+    """Why no program can be run; empty where a machine has walls that hold."""
+    known = hosts(session)
+    if any(not host.failure for host in known):
+        return ""
+    if not known:
+        return f"No worker that runs programs has tried its walls yet. {START}"
+    return "Programs cannot be run safely: " + "; ".join(f"on {host.name}, {host.failure}" for host in known) + "."
+
+
+def need_walls(session: Session) -> None:
+    """Refuses to go on where no program can be run.
+
+    Raises:
+        ConflictError: Says why.
+    """
+    if reason := why_not(session):
+        raise ConflictError(reason)

@@ -1,0 +1,107 @@
+"""What the API answers with about programs; OpenAPI describes it from here."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import BaseModel, Field
+from sqlalchemy.orm import Session
+
+from fieldmark.challenge.coding import program_queue
+from fieldmark.challenge.coding.hosts import hosts, why_not
+from fieldmark.challenge.coding.tasks import CodeRules, code_phases, rules_of, task_of
+from fieldmark.challenge.records.code_schema import CodeTask, Program
+from fieldmark.challenge.records.schema import Challenge
+
+# How much teams see of what a program says on hidden inputs, where organizers let them see anything.
+SHOWN_CHARACTERS = 4000
+
+
+class RulesOut(BaseModel):
+    """What programs may use."""
+
+    seconds: int
+    memory_mb: int
+    processes: int
+    disk_mb: int
+    output_mb: int
+    archive_mb: int
+    debug_seconds: int
+    debug_hourly: int
+    show_output: bool = Field(description="whether teams see the last lines a program says on the hidden inputs")
+
+
+class HostOut(BaseModel):
+    """A machine that runs programs."""
+
+    name: str
+    runner: str
+    failure: str = Field(description="what its self-test found; empty where its walls hold")
+    tried_at: dt.datetime
+
+
+class CodeOut(BaseModel):
+    """What a challenge asks of programs, as those who run it see it."""
+
+    items: int = Field(description="how many hidden items programs answer; 0 where the challenge asks for none")
+    sample_items: list[str]
+    phases: list[str] = Field(description="the phases that ask for programs")
+    rules: RulesOut
+    hosts: list[HostOut]
+    why_not: str = Field(description="why no program can be run; empty where one can")
+
+    @classmethod
+    def seen(cls, session: Session, challenge: Challenge) -> CodeOut:
+        task = task_of(session, challenge.id)
+        asking = code_phases(session, challenge)
+        named = [phase.name for phase in session.get_one(Challenge, challenge.id).phases if phase.id in asking]
+        rules = rules_of(task) if task else CodeRules()
+        return cls(
+            items=task.items if task else 0,
+            sample_items=list(task.sample_items) if task else [],
+            phases=named,
+            rules=RulesOut(**asdict(rules)),
+            hosts=[HostOut.model_validate(host, from_attributes=True) for host in hosts(session)],
+            why_not=why_not(session),
+        )
+
+
+class ProgramOut(BaseModel):
+    """A program and where running it stands."""
+
+    id: int
+    debug: bool
+    filename: str
+    size: int
+    sha256: str
+    accepted_at: dt.datetime
+    started_at: dt.datetime | None
+    finished_at: dt.datetime | None
+    state: str
+    reason: str
+    problems: list[dict[str, Any]] = Field(description="what is wrong with its answers; of debug runs only")
+    output: str | None = Field(description="the last that it said; null where that is not shown")
+    position: int | None = Field(description="the place in the queue of programs, from 1, while it waits")
+
+    @classmethod
+    def of(cls, session: Session, program: Program, *, manages: bool) -> ProgramOut:
+        names = ("id", "filename", "size", "sha256", "accepted_at", "started_at", "finished_at", "state", "reason")
+        task = task_of(session, program.challenge_id)
+        return cls(
+            debug=program.submission_id is None,
+            problems=list(program.problems or []),
+            output=shown_output(program, task, manages=manages),
+            position=program_queue.position(session, program),
+            **{name: getattr(program, name) for name in names},
+        )
+
+
+def shown_output(program: Program, task: CodeTask | None, *, manages: bool) -> str | None:
+    """What somebody may see of what a program said: all of a debug run, the rest as the organizers decide."""
+    if manages or program.submission_id is None:
+        return program.log
+    if task is not None and task.show_output:
+        return program.log[-SHOWN_CHARACTERS:]
+    return None
