@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fieldmark.challenge.records.database import Database
 
 
-class Lane(StrEnum):
+class WorkLane(StrEnum):
     """The two queues: runs wait to be scored, programs to be run."""
 
     score = "score"
@@ -41,8 +41,8 @@ def worker(
     files: FilesUrl = None,
     jobs: Annotated[int, typer.Option(min=1, help="How many to work on at once.")] = 1,
     lane: Annotated[
-        Lane, typer.Option(help="What to do: score runs, or run programs of participants, which takes long.")
-    ] = Lane.score,
+        WorkLane, typer.Option(help="What to do: score runs, or run programs of participants, which takes long.")
+    ] = WorkLane.score,
     podman: Annotated[str | None, typer.Option(help="Run programs with Podman and this image, not bubblewrap.")] = None,
     lease: Annotated[float, typer.Option(min=1, help="Seconds after which a silent worker loses its claim.")] = 60,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when none waits.")] = False,
@@ -66,7 +66,7 @@ def worker(
         if check:
             _check(platform.database)
             return
-        if lane is Lane.code:
+        if lane is WorkLane.code:
             serving.run_programs(
                 platform, jobs=jobs, lease_s=lease, until_idle=until_idle, podman=podman, grace_s=grace
             )

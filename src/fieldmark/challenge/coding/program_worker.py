@@ -242,8 +242,7 @@ def start_program_workers(
     for number in range(jobs):
         name = f"{socket.gethostname()}:{os.getpid()}/code{number + 1}"
         worker = ProgramWorker(database, storage, runner=runner, name=name, lease_s=lease_s, inputs=inputs)
-        threads.append(
-            threading.Thread(target=worker.run, args=(stop,), kwargs={"until_idle": until_idle}, name=name, daemon=True)
-        )
+        how = {"until_idle": until_idle, "cut_short": stopping.cut_short}
+        threads.append(threading.Thread(target=worker.run, args=(stopping.begun,), kwargs=how, name=name, daemon=True))
         threads[-1].start()
     return threads

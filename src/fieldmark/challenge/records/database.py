@@ -17,8 +17,8 @@ from sqlalchemy.engine import Engine, make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
+from fieldmark.challenge.records import code_schema as code_schema  # its tables are among the others
 from fieldmark.challenge.records import participation as participation  # its tables are among the others
-from fieldmark.challenge.records import code_schema as _code_schema  # noqa: F401  (its tables belong to the others)
 from fieldmark.challenge.records import stamps
 from fieldmark.challenge.records.schema import Base, Setting, utc_now
 from fieldmark.errors import InputError, MisuseError
