@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,15 @@ def test_a_program_is_run_and_its_run_is_scored_apart(tmp_path):
     (tmp_path / "truth.csv").write_text(truth_text())
     card = score_parts("folder", tmp_path / "run.csv", {"truth": tmp_path / "truth.csv"})["public"]
     assert card.metrics["top_1"].value == 1.0
+
+
+def test_the_walls_are_tried_from_the_shell():
+    """In a process of its own, whose channels have other numbers than those of a test."""
+    if said := failure_here():
+        absent(f"programs cannot be walled in here: {said}")
+    command = [sys.executable, "-c", "from fieldmark.cli.main import main; main()", "challenge", "self-test"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "bubblewrap: the walls hold\n", done.stderr
 
 
 def test_a_program_that_fails_says_why_and_leaves_no_run(tmp_path):

@@ -18,7 +18,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -118,9 +119,10 @@ class BubblewrapRunner:
         ):
             filters.write(seccomp.program() if seccomp.available() else b"")
             filters.seek(0)
-            command = self._command(program, job, limits, filters.fileno() if seccomp.available() else None)
-            environment = {"PATH": "/usr/bin:/bin", "GROUPS_TO_JOIN": " ".join(map(str, groups))}
-            outcome = _ended(command, JOIN, environment, limits, stop, sink.fileno(), (filters.fileno(),))
+            with _high(filters.fileno()) as number:
+                command = self._command(program, job, limits, number if seccomp.available() else None)
+                environment = {"PATH": "/usr/bin:/bin", "GROUPS_TO_JOIN": " ".join(map(str, groups))}
+                outcome = _ended(command, JOIN, environment, limits, stop, sink.fileno(), (number,))
         return _judged(outcome, job, limits)
 
     def _command(self, program: str, job: CodeJob, limits: CodeLimits, filters: int | None) -> list[str]:
@@ -231,6 +233,16 @@ class _Ended:
     started: bool
 
 
+@contextmanager
+def _high(number: int) -> Iterator[int]:
+    """A channel under another number, which nothing else in a command line stands in the way of."""
+    copy = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, CHANNELS_FROM)
+    try:
+        yield copy
+    finally:
+        os.close(copy)
+
+
 def _ended(
     command: list[str],
     script: str,
@@ -242,11 +254,10 @@ def _ended(
 ) -> _Ended:
     """Runs a command until it ends, or until its time is over; the last that it said, and whether the walls stood."""
     told, tells = os.pipe()
-    # The predictions are number 3 for the one that copies them out, and number 4 says that the program is started.
-    out, mark = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, CHANNELS_FROM) for number in (sink, tells))
-    os.close(tells)
-    whole = ["/bin/bash", "-c", f"exec 3>&{out} 4>&{mark} {out}>&- {mark}>&-; {script}", "bash", *command]
-    try:
+    with _high(sink) as out, _high(tells) as mark:
+        os.close(tells)
+        # The predictions are number 3 for the one that copies them out, and number 4 says that the program is started.
+        whole = ["/bin/bash", "-c", f"exec 3>&{out} 4>&{mark} {out}>&- {mark}>&-; {script}", "bash", *command]
         process = subprocess.Popen(
             whole,
             stdin=subprocess.DEVNULL,
@@ -257,9 +268,6 @@ def _ended(
             pass_fds=(out, mark, *kept),
             start_new_session=True,
         )
-    finally:
-        os.close(out)
-        os.close(mark)
     last = bytearray()
 
     def listen() -> None:
