@@ -1,4 +1,11 @@
-"""A release on disk, or anywhere fsspec reaches; files are opened by their path inside the release."""
+"""A release on disk, or anywhere fsspec reaches; files are opened by their path inside the release.
+
+Whoever reads a release never asks where it lies: `release.open`, `read`, `read_many`, `local_copy`, `exists`, `files`,
+`folders`, `size` and `sizes` are the same for a folder, a zip and an address such as `s3://bucket/fungitastic`. What
+makes addresses cheap is in `foundation/remote_files.py`; a reader helps by asking for many things at once:
+`read_many(paths)` rather than `read` in a loop, `files(folder)` or `sizes(paths)` rather than many `exists`.
+A library that wants a path gets one by `local_copy`. `Path(release.root)` is right for messages alone.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +17,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, cast
-
-from fsspec.core import url_to_fs
-from fsspec.implementations.local import LocalFileSystem
-from fsspec.implementations.zip import ZipFileSystem
+from typing import IO, Any
 
 from fieldmark.errors import InputError
+from fieldmark.foundation.addresses import file_system, is_address, missing, patiently, place_text, reaching
+from fieldmark.foundation.disk_files import DiskFiles, StoredFiles
+from fieldmark.foundation.file_cache import default_file_cache
 from fieldmark.foundation.files import check_name
+from fieldmark.foundation.remote_files import RemoteFiles
 
 WORLD_FILE = "WORLD.json"
 COPY_BYTES = 1 << 20
+LOCAL = "file"
 
 
 class Release:
@@ -28,61 +36,96 @@ class Release:
 
     Args:
         root: A local folder, or any address fsspec understands.
-        single_file: Whether the root may also be one file: a local `.zip`, which is read without being unpacked, or a
+        single_file: Whether the root may also be one file: a `.zip`, which is read without being unpacked, or a
             table, whose folder is then the release.
 
     Attributes:
+        root: The root as it was given; an address with both of its slashes.
         file: The name of the table that the root named; empty for a folder or a `.zip`.
+
+    Raises:
+        InputError: When there is nothing, or when it may not be read.
     """
 
     def __init__(self, root: str | Path, *, single_file: bool = False) -> None:
-        self.root, self.file = str(root), ""
-        self._fs, self._base = url_to_fs(self.root)
-        self._base = self._base.rstrip("/")
-        if single_file and self._fs.isfile(self._base):
-            self._open_file()
-        elif not self._fs.isdir(self._base):
-            kind = "a file" if self._fs.exists(self._base) else "nothing"
-            raise InputError(self.root, found=kind, expected="the folder of a release")
-
-    def _open_file(self) -> None:
-        if not self._base.lower().endswith(".zip"):
+        self.root, self.file = place_text(root), ""
+        system, base = file_system(root)
+        local = not is_address(root) or LOCAL in system.protocol
+        if single_file and patiently(system, self.root, lambda: system.isfile(base)):
+            if base.lower().endswith(".zip"):
+                self._files: StoredFiles = self._opened_zip(system, base)
+                return
             self.root = self.root.replace("\\", "/").rpartition("/")[0] or "."
-            self._base, _, self.file = self._base.rpartition("/")
-            return
+            base, _, self.file = base.rpartition("/")
+        if local:
+            self._files = DiskFiles(base)
+        else:
+            self._files = RemoteFiles(system, base, self.root, cache=default_file_cache())
+        if not self._files.is_folder(""):
+            raise self._no_folder(system, base)
+
+    def _no_folder(self, system: Any, base: str) -> InputError:
+        expected = "the folder of a release"
+        if patiently(system, self.root, lambda: system.exists(base)):
+            return InputError(self.root, found="a file", expected=expected)
+        if is_address(self.root):
+            return missing(self.root, expected)
+        return InputError(self.root, found="nothing", expected=expected)
+
+    def _opened_zip(self, system: Any, base: str) -> RemoteFiles:
+        from fsspec.implementations.zip import ZipFileSystem
+
         try:
-            protocols = self._fs.protocol
-            protocol = protocols if isinstance(protocols, str) else protocols[0]
-            self._fs, self._base = ZipFileSystem(self._base, target_protocol=protocol), ""
+            with reaching(self.root):
+                protocol = system.protocol if isinstance(system.protocol, str) else system.protocol[0]
+                return RemoteFiles(ZipFileSystem(base, target_protocol=protocol), "", self.root, archive=True)
         except (zipfile.BadZipFile, OSError) as error:
             hint = "Was the download cut short?"
             raise InputError(self.root, found="a file that is no zip", expected="an archive", hint=hint) from error
 
     def open(self, path: str) -> IO[bytes]:
-        """Opens a file of the release for reading.
+        """Opens a file of the release for reading; a large one at an address is fetched piece by piece.
 
         Raises:
             InputError: When there is no such file.
         """
-        try:
-            return cast(IO[bytes], self._fs.open(self._inside(path), "rb"))
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-            raise InputError(self.where(path), found="no such file", expected="a file of the release") from error
+        with self._named(path):
+            return self._files.open(path)
 
     def read(self, path: str) -> bytes:
-        """Returns the bytes of a file of the release."""
-        with self.open(path) as file:
-            return file.read()
+        """Returns the bytes of a file of the release.
+
+        Raises:
+            InputError: When there is no such file.
+        """
+        with self._named(path):
+            return self._files.read(path)
+
+    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """The bytes of many files of the release, in order; at an address they are fetched beside each other.
+
+        Ask for a few dozen at a time: what was fetched and not yet taken is in memory.
+
+        Raises:
+            InputError: When there is no such file.
+        """
+        wanted = list(paths)
+        fetched = self._files.read_many(wanted)
+        for path in wanted:
+            with self._named(path):
+                yield next(fetched)
 
     @contextmanager
     def local_copy(self, path: str) -> Iterator[Path]:
         """A file of the release as a local path, for libraries that read nothing else.
 
-        The file itself where the release is a local folder; otherwise a temporary copy, removed at the end.
+        The file itself where the release is a local folder, the copy in the cache where there is one; otherwise a
+        temporary copy, removed at the end.
         """
-        if isinstance(self._fs, LocalFileSystem):
-            self.open(path).close()
-            yield Path(self._inside(path))
+        with self._named(path):
+            kept = self._files.local(path)
+        if kept is not None:
+            yield kept
             return
         with tempfile.TemporaryDirectory(prefix="fieldmark-") as folder:
             copy = Path(folder) / "table"
@@ -91,31 +134,32 @@ class Release:
             yield copy
 
     def exists(self, path: str) -> bool:
-        return bool(self._fs.exists(self._inside(path)))
+        return self._files.exists(path)
 
     def size(self, path: str) -> int:
         """How many bytes a file of the release has."""
-        return int(self._fs.size(self._inside(path)))
+        with self._named(path):
+            return self._files.size(path)
 
     def sizes(self, paths: Iterable[str]) -> dict[str, int]:
         """How many bytes each of many files has; each folder is listed once. Files that are not there are left out."""
-        wanted = set(paths)
-        size_of: dict[str, int] = {}
-        for folder in sorted({path.rpartition("/")[0] for path in wanted}):
-            for name, entry in self._entries(folder):
-                path = f"{folder}/{name}" if folder else name
-                if path in wanted and not self._is_folder(entry):
-                    linked = bool(entry.get("islink")) or entry.get("size") is None
-                    size_of[path] = self.size(path) if linked else int(entry["size"])
-        return size_of
+        names_in: dict[str, set[str]] = {}
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            names_in.setdefault(folder, set()).add(name)
+        return {
+            f"{folder}/{name}" if folder else name: size
+            for folder in sorted(names_in)
+            for name, size in self._files.sizes(folder, names_in[folder]).items()
+        }
 
     def folders(self, path: str = "") -> list[str]:
         """Names of the folders directly below `path`, sorted, hidden ones left out."""
-        return sorted(self._names(path, "directory"))
+        return sorted(self._names(path, folders=True))
 
     def files(self, path: str = "") -> list[str]:
         """Names of the files directly below `path`, sorted, hidden ones left out."""
-        return sorted(self._names(path, "file"))
+        return sorted(self._names(path, folders=False))
 
     def where(self, path: str) -> str:
         """The place of a file as a person would look for it."""
@@ -132,21 +176,16 @@ class Release:
             found, hint = "no JSON object", "Make the world again, or remove the file if the release is real."
             raise InputError(self.where(WORLD_FILE), found=found, expected="the mark of a world", hint=hint) from error
 
-    def _inside(self, path: str) -> str:
-        """The path as the file system knows it; the names in an archive begin with no slash."""
-        return f"{self._base}/{path}" if self._base else path
-
-    def _names(self, path: str, kind: str) -> Iterator[str]:
-        for name, entry in self._entries(path):
-            if self._is_folder(entry) == (kind == "directory") and not name.startswith("."):
-                check_name(entry["name"])
+    def _names(self, path: str, *, folders: bool) -> Iterator[str]:
+        for name, is_folder in self._files.names(path.rstrip("/")):
+            if is_folder == folders and not name.startswith("."):
+                check_name(f"{self.where(path)}/{name}")
                 yield name
 
-    def _entries(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What lies directly below a folder: its name, and what the file system says of it."""
-        folder = self._inside(path).rstrip("/")
-        for entry in self._fs.ls(folder, detail=True) if self._fs.isdir(folder) else ():
-            yield entry["name"].rstrip("/").rpartition("/")[2], entry
-
-    def _is_folder(self, entry: dict[str, Any]) -> bool:
-        return entry["type"] == "directory" or (bool(entry.get("islink")) and bool(self._fs.isdir(entry["name"])))
+    @contextmanager
+    def _named(self, path: str) -> Iterator[None]:
+        """Says which file is missing, as a person would look for it."""
+        try:
+            yield
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+            raise InputError(self.where(path), found="no such file", expected="a file of the release") from error
