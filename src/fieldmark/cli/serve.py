@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -107,6 +108,10 @@ def serve(
         typer.Option(envvar="FIELDMARK_METRICS_TOKEN", show_envvar=True, help="Lets /metrics be read from elsewhere."),
     ] = None,
     grace: Grace = 30,
+    settings: Annotated[
+        Path | None,
+        typer.Option(envvar="FIELDMARK_SETTINGS", help="A file with the mail server and its password (TOML)."),
+    ] = None,
 ) -> None:
     """Host challenges: teams, limits, hidden labels, public and private boards."""
     from fieldmark.foundation.registry import require
@@ -115,7 +120,9 @@ def serve(
         require(module, "The platform")
     from fieldmark.challenge.operating.log_lines import log_to_terminal
     from fieldmark.challenge.running import demonstration, serving
+    from fieldmark.challenge.running.settings_file import read_settings
 
+    kept = read_settings(settings, os.environ)
     namer = _namer(model, keep_in) if identify else None
     log_to_terminal(log_format)
     with serving.open_platform(folder, database, files, new=True) as platform:
@@ -138,6 +145,7 @@ def serve(
             code_workers=code_workers,
             safety=serving.Safety(require_sandbox, score_memory, score_seconds, check_memory, check_seconds),
             operation=serving.Operation(access_log, metrics_token, grace),
+            settings=kept,
         )
 
 

@@ -12,6 +12,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from fieldmark.challenge.mailing.topics import stop_key
 from fieldmark.challenge.people import accounts, teams
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import ApiToken, Challenge, DataFile, Invitation, Submission
@@ -104,6 +105,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with platform.database.read() as session:
         newest = session.query(ApiToken).filter_by(user_id=platform.people["member"].id).one()
     own["token_id"] = newest.id
+    own["key"] = stop_key(platform.database, platform.people["member"].id, "runs")
     yield Site(platform, create_app(platform.database, platform.storage), cookies, tokens, own, foreign, spare)
     platform.database.close()
 
@@ -221,8 +223,8 @@ def test_who_may_is_let_in(site: Site, role, tmp_path):
         for route in (route for route in order if role in TABLE[route]):
             values = site.own | (site.spare if route.startswith("DELETE") else {})
             answer = site.ask(role, route, values)
-            if "/reset/{token}" in route:
-                assert answer.status_code == 404  # the secret of an invitation is no reset link
+            if "/reset/{token}" in route or "/verify/{token}" in route:
+                assert answer.status_code == 404  # the secret of an invitation is no other link
                 continue
             if route == "GET /readyz":
                 assert answer.json()["checks"].keys() >= {"database", "storage", "checkers", "workers"}

@@ -7,6 +7,9 @@ from sqlalchemy import func, select
 from starlette.requests import Request
 from starlette.responses import Response
 
+from fieldmark.challenge.mailing import outbox
+from fieldmark.challenge.mailing.messages import TOPICS
+from fieldmark.challenge.mailing.topics import muted_by
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.records.schema import ROLES, ApiToken, User, WebSession
 from fieldmark.challenge.refusals import NotThereError, RefusalError
@@ -20,7 +23,7 @@ router = APIRouter()
 
 @router.get("/account")
 def account(request: Request, user: UserOf, database: DatabaseOf) -> Response:
-    return _account(request, user, database)
+    return account_page(request, user, database)
 
 
 @router.post("/account/password")
@@ -29,7 +32,7 @@ def password(request: Request, user: UserOf, database: DatabaseOf, form: FormOf)
         keep = request.cookies.get(SESSION_COOKIE)
         accounts.change_password(database, user, text_of(form, "old"), text_of(form, "new"), keep=keep)
     except RefusalError as error:
-        return _account(request, user, database, status=error.status, error=str(error))
+        return account_page(request, user, database, status=error.status, error=str(error))
     return go("/account", "password")
 
 
@@ -40,8 +43,8 @@ def make_token(request: Request, user: UserOf, database: DatabaseOf, form: FormO
         days = number_of(form, "days", "The days a token lives")
         secret = accounts.make_token(database, user, text_of(form, "name"), scopes, days=days)
     except RefusalError as error:
-        return _account(request, user, database, status=error.status, error=str(error))
-    return _account(request, user, database, new_token=secret)
+        return account_page(request, user, database, status=error.status, error=str(error))
+    return account_page(request, user, database, new_token=secret)
 
 
 @router.post("/account/tokens/{token_id}/revoke")
@@ -94,7 +97,7 @@ def disable(request: Request, user_id: RowId, admin: AdminOf, database: Database
     return go("/admin/users", "disabled")
 
 
-def _account(
+def account_page(
     request: Request,
     user: User,
     database: DatabaseOf,
@@ -103,6 +106,7 @@ def _account(
     error: str = "",
     new_token: str | None = None,
 ) -> Response:
+    """The page of one's own account, also with what went wrong."""
     with database.read() as session:
         query = select(ApiToken).where(ApiToken.user_id == user.id).order_by(ApiToken.id.desc())
         open_sessions = select(func.count()).where(WebSession.user_id == user.id)
@@ -115,6 +119,9 @@ def _account(
             new_token=new_token,
             sessions=session.execute(open_sessions).scalar_one(),
             scopes=accounts.SCOPES,
+            mail_on=outbox.on_since(session) is not None,
+            topics=TOPICS,
+            muted=muted_by(session, user.id),
         )
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter
 from sqlalchemy import func, select
 from starlette.requests import Request
 from starlette.responses import Response
 
+from fieldmark.challenge.mailing import addresses
 from fieldmark.challenge.people import accounts, rates, rights
 from fieldmark.challenge.records.schema import Challenge, Phase, Submission, Team, utc_now
 from fieldmark.challenge.refusals import RefusalError, TooOftenError
@@ -65,7 +68,9 @@ def register(request: Request, database: DatabaseOf, form: FormOf) -> Response:
     try:
         rates.count(database, rates.REGISTER, client_of(request))
         password = text_of(form, "password")
-        accounts.register(database, text_of(form, "name"), text_of(form, "email"), password)
+        made = accounts.register(database, text_of(form, "name"), text_of(form, "email"), password)
+        with suppress(RefusalError):  # no mail, or too many to that address
+            addresses.ask_to_verify(database, made)
         _, secret = accounts.sign_in(database, text_of(form, "email"), password)
     except RefusalError as error:
         values = texts_of(form, "name", "email")
@@ -102,20 +107,25 @@ def logout(request: Request, database: DatabaseOf, form: FormOf) -> Response:
 
 @router.get("/reset")
 def reset_request_page(request: Request) -> Response:
-    return render(request, "reset_request.html", sent=False, error="", values={"who": ""})
+    return _reset_request(request, values={"who": ""})
 
 
 @router.post("/reset")
 def reset_request(request: Request, database: DatabaseOf, form: FormOf) -> Response:
-    """Without a mail server an admin makes the link and hands it to the person; the log never holds one."""
+    """Has a link mailed to the person. Without a mail server an admin hands it to them; the log never holds one."""
     who = text_of(form, "who")
+    values = {"who": who}
     try:
         rates.count(database, rates.RESET, client_of(request))
     except TooOftenError as error:
-        values = {"who": who}
-        return render(request, "reset_request.html", error.status, sent=False, error=str(error), values=values)
+        return _reset_request(request, error.status, error=str(error), values=values)
     log.info("a new password was asked for")
-    return render(request, "reset_request.html", sent=True, error="", values={"who": who})
+    mailed = addresses.ask_to_reset(database, who)
+    return _reset_request(request, sent=True, mail_on=mailed, values=values)
+
+
+def _reset_request(request: Request, status: int = 200, /, **context: Any) -> Response:
+    return render(request, "reset_request.html", status, **{"sent": False, "error": "", "mail_on": False} | context)
 
 
 @router.get("/reset/{token}")

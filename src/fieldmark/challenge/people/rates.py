@@ -29,6 +29,8 @@ REGISTER = Rate("register", 20, 3600)
 RESET = Rate("reset", 5, 3600)
 UPLOAD = Rate("upload", 120, 3600)
 JOIN = Rate("join", 30, 3600)
+MAIL_TO = Rate("mail to one address", 5, 3600)
+NOTICES_TO = Rate("notices to one address", 60, 86_400)
 CALL = Rate("call the API", 600, 60)
 
 

@@ -21,10 +21,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, DateTime, Integer, LargeBinary, MetaData, Table, func, insert, select, text
+from sqlalchemy import Column, DateTime, Integer, LargeBinary, MetaData, Table, func, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from fieldmark.challenge.records.database import Database, UnknownVersionError
+from fieldmark.challenge.records.mail_schema import OutgoingMail
 from fieldmark.challenge.records.schema import Base, utc_now
 from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import CHUNK, Storage
@@ -98,6 +99,9 @@ def restore(database: Database, storage: Storage, source: Path) -> dict[str, int
                     _refill(session, table, archive)
         finally:
             database.migrate()
+        with database.write() as session:  # the platform that the backup is of has sent them, or still will
+            waiting = update(OutgoingMail).where(OutgoingMail.state == "waiting")
+            session.execute(waiting.values(state="dropped", settled_at=utc_now(), problem="came out of a backup"))
         for name in archive.namelist():
             if name.startswith("files/"):
                 _put(storage, name.removeprefix("files/"), archive.open(name))

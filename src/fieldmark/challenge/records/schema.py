@@ -115,6 +115,7 @@ class User(Base):
     name_key: Mapped[str] = mapped_column(String(128), unique=True)
     name_look: Mapped[str] = mapped_column(String(256), default="", index=True)
     email: Mapped[str] = mapped_column(String(254), unique=True)
+    email_verified_at: Mapped[dt.datetime | None]
     password_hash: Mapped[str] = mapped_column(String(256))
     role: Mapped[Role] = mapped_column(default="participant")
     created_at: Mapped[dt.datetime] = mapped_column(default=utc_now)

@@ -23,6 +23,7 @@ from fieldmark.challenge.records.schema import Challenge, User
 from fieldmark.challenge.records.scratch import collect_leftovers
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import RefusalError
+from fieldmark.challenge.running.settings_file import PlatformSettings
 from fieldmark.challenge.scoring.sandbox import Limits
 from fieldmark.challenge.scoring.walls import require_walls
 from fieldmark.errors import InputError, MisuseError
@@ -55,6 +56,7 @@ class Safety:
 
 
 SAFETY = Safety()
+NO_SETTINGS = PlatformSettings()
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,7 @@ def serve(
     safety: Safety = SAFETY,
     operation: Operation = OPERATION,
     code_workers: int = 0,
+    settings: PlatformSettings = NO_SETTINGS,
 ) -> None:
     """Serves pages and API until it is stopped."""
     import uvicorn
@@ -185,6 +188,8 @@ def serve(
     from fieldmark.challenge.site.patience import PatientProtocol
     from fieldmark.challenge.submitting import uploads
 
+    if settings.mail is not None and public_url is None:
+        raise MisuseError("Mails hold links: say with --public-url by which address people know the platform.")
     walled = require_walls(safety.walled)
     tidy_up(platform)
     uploads.CHECK_LIMITS = replace(
@@ -203,6 +208,7 @@ def serve(
         access_log=operation.access_log,
         metrics_token=operation.metrics_token,
         stopping=stopping,
+        mail=settings.mail,
     )
     if code_workers:
         from fieldmark.challenge.coding.program_worker import start_program_workers

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 def make_router() -> APIRouter:
     """All routes of the API, below `/api/v1`."""
     from fieldmark.challenge.boards import api as boards_api
+    from fieldmark.challenge.mailing import api as mailing_api
     from fieldmark.challenge.people import api as people_api
     from fieldmark.challenge.running import api as running_api
     from fieldmark.challenge.running import people_api as running_people_api
@@ -15,6 +16,7 @@ def make_router() -> APIRouter:
 
     router = APIRouter(prefix="/api/v1")
     router.include_router(people_api.router)
+    router.include_router(mailing_api.router)
     router.include_router(submitting_api.router)
     router.include_router(boards_api.router)
     router.include_router(running_api.router)

@@ -22,6 +22,10 @@ from starlette.types import ASGIApp
 
 from fieldmark.challenge.boards import board_downloads
 from fieldmark.challenge.boards import pages as boards_pages
+from fieldmark.challenge.mailing import outbox
+from fieldmark.challenge.mailing import pages as mailing_pages
+from fieldmark.challenge.mailing.mail_settings import MailSettings
+from fieldmark.challenge.mailing.sending import start_postman
 from fieldmark.challenge.naming import identify_pages
 from fieldmark.challenge.naming.namer import PageAnswers
 from fieldmark.challenge.operating import health
@@ -78,6 +82,7 @@ def create_app(
     access_log: bool = False,
     metrics_token: str | None = None,
     stopping: Stopping | None = None,
+    mail: MailSettings | None = None,
 ) -> FastAPI:
     """Makes the application.
 
@@ -93,6 +98,7 @@ def create_app(
         access_log: Whether each request leaves a line in the log.
         metrics_token: Who knows it may read `/metrics` from elsewhere.
         stopping: How the process comes to its end.
+        mail: The mail server; no mail is sent without one, or without a public address for links.
     """
     stopping = stopping or Stopping()
     https = bool(public_url) and urlsplit(str(public_url)).scheme == "https"
@@ -103,7 +109,7 @@ def create_app(
         openapi_url="/api/openapi.json",
         docs_url=None,  # its page loads scripts from elsewhere, which our policy forbids; ours is `api_pages`
         redoc_url=None,
-        lifespan=_lifespan(database, storage, workers, limits, walled, stopping),
+        lifespan=_lifespan(database, storage, workers, limits, walled, stopping, mail, public_url),
     )
     app.state.database, app.state.storage = database, storage
     app.state.public_url, app.state.upload_mb = public_url, upload_mb
@@ -117,6 +123,7 @@ def create_app(
     for area in (
         entrance_pages,
         account_pages,
+        mailing_pages,
         challenge_pages,
         submitting_pages,
         boards_pages,
@@ -150,13 +157,23 @@ class WebApplication(FastAPI):
 
 
 def _lifespan(
-    database: Database, storage: Storage, workers: int, limits: Limits | None, walled: bool, stopping: Stopping
+    database: Database,
+    storage: Storage,
+    workers: int,
+    limits: Limits | None,
+    walled: bool,
+    stopping: Stopping,
+    mail: MailSettings | None,
+    public_url: str | None,
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         threads = []
         if workers:
             threads = start_workers(database, storage, stopping, jobs=workers, limits=limits, walled=walled)
+        outbox.switch(database, mail is not None and public_url is not None)
+        if mail is not None and public_url is not None:
+            threads.append(start_postman(database, mail, public_url, stopping.begun))
         yield
         if threads:
             await asyncio.to_thread(stopping.wait_for, threads)
