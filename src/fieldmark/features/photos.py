@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageOps
 
 from fieldmark.features.cropping import Box
+from fieldmark.features.jpegs import decode_jpeg, draft_for
+from fieldmark.features.resampling import REDUCING_GAP, ResizedWindow, resampler_for_many
 from fieldmark.foundation.picture_files import PictureError, as_rgb, open_picture, refuse_huge, what_is_broken
 
 
@@ -85,9 +87,7 @@ def decode_photo(data: bytes, *, at_least_px: int | None = None, box: Box | None
     """
     try:
         with open_picture(data) as photo:
-            if at_least_px:
-                needed_px = at_least_px if box is None else math.ceil(at_least_px / box.shortest)
-                photo.draft("RGB", (needed_px, needed_px))
+            draft_for(photo, at_least_px, box)
             refuse_huge(photo)
             photo.load()
             upright = as_rgb(ImageOps.exif_transpose(photo))
@@ -132,12 +132,41 @@ def upright_size(data: bytes) -> tuple[int, int]:
 def decode_square(data: bytes, how: Preprocessing, box: Box | None = None) -> NDArray[np.uint8]:
     """Decodes, scales and cuts a photo, or a box of it, to the square a network takes, as height x width x 3."""
     side = round(how.size_px / how.crop)
-    photo = decode_photo(data, at_least_px=side, box=box)
-    width = height = max(how.size_px, side)
-    if how.resize == "cut":
-        scale = side / min(photo.size)
-        width, height = (max(how.size_px, round(length * scale)) for length in photo.size)
-    photo = photo.resize((width, height), Image.Resampling.BICUBIC, reducing_gap=2.0)
-    left, top = (int((room - how.size_px) * share) for room, share in zip((width, height), how.place, strict=True))
-    photo = photo.crop((left, top, left + how.size_px, top + how.size_px))
-    return np.asarray(ImageOps.mirror(photo) if how.mirrored else photo)
+
+    def plan(width: int, height: int) -> tuple[tuple[int, int], ResizedWindow]:
+        resized = (max(how.size_px, side),) * 2
+        if how.resize == "cut":
+            scale = side / min(width, height)
+            resized = max(how.size_px, round(width * scale)), max(how.size_px, round(height * scale))
+        left, top = (int((room - how.size_px) * share) for room, share in zip(resized, how.place, strict=True))
+        return resized, ResizedWindow(left, top, how.size_px, how.size_px)
+
+    square, _ = decode_resized(data, side, plan, box)
+    return np.ascontiguousarray(square[:, ::-1]) if how.mirrored else square
+
+
+def decode_resized(
+    data: bytes,
+    at_least_px: int,
+    plan: Callable[[int, int], tuple[tuple[int, int], ResizedWindow]],
+    box: Box | None = None,
+) -> tuple[NDArray[np.uint8], float]:
+    """A window of a photo, or of a box of it, resized, and width / height of what was resized.
+
+    Args:
+        data: The bytes of the file.
+        at_least_px: The short side that is needed.
+        plan: To which size a photo of some width and height is resized, and which window of that is wanted.
+        box: The part of the upright photo that is resized; None for all of it.
+
+    Raises:
+        PhotoError: When the bytes are no photo or end too early.
+    """
+    if (resample := resampler_for_many()) is not None and (pixels := decode_jpeg(data, at_least_px, box)) is not None:
+        height, width, _ = pixels.shape
+        return resample(pixels, *plan(width, height)), width / height
+    photo = decode_photo(data, at_least_px=at_least_px, box=box)
+    resized, (left, top, width, height) = plan(*photo.size)
+    aspect = photo.width / photo.height
+    photo = photo.resize(resized, Image.Resampling.BICUBIC, reducing_gap=REDUCING_GAP)
+    return np.asarray(photo.crop((left, top, left + width, top + height))), aspect

@@ -30,7 +30,8 @@ from PIL import Image
 
 from fieldmark.errors import InputError
 from fieldmark.features.cropping import Box, PhotoBoxes
-from fieldmark.features.photos import PhotoError, decode_photo
+from fieldmark.features.photos import PhotoError, decode_resized
+from fieldmark.features.resampling import ResizedWindow
 from fieldmark.features.store import content_key, default_store
 from fieldmark.foundation.files import appearing_folder, write_json
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
@@ -57,9 +58,8 @@ def decode_squashed(data: bytes, side_px: int, box: Box | None = None) -> tuple[
     Raises:
         PhotoError: When the bytes are no photo or end too early.
     """
-    photo = decode_photo(data, at_least_px=side_px, box=box)
-    aspect = photo.width / photo.height
-    return np.asarray(photo.resize((side_px, side_px), Image.Resampling.BICUBIC, reducing_gap=2.0)), aspect
+    whole = (side_px, side_px), ResizedWindow(0, 0, side_px, side_px)
+    return decode_resized(data, side_px, lambda width, height: whole, box)
 
 
 class UnpackedPhotos:

@@ -1,0 +1,70 @@
+"""JPEGs decoded straight into arrays: the pixels of Pillow, without its detour over pictures of four bytes a pixel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import ExifTags, Image
+
+from fieldmark.features.cropping import Box
+from fieldmark.foundation.picture_files import open_picture, refuse_huge
+
+Pixels = NDArray[np.uint8]
+BEGINNING = b"\xff\xd8"
+# How a photo is turned upright, by the orientation that EXIF gives it.
+UPRIGHT: dict[int, Callable[[Pixels], Pixels]] = {
+    1: lambda pixels: pixels,
+    2: lambda pixels: pixels[:, ::-1],
+    3: lambda pixels: pixels[::-1, ::-1],
+    4: lambda pixels: pixels[::-1],
+    5: lambda pixels: pixels.swapaxes(0, 1),
+    6: lambda pixels: np.rot90(pixels, -1),
+    7: lambda pixels: pixels[::-1, ::-1].swapaxes(0, 1),
+    8: np.rot90,
+}
+
+
+def draft_for(photo: Image.Image, at_least_px: int | None, box: Box | None) -> None:
+    """Lets a JPEG be decoded at a half, a quarter or an eighth of its size, as long as enough pixels remain."""
+    if at_least_px:
+        needed_px = at_least_px if box is None else math.ceil(at_least_px / box.shortest)
+        photo.draft("RGB", (needed_px, needed_px))
+
+
+def decode_jpeg(data: bytes, at_least_px: int, box: Box | None = None) -> Pixels | None:
+    """The upright pixels of a photo, or of a box of it, as `photos.decode_photo` has them; None where it must do it.
+
+    That is where a photo is no JPEG or a damaged one, has four channels, or simplejpeg is not installed.
+    """
+    if data[:2] != BEGINNING or not _installed():
+        return None
+    import simplejpeg
+
+    try:
+        with open_picture(data) as photo:
+            draft_for(photo, at_least_px, box)
+            refuse_huge(photo)
+            turn = UPRIGHT.get(photo.getexif().get(ExifTags.Base.Orientation, 1))
+            (width, height), mode = photo.size, photo.mode
+        if mode not in ("RGB", "L") or turn is None:
+            return None
+        pixels = simplejpeg.decode_jpeg(data, "RGB", min_height=height, min_width=width)
+    except (OSError, SyntaxError, ValueError):
+        return None
+    if pixels.shape[:2] != (height, width):
+        return None
+    upright = turn(pixels)
+    if box is not None:
+        left, top, right, bottom = box.pixels(upright.shape[1], upright.shape[0])
+        upright = upright[top:bottom, left:right]
+    return upright
+
+
+@cache
+def _installed() -> bool:
+    return find_spec("simplejpeg") is not None
