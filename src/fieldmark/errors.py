@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 # A sentence shows what was found; a file of one long line would fill the screen.
 LONGEST_WORD, LONGEST = 80, 700
@@ -34,6 +35,17 @@ class FieldmarkError(Exception):
     """Base of all errors that carry a sentence for the person at the keyboard."""
 
     exit_code = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For errors of other processes: the sentence and its parts, whatever it was made from."""
+        return _again, (type(self), self.args, dict(self.__dict__))
+
+
+def _again(kind: type[FieldmarkError], args: tuple[Any, ...], parts: dict[str, Any]) -> FieldmarkError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(parts)
+    return error
 
 
 class InputError(FieldmarkError):

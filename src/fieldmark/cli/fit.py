@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from fieldmark.cli import completing
+from fieldmark.cli.engine_options import AddressOption, EngineOption
 
 
 def add_to(app: typer.Typer) -> None:
@@ -81,6 +82,8 @@ def fit(
     ] = "features",
     seed: Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, where the release has none.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
     """Fit a method, score it on val and test, and write the folder of the run."""
@@ -107,6 +110,8 @@ def fit(
         extra_annotations=extra_annotations or (),
         pooling=pooling,
         add=add,
+        engine=engine,
+        address=address,
     )
     if as_json:
         for leak in result.run.leaks:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fieldmark.cli.engine_options import AddressOption, EngineOption
+
 if TYPE_CHECKING:
     from fieldmark.models import Model
     from fieldmark.runs.formats import RunFormat
@@ -40,12 +42,15 @@ def predict(
         typer.Option("--answers", min=1, help="With --out: how many answers of each item, if not all that may stand."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers to print for each photo.")] = 3,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answers as JSON.")] = False,
 ) -> None:
     """Answer photos, or a part of a release, with a fitted model."""
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.errors import MisuseError
     from fieldmark.fitting import predict as predict_part
+    from fieldmark.foundation.engines import working_on
     from fieldmark.identification.predicted_dangers import predicted_dangers
     from fieldmark.identification.wording import percent
     from fieldmark.models import find_photos, load_model
@@ -55,11 +60,12 @@ def predict(
     if bool(photos) == (data is not None):
         raise MisuseError("predict needs either photos or --data ROOT.")
     loaded = load_model(model)
-    if photos:
-        predictions = loaded.predict_photos(find_photos(photos))
-    else:
-        assert data is not None  # one of the two is given
-        predictions = predict_part(loaded, data, split=split)
+    with working_on(engine, address):
+        if photos:
+            predictions = loaded.predict_photos(find_photos(photos))
+        else:
+            assert data is not None  # one of the two is given
+            predictions = predict_part(loaded, data, split=split)
     if out is not None:
         as_table = with_probabilities if with_probabilities is not None else bool(photos) or out.suffix == ".parquet"
         if as_table and not isinstance(predictions, Masks):

@@ -18,6 +18,7 @@ they are loaded by position.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -69,6 +70,17 @@ class Backbone:
         """What a run records about its features."""
         return about_backbone(self.name, self.weights, self.preprocessing, self.digest)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process, which may have no GPU: the network on the CPU."""
+        held = dict(self.__dict__)
+        if next(self.network.parameters()).is_cuda:
+            held["network"] = deepcopy(self.network).cpu()
+        return held
+
+    def __setstate__(self, held: dict[str, Any]) -> None:
+        network = held["network"].to(_device(), memory_format=torch.channels_last)
+        self.__dict__.update({**held, "network": network})
+
     def decode(self, data: bytes, box: Box | None = None) -> Any:
         """The pixels of one photo, or a box of it, as `inputs` takes them."""
         return decode_square(data, self.preprocessing, box)
@@ -87,6 +99,10 @@ class Backbone:
         if hasattr(self.network, "encode_image"):
             return {"features": self.network.encode_image(batch).half().cpu().numpy()}
         return pooled_outputs(self.network, batch)
+
+
+def _device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def network_digest(network: Any, recipe: Sequence[Any]) -> str:
@@ -129,8 +145,7 @@ def load_torch_backbone(settings: FeatureSettings) -> Backbone:
         if settings.size:
             preprocessing = replace(preprocessing, size_px=settings.size)
     preprocessing = with_settings(preprocessing, settings)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    network = network.eval().requires_grad_(False).to(device, memory_format=torch.channels_last)
+    network = network.eval().requires_grad_(False).to(_device(), memory_format=torch.channels_last)
     return Backbone(settings.backbone, settings.weights, network, preprocessing)
 
 

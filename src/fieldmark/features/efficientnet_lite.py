@@ -147,6 +147,10 @@ class LiteNetwork:
             raise InputError(self.weights, found="tensors of other shapes", expected="the weights of this network")
         return dict(zip(shapes, given, strict=True))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the session, which another process starts for itself; the file may not lie there."""
+        return {"variant": self.variant, "weights": self.weights, "tensors": self.tensors}
+
     def __call__(self, pixels: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """What goes into the classifier and what comes out of it, of normalized photos x channels x height x width."""
         parts = [

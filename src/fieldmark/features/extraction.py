@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,11 @@ from fieldmark.errors import InputError
 from fieldmark.features.cropping import Box, PhotoBoxes, cropped_key
 from fieldmark.features.photos import PhotoError
 from fieldmark.features.store import FeatureStore, Key, content_key
+from fieldmark.foundation.engines import cluster
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
 from fieldmark.foundation.progress import progress
+
+T = TypeVar("T")
 
 BLOCK_PHOTOS = 64
 
@@ -33,13 +37,70 @@ class Extractor(Protocol):
         ...
 
 
+class PhotoBlock(NamedTuple):
+    """Some photos to make features of: their ids, their boxes, and what reads them and needs to know of no others."""
+
+    media_ids: Sequence[str]
+    boxes: Sequence[Box | None]
+    read_medium: Callable[[str], bytes]
+
+
 class _Read(NamedTuple):
-    """One photo as the reading threads hand it over: pixels only where the store has nothing yet."""
+    """One photo as it was read: pixels only where nothing is stored of it yet."""
 
     media_id: str
     key: Key
     pixels: Any
     problem: str | None
+
+
+class ExtractedBlock(NamedTuple):
+    """What a block came to: the key of each photo, what is wrong with some, and the outputs that are new."""
+
+    keys: list[Key]
+    problems: list[tuple[str, str]]
+    new: list[Key]
+    outputs: dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class BlockExtraction:
+    """What is done with a block of photos, wherever it is done: they are read, and the network looks at the new ones.
+
+    Args:
+        extractor: The network.
+        stored: What need not be computed.
+    """
+
+    extractor: Extractor
+    stored: Container[Key]
+
+    def read(self, block: PhotoBlock) -> list[_Read]:
+        """The first half: reading and decoding, which threads can do ahead of the network."""
+        read = block.read_medium
+        return [self._read(one, read(one), box) for one, box in zip(block.media_ids, block.boxes, strict=True)]
+
+    def compute(self, photos: Sequence[_Read]) -> ExtractedBlock:
+        """The second half: the network."""
+        new = {photo.key: photo.pixels for photo in photos if photo.pixels is not None}
+        new = {key: pixels for key, pixels in new.items() if key not in self.stored}
+        outputs = self.extractor(list(new.values())) if new else {}
+        problems = [(photo.media_id, photo.problem) for photo in photos if photo.problem]
+        return ExtractedBlock([photo.key for photo in photos], problems, list(new), outputs)
+
+    def __call__(self, block: PhotoBlock) -> ExtractedBlock:
+        """Both halves, for a worker of a cluster."""
+        return self.compute(self.read(block))
+
+    def _read(self, media_id: str, data: bytes, box: Box | None) -> _Read:
+        key = cropped_key(content_key(data), box)
+        if key in self.stored:
+            return _Read(media_id, key, None, None)
+        try:
+            pixels = self.extractor.decode(data) if box is None else self.extractor.decode(data, box)
+            return _Read(media_id, key, pixels, None)
+        except PhotoError as error:
+            return _Read(media_id, key, None, str(error))
 
 
 def extract(
@@ -55,8 +116,9 @@ def extract(
 ) -> NDArray[np.float32]:
     """Returns the features of photos, one row per id.
 
-    Reading and decoding run in threads ahead of the network. What is computed is stored block by block, so that an
-    interrupted extraction goes on where it stopped.
+    On this machine, reading and decoding run in threads ahead of the network; on a cluster (`foundation.engines`), a
+    worker does all of a block. What is computed is stored here, block by block, so that an interrupted extraction goes
+    on where it stopped.
 
     Args:
         media_ids: The photos.
@@ -73,21 +135,12 @@ def extract(
     """
     keys: list[Key] = []
     problems: list[tuple[str, str]] = []
-
-    def read_block(block: Sequence[str]) -> list[_Read]:
-        box_of = (boxes or PhotoBoxes()).of
-        return [_read(media_id, read_medium(media_id), box_of(media_id), extractor, store) for media_id in block]
-
-    blocks = map_blocks(read_block, blocks_of(media_ids, BLOCK_PHOTOS), all_cores("thread"))
     with progress(f"reading {what}", len(media_ids)) as tick:
-        for photos in blocks:
-            keys += [photo.key for photo in photos]
-            problems += [(photo.media_id, photo.problem) for photo in photos if photo.problem]
-            new = {photo.key: photo.pixels for photo in photos if photo.pixels is not None}
-            new = {key: pixels for key, pixels in new.items() if key not in store}
-            if new:
-                store.add(list(new), extractor(list(new.values())))
-            tick(len(photos))
+        for done in _extracted(_blocks(media_ids, read_medium, boxes or PhotoBoxes()), extractor, store):
+            keys += done.keys
+            problems += done.problems
+            store.add_new(done.new, done.outputs)
+            tick(len(done.keys))
     if problems:
         media_id, problem = problems[0]
         more = f" {len(problems) - 1} more photos cannot be read either." if len(problems) > 1 else ""
@@ -96,12 +149,24 @@ def extract(
     return store.get(keys).astype(np.float32)
 
 
-def _read(media_id: str, data: bytes, box: Box | None, extractor: Extractor, store: FeatureStore) -> _Read:
-    key = cropped_key(content_key(data), box)
-    if key in store:
-        return _Read(media_id, key, None, None)
-    try:
-        pixels = extractor.decode(data) if box is None else extractor.decode(data, box)
-        return _Read(media_id, key, pixels, None)
-    except PhotoError as error:
-        return _Read(media_id, key, None, str(error))
+def _extracted(blocks: Iterator[PhotoBlock], extractor: Extractor, store: FeatureStore) -> Iterator[ExtractedBlock]:
+    """The blocks of an extraction, in their order, done by a cluster where one was chosen."""
+    executor = cluster()
+    if executor is not None:
+        return map_blocks(BlockExtraction(extractor, store.stored_keys()), blocks, executor)
+    here = BlockExtraction(extractor, store)
+    return map(here.compute, map_blocks(here.read, blocks, all_cores("thread")))
+
+
+def _blocks(media_ids: Sequence[str], read_medium: Callable[[str], bytes], boxes: PhotoBoxes) -> Iterator[PhotoBlock]:
+    for block in blocks_of(media_ids, BLOCK_PHOTOS):
+        yield PhotoBlock(block, [boxes.of(one) for one in block], reader_of(read_medium, block))
+
+
+def reader_of(read: Callable[[str], T], media_ids: Sequence[str]) -> Callable[[str], T]:
+    """What reads some media and no others, where the reader is a method of something that can be cut down (`only`).
+
+    A block then carries the paths of its own media and not those of a million others.
+    """
+    only = getattr(getattr(read, "__self__", None), "only", None)
+    return read if only is None else getattr(only(media_ids), read.__name__)

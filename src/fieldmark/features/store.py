@@ -16,6 +16,7 @@ import hashlib
 import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,22 @@ def default_store() -> Path:
     return Path(cache).expanduser() / "features"
 
 
+@dataclass(frozen=True, eq=False)
+class StoredKeys:
+    """Which photos a store holds, without the store: sorted keys, which processes of a machine can share."""
+
+    keys: NDArray[np.bytes_]
+
+    @classmethod
+    def of(cls, keys: Iterable[Key]) -> StoredKeys:
+        return cls(np.sort(np.array(list(keys), dtype=f"S{KEY_BYTES}")))
+
+    def __contains__(self, key: object) -> bool:
+        wanted = np.array(key, dtype=self.keys.dtype)[()]  # as the keys are held: without zeros at the end
+        place = int(np.searchsorted(self.keys, wanted))
+        return place < len(self.keys) and bool(self.keys[place] == wanted)
+
+
 class FeatureStore:
     """The stored outputs of one extractor."""
 
@@ -48,7 +65,7 @@ class FeatureStore:
         for path in sorted(self.folder.glob("*.keys.npy")):
             self._index(path.name.removesuffix(".keys.npy"), np.load(path))
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._place
 
     def __len__(self) -> int:
@@ -62,6 +79,22 @@ class FeatureStore:
             with appearing_file(self.folder / f"{block}.{name}.npy") as partial, partial.open("wb") as file:
                 np.save(file, array)
         self._index(block, stored)
+
+    def add_new(self, keys: Sequence[Key], outputs: Mapping[str, NDArray[Any]]) -> None:
+        """Stores the outputs of those photos of a block that are not stored yet.
+
+        Two workers of a cluster may have computed one photo that lies in two blocks.
+        """
+        rows = [row for row, key in enumerate(keys) if key not in self]
+        if rows:
+            all_new = len(rows) == len(keys)
+            self.add(
+                [keys[row] for row in rows], outputs if all_new else {name: one[rows] for name, one in outputs.items()}
+            )
+
+    def stored_keys(self) -> StoredKeys:
+        """The keys of everything that is stored by now, to be sent elsewhere."""
+        return StoredKeys.of(self._place)
 
     def get(self, keys: Iterable[Key], output: str = "features") -> NDArray[Any]:
         """The stored rows of the given keys, in their order. Raises KeyError for a key that is not there."""

@@ -56,6 +56,7 @@ from fieldmark.fitting.search_table import Searched
 from fieldmark.fitting.searching import Search, plan, run_search
 from fieldmark.fitting.unknown_table import UnknownTable, unknown_table
 from fieldmark.fitting.val_size import remarks_on_val
+from fieldmark.foundation.engines import working_on
 from fieldmark.foundation.files import appearing_folder, only_writer
 from fieldmark.foundation.notebooks import html_note, html_page
 from fieldmark.guides import Guide
@@ -119,6 +120,8 @@ def fit(
     pooling: str = OF_FEATURES,
     shared: Path | None = None,
     add: str | Path | None = None,
+    engine: str | None = None,
+    address: str | None = None,
 ) -> FitResult:
     """Fits a method to a benchmark and writes the folder of the run.
 
@@ -144,6 +147,8 @@ def fit(
         pooling: How items of several photos are answered: features, mean, max or attention (`models.photo_by_photo`).
         shared: A folder for fitted parts of methods that other fits can take over, as those of an ablation do.
         add: A table of checked answers to learn from as well (`fitting.adding`).
+        engine: What makes features and samples rasters: "local", or "ray" for a cluster (`foundation.engines`).
+        address: With "ray": the address of the cluster, "auto" for the one of this machine.
 
     Raises:
         InputError: When the release or the split is at fault.
@@ -159,7 +164,11 @@ def fit(
     planned = plan(method, settings or {}, search, seed) if search is not None else None
     check_pooling(pooling)
     other_split = read_split(Path(split)) if split is not None else None
-    with _held(Path(out)), appearing_folder(Path(out), overwrite=overwrite) as folder:
+    with (
+        _held(Path(out)),
+        working_on(engine, address),
+        appearing_folder(Path(out), overwrite=overwrite) as folder,
+    ):
         with _timed(seconds, "open"):
             opened = open_benchmark(declared, open_release(declared, data), seed=seed, split=other_split)
         swapped = []
@@ -233,6 +242,8 @@ def predict(
     split: str = "test",
     out: Path | None = None,
     benchmark: str | None = None,
+    engine: str | None = None,
+    address: str | None = None,
 ) -> Any:
     """Answers one part of a release with a fitted model, and writes the run file if `out` is given.
 
@@ -242,6 +253,8 @@ def predict(
         split: Which part.
         out: The run file to write, in the benchmark's format.
         benchmark: The benchmark whose parts and format are meant, if not the one the model was trained on.
+        engine: What makes features, as in `fit`.
+        address: Of the cluster, as in `fit`.
     """
     loaded = model if isinstance(model, Model) else load_model(model)
     declared = BENCHMARKS[benchmark or loaded.trained["benchmark"]]
@@ -251,7 +264,8 @@ def predict(
     if part is None:
         raise MisuseError(f"{data} has no part called {split!r} to predict. {did_you_mean(split, ANSWERABLE_PARTS)}")
     task = opened.benchmark.task
-    predictions = loaded.predict(part.unlabeled(), order=task.time_order, truth=told_labels(opened, split))
+    with working_on(engine, address):
+        predictions = loaded.predict(part.unlabeled(), order=task.time_order, truth=told_labels(opened, split))
     if out is not None:
         task.run.write(out, predictions)
     return predictions

@@ -37,6 +37,7 @@ EXTRA_OF_MODULE = {
     "sklearn": "text",
     "lightgbm": "tabular",
     "transformers": "transformer",
+    "ray": "ray",
     "fastapi": "server",
     "sqlalchemy": "server",
     "alembic": "server",

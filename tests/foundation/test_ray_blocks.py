@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fieldmark.datasets.inputs import MediaFiles
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.features import extraction
+from fieldmark.features.extraction import extract
+from fieldmark.features.loading import load_backbone
+from fieldmark.features.settings import FeatureSettings
+from fieldmark.features.store import FeatureStore
+from fieldmark.foundation.engines import cluster, working_on
+from fieldmark.foundation.map_blocks import map_blocks
+from fieldmark.foundation.ray_blocks import ClusterError, RayExecutor
+from fieldmark.release import Release
+from fieldmark.runs.problems import RunError
+from tests.conftest import save_photo
+from tests.ray_clusters import TwoNodes, two_node_cluster
+
+ONE_CORE = RayExecutor(1)
+
+
+@pytest.fixture(scope="module")
+def ray_cluster() -> Iterator[TwoNodes]:
+    """A Ray cluster of two nodes, started once for all tests that need one."""
+    with two_node_cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def two_nodes(ray_cluster: TwoNodes) -> TwoNodes:
+    """The cluster with both its nodes, whatever an earlier test has killed."""
+    return ray_cluster.whole()
+
+
+class Unpacked:
+    """A function that counts, in a folder, how often it is unpacked in a worker."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __setstate__(self, held: dict[str, Path]) -> None:
+        self.__dict__.update(held)
+        (self.folder / f"{os.getpid()}-{time.monotonic_ns()}").touch()
+
+    def __call__(self, number: int) -> tuple[int, int]:
+        return number * number, os.getpid()
+
+
+def test_results_come_in_the_order_of_the_blocks_and_a_worker_unpacks_the_function_once(two_nodes, tmp_path):
+    results = list(map_blocks(Unpacked(tmp_path), range(40), ONE_CORE))
+    assert [square for square, _ in results] == [number * number for number in range(40)]
+    unpacked = [int(path.name.partition("-")[0]) for path in tmp_path.iterdir()]
+    assert len(unpacked) == len(set(unpacked)) and set(unpacked) == {worker for _, worker in results}
+
+
+def test_only_a_few_blocks_are_in_flight(two_nodes):
+    taken: list[int] = []
+    results = map_blocks(abs, (taken.append(n) or n for n in range(100)), ONE_CORE)
+    assert next(results) == 0
+    assert len(taken) <= 2 * 2 + 1  # twice the cores of the cluster, and the one that was handed out
+    results.close()
+
+
+def fails_once(folder: Path, number: int) -> int:
+    (folder / f"{number}-{time.monotonic_ns()}").touch()
+    if number == 3:
+        raise InputError("run.csv", line=4, found="2 columns", expected="3 columns")
+    return number
+
+
+def test_a_block_that_fails_says_the_same_sentence_as_here_and_is_not_tried_again(two_nodes, tmp_path):
+    with pytest.raises(InputError, match=r"^run\.csv, line 4: found 2 columns, expected 3 columns\.$") as caught:
+        list(map_blocks(lambda number: fails_once(tmp_path, number), range(6), ONE_CORE))
+    assert caught.value.line == 4
+    assert len(list(tmp_path.glob("3-*"))) == 1
+
+
+def wait_for(folder: Path, number: int) -> int:
+    (folder / f"begun-{number}-{os.getpid()}").touch()
+    last = time.monotonic() + 60  # nobody waits for ever for a test that fails
+    while not (folder / "go").exists() and time.monotonic() < last:
+        time.sleep(0.02)
+    (folder / f"ended-{number}").touch()
+    return number
+
+
+def test_an_interrupted_job_ends_its_blocks(two_nodes, tmp_path):
+    results = map_blocks(lambda number: number if number == 0 else wait_for(tmp_path, number), range(9), ONE_CORE)
+    assert next(results) == 0
+    while not list(tmp_path.glob("begun-*")):
+        time.sleep(0.02)
+    results.close()  # as an interrupt between two results does
+    assert list(map_blocks(abs, range(4), ONE_CORE)) == [0, 1, 2, 3]  # the cores are free again
+    assert not list(tmp_path.glob("ended-*"))
+
+
+def test_a_block_that_no_node_can_take_is_refused(two_nodes):
+    with pytest.raises(ClusterError, match="has 64 CPU for a block"):
+        list(map_blocks(abs, [1], RayExecutor(64)))
+
+
+def test_an_engine_holds_inside_its_block_only(two_nodes):
+    assert cluster() is None
+    with working_on("ray:cpus=0.5,retries=5"):
+        assert cluster() == RayExecutor(0.5, retries=5)
+        with working_on(None):
+            assert cluster() is not None
+        with working_on("local"):
+            assert cluster() is None
+    assert cluster() is None
+
+
+class KillsSecondNode(FeatureStore):
+    """A store that loses the second node of the cluster after a few blocks."""
+
+    def __init__(self, root: Path, nodes: TwoNodes) -> None:
+        super().__init__(root, "x")
+        self.nodes, self.blocks = nodes, 0
+
+    def add_new(self, keys: Sequence[bytes], outputs: Mapping[str, Any]) -> None:
+        super().add_new(keys, outputs)
+        self.blocks += 1
+        if self.blocks == 3:
+            self.nodes.kill_second()
+
+
+@pytest.fixture
+def photos(tmp_path) -> MediaFiles:
+    for number in range(24):
+        save_photo(tmp_path / "photos" / f"{number}.jpg", (10 * number, 90, 200), number)
+    shutil.copy(tmp_path / "photos" / "3.jpg", tmp_path / "photos" / "same.jpg")
+    names = sorted(path.name for path in (tmp_path / "photos").iterdir())
+    return MediaFiles("photo", Release(tmp_path / "photos"), dict(zip(names, names, strict=True)))
+
+
+def test_extraction_ends_with_every_photo_once_and_equal_after_a_node_was_lost(
+    two_nodes: TwoNodes, photos: MediaFiles, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(extraction, "BLOCK_PHOTOS", 2)
+    network = load_backbone(FeatureSettings(backbone="efficientnet_lite0", size=64))
+    here = extract(list(photos.path_of), photos.read, network, FeatureStore(tmp_path / "here", "x"))
+    with working_on("ray"):
+        there = extract(list(photos.path_of), photos.read, network, KillsSecondNode(tmp_path / "there", two_nodes))
+    np.testing.assert_array_equal(there, here)
+    stored = np.concatenate([np.load(path) for path in (tmp_path / "there" / "x").glob("*.keys.npy")])
+    assert len(stored) == len(np.unique(stored, axis=0)) == 24  # 25 photos, two of them the same
+
+
+def test_a_photo_that_cannot_be_read_is_told_as_here_and_the_others_are_kept(
+    two_nodes: TwoNodes, photos: MediaFiles, tmp_path
+):
+    (tmp_path / "photos" / "7.jpg").write_bytes(b"no photo")
+    network = load_backbone(FeatureSettings(backbone="efficientnet_lite0", size=64))
+    sentences = []
+    for engine in ("local", "ray"):
+        store = FeatureStore(tmp_path / engine, "x")
+        with working_on(engine), pytest.raises(InputError) as caught:
+            extract(list(photos.path_of), photos.read, network, store, where=photos.where)
+        sentences.append(str(caught.value))
+        assert len(store) == 23
+    assert sentences[0] == sentences[1] and "7.jpg" in sentences[0]
+
+
+def test_blocks_of_a_lost_node_are_worked_on_again(two_nodes: TwoNodes, tmp_path):
+    results = map_blocks(lambda number: number if number == 0 else wait_for(tmp_path, number), range(5), ONE_CORE)
+    assert next(results) == 0
+    while len(list(tmp_path.glob("begun-*"))) < 2:  # one on each node
+        time.sleep(0.02)
+    two_nodes.kill_second()
+    (tmp_path / "go").touch()
+    assert list(results) == [1, 2, 3, 4]
+    assert len(list(tmp_path.glob("begun-*"))) == 5  # one of them twice
+
+
+@pytest.mark.parametrize(
+    ("engine", "address", "sentence"),
+    [
+        ("rays", None, "no engine called 'rays'. Did you mean ray"),
+        ("local", "auto", "An address goes with engine=ray"),
+        ("ray:cpus", None, "expected settings such as ray:cpus=2,gpus=0.25"),
+        ("ray:cpus=0", None, "cpus and gpus are both 0"),
+        ("ray:cores=2", None, "cpus"),
+    ],
+)
+def test_an_engine_that_does_not_exist_is_refused(engine, address, sentence):
+    with pytest.raises(MisuseError, match=sentence), working_on(engine, address):
+        pass
+
+
+def test_without_ray_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    sentence = r"needs ray, which is not installed: pip install 'fieldmark\[ray\]'"
+    with pytest.raises(MisuseError, match=sentence), working_on("ray"):
+        pass
+
+
+def test_errors_of_other_processes_keep_their_sentence_and_their_parts():
+    problem = RunError("run.csv", [(2, "found x, expected y")], 3)
+    again = pickle.loads(pickle.dumps(problem))
+    assert (str(again), again.problems, again.total, again.where) == (str(problem), problem.problems, 3, "run.csv")
