@@ -57,3 +57,25 @@ def test_runs_that_come_and_go_are_ranked_as_if_all_were_compared_again(higher):
             runs[f"n{step}"] = runs.pop(sorted(runs)[0])[::-1].copy()
         check(table, runs, higher)
     check(table, {name: runs[name] for name in sorted(runs)[:2]}, higher)
+
+
+@pytest.mark.parametrize("kind", ["hits", "real", "alike"])
+def test_many_that_come_at_once_are_ranked_as_if_they_came_one_by_one(kind):
+    rng = np.random.default_rng(5)
+    runs, table = drawn(8, rng), PairTable()
+    check(table, runs, True)
+    if kind == "hits":  # few values: equal ones are counted in another way
+        runs = {name: run for name, run in runs.items() if set(run) <= {0.0, 1.0}}
+        table = PairTable()
+    first = rng.normal(0.5, 0.3, UNITS)
+    for number in range(70):  # more than one block
+        if kind == "hits":
+            runs[f"m{number}"] = (rng.random(UNITS) < rng.random()).astype(float)
+        elif kind == "real":
+            runs[f"m{number}"] = rng.normal(rng.random(), 0.3, UNITS)
+        else:  # so alike that rounding would show, in scores that are large
+            runs[f"m{number}"] = 1e6 + first + 1e-5 * rng.normal(0, 1, UNITS) * (rng.random(UNITS) < 0.2)
+    check(table, runs, True)
+    runs.pop("m3")
+    runs["late"] = rng.normal(0.6, 0.3, UNITS)
+    check(table, runs, True)

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
-from fieldmark.stats.comparison import ROUNDING, Difference, Standing, paired_difference
+from fieldmark.stats.comparison import Difference, Standing, paired_difference
+from fieldmark.stats.pair_blocks import PairBlocks, p_values_of
 
 Values = NDArray[np.float64]
 # Rows of differences that are worked on at once: few enough to stay near the processor.
 _BLOCK_NUMBERS = 1 << 16
+_MANY = 32  # new runs that are compared block by block rather than row by row
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,9 @@ class PairTable:
         if not new:
             return
         self._make_room(len(new), len(next(iter(new.values()))[1]))
+        if len(new) >= _MANY:
+            self._add_many(new)
+            return
         came: list[Values] = []
         there = np.array([*self._slots.values(), *(-1 for _ in new)], dtype=np.int64)
         for number, (key, (value, pseudo)) in enumerate(new.items(), len(self._slots)):
@@ -114,17 +119,37 @@ class PairTable:
             self._slots[key] = there[number] = slot
             came.append(p_values)
         arrived = np.sort(np.concatenate(came))
-        if len(arrived) > len(self._sorted):
-            self._sorted = np.sort(np.concatenate([self._sorted, arrived]))
-        else:
-            self._sorted = np.insert(self._sorted, np.searchsorted(self._sorted, arrived), arrived)
+        self._sorted = np.insert(self._sorted, np.searchsorted(self._sorted, arrived), arrived)
+
+    def _add_many(self, new: Mapping[Hashable, tuple[float, Values]]) -> None:
+        """The same for so many that it is worth while to compare them in blocks."""
+        old = len(self._slots)
+        for key, (value, pseudo) in new.items():
+            slot = self._slots[key] = self._free.pop()
+            self._values[slot], self._pseudo[slot] = value, pseudo
+        there = np.array(list(self._slots.values()), dtype=np.int64)
+        count, known, in_order = len(there), len(self._sorted), bool((there == np.arange(len(there))).all())
+        joined = np.empty(count * (count - 1) // 2)
+        joined[:known] = self._sorted
+        self._sorted = joined
+        pairs = PairBlocks(self._values[there], self._pseudo[there])
+        for part, p_values in pairs.blocks(old):
+            if in_order:  # the same, and faster
+                self._p[part, : part.stop], self._p[: part.stop, part] = p_values, p_values.T
+            else:
+                self._p[np.ix_(there[part], there[: part.stop])] = p_values
+                self._p[np.ix_(there[: part.stop], there[part])] = p_values.T
+            for row, among in zip(p_values, range(part.start, part.stop), strict=True):
+                joined[known : known + among] = row[:among]
+                known += among
+        joined.sort()
 
     def _make_room(self, more: int, units: int) -> None:
         needed, have = len(self._slots) + more, len(self._values)
         if needed <= have:
             return
-        size = max(needed, have + have // 4)
-        values, pseudo, p_values = np.zeros(size), np.zeros((size, units)), np.ones((size, size))
+        size = needed + needed // 16  # room for some more; the table grows with its square
+        values, pseudo, p_values = np.zeros(size), np.zeros((size, units)), np.empty((size, size))
         if have:
             values[:have], pseudo[:have], p_values[:have, :have] = self._values, self._pseudo, self._p
         self._values, self._pseudo, self._p = values, pseudo, p_values
@@ -139,7 +164,7 @@ class PairTable:
         for start in range(0, top, step):
             part = slice(start, min(start + step, top))
             value = np.abs(self._values[part] - self._values[slot])
-            p_values[part] = _p_values(self._pseudo[part] - self._pseudo[slot], value)
+            p_values[part] = p_values_of(self._pseudo[part] - self._pseudo[slot], value)
         return p_values[others]
 
     def _standings(self, order: NDArray[np.int64]) -> tuple[Standing, ...]:
@@ -183,23 +208,6 @@ class PairTable:
         )
 
 
-def _p_values(apart: Values, value: Values) -> Values:
-    """The p-value of each row of differences, whose scores differ by `value`, as `compare` has it."""
-    units = apart.shape[1]
-    size = np.abs(apart)
-    largest = size.max(axis=1, initial=0.0)
-    finite = np.isfinite(largest)
-    differing = np.count_nonzero(size > ROUNDING * largest[:, None], axis=1)
-    apart -= apart.mean(axis=1, keepdims=True)
-    np.multiply(apart, apart, out=apart)  # as `std` does it, to the last digit
-    with np.errstate(invalid="ignore", divide="ignore"):
-        error = np.sqrt(apart.sum(axis=1) / (units - 1)) / units**0.5 if units > 1 else 0 * value
-        usual = 2 * stdtr(np.maximum(differing - 1, 1), -value / error)
-    same = np.where(value != 0, 2.0 ** np.minimum(1 - differing, 0), 1.0)
-    p_values = np.where(error <= ROUNDING * largest, same, usual)
-    return np.where(finite & (differing >= 2), p_values, 1.0)
-
-
 def _holm_threshold(ordered: Values, alpha: float) -> float:
     """The largest p-value that Holm's step-down method rejects; below all of them where it rejects none."""
     count, rejected = len(ordered), -1
@@ -211,7 +219,17 @@ def _holm_threshold(ordered: Values, alpha: float) -> float:
 
 
 def _holm_adjusted(ordered: Values, p_values: Values) -> Values:
-    """Holm's adjustment of some of the p-values among all of them."""
-    stepped = ordered * np.arange(len(ordered), 0, -1)
-    np.maximum.accumulate(stepped, out=stepped)
-    return np.minimum(stepped[np.searchsorted(ordered, p_values)], 1.0)
+    """Holm's adjustment of some of the p-values among all of them, a piece at a time to save memory."""
+    at = np.searchsorted(ordered, p_values)
+    adjusted, highest = np.ones(len(p_values)), 0.0
+    for start in range(0, len(ordered), _CHUNK):
+        piece = ordered[start : start + _CHUNK]
+        stepped = piece * np.arange(len(ordered) - start, len(ordered) - start - len(piece), -1)
+        stepped[0] = max(stepped[0], highest)
+        np.maximum.accumulate(stepped, out=stepped)
+        here = (at >= start) & (at < start + len(piece))
+        adjusted[here] = np.minimum(stepped[at[here] - start], 1.0)
+        highest = float(stepped[-1])
+        if highest >= 1:  # and so are all that follow
+            break
+    return adjusted
