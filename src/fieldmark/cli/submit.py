@@ -1,11 +1,16 @@
-"""`fieldmark submit`: a run to a challenge."""
+"""`fieldmark submit`: a run, or a program, to a challenge."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from fieldmark.challenge.submitting.client import Client
 
 
 def add_to(app: typer.Typer) -> None:
@@ -15,23 +20,34 @@ def add_to(app: typer.Typer) -> None:
 
 def submit(
     challenge: Annotated[str, typer.Argument(help="The address of the challenge.")],
-    run: Annotated[Path, typer.Argument(help="The run file, plain or gzip, or the folder of a run.")],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="The run file, plain or gzip, or the folder of a run; or a program: an archive or folder with run.sh."
+        ),
+    ],
     token: Annotated[
         str, typer.Option(envvar="FIELDMARK_TOKEN", help="An API token with the scopes read and submit.")
     ] = "",
     title: Annotated[str, typer.Option(help="What to call the run.")] = "",
     method: Annotated[str, typer.Option(help="How it was made.")] = "",
     external: Annotated[str, typer.Option(help="Which external data were used, if any.")] = "",
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Only try a program out: on public items, free of charge, without a score.")
+    ] = False,
     wait: Annotated[bool, typer.Option(help="Wait until it is scored.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the submission as JSON.")] = False,
 ) -> None:
-    """Hand in a run, wait for its score, and print it."""
+    """Hand in a run, or a program that writes one, wait for its score, and print it."""
     from fieldmark.challenge.submitting.client import Client
     from fieldmark.cli.printing import print_json
-    from fieldmark.runs.provenance import run_file
 
     client = Client.of(challenge, token)
-    sent = client.hand_in(run_file(run) if run.is_dir() else run, title=title, method=method, external=external)
+    with _handed(run) as file:
+        if debug:
+            _try_out(client, file, wait, as_json)
+            return
+        sent = client.hand_in(file, title=title, method=method, external=external)
     if not as_json:
         print(f"submission {sent['id']} accepted at {sent['accepted_at']}")
     if wait:
@@ -40,6 +56,36 @@ def submit(
         print_json(sent)
         return
     show_submission(sent)
+
+
+@contextmanager
+def _handed(run: Path) -> Iterator[Path]:
+    """The file to send: a run, or a program, packed where it is a folder."""
+    from fieldmark.challenge.submitting.client import packed
+    from fieldmark.runs.provenance import run_file
+
+    if run.is_dir() and (run / "run.sh").is_file():
+        with packed(run) as archive:
+            yield archive
+    else:
+        yield run_file(run) if run.is_dir() else run
+
+
+def _try_out(client: Client, archive: Path, wait: bool, as_json: bool) -> None:
+    """Has a program tried out, and prints what it said and what is wrong with its answers."""
+    from fieldmark.challenge.submitting.plain_problems import in_lines
+    from fieldmark.cli.printing import print_json
+
+    tried = client.try_out(archive)
+    if wait:
+        tried = client.wait_for_debug(tried["id"])
+    if as_json:
+        print_json(tried)
+    else:
+        print((tried["output"] or "").rstrip() or "(it said nothing)")
+        print(in_lines(f"{tried['state']}: {tried['reason']}", tried["problems"], "predictions"))
+    if tried["state"] in ("refused", "failed"):
+        raise typer.Exit(1)
 
 
 def show_submission(sent: dict[str, Any]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,6 @@ class Hosted:
 
     def archive(self, *, right: int) -> bytes:
         """A program that answers so many items right."""
-        import json
-
         answers = dict(sorted(self.truth.items())[:right])
         return archive_of(LOOKUP, **{"known.json": json.dumps({"classes": self.classes, "answers": answers})})
 
@@ -67,8 +66,6 @@ class Hosted:
             return found
 
     def set_rules(self, **changes: Any) -> None:
-        from dataclasses import replace
-
         with self.platform.database.read() as session:
             phases = tasks.code_phases(session, self.challenge)
         rules = replace(RULES, **changes)

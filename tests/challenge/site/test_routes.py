@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 
 from fieldmark.challenge.mailing.topics import stop_key
 from fieldmark.challenge.people import accounts, teams
+from fieldmark.challenge.records.code_schema import Program
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import ApiToken, Challenge, DataFile, Invitation, Submission
 from fieldmark.challenge.records.storage import Storage
@@ -147,6 +148,10 @@ def _objects(platform: Platform, name: str, challenge: Challenge) -> dict[str, o
         phase = mine.phases[0].id
         file = session.query(DataFile).filter_by(challenge_id=challenge.id).first().id
     teams.invite(platform.database, user, team)
+    owned = {"challenge_id": challenge.id, "team_id": team.id, "user_id": user.id}
+    with platform.database.write() as session:
+        tried = Program(filename="p", path="code/p", size=1, sha256="0", state="done", log=CANARY, **owned)
+        session.add(tried)
     with platform.database.read() as session:
         invitation = session.query(Invitation).filter_by(team_id=team.id, used_at=None).one().id
     return {
@@ -158,6 +163,7 @@ def _objects(platform: Platform, name: str, challenge: Challenge) -> dict[str, o
         "team_id": team.id,
         "invitation_id": invitation,
         "phase_id": phase,
+        "program_id": tried.id,
         "file_id": file,
     }
 
@@ -206,7 +212,17 @@ def test_a_challenge_that_is_not_published_is_not_there(site: Site, role):
 
 @pytest.mark.parametrize("role", ["member", *sorted(MANAGERS)])
 def test_objects_of_another_challenge_are_not_reached_by_way_of_ones_own(site: Site, role):
-    ids = ("submission_id", "number", "entry", "invitation_id", "phase_id", "file_id", "user_id", "team_id")
+    ids = (
+        "submission_id",
+        "number",
+        "entry",
+        "invitation_id",
+        "phase_id",
+        "file_id",
+        "user_id",
+        "team_id",
+        "program_id",
+    )
     for route in TABLE:
         named = [name for name in ids if f"{{{name}}}" in route]
         if "{slug}" in route and named:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from pydantic import BaseModel, Field
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fieldmark.challenge.coding import program_queue
 from fieldmark.challenge.coding.hosts import hosts, why_not
-from fieldmark.challenge.coding.tasks import CodeRules, code_phases, rules_of, task_of
+from fieldmark.challenge.coding.tasks import CodeRules, asks_for_code, code_phases, rules_of, task_of
 from fieldmark.challenge.records.code_schema import CodeTask, Program
-from fieldmark.challenge.records.schema import Challenge
+from fieldmark.challenge.records.schema import Challenge, Submission, utc_now
+from fieldmark.challenge.running.phases import phase_at
 
 # How much teams see of what a program says on hidden inputs, where organizers let them see anything.
 SHOWN_CHARACTERS = 4000
+AT_ONCE = 500  # numbers in one query
 
 
 class RulesOut(BaseModel):
@@ -31,6 +35,28 @@ class RulesOut(BaseModel):
     debug_seconds: int
     debug_hourly: int
     show_output: bool = Field(description="whether teams see the last lines a program says on the hidden inputs")
+
+
+class AskedOut(BaseModel):
+    """What participants are asked for now."""
+
+    program: bool = Field(description="whether the open phase asks for a program in place of a run")
+    items: int = Field(description="how many hidden items programs answer; 0 where the challenge asks for none")
+    sample_items: int = Field(description="how many public items debug runs are made on")
+    rules: RulesOut | None
+    why_not: str = Field(description="why no program can be run now; empty where one can")
+
+    @classmethod
+    def seen(cls, session: Session, challenge: Challenge) -> AskedOut:
+        task = task_of(session, challenge.id)
+        phase = phase_at(session.get_one(Challenge, challenge.id).phases, utc_now())
+        return cls(
+            program=asks_for_code(session, phase) is not None,
+            items=task.items if task else 0,
+            sample_items=len(task.sample_items) if task else 0,
+            rules=RulesOut(**asdict(rules_of(task))) if task else None,
+            why_not=why_not(session) if task else "",
+        )
 
 
 class HostOut(BaseModel):
@@ -96,6 +122,20 @@ class ProgramOut(BaseModel):
             position=program_queue.position(session, program),
             **{name: getattr(program, name) for name in names},
         )
+
+
+def programs_of(session: Session, submissions: Sequence[Submission]) -> list[tuple[int, Program]]:
+    """The programs that wrote, or will write, the runs of submissions, with the numbers of these."""
+    numbers, found = [submission.id for submission in submissions], list[tuple[int, Program]]()
+    for start in range(0, len(numbers), AT_ONCE):
+        query = select(Program).where(Program.submission_id.in_(numbers[start : start + AT_ONCE]))
+        found += [(program.submission_id or 0, program) for program in session.scalars(query)]
+    return found
+
+
+def program_of(session: Session, submission: Submission) -> Program | None:
+    """The program of one submission; None where a run was handed in."""
+    return next((program for _, program in programs_of(session, [submission])), None)
 
 
 def shown_output(program: Program, task: CodeTask | None, *, manages: bool) -> str | None:

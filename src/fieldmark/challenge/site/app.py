@@ -26,6 +26,7 @@ from fieldmark.challenge.mailing import outbox
 from fieldmark.challenge.mailing import pages as mailing_pages
 from fieldmark.challenge.mailing.mail_settings import MailSettings
 from fieldmark.challenge.mailing.sending import start_postman
+from fieldmark.challenge.coding import pages as coding_pages
 from fieldmark.challenge.naming import identify_pages
 from fieldmark.challenge.naming.namer import PageAnswers
 from fieldmark.challenge.operating import health
@@ -133,6 +134,7 @@ def create_app(
         running_pages,
         health,
         people_pages,
+        coding_pages,
     ):
         app.include_router(area.router, include_in_schema=False)
     if namer is not None:

@@ -36,7 +36,7 @@ DONE = {
     "joined": "You are in the team.",
     "left": "You left the team.",
     "revoked": "The invitation is revoked.",
-    "handed-in": "The run is accepted and waits to be scored.",
+    "handed-in": "It is accepted, and waits for its turn.",
     "selected": "The choice is noted.",
     "created": "The challenge is made.",
     "created-warned": "The challenge is made. Its ids or files tell labels by their order: the log says how.",

@@ -17,11 +17,24 @@ from fieldmark.reports.markup import count, counted
 EN_DASH = "\N{EN DASH}"
 STATES = {
     "queued": "waiting",
+    "program": "program runs",
     "running": "being scored",
     "scored": "scored",
     "refused": "refused",
     "failed": "failed",
 }
+
+
+PROGRAM_STATES = {"running": "running", "done": "ended well", "refused": "failed", "failed": "fault of the platform"}
+
+
+def program_state(name: str) -> str:
+    """The state of a program in words.
+
+    >>> program_state("done"), program_state("queued")
+    ('ended well', 'waiting')
+    """
+    return PROGRAM_STATES.get(name) or state(name)
 
 
 def bounds(score: Any, metric: Metric) -> str:
@@ -142,6 +155,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "span": span,
     "size": size,
     "state": state,
+    "program_state": program_state,
     "prose": prose,
     "chance": chance,
     "p_value": p_value,

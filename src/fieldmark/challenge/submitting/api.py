@@ -12,6 +12,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from fieldmark.challenge.coding.replies import ProgramOut, programs_of
 from fieldmark.challenge.people import rights
 from fieldmark.challenge.people.api import Reader, Submitter
 from fieldmark.challenge.people.rights import open_challenge
@@ -32,7 +33,11 @@ from fieldmark.challenge.submitting.submissions import Entry
 from fieldmark.challenge.submitting.uploads import received
 
 router = APIRouter(responses={404: {"model": Refused}})
-RUN_FILE = {"type": "string", "format": "binary", "description": "the run file, plain or gzip"}
+RUN_FILE = {
+    "type": "string",
+    "format": "binary",
+    "description": "the run file, plain or gzip; or an archive with run.sh",
+}
 TEXT = {"type": "string"}
 YES_OR_NO = {"type": "string", "enum": ["yes", "no"]}
 
@@ -169,8 +174,10 @@ def select(
 
 def submissions_out(session: Session, user: User, challenge: Challenge, runs: list[Submission]) -> list[SubmissionOut]:
     """Submissions as the API shows them to somebody."""
-    scores = own_metrics(session, challenge, runs, manages=rights.manages(session, user, challenge))
-    return [SubmissionOut.of(run, scores[run.id], queue.position(session, run)) for run in runs]
+    manages = rights.manages(session, user, challenge)
+    scores = own_metrics(session, challenge, runs, manages=manages)
+    programs = {number: ProgramOut.of(session, one, manages=manages) for number, one in programs_of(session, runs)}
+    return [SubmissionOut.of(run, scores[run.id], queue.position(session, run), programs.get(run.id)) for run in runs]
 
 
 def submission_out(session: Session, user: User, challenge: Challenge, run: Submission) -> SubmissionOut:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge.coding.tasks import code_phases
 from fieldmark.challenge.people import rates, rights, teams
 from fieldmark.challenge.people.rights import open_challenge
 from fieldmark.challenge.records.schema import (
@@ -46,6 +47,7 @@ def overview(request: Request, slug: str, database: DatabaseOf, storage: Storage
             c=challenge,
             phase=phase_at(challenge.phases, utc_now()),
             phases=challenge.phases,
+            asking=code_phases(session, challenge),
             manages=rights.manages(session, viewer.user, challenge),
             team=rights.team_of(session, viewer.user, challenge),
             accepted=rights.has_accepted(session, viewer.user, challenge),

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import secrets
+import tarfile
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +19,7 @@ from fieldmark.foundation.progress import progress
 from fieldmark.foundation.registry import require
 
 POLL_S = 1.0
+LEFT_OUT = (".git", "__pycache__", ".venv")  # of a folder with a program
 TRIES = 4
 
 
@@ -64,11 +69,23 @@ class Client:
             "external_note": external,
             "once": secrets.token_hex(16),
         }
+        return self._sent("/submissions", run, fields)
+
+    def try_out(self, archive: Path) -> dict[str, Any]:
+        """Hands in a program for a debug run.
+
+        Raises:
+            PlatformRefusalError: When it is refused.
+        """
+        if not archive.is_file():
+            raise InputError(archive, found="no such file", expected="an archive with run.sh")
+        return self._sent("/debug-runs", archive, {})
+
+    def _sent(self, path: str, run: Path, fields: dict[str, str]) -> dict[str, Any]:
+        """Sends a file, again where the connection fails."""
         for attempt in range(TRIES):
             with run.open("rb") as file:
-                answer = self._call(
-                    "POST", "/submissions", last=attempt == TRIES - 1, data=fields, run=(run.name, file)
-                )
+                answer = self._call("POST", path, last=attempt == TRIES - 1, data=fields, run=(run.name, file))
             if answer is not None:
                 return answer
             time.sleep(2**attempt)
@@ -85,6 +102,17 @@ class Client:
                 time.sleep(POLL_S)
             tick(1)
         return submission
+
+    def wait_for_debug(self, number: int) -> dict[str, Any]:
+        """Waits until a debug run has ended."""
+        with progress("running", 1) as tick:
+            while True:
+                program = cast(dict[str, Any], self._call("GET", f"/debug-runs/{number}", last=True))
+                if program["state"] not in ("queued", "running"):
+                    break
+                time.sleep(POLL_S)
+            tick(1)
+        return program
 
     def _call(
         self, verb: str, path: str, *, last: bool, data: dict[str, str] | None = None, run: Any = None
@@ -114,3 +142,16 @@ def _refuse(status: int, said: dict[str, Any], where: str) -> None:
     """Raises what the platform said, with the lines of a run that are wrong as `fieldmark score` would list them."""
     sentence = str(said.get("error") or f"The platform answered {status}.")
     raise PlatformRefusalError(in_lines(sentence, said.get("problems") or [], where))
+
+
+@contextmanager
+def packed(folder: Path) -> Iterator[Path]:
+    """The program of a folder as an archive, for as long as it is needed."""
+    with tempfile.TemporaryDirectory(prefix="fieldmark-") as place:
+        target = Path(place) / f"{folder.resolve().name}.tar.gz"
+        with tarfile.open(target, "w:gz") as archive:
+            for path in sorted(folder.rglob("*")):
+                inside = path.relative_to(folder)
+                if path.is_file() and not any(part in LEFT_OUT for part in inside.parts):
+                    archive.add(path.resolve(), str(inside), recursive=False)
+        yield target

@@ -14,6 +14,10 @@ from starlette.responses import JSONResponse, Response
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Metric
+from fieldmark.challenge.coding import program_queue
+from fieldmark.challenge.coding.hosts import why_not
+from fieldmark.challenge.coding.replies import program_of, shown_output
+from fieldmark.challenge.coding.tasks import asks_for_code, task_of
 from fieldmark.challenge.people import rights
 from fieldmark.challenge.people.rights import open_challenge
 from fieldmark.challenge.records.schema import Challenge, Submission, User, utc_now
@@ -116,9 +120,14 @@ def submission(request: Request, slug: str, submission_id: RowId, user: UserOf, 
         cards = own_cards(session, challenge, run, manages=manages)
         team = rights.team_of(session, user, challenge)
         own = team is not None and team.id == run.team_id
+        program = program_of(session, run)
+        task = task_of(session, challenge.id)
         return render(
             request,
             "submission.html",
+            program=program,
+            program_position=program_queue.position(session, program) if program else None,
+            output=shown_output(program, task, manages=manages) if program else None,
             c=challenge,
             s=run,
             team=team,
@@ -146,13 +155,19 @@ def submission_status(slug: str, submission_id: RowId, user: UserOf, database: D
 
 @router.get("/c/{slug}/submissions/{submission_id}/file")
 def submission_file(
-    slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf, storage: StorageOf
+    slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf, storage: StorageOf, written: bool = False
 ) -> Response:
+    """What was handed in; for organizers with `written`, what a program that was handed in wrote."""
     with database.read() as session:
-        run = rights.open_submission(session, user, open_challenge(session, user, slug), submission_id)
+        challenge = open_challenge(session, user, slug)
+        run = rights.open_submission(session, user, challenge, submission_id)
+        program = program_of(session, run)
+        manages = rights.manages(session, user, challenge)
+    if program is not None and not (written and manages):  # a run could hold what its program saw
+        return sent(storage, program.path, program.filename, program.size)
     if not run.path:
         raise NotThereError
-    return sent(storage, run.path, run.filename, run.size)
+    return sent(storage, run.path, run.filename if program is None else "predictions.csv", run.size)
 
 
 @router.post("/c/{slug}/submissions/{submission_id}/select")
@@ -216,10 +231,13 @@ def _submit(
         challenge = open_challenge(session, user, slug)
         team = rights.team_of(session, user, challenge)
         phase = phase_at(challenge.phases, utc_now())
+        task = asks_for_code(session, phase)
         return render(
             request,
             "submit.html",
             error.status if error else 200,
+            task=task,
+            why_not=why_not(session) if task else "",
             c=challenge,
             phase=phase,
             phases=challenge.phases,

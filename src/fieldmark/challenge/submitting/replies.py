@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from fieldmark.challenge.coding.replies import ProgramOut
 from fieldmark.challenge.records.schema import Challenge, DataFile, Phase, Submission
 from fieldmark.challenge.submitting.submissions import Quota
 from fieldmark.scoring import Score
@@ -108,16 +109,26 @@ class SubmissionOut(BaseModel):
     standing_reason: str
     position: int | None = Field(description="the place in the queue, from 1, while it waits")
     scores: dict[str, dict[str, Any]] = Field(description="by part (public; private once revealed) and metric")
+    program: ProgramOut | None = Field(None, description="the program that writes the run, where one was handed in")
 
     @classmethod
-    def of(cls, submission: Submission, scores: dict[str, dict[str, Score]], position: int | None) -> SubmissionOut:
+    def of(
+        cls,
+        submission: Submission,
+        scores: dict[str, dict[str, Score]],
+        position: int | None,
+        program: ProgramOut | None = None,
+    ) -> SubmissionOut:
+        file = (
+            program or submission
+        )  # what was handed in: of the run that a program wrote nothing is told but its scores
         return cls(
             id=submission.id,
             team=submission.team.name,
             title=submission.title,
-            filename=submission.filename,
-            size=submission.size,
-            sha256=submission.sha256,
+            filename=file.filename,
+            size=file.size,
+            sha256=file.sha256,
             external_data=submission.external_data,
             accepted_at=submission.accepted_at,
             state=submission.state,
@@ -129,6 +140,7 @@ class SubmissionOut(BaseModel):
             standing_reason=submission.standing_reason or submission.team.standing_reason,
             position=position,
             scores={part: {name: _plain(score) for name, score in by.items()} for part, by in scores.items()},
+            program=program,
         )
 
 

@@ -124,7 +124,7 @@ def hand_in(
     """
     entry = entry.cleaned()
     with database.read() as session:
-        team, phase = _standing(session, user, challenge, arrived)
+        team, phase = standing(session, user, challenge, arrived)
         if earlier := _earlier(session, team, entry):
             return earlier
         _check_limits(quota(session, team, phase, arrived))
@@ -147,7 +147,7 @@ def hand_in(
             locked = database.lock(session, Team, team.id)  # one at a time per team: counting and adding are one act
             if locked is None:
                 raise NotThereError
-            team, phase = _standing(session, user, challenge, arrived)
+            team, phase = standing(session, user, challenge, arrived)
             if earlier := _earlier(session, team, entry):
                 return earlier
             _check_limits(quota(session, team, phase, arrived))
@@ -166,8 +166,12 @@ def hand_in(
     return accepted
 
 
-def _standing(session: Session, user: User, challenge: Challenge, arrived: dt.datetime) -> tuple[Team, Phase]:
-    """The team and the phase for which a run counts that arrived at a moment."""
+def standing(session: Session, user: User, challenge: Challenge, arrived: dt.datetime) -> tuple[Team, Phase]:
+    """The team and the phase for which a run counts that arrived at a moment.
+
+    Raises:
+        ConflictError: When there is no team, no phase, or something else in the way.
+    """
     present = session.get_one(Challenge, challenge.id, populate_existing=True)
     need_acceptance(session, user, present)
     team = team_of(session, user, present)

@@ -1,0 +1,101 @@
+"""Debug runs: a program on a few public items, with everything that it says, free of charge and without a score."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from fieldmark.challenge.coding.handing_in import check_archive, new_path, program_row
+from fieldmark.challenge.coding.hosts import need_walls
+from fieldmark.challenge.coding.tasks import asks_for_code
+from fieldmark.challenge.people import rates
+from fieldmark.challenge.people.rights import manages, team_of
+from fieldmark.challenge.records import audit
+from fieldmark.challenge.records.code_schema import CodeTask, Program
+from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.schema import Challenge, Team, User
+from fieldmark.challenge.records.storage import Storage
+from fieldmark.challenge.refusals import ConflictError, NotThereError, TooOftenError
+from fieldmark.challenge.submitting.submissions import standing
+from fieldmark.challenge.submitting.uploads import Upload
+
+# Debug runs are short, and go ahead of what came at most so much earlier: nobody waits longer than that for them.
+HEAD_START = dt.timedelta(hours=1)
+MOST_WAITING = 2  # of a team
+KEPT = 50  # how many of a team are listed
+
+
+def try_out(
+    database: Database, storage: Storage, user: User, challenge: Challenge, upload: Upload, *, arrived: dt.datetime
+) -> Program:
+    """Puts a debug run into the queue.
+
+    Raises:
+        ArchiveRefusedError: When the archive will not do.
+        TooOftenError: When the team has tried too often.
+        ConflictError: When there is nothing to try programs on, or no program can be run.
+    """
+    with database.read() as session:
+        team, task = _standing(session, user, challenge, arrived)
+        _check_waiting(session, team)
+    rates.count(database, rates.Rate("debug run", task.debug_hourly, 3600), str(team.id))
+    check_archive(challenge, upload)
+    path, accepted = new_path(challenge), None
+    storage.put(upload.path, path)
+    try:
+        with database.write() as session:
+            if database.lock(session, Team, team.id) is None:
+                raise NotThereError
+            _check_waiting(session, team)
+            program = program_row(challenge.id, team.id, user.id, upload, path)
+            program.accepted_at, program.due_at = arrived, arrived - HEAD_START
+            session.add(program)
+            session.flush()
+            audit.note(session, user, "debug.accept", challenge=challenge, subject=f"{program.id}")
+        accepted = program
+    finally:
+        if accepted is None:
+            storage.delete(path)
+    return accepted
+
+
+def debug_runs(session: Session, team: Team) -> list[Program]:
+    """The debug runs of a team, newest first."""
+    query = select(Program).where(Program.team_id == team.id, Program.submission_id.is_(None))
+    return list(session.scalars(query.order_by(Program.id.desc()).limit(KEPT)))
+
+
+def open_debug_run(session: Session, user: User, challenge: Challenge, program_id: int) -> Program:
+    """A debug run for a member of its team, or for somebody who runs the challenge.
+
+    Raises:
+        NotThereError: When there is none that they may know of.
+    """
+    program = session.get(Program, program_id)
+    if program is None or program.challenge_id != challenge.id or program.submission_id is not None:
+        raise NotThereError
+    team = team_of(session, user, challenge)
+    if manages(session, user, challenge) or (team is not None and team.id == program.team_id):
+        return program
+    raise NotThereError
+
+
+def _standing(session: Session, user: User, challenge: Challenge, arrived: dt.datetime) -> tuple[Team, CodeTask]:
+    """The team, and the task of the phase that is open."""
+    team, phase = standing(session, user, challenge, arrived)
+    task = asks_for_code(session, phase)
+    if task is None:
+        raise ConflictError("The phase that is open asks for runs and not for programs.")
+    if not task.sample_path or task.debug_hourly == 0:
+        raise ConflictError("This challenge offers no debug runs.")
+    need_walls(session)
+    return team, task
+
+
+def _check_waiting(session: Session, team: Team) -> None:
+    on_their_way = Program.state.in_(("queued", "running"))
+    waiting = select(func.count()).where(Program.team_id == team.id, Program.submission_id.is_(None), on_their_way)
+    if session.execute(waiting).scalar_one() >= MOST_WAITING:
+        raise TooOftenError(f"The team has {MOST_WAITING} debug runs on their way. Wait until one has ended.")
