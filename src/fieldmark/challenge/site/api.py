@@ -8,8 +8,8 @@ from fastapi import APIRouter
 def make_router() -> APIRouter:
     """All routes of the API, below `/api/v1`."""
     from fieldmark.challenge.boards import api as boards_api
-    from fieldmark.challenge.mailing import api as mailing_api
     from fieldmark.challenge.coding import api as coding_api
+    from fieldmark.challenge.mailing import api as mailing_api
     from fieldmark.challenge.people import api as people_api
     from fieldmark.challenge.running import api as running_api
     from fieldmark.challenge.running import people_api as running_people_api

@@ -22,11 +22,11 @@ from starlette.types import ASGIApp
 
 from fieldmark.challenge.boards import board_downloads
 from fieldmark.challenge.boards import pages as boards_pages
+from fieldmark.challenge.coding import pages as coding_pages
 from fieldmark.challenge.mailing import outbox
 from fieldmark.challenge.mailing import pages as mailing_pages
 from fieldmark.challenge.mailing.mail_settings import MailSettings
 from fieldmark.challenge.mailing.sending import start_postman
-from fieldmark.challenge.coding import pages as coding_pages
 from fieldmark.challenge.naming import identify_pages
 from fieldmark.challenge.naming.namer import PageAnswers
 from fieldmark.challenge.operating import health
