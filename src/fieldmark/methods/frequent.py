@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.labels import Labels
-from fieldmark.methods.base import Arrays, Fitted, Method, truth_of
+from fieldmark.methods.base import Arrays, Fitted, Method, targets_of, truth_of
+from fieldmark.questions.targets import PairTargets
 from fieldmark.runs.code_sets import offsets_of
 from fieldmark.runs.label_scores import LabelScores, Scale
 from fieldmark.runs.predictions import Predictions
@@ -26,7 +27,10 @@ class Frequent(Method):
     scale: ClassVar[Scale] = "log_probability"
 
     def fit(self, view: View) -> Fitted:
-        counts = np.bincount(truth_of(view.train), minlength=len(view.labels)) + 1.0
+        # Lists of species count each of them; elsewhere the label that stands for an item.
+        targets = targets_of(view.train)
+        codes = targets.code if isinstance(targets, PairTargets) and targets.unranked else truth_of(view.train)
+        counts = np.bincount(codes, minlength=len(view.labels)) + 1.0
         return Fitted(self, {"log_frequency": np.log(counts / counts.sum()).astype(np.float32)})
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fieldmark.datasets.base import Dataset
 from fieldmark.labels import UNKNOWN, Labels
 from fieldmark.questions.answer import Answer, Evaluation, LooseTruth, read_classes
-from fieldmark.questions.items import Items, Layout
+from fieldmark.questions.items import LABELS, Items, Layout
 from fieldmark.questions.one_label import random_scores
 from fieldmark.questions.targets import PairTargets, Shape
 from fieldmark.questions.truth import Truth
@@ -24,7 +24,10 @@ from fieldmark.tables import TRUTH
 
 @dataclass(frozen=True)
 class AnyLabels(Answer):
-    """Every item has any number of labels: birds that sing at once, plants in a quadrat."""
+    """Every item has any number of labels: birds that sing at once, plants in a quadrat.
+
+    Items in which nothing was found are answers as well: a release that lists `labels` knows them.
+    """
 
     shape: ClassVar[Shape] = "pairs"
     several: ClassVar[bool] = True
@@ -33,6 +36,12 @@ class AnyLabels(Answer):
     @property
     def default_steps(self) -> tuple[str, ...]:
         return ("presence",)
+
+    def is_known(self, items: Items, dataset: Dataset, table: pl.DataFrame) -> bool:
+        if LABELS not in dataset.observations.columns:
+            return super().is_known(items, dataset, table)
+        known = dataset.observations.filter(pl.col(LABELS).is_not_null()).select("observation_id")
+        return len(table) > 0 and table.join(known, on="observation_id", how="anti").is_empty()
 
     def truth(
         self, dataset: Dataset, table: pl.DataFrame, layout: Layout, units: Sequence[str], groups: pl.DataFrame

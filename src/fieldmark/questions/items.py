@@ -19,6 +19,8 @@ from fieldmark.tables import ITEMS
 
 # Columns of media that say where a file lies, not what it is about.
 FILING = ("path", "parts")
+# Everything that was found at a place or in a photo, where that may be any number of labels.
+LABELS = "labels"
 TRUTH_FILE, MEDIA_FILE = "truth.csv", "media.csv"
 
 
@@ -146,3 +148,11 @@ def loose_items(files: Sequence[Path], context: Mapping[str, Any] | None = None)
     ids = [str(file) for file in files]
     table = pl.DataFrame({"item_id": ids, "observation_id": ids}).with_columns(media_ids=pl.concat_list("item_id"))
     return ITEMS.check(table.with_columns(**{name: pl.lit(value) for name, value in (context or {}).items()}), "files")
+
+
+def listed_pairs(table: pl.DataFrame) -> pl.DataFrame | None:
+    """Item and label of every label in the column `labels`; None for a table without it."""
+    if LABELS not in table.columns:
+        return None
+    listed = table.select("item_id", label=LABELS).explode("label", empty_as_null=False).drop_nulls("label")
+    return listed.with_columns(foreground=pl.lit(True))

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.questions.items import FILING, Items, Layout, loose_items
+from fieldmark.questions.items import FILING, LABELS, Items, Layout, listed_pairs, loose_items
 from fieldmark.tables import ITEMS
 
 
 @dataclass(frozen=True)
 class Photos(Items):
-    """Every medium of a release is an item."""
+    """Every medium of a release is an item. Where observations have a column `labels`, all of them are in the photo."""
 
     noun: ClassVar[str] = "photo"
 
@@ -25,7 +25,9 @@ class Photos(Items):
 
     def lay_out(self, dataset: Dataset, rows: pl.DataFrame) -> Layout:
         table = rows.with_columns(item_id=pl.col("media_id"), media_ids=pl.concat_list("media_id"))
-        return Layout(ITEMS.check(table.drop("media_id", *FILING), "items"), member="item_id", listed="media_id")
+        kept = table.drop("media_id", *FILING, *([LABELS] if LABELS in table.columns else []))
+        pairs = listed_pairs(table)
+        return Layout(ITEMS.check(kept, "items"), member="item_id", listed="media_id", pairs=pairs)
 
     def loose(self, files: Sequence[Path], context: Mapping[str, Any] | None = None) -> pl.DataFrame:
         return loose_items(files, context)

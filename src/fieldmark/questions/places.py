@@ -8,11 +8,8 @@ from typing import ClassVar
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.questions.items import FILING, Items, Layout
+from fieldmark.questions.items import FILING, LABELS, Items, Layout, listed_pairs
 from fieldmark.tables import ITEMS
-
-# Everything that was found at a place, where that may be any number of labels.
-LABELS = "labels"
 
 
 @dataclass(frozen=True)
@@ -36,8 +33,5 @@ class Places(Items):
             pl.col("media_ids").fill_null([]), item_id="observation_id"
         )
         kept = table.drop([name for name in (*FILING, LABELS) if name in table.columns])
-        pairs = None
-        if LABELS in table.columns:
-            listed = table.select("item_id", label=LABELS).explode("label", empty_as_null=False).drop_nulls("label")
-            pairs = listed.with_columns(foreground=pl.lit(True))
+        pairs = listed_pairs(table)
         return Layout(ITEMS.check(kept, "items"), member="item_id", listed="observation_id", pairs=pairs)

@@ -14,7 +14,6 @@ from fieldmark.labels import Labels
 from fieldmark.questions.answer import CLASSES_FILE, LooseTruth, read_classes
 from fieldmark.questions.any_labels import AnyLabels
 from fieldmark.questions.items import TRUTH_FILE, Items, Layout
-from fieldmark.questions.places import LABELS
 from fieldmark.questions.targets import PairTargets
 from fieldmark.questions.truth import Truth
 from fieldmark.tables import missing_column
@@ -33,12 +32,6 @@ class Presence(AnyLabels):
     """
 
     wants: ClassVar[str] = "presence of each label"
-
-    def is_known(self, items: Items, dataset: Dataset, table: pl.DataFrame) -> bool:
-        if LABELS not in dataset.observations.columns:
-            return super().is_known(items, dataset, table)
-        known = dataset.observations.filter(pl.col(LABELS).is_not_null()).select("observation_id")
-        return len(table) > 0 and table.join(known, on="observation_id", how="anti").is_empty()
 
     def truth(
         self, dataset: Dataset, table: pl.DataFrame, layout: Layout, units: Sequence[str], groups: pl.DataFrame

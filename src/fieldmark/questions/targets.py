@@ -167,6 +167,15 @@ class PairTargets(Targets):
     def codes(self) -> Codes:
         return self.foremost
 
+    @property
+    def unranked(self) -> bool:
+        """Whether items list labels, and none of these stands for the item: all species of a place."""
+        return len(self.row) > 0 and not (self.foremost >= 0).any()
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        return np.bincount(self.row, minlength=len(self)) > 0 if self.unranked else np.asarray(self.codes >= 0)
+
     def holds(self, n_labels: int) -> NDArray[np.bool_]:
         matrix = np.zeros((len(self), n_labels), dtype=np.bool_)
         matrix[self.row, self.code] = True
