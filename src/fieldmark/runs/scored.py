@@ -53,7 +53,12 @@ class Scored(RunFormat):
         return len(self.columns) == 4
 
     def write(self, path: Path, predictions: LabelScores) -> None:
-        """Writes the listed labels of each item (or the best of dense ones), best first."""
+        """Writes the listed labels of each item (or the best of dense ones), best first.
+
+        Logarithms and logits become probabilities where those are asked for.
+        """
+        if (self.low, self.high) == (0.0, 1.0) and predictions.dense and predictions.scale != "score":
+            predictions = predictions.with_scores(predictions.chances(), "score")
         best = predictions.top(min(self.at_most or 100, len(predictions.labels)))
         with appearing_file(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, delimiter=self.separator, lineterminator="\n")
