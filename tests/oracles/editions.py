@@ -269,6 +269,21 @@ def draw_thirty(benchmark: str, rng: Random) -> Judged:
     return Judged(Case(benchmark, run, truth, classes), {"top_30_error": 1 - recall, "recall_at_30": recall})
 
 
+def draw_single_plants(benchmark: str, rng: Random) -> Judged:
+    """Ranked species of photos that show one plant."""
+    labels = [str(number) for number in range(rng.randint(6, 12))]
+    items = [f"{number}.jpg" for number in range(rng.randint(4, 12))]
+    true = [rng.choice(labels) for _ in items]
+    lists = [rng.sample(labels, rng.randint(1, min(10, len(labels)))) for _ in items]
+    metrics = {f"top_{k}": classification.top_k(true, lists, k) for k in (1, 5)}
+    metrics["macro_f1_all"] = classification.macro_f1(true, [own[0] for own in lists], labels)
+    answers = tuple((item, " ".join(own)) for item, own in zip(items, lists, strict=True))
+    run = Table(("image_name", "species_id"), answers)
+    classes = Table(("label",), tuple((label,) for label in labels))
+    truth = Table(("id", "label"), tuple(zip(items, true, strict=True)))
+    return Judged(Case(benchmark, run, truth, classes), metrics)
+
+
 def draw_animals(benchmark: str, rng: Random) -> Judged:
     """Photos of known and new individuals in three datasets."""
     datasets, known, rows, lines = ("lynx", "newt", "turtle"), [], [], []
@@ -368,6 +383,7 @@ EDITIONS: dict[str, Draw] = {
     **{f"snakeclef-{year}": draw_first_answers for year in range(2021, 2025)},
     **{f"plantclef-{year}": draw_plants for year in range(2021, 2024)},
     **{f"plantclef-{year}": draw_lists for year in range(2024, 2027)},
+    "plantclef-2024/single-plants": draw_single_plants,
     "birdclef-2021": draw_lists,
     "birdclef-2022": draw_decisions,
     **{f"birdclef-{year}": draw_columns for year in range(2023, 2027)},

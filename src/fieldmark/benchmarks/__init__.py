@@ -98,6 +98,10 @@ BENCHMARKS: Registry[Benchmark] = Registry(
             "PlantCLEF 2023, the same test observations",
         ),
         "plantclef-2024": ("fieldmark.benchmarks.plantclef:PLANTCLEF_2024", "PlantCLEF 2024, all species of a plot"),
+        "plantclef-2024/single-plants": (
+            "fieldmark.benchmarks.plantclef:SINGLE_PLANTS",
+            "PlantCLEF 2024 to 2026, the single plants to learn from",
+        ),
         "plantclef-2025": (
             "fieldmark.benchmarks.plantclef:PLANTCLEF_2025",
             "PlantCLEF 2025, all species of a quadrat, by transect",

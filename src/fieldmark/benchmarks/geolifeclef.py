@@ -27,7 +27,7 @@ from fieldmark.runs.label_lists import Lists
 from fieldmark.runs.one_of import OneOf
 from fieldmark.runs.ranked import Ranked
 from fieldmark.runs.scored import Scored
-from fieldmark.splits import Official
+from fieldmark.splits import InBlocks, Official
 
 GEOLIFECLEF_2020 = Benchmark(
     name="geolifeclef-2020",
@@ -79,12 +79,16 @@ GEOLIFECLEF_2022 = replace(
 
 
 def _surveys(year: int, columns: tuple[str, str]) -> Benchmark:
-    """The editions that ask for all plants of a plot: the mean over plots of F1, which the organizers call micro."""
+    """The editions that ask for all plants of a plot: the mean over plots of F1, which the organizers call micro.
+
+    2023 learns from records of single plants and has surveys for val; since 2024 surveys are enough to learn from.
+    """
     return Benchmark(
         name=f"geolifeclef-{year}",
         version="1",
         dataset=f"geolifeclef-{year}",
-        split=PARTS,
+        subset="all" if year == 2023 else "surveys",
+        split=replace(PARTS, otherwise=InBlocks(val=0.15, test=0.0)),
         task=Task(
             items=Places(),
             answer=ListedLabels(),

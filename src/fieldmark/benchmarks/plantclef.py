@@ -3,7 +3,8 @@
 2020: the official forum states the format and that ranks decide between equal probabilities. The list of difficult
 species behind the second metric is not public: `classes.csv` names them in a column `rare`. 2021 asks the same of the
 same photos. 2022 and 2023 average the reciprocal rank inside each species first. 2024 to 2026 ask for all species in
-the photo of a plot: the mean of F1 over plots, since 2025 inside each transect first.
+the photo of a plot: the mean of F1 over plots, since 2025 inside each transect first. `plantclef-2024/single-plants` is
+the task of the training data of those years, whose models answer the tiles of a plot.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
-from fieldmark.benchmarks.measures import list_macro_f1, mrr, pooled_f1, sample_f1, species_mrr
+from fieldmark.benchmarks.measures import list_macro_f1, macro_f1, mrr, pooled_f1, sample_f1, species_mrr, top
 from fieldmark.questions.listed_labels import ListedLabels
 from fieldmark.questions.observations import Observations
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
 from fieldmark.runs.label_lists import Lists
+from fieldmark.runs.ranked import Ranked
 from fieldmark.runs.scored import Scored
 from fieldmark.splits import Official, Seeded
 
@@ -39,7 +41,7 @@ PLANTCLEF_2020 = Benchmark(
     ),
 )
 
-PARTS = Official(train="train", val="val", test="test")
+PARTS = Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.0))
 
 PLANTCLEF_2021 = replace(
     PLANTCLEF_2020,
@@ -106,3 +108,20 @@ PLANTCLEF_2025 = Benchmark(
     ),
 )
 PLANTCLEF_2026 = replace(PLANTCLEF_2025, name="plantclef-2026", dataset="plantclef-2024", reported=())
+
+# What the answer to a plot is put together from: the release cuts its single plants into train, val and test as well.
+SINGLE_PLANTS = Benchmark(
+    name="plantclef-2024/single-plants",
+    version="1",
+    dataset="plantclef-2024",
+    split=replace(PARTS, test="single-test"),
+    task=Task(
+        items=Photos(),
+        answer=OneLabel(),
+        unit="observation_id",
+        inputs=("photo", "place", "organ"),
+        run=Ranked(at_most=10, columns=("image_name", "species_id")),
+        metrics=(macro_f1(over="all"), top(1), top(5)),
+    ),
+    not_known=("Nobody was ranked by it: the columns of a run are those of the table of single plants.",),
+)

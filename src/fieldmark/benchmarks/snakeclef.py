@@ -20,7 +20,7 @@ from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
 from fieldmark.runs.dense import Dense
 from fieldmark.runs.ranked import Ranked
-from fieldmark.splits import Official
+from fieldmark.splits import Official, Seeded
 
 SNAKECLEF_2020 = Benchmark(
     name="snakeclef-2020",
@@ -47,7 +47,7 @@ SNAKECLEF_2020 = Benchmark(
     ),
 )
 
-PARTS = Official(train="train", val="val", test="test")
+PARTS = Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.0))
 
 SNAKECLEF_2021 = Benchmark(
     name="snakeclef-2021",

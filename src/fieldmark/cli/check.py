@@ -50,6 +50,7 @@ def check(
 
     Exit code 1 where something is broken or leaking. A label that is doubted is a question and not a fault.
     """
+    from fieldmark.benchmarks import BENCHMARKS
     from fieldmark.cli.printing import print_json
     from fieldmark.datasets import release_of
     from fieldmark.datasets.checking import CHECKS
@@ -57,6 +58,8 @@ def check(
 
     if (out is not None or settings) and not labels:
         raise MisuseError("--out and --set go with --labels.")
+    if name not in CHECKS and name in BENCHMARKS:
+        name = BENCHMARKS[name].dataset  # several editions ask about one release
     report = CHECKS[name](release_of(name, root), media=media, near_duplicates=near_duplicates)
     if not any(number for part in report.counts for number in asdict(part.found).values()):
         hint = "Is the path right, and the release of this dataset?"

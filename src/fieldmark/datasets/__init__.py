@@ -54,9 +54,30 @@ DATASETS: Registry[DatasetOpener] = Registry(
             "fieldmark.datasets.snakeclef.opening:open_snakeclef_2021",
             "tables of SnakeCLEF 2021: species, country, source, venomous, boxes",
         ),
+        "snakeclef-2022": ("fieldmark.datasets.snakeclef.later:OPEN_2022", "SnakeCLEF 2022: 1,572 species, by region"),
+        "snakeclef-2023": ("fieldmark.datasets.snakeclef.later:OPEN_2023", "SnakeCLEF 2023: with venomous species"),
+        "snakeclef-2024": ("fieldmark.datasets.snakeclef.later:OPEN_2024", "SnakeCLEF 2024: another test"),
         "plantclef-2020": (
             "fieldmark.datasets.plantclef:open_plantclef",
             "PlantCLEF 2020: herbarium sheets to learn from, field photos to recognize",
+        ),
+        "plantclef-2021": (
+            "fieldmark.datasets.plantclef:open_plantclef_2021",
+            "PlantCLEF 2021: the pictures of 2020",
+        ),
+        "plantclef-2022": (
+            "fieldmark.datasets.plantclef_tables:OPEN_2022",
+            "PlantCLEF 2022 and 2023: trusted photos and those of the web, 80,000 species",
+        ),
+        "plantclef-2024": (
+            "fieldmark.datasets.plantclef_tables:open_plots",
+            "PlantCLEF 2024 to 2026: single plants to learn from, photos of plots to answer",
+        ),
+        "fungiclef-2022": ("fieldmark.datasets.fungiclef:OPEN_2022", "FungiCLEF 2022: fungi of Denmark, open set"),
+        "fungiclef-2023": ("fieldmark.datasets.fungiclef:OPEN_2023", "FungiCLEF 2023 and 2024: the same, val open too"),
+        "fathomnet-2025": (
+            "fieldmark.datasets.fathomnet:open_fathomnet",
+            "FathomNet 2025: animals of the deep sea, cut out of photos",
         ),
         "semi-inat-2021": (
             "fieldmark.datasets.semi.inat:open_semi_inat",
@@ -78,6 +99,13 @@ DATASETS: Registry[DatasetOpener] = Registry(
             "fieldmark.datasets.geolifeclef.opening:open_geolifeclef_2022",
             "GeoLifeCLEF 2022: a filtered set with species numbered anew",
         ),
+        **{
+            f"geolifeclef-{year}": (
+                f"fieldmark.datasets.geolifeclef.surveys:OPEN_{year}",
+                f"GeoLifeCLEF {year}: surveys of plots, records of single plants",
+            )
+            for year in (2023, 2024, 2025)
+        },
         "animalclef-2025": (
             "fieldmark.datasets.animalclef:open_animalclef_2025",
             "AnimalCLEF 2025: photos of known individuals and of new ones",

@@ -109,6 +109,23 @@ CHECKS: Registry[Checker] = Registry(
             )
             for year in (2025, 2026)
         },
+        **{
+            f"{challenge}-{year}": (
+                f"fieldmark.datasets.later_editions_check:CHECK_{word}_{year}",
+                f"{title} {year}: counts, files",
+            )
+            for challenge, word, title, years in (
+                ("fungiclef", "FUNGI", "FungiCLEF", (2022, 2023)),
+                ("snakeclef", "SNAKES", "SnakeCLEF", (2022, 2023, 2024)),
+                ("plantclef", "PLANTS", "PlantCLEF", (2022, 2024)),
+                ("geolifeclef", "SURVEYS", "GeoLifeCLEF", (2023, 2024, 2025)),
+            )
+            for year in years
+        },
+        "fathomnet-2025": (
+            "fieldmark.datasets.later_editions_check:CHECK_FATHOMNET",
+            "FathomNet 2025: counts, regions that are missing",
+        ),
         "fungitastic": ("fieldmark.datasets.fungitastic_check:check_fungitastic", "FungiTastic: counts, files, leaks"),
         "snakeclef-2020": (
             "fieldmark.datasets.snakeclef.check:check_snakeclef_2020",
@@ -121,6 +138,10 @@ CHECKS: Registry[Checker] = Registry(
         "plantclef-2020": (
             "fieldmark.datasets.plantclef_check:check_plantclef",
             "PlantCLEF 2020: counts of the overview, XML files, pairs, leaks",
+        ),
+        "plantclef-2021": (
+            "fieldmark.datasets.plantclef_check:check_plantclef_2021",
+            "PlantCLEF 2021: the pictures of 2020",
         ),
         "semi-inat-2021": (
             "fieldmark.datasets.semi.check:check_semi_inat",

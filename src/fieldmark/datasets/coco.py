@@ -27,7 +27,8 @@ _IMAGES = {"id": "whole", "file_name": "text"}, {
     "license": "whole", "rights_holder": "text", "width": "whole", "height": "whole"
 }  # fmt: skip
 _CATEGORIES = {"id": "whole", "name": "text"}, {"supercategory": "text"}
-_ANNOTATIONS: tuple[dict[str, str], dict[str, str]] = {"image_id": "whole", "category_id": "whole"}, {}
+_ANNOTATIONS = {"image_id": "whole", "category_id": "whole"}, {"id": "whole"}
+_UNNAMED = {"image_id": "whole"}, {"category_id": "whole", "id": "whole"}
 _LICENSES = {"id": "whole"}, {"name": "text", "url": "text"}
 
 
@@ -39,7 +40,7 @@ class CocoFile:
         path: Where it lies in the release.
         images: `id, file_name, license, rights_holder, width, height`.
         categories: `id, name, supercategory`.
-        annotations: `image_id, category_id`.
+        annotations: `image_id, category_id, id`, the last where the file has it.
         licenses: `id, name, url`.
         has_categories, has_annotations: Whether the file has those lists at all.
     """
@@ -53,8 +54,13 @@ class CocoFile:
     has_annotations: bool
 
 
-def read_coco(release: Release, path: str) -> CocoFile:
+def read_coco(release: Release, path: str, *, named: bool = True) -> CocoFile:
     """Reads a file of annotations.
+
+    Args:
+        release: The root.
+        path: The file.
+        named: Whether every annotation must have a category; those of a test set may have none.
 
     Raises:
         InputError: When it is no JSON, or when an entry lacks an id or has something else in its place.
@@ -68,7 +74,7 @@ def read_coco(release: Release, path: str) -> CocoFile:
         path=path,
         images=_table(data, "images", *_IMAGES, where),
         categories=_table(data, "categories", *_CATEGORIES, where),
-        annotations=_table(data, "annotations", *_ANNOTATIONS, where),
+        annotations=_table(data, "annotations", *(_ANNOTATIONS if named else _UNNAMED), where),
         licenses=_table(data, "licenses", *_LICENSES, where),
         has_categories="categories" in data,
         has_annotations="annotations" in data,

@@ -8,6 +8,7 @@ ROOT/
                                  or     FungiTastic-Mini-{Val,Test}.csv
   metadata/FungiTastic-FewShot/  FungiTastic-FewShot-{Train,Val,Test}.csv
   FungiTastic[-Mini|-FewShot]/{train,val,test,dna-test}/{300p,500p,720p,fullsize}/<filename>
+                                 also in images/, as FungiCLEF 2025 is packed
   masks/, captions/, climaticData/, satellite_RGB/, satellite_NIR/     see `fungitastic_layers`
 ```
 
@@ -233,6 +234,7 @@ def _with_private_labels(release: Release, subset: str, rows: pl.DataFrame) -> p
 
 def _media(release: Release, subset: str, rows: pl.DataFrame, photos: str | None) -> pl.DataFrame:
     name = SUBSETS[subset]
+    name = f"images/{name}" if not release.exists(name) and release.exists(f"images/{name}") else name
     folders = {
         part: f"{name}/{folder}/{_size(release, f'{name}/{folder}', photos)}"
         for part, (_, folder) in FILES_OF_PART.items()

@@ -52,6 +52,45 @@ WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
             "fieldmark.worlds.layouts.geolifeclef:write",
             "an invented land as GeoLifeCLEF 2020 is released: two countries, 27 rasters each, patches, niches",
         ),
+        **{
+            f"geolifeclef-{year}": (
+                f"fieldmark.worlds.layouts.surveys:WRITE_{year}",
+                f"an invented land, surveyed, as GeoLifeCLEF {year} is released: surveys, records, numbers of places",
+            )
+            for year in (2023, 2024, 2025)
+        },
+        "fungiclef-2022": (
+            "fieldmark.worlds.layouts.relaid:WRITE_FUNGI_2022",
+            "the fungi of the world of FungiTastic as FungiCLEF 2022 is released",
+        ),
+        "fungiclef-2023": (
+            "fieldmark.worlds.layouts.relaid:WRITE_FUNGI_2023",
+            "the fungi of the world of FungiTastic as FungiCLEF 2023 is released",
+        ),
+        "snakeclef-2022": (
+            "fieldmark.worlds.layouts.relaid:WRITE_SNAKES_2022",
+            "the snakes of the world of SnakeCLEF 2020 as SnakeCLEF 2022 is released",
+        ),
+        "snakeclef-2023": (
+            "fieldmark.worlds.layouts.relaid:WRITE_SNAKES_2023",
+            "the snakes of the world of SnakeCLEF 2020 as SnakeCLEF 2023 is released",
+        ),
+        "plantclef-2021": (
+            "fieldmark.worlds.layouts.relaid:WRITE_PLANTS_2021",
+            "the plants of the world of PlantCLEF 2020 as they are",
+        ),
+        "plantclef-2022": (
+            "fieldmark.worlds.layouts.relaid_plots:WRITE_PLANTS_2022",
+            "the plants of the world of PlantCLEF 2020 as PlantCLEF 2022 is released: trusted photos, web photos",
+        ),
+        "plantclef-2024": (
+            "fieldmark.worlds.layouts.relaid_plots:WRITE_PLOTS",
+            "the plants of the world of PlantCLEF 2020: single plants, and photos of plots put together of them",
+        ),
+        "fathomnet-2025": (
+            "fieldmark.worlds.layouts.relaid_plots:WRITE_FATHOMNET",
+            "the snakes of the world of SnakeCLEF 2020 as FathomNet 2025 is released, names of two ranks",
+        ),
         "fungitastic": (
             "fieldmark.worlds.layouts.fungitastic:write",
             "invented fungi as FungiTastic is released: full, Mini and few-shot, with every layer",

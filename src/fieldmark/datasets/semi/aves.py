@@ -112,7 +112,7 @@ def _add_annotations(photos: ListedPhotos, path: str, part: str, membership: str
     where = photos.release.where(path)
     coco = read_coco(photos.release, path)
     label_of: dict[int, str] = {}
-    for image, category in coco.annotations.iter_rows():
+    for image, category in coco.annotations.select("image_id", "category_id").iter_rows():
         if image in label_of:
             raise InputError(where, found=f"two annotations of the image {image}", expected="one each")
         label_of[image] = str(category)

@@ -1,0 +1,116 @@
+"""FathomNet 2025: animals of the deep sea, cut out of the photos they were found in.
+
+```
+ROOT/
+  dataset_train.json, dataset_test.json            COCO; also in data/
+  train/rois/<image_id>_<annotation_id>.png        the animal of each annotation; also rois/
+  test/rois/<image_id>_<annotation_id>.png
+  taxonomy.csv                                     label,kingdom,...,species: the tree, which the release does not have
+  test_labels.csv                                  annotation_id,concept_name: what only the organizers have
+```
+
+Quirks:
+
+- A category is a name of any rank. The release has no taxonomy: without `taxonomy.csv` names open, and the distance
+  between two of them cannot be computed.
+- Test has annotations without categories, or with one that stands for nothing: those of test are never read.
+- Regions of one image are not independent: the image is the unit.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from fieldmark.datasets.base import Dataset
+from fieldmark.datasets.coco import read_coco
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.release import Release
+from fieldmark.tables import RANKS, read_csv
+
+NAME = "fathomnet-2025"
+TAXONOMY, TEST_LABELS = "taxonomy.csv", "test_labels.csv"
+PARTS = ("train", "test")
+
+
+def open_fathomnet(release: Release, subset: str = "all") -> Dataset:
+    """Opens the release; there are no subsets.
+
+    Raises:
+        InputError: When there are no annotations of train, or they contradict themselves.
+    """
+    if subset != "all":
+        raise MisuseError(f"{NAME} has no subset called {subset!r}.")
+    paths = {part: _path(release, part) for part in PARTS}
+    if not paths["train"]:
+        hint = "Unpack the download of the competition, and cut out the regions with the organizers' download.py."
+        raise InputError(release.root, found="no dataset_train.json", expected=f"the release of {NAME}", hint=hint)
+    regions = pl.concat([_regions(release, part, path) for part, path in paths.items() if path])
+    hidden = _hidden(release)
+    regions = regions.join(hidden, on="media_id", how="left", maintain_order="left")
+    regions = regions.with_columns(pl.coalesce("label", "hidden").alias("label"))
+    remarks = []
+    unlabeled = int(regions["label"].is_null().sum())
+    if unlabeled:
+        remarks.append(f"{unlabeled:,} regions have no name: a run on them can be written, not scored.")
+    taxa, told = _taxa(release, regions)
+    observations = regions.select(pl.col("media_id").alias("observation_id"), "label", "image")
+    media = regions.select("media_id", pl.col("media_id").alias("observation_id"), "path", "parts")
+    return Dataset(NAME, release, taxa, observations, media, (*remarks, *told))
+
+
+def _path(release: Release, part: str) -> str:
+    return next((one for one in (f"dataset_{part}.json", f"data/dataset_{part}.json") if release.exists(one)), "")
+
+
+def _regions(release: Release, part: str, path: str) -> pl.DataFrame:
+    """One row per annotation of a part: `media_id, image, label, path, parts`."""
+    file = read_coco(release, path, named=part == "train")
+    rows = file.annotations
+    if rows["id"].is_null().any():
+        raise InputError(release.where(path), found="an annotation without id", expected="one for each")
+    twice = rows["id"].is_duplicated().arg_true()
+    if len(twice):
+        found = f"the annotation {rows['id'][int(twice[0])]} more than once"
+        raise InputError(release.where(path), found=found, expected="each once")
+    names = dict(file.categories.select("id", "name").iter_rows())
+    if part == "train":
+        label = pl.col("category_id").replace_strict(names, default=None, return_dtype=pl.String)
+        strange = rows.select(label.is_null()).to_series().arg_true()
+        if len(strange):
+            found = f"the category {rows['category_id'][int(strange[0])]} of an annotation"
+            raise InputError(release.where(path), found=found, expected="one of 'categories'")
+    else:
+        label = pl.lit(None, pl.String)
+    folder = next((one for one in (f"{part}/rois", f"{part}_rois", "rois") if release.exists(one)), f"{part}/rois")
+    return rows.select(
+        pl.col("id").cast(pl.String).alias("media_id"),
+        pl.col("image_id").cast(pl.String).alias("image"),
+        label.alias("label"),
+        pl.format("{}/{}_{}.png", pl.lit(folder), "image_id", "id").alias("path"),
+        pl.lit([part], pl.List(pl.String)).alias("parts"),
+    )
+
+
+def _hidden(release: Release) -> pl.DataFrame:
+    if not release.exists(TEST_LABELS):
+        return pl.DataFrame(schema={"media_id": pl.String, "hidden": pl.String})
+    with release.open(TEST_LABELS) as file:
+        rows = read_csv(file, release.where(TEST_LABELS), required=("annotation_id", "concept_name"))
+    return rows.select(media_id="annotation_id", hidden="concept_name").unique("media_id", maintain_order=True)
+
+
+def _taxa(release: Release, regions: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The names that may be answered, with their ranks where a taxonomy is there; and what is missing."""
+    learned = regions.filter(pl.col("parts").list.contains("train"))["label"].unique().sort()
+    if not release.exists(TAXONOMY):
+        told = f"There is no {TAXONOMY}: how far two names lie apart cannot be computed."
+        return pl.DataFrame({"label": learned}), (told,)
+    where = release.where(TAXONOMY)
+    with release.open(TAXONOMY) as file:
+        table = read_csv(file, where, required=("label",))
+    absent = learned.filter(~learned.is_in(table["label"].implode()))
+    if len(absent):
+        expected = "every name of dataset_train.json"
+        raise InputError(where, found=f"no row for {absent[0]!r}", expected=expected)
+    ranks = [rank for rank in RANKS if rank in table.columns]
+    return table.select("label", *ranks).unique("label", keep="first", maintain_order=True), ()

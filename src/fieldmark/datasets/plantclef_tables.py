@@ -1,0 +1,161 @@
+"""PlantCLEF 2022 and 2023 (all plants), and 2024 to 2026 (photos of plots), as their tables describe them.
+
+```
+ROOT/  (2022, 2023)                                       fields between semicolons
+  PlantCLEF2022_trusted_training_metadata.csv             classid;image_path;gbif_occurrence_id;species;genus;family;...
+  PlantCLEF2022_web_training_metadata.csv                 classid;image_path;species;...: photos found by a search
+  PlantCLEF2022_test_metadata.csv                         obsid;image_name;...
+  trusted/images/, web/images/, test/images/              photos as `image_path` or `image_name` says; also images/
+ROOT/  (2024, 2025, 2026)
+  PlantCLEF2024_single_plant_training_metadata.csv        image_name;organ;species_id;obs_id;latitude;longitude;species;
+                                                          genus;family;learn_tag;...
+  images_max_side_800/<species_id>/<image_name>           single plants; also in train/, or directly in train/
+  PlantCLEF2025_test_images/<quadrat>.jpg                 photos of plots; also in images/ below that
+  test_labels.csv                                         quadrat_id,species_ids,transect: what only the organizers have
+```
+
+Quirks:
+
+- The names of files and columns come from the pages and from the code of participants.
+- 2022: trusted photos and those of the web are both `train`; 2022 and 2023 ask about the same test.
+- 2024: `learn_tag` cuts the single plants into train, val and test. The last part is called `single-test` here, because
+  the test of the challenge is the photos of plots, each of which may show many species.
+- A plot is called by the name of its photo without the ending. Which transect it lies on is not published: each is one
+  of its own unless `test_labels.csv` says it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import PurePosixPath
+
+import polars as pl
+
+from fieldmark.datasets.base import Dataset
+from fieldmark.datasets.photo_tables import TEST_LABELS, PhotoTable, TableLayout, open_photo_tables
+from fieldmark.errors import InputError
+from fieldmark.foundation.media_files import is_photo
+from fieldmark.release import Release
+from fieldmark.tables import read_csv
+
+PLACE = {"lat": ("latitude", "lat"), "lon": ("longitude", "lon")}
+TAXON = {"scientific_name": ("species",), "genus": ("genus",), "family": ("family",)}
+
+
+def _of_2022(part: str, kind: str, columns_in: str) -> PhotoTable:
+    name = f"PlantCLEF2022_{columns_in}_metadata.csv"
+    roots = (f"{kind}/", f"train/{kind}/", "")
+    return PhotoTable(part, tuple(f"{root}{name}" for root in roots), tuple(f"{root}images" for root in roots))
+
+
+PLANTS_2022 = TableLayout(
+    "plantclef-2022",
+    (
+        _of_2022("train", "trusted", "trusted_training"),
+        _of_2022("train", "web", "web_training"),
+        _of_2022("test", "test", "test"),
+    ),
+    {
+        "observation_id": ("obsid", "gbif_occurrence_id"),
+        "photo": ("image_path", "image_name"),
+        "label": ("classid",),
+        "organ": ("organ",),
+        **PLACE,
+        **TAXON,
+    },
+    separator=";",
+)
+SINGLE_PLANTS = TableLayout(
+    "plantclef-2024",
+    (
+        PhotoTable(
+            "train",
+            ("PlantCLEF2024_single_plant_training_metadata.csv", "PlantCLEF2024singleplanttrainingdata.csv"),
+            ("images_max_side_800", "train/images_max_side_800", "train", "images"),
+            by_class=True,
+        ),
+    ),
+    {
+        "observation_id": ("obs_id",),
+        "photo": ("image_name",),
+        "label": ("species_id",),
+        "organ": ("organ",),
+        **PLACE,
+        **TAXON,
+    },
+    separator=";",
+    part_column="learn_tag",
+    part_names={"train": "train", "val": "val", "test": "single-test"},
+)
+PLOT_FOLDERS = ("PlantCLEF2025_test_images", "PlantCLEF2024_test_images", "test_images", "quadrat")
+PLOT_COLUMNS = ("quadrat_id", "plot_id")
+
+OPEN_2022 = partial(open_photo_tables, layout=PLANTS_2022)
+
+
+def open_plots(release: Release, subset: str = "all") -> Dataset:
+    """Opens single plants to learn from and photos of plots to answer; there are no subsets.
+
+    Raises:
+        InputError: When there is no table of single plants, or when the labels of plots are no lists.
+    """
+    plants = open_photo_tables(release, subset, layout=SINGLE_PLANTS)
+    plots = _plots(release)
+    own = plants.observations.with_columns(labels=pl.concat_list("label"), transect="observation_id")
+    found = plots.select("observation_id", "labels", "transect")
+    missing = found["labels"].is_null().sum()
+    remarks = list(plants.remarks)
+    if plots.is_empty():
+        remarks.append(f"There are no photos of plots here ({PLOT_FOLDERS[0]}/).")
+    elif missing:
+        remarks.append(f"{missing:,} photos of plots have no list of species: a run can be written, not scored.")
+    return replace(
+        plants,
+        observations=pl.concat([own, found], how="diagonal_relaxed"),
+        media=pl.concat([plants.media.select("media_id", "observation_id", "path", "parts"), plots.select(
+            pl.col("observation_id").alias("media_id"), "observation_id", "path", "parts"
+        )]),
+        remarks=tuple(remarks),
+    )  # fmt: skip
+
+
+def plot_folder(release: Release) -> str:
+    """The folder with the photos of plots; empty where there is none."""
+    below = [f"{folder}{inner}" for folder in PLOT_FOLDERS for inner in ("", "/images")]
+    return next((folder for folder in below if any(is_photo(name) for name in release.files(folder))), "")
+
+
+def _plots(release: Release) -> pl.DataFrame:
+    """One row per photo of a plot: `observation_id, path, parts, labels, transect`."""
+    folder = plot_folder(release)
+    names = [name for name in release.files(folder) if is_photo(name)] if folder else []
+    ids = [PurePosixPath(name).stem for name in names]
+    table = pl.DataFrame(
+        {"observation_id": ids, "path": [f"{folder}/{name}" for name in names]},
+        schema={"observation_id": pl.String, "path": pl.String},
+    ).with_columns(parts=pl.lit(["test"], pl.List(pl.String)))
+    lists = _species_lists(release)
+    table = table.join(lists, on="observation_id", how="left", maintain_order="left")
+    return table.with_columns(pl.coalesce("transect", "observation_id").alias("transect"))
+
+
+def _species_lists(release: Release) -> pl.DataFrame:
+    """The species of each plot, where somebody has them: `observation_id, labels, transect`."""
+    if not release.exists(TEST_LABELS):
+        return pl.DataFrame(schema={"observation_id": pl.String, "labels": pl.List(pl.String), "transect": pl.String})
+    where = release.where(TEST_LABELS)
+    with release.open(TEST_LABELS) as file:
+        rows = read_csv(file, where, required=("species_ids",))
+    named = next((one for one in PLOT_COLUMNS if one in rows.columns), None)
+    if named is None:
+        raise InputError(where, line=1, found=f"the columns {', '.join(rows.columns)}", expected="quadrat_id")
+    lists = rows["species_ids"].fill_null("").str.strip_chars("[] ")
+    wrong = (~lists.str.contains(r"^(\d+(,\s*\d+)*)?$")).arg_true()
+    if len(wrong):
+        found = f"{rows['species_ids'][int(wrong[0])]!r} as species_ids"
+        raise InputError(where, line=int(wrong[0]) + 2, found=found, expected="a list such as [1395807, 1392608]")
+    transect = pl.col("transect") if "transect" in rows.columns else pl.lit(None, pl.String)
+    return rows.select(
+        pl.col(named).alias("observation_id"), lists.str.extract_all(r"\d+").alias("labels"), transect.alias("transect")
+    ).unique("observation_id", keep="first", maintain_order=True)
