@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from fieldmark.challenge.mailing.topics import stop_key
-from fieldmark.challenge.people import accounts, teams
+from fieldmark.challenge.people import accounts, admissions, classrooms, teams
 from fieldmark.challenge.records.code_schema import Program
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import ApiToken, Challenge, DataFile, Invitation, Submission
@@ -135,7 +135,8 @@ def copied(site: Site, folder: Path, role: str) -> Iterator[None]:
 
 
 def _objects(platform: Platform, name: str, challenge: Challenge) -> dict[str, object]:
-    """A scored submission, an invitation, a phase and a file."""
+    """A scored submission, an invitation, a code, a phase and a file."""
+    room = classrooms.open_room(platform.database, platform.admin, "203.0.113.7", hours=1)
     user = platform.people[name]
     run = platform.hand_in(user, run_text(right=40), challenge=challenge, title=CANARY, method=CANARY)
     claimed = queue.claim(platform.database, "w")
@@ -152,7 +153,9 @@ def _objects(platform: Platform, name: str, challenge: Challenge) -> dict[str, o
     with platform.database.write() as session:
         tried = Program(filename="p", path="code/p", size=1, sha256="0", state="done", log=CANARY, **owned)
         session.add(tried)
+    code = admissions.make_code(platform.database, platform.admin, challenge)
     with platform.database.read() as session:
+        code_id = admissions.codes_of(session, challenge)[0].id
         invitation = session.query(Invitation).filter_by(team_id=team.id, used_at=None).one().id
     return {
         "slug": challenge.slug,
@@ -161,6 +164,9 @@ def _objects(platform: Platform, name: str, challenge: Challenge) -> dict[str, o
         "entry": run.id,
         "table": "parts.csv",
         "team_id": team.id,
+        "code": code,
+        "code_id": code_id,
+        "room_id": room.id,
         "invitation_id": invitation,
         "phase_id": phase,
         "program_id": tried.id,
@@ -210,19 +216,22 @@ def test_a_challenge_that_is_not_published_is_not_there(site: Site, role):
             assert "draft" not in answer.text and CANARY not in answer.text
 
 
+@pytest.mark.parametrize("role", ["anonymous", "rival"])
+def test_a_private_challenge_is_not_there_for_those_who_were_not_invited(site: Site, role, tmp_path):
+    with copied(site, tmp_path, f"private_{role}"):
+        with site.app.state.database.write() as session:
+            hosted = session.query(Challenge).filter_by(slug="draft").one()
+            hosted.published_at, hosted.access, hosted.title = hosted.created_at, "private", CANARY
+        for route in TABLE:
+            if "{slug}" in route or route in ("GET /", "GET /api/v1/challenges"):
+                answer = site.ask(role, route, site.foreign)
+                assert "{slug}" not in route or is_denied(role, route, answer), (role, route, answer.status_code)
+                assert CANARY not in answer.text and "draft" not in answer.text, route
+
+
 @pytest.mark.parametrize("role", ["member", *sorted(MANAGERS)])
 def test_objects_of_another_challenge_are_not_reached_by_way_of_ones_own(site: Site, role):
-    ids = (
-        "submission_id",
-        "number",
-        "entry",
-        "invitation_id",
-        "phase_id",
-        "file_id",
-        "user_id",
-        "team_id",
-        "program_id",
-    )
+    ids = [name for name in site.foreign if name.endswith("_id") or name in ("number", "entry")]
     for route in TABLE:
         named = [name for name in ids if f"{{{name}}}" in route]
         if "{slug}" in route and named:

@@ -10,10 +10,10 @@ from starlette.responses import Response
 from fieldmark.challenge.mailing import outbox
 from fieldmark.challenge.mailing.messages import TOPICS
 from fieldmark.challenge.mailing.topics import muted_by
-from fieldmark.challenge.people import accounts
+from fieldmark.challenge.people import accounts, classrooms
 from fieldmark.challenge.records.schema import ROLES, ApiToken, User, WebSession
 from fieldmark.challenge.refusals import NotThereError, RefusalError
-from fieldmark.challenge.site.context import AdminOf, FormOf, UserOf, address_of, go, render
+from fieldmark.challenge.site.context import AdminOf, FormOf, UserOf, address_of, client_of, go, render
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId
 from fieldmark.challenge.site.forms import number_of, text_of
 from fieldmark.challenge.site.security import SESSION_COOKIE
@@ -97,6 +97,22 @@ def disable(request: Request, user_id: RowId, admin: AdminOf, database: Database
     return go("/admin/users", "disabled")
 
 
+@router.post("/admin/classrooms")
+def open_room(request: Request, admin: AdminOf, database: DatabaseOf, form: FormOf) -> Response:
+    try:
+        hours = number_of(form, "hours", "The hours")
+        classrooms.open_room(database, admin, text_of(form, "network"), hours=hours, note=text_of(form, "note"))
+    except RefusalError as error:
+        return _users(request, database, status=error.status, error=str(error))
+    return go("/admin/users", "room")
+
+
+@router.post("/admin/classrooms/{room_id}/end")
+def end_room(room_id: RowId, admin: AdminOf, database: DatabaseOf, form: FormOf) -> Response:
+    classrooms.end_room(database, admin, room_id)
+    return go("/admin/users", "room")
+
+
 def account_page(
     request: Request,
     user: User,
@@ -130,4 +146,8 @@ def _users(
 ) -> Response:
     with database.read() as session:
         everybody = list(session.scalars(select(User).order_by(User.name_key)))
-    return render(request, "users.html", status, users=everybody, roles=ROLES, error=error, link=link)
+        rooms = classrooms.open_rooms(session)
+    here = client_of(request)
+    return render(
+        request, "users.html", status, users=everybody, roles=ROLES, error=error, link=link, rooms=rooms, here=here
+    )

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from fieldmark.challenge.mailing import addresses
 from fieldmark.challenge.people import accounts, rates, rights
+from fieldmark.challenge.people.classrooms import count_place
 from fieldmark.challenge.records.schema import Challenge, Phase, Submission, Team, utc_now
 from fieldmark.challenge.refusals import RefusalError, TooOftenError
 from fieldmark.challenge.running.phases import phase_at
@@ -66,7 +67,7 @@ def register_page(request: Request) -> Response:
 def register(request: Request, database: DatabaseOf, form: FormOf) -> Response:
     target = safe_next(text_of(form, "next"))
     try:
-        rates.count(database, rates.REGISTER, client_of(request))
+        count_place(database, rates.REGISTER, client_of(request))
         password = text_of(form, "password")
         made = accounts.register(database, text_of(form, "name"), text_of(form, "email"), password)
         with suppress(RefusalError):  # no mail, or too many to that address
@@ -88,7 +89,7 @@ def login_page(request: Request) -> Response:
 def login(request: Request, database: DatabaseOf, form: FormOf) -> Response:
     who, target = text_of(form, "who"), safe_next(text_of(form, "next"))
     try:
-        rates.count(database, rates.SIGN_IN_PLACE, client_of(request))
+        count_place(database, rates.SIGN_IN_PLACE, client_of(request))
         rates.count(database, rates.SIGN_IN, f"{client_of(request)} {' '.join(who.split()).casefold()}")
         _, secret = accounts.sign_in(database, who, text_of(form, "password"))
     except RefusalError as error:
@@ -116,7 +117,7 @@ def reset_request(request: Request, database: DatabaseOf, form: FormOf) -> Respo
     who = text_of(form, "who")
     values = {"who": who}
     try:
-        rates.count(database, rates.RESET, client_of(request))
+        count_place(database, rates.RESET, client_of(request))
     except TooOftenError as error:
         return _reset_request(request, error.status, error=str(error), values=values)
     log.info("a new password was asked for")

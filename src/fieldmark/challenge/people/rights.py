@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
+from fieldmark.challenge.records.participation import Admission
 from fieldmark.challenge.records.schema import (
     Acceptance,
     Challenge,
@@ -43,27 +44,70 @@ def open_challenge(session: Session, user: User | None, slug: str, *, manage: bo
         raise NotThereError
     if (manage or challenge.published_at is None) and not manages(session, user, challenge):
         raise NotThereError
+    if is_kept_from(session, user, challenge):
+        raise NotThereError
     return challenge
+
+
+def is_kept_from(session: Session, user: User | None, challenge: Challenge) -> bool:
+    """Whether a private challenge must not be known to somebody."""
+    if challenge.access != "private":
+        return False
+    return not is_admitted(session, user, challenge) and not manages(session, user, challenge)
+
+
+def is_admitted(session: Session, user: User | None, challenge: Challenge) -> bool:
+    """Whether somebody was let into a challenge: by name or code, or because they are in a team of it already."""
+    if user is None:
+        return False
+    noted = session.get(Admission, (challenge.id, user.id))
+    if noted is not None and noted.state != "asked":
+        return noted.state == "admitted"
+    return team_of(session, user, challenge) is not None
+
+
+def need_admission(session: Session, user: User, challenge: Challenge) -> None:
+    """Refuses those who may not take part.
+
+    Raises:
+        ConflictError: Says what to do about it.
+    """
+    noted = session.get(Admission, (challenge.id, user.id))
+    if noted is not None and noted.state == "refused":
+        raise ConflictError("The organizers have decided that you do not take part in this challenge.")
+    if challenge.access == "open" or is_admitted(session, user, challenge):
+        return
+    if challenge.access != "approval":
+        raise ConflictError("Taking part is by invitation: enter the code that the organizers gave you.")
+    if noted is not None:
+        raise ConflictError("The organizers have yet to decide whether you take part.")
+    raise ConflictError("The organizers decide who takes part: ask them on the page of the challenge.")
 
 
 def visible_challenges(session: Session, user: User | None) -> list[Challenge]:
     """The challenges that somebody may see, newest first."""
     query = select(Challenge).order_by(Challenge.created_at.desc(), Challenge.id.desc())
+    number = user.id if user is not None else 0
+    noted = select(Admission.challenge_id).where(Admission.user_id == number)
+    teams = select(Membership.challenge_id).where(Membership.user_id == number, Membership.left_at.is_(None))
+    refused = Challenge.id.in_(noted.where(Admission.state == "refused"))
+    let_in = or_(Challenge.id.in_(noted.where(Admission.state == "admitted")), Challenge.id.in_(teams) & ~refused)
+    shown = Challenge.published_at.is_not(None) & ((Challenge.access != "private") | let_in)
     if user is None or not user.may_organize:
-        query = query.where(Challenge.published_at.is_not(None))
+        query = query.where(shown)
     elif user.role != "admin":
         helped = select(Organizer.challenge_id).where(Organizer.user_id == user.id)
         own = or_(Challenge.owner_id == user.id, Challenge.id.in_(helped))
-        query = query.where(or_(Challenge.published_at.is_not(None), own))
+        query = query.where(or_(shown, own))
     return list(session.scalars(query))
 
 
 def team_of(session: Session, user: User | None, challenge: Challenge) -> Team | None:
-    """The team of somebody in a challenge."""
+    """The team of somebody in a challenge; none for those who left theirs."""
     if user is None:
         return None
     query = select(Team).join(Membership).where(Membership.challenge_id == challenge.id, Membership.user_id == user.id)
-    return session.scalars(query).one_or_none()
+    return session.scalars(query.where(Membership.left_at.is_(None))).one_or_none()
 
 
 def open_submission(session: Session, user: User | None, challenge: Challenge, submission_id: int) -> Submission:
@@ -104,6 +148,12 @@ def has_accepted(session: Session, user: User | None, challenge: Challenge) -> b
 
 
 def need_acceptance(session: Session, user: User, challenge: Challenge) -> None:
-    """Refuses to go on before the rules are accepted; those who run the challenge wrote them."""
-    if not has_accepted(session, user, challenge) and not manages(session, user, challenge):
+    """Refuses to go on before the rules are accepted; those who run the challenge wrote them.
+
+    Who may not take part (any more) is refused as well, whatever they accepted.
+    """
+    if manages(session, user, challenge):
+        return
+    need_admission(session, user, challenge)
+    if not has_accepted(session, user, challenge):
         raise ConflictError("Accept the rules of the challenge first.")

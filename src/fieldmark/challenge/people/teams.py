@@ -15,7 +15,14 @@ from sqlalchemy.orm import Session, joinedload
 from fieldmark.challenge.people.accounts import hashed, new_secret
 from fieldmark.challenge.people.lookalikes import look_of_team
 from fieldmark.challenge.people.names import clean_name, clean_text
-from fieldmark.challenge.people.rights import need_acceptance, need_distance, team_of
+from fieldmark.challenge.people.rights import (
+    is_kept_from,
+    manages,
+    need_acceptance,
+    need_admission,
+    need_distance,
+    team_of,
+)
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import (
@@ -37,6 +44,8 @@ OPEN_INVITATIONS = 20
 def accept_rules(database: Database, user: User, challenge: Challenge) -> None:
     """Notes that somebody accepts the rules as they are now; doing it twice changes nothing."""
     with database.write() as session:
+        if not manages(session, user, challenge):
+            need_admission(session, user, session.get_one(Challenge, challenge.id))
         key = (challenge.id, user.id, challenge.rules_version)
         if session.get(Acceptance, key) is None:
             session.add(Acceptance(challenge_id=key[0], user_id=key[1], rules_version=key[2]))
@@ -97,10 +106,14 @@ def revoke_invitation(database: Database, user: User, team: Team, invitation_id:
         audit.note(session, user, "team.revoke-invitation", challenge=team.challenge_id, subject=team.name)
 
 
-def find_invitation(session: Session, secret: str) -> Invitation | None:
-    """The invitation behind a link, as long as it can be used."""
+def find_invitation(session: Session, user: User, secret: str) -> Invitation | None:
+    """The invitation behind a link, as long as it can be used by somebody: a captain lets nobody into a private
+    challenge who may not know of it.
+    """
     query = select(Invitation).where(Invitation.token_hash == hashed(secret), *_usable())
-    return session.scalars(query.options(joinedload(Invitation.team).joinedload(Team.challenge))).one_or_none()
+    query = query.options(joinedload(Invitation.team).joinedload(Team.challenge))
+    found = session.scalars(query).one_or_none()
+    return None if found is None or is_kept_from(session, user, found.team.challenge) else found
 
 
 def join(database: Database, user: User, secret: str) -> Team:
@@ -112,7 +125,7 @@ def join(database: Database, user: User, secret: str) -> Team:
     """
     now = utc_now()
     with database.write() as session:
-        invitation = find_invitation(session, secret)
+        invitation = find_invitation(session, user, secret)
         if invitation is None:
             raise NotThereError
         team = database.lock(session, Team, invitation.team_id)  # nobody else joins meanwhile

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Form, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -41,7 +41,7 @@ TRUTH = {"truth": CSV, "classes": CSV, "media": CSV}
 NEW_FORM = described_form(
     ["slug", "benchmark"],
     **dict.fromkeys(("slug", "benchmark", "title", "summary", "description", "rules"), TEXT),
-    **dict.fromkeys(("public_share", "seed", "starts", "ends", "daily", "total"), TEXT),
+    **dict.fromkeys(("public_share", "seed", "starts", "ends", "daily", "total", "access"), TEXT),
     **dict.fromkeys(("needs_run_without_external", "ladder", "published"), YES_OR_NO),
     data=TEXT | {"description": "a folder on the server that holds the release; for admins, in place of the truth"},
     **TRUTH,
@@ -80,6 +80,8 @@ class SettingsIn(RequestBody):
     max_final: int | None = None
     needs_run_without_external: bool | None = None
     ladder: bool | None = Field(None, description="chosen before the first run")
+    access: Literal["open", "approval", "invitation", "private"] | None = Field(None, description="who may take part")
+    merging: bool | None = Field(None, description="whether teams may merge")
 
 
 class NewPhaseIn(RequestBody):

@@ -26,6 +26,7 @@ from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import Storage, digest_folder, new_name
 from fieldmark.challenge.refusals import ConflictError, RefusalError
 from fieldmark.challenge.running.label_leaks import leaks_of, order_key, secret_order
+from fieldmark.challenge.running.organizing import known_access
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.score_parts import (
     CLASSES_FILE,
@@ -80,6 +81,7 @@ class NewChallenge:
     total_limit: int = 100
     needs_run_without_external: bool = False
     ladder: bool = False
+    access: str = "open"
     published: bool = True
 
 
@@ -180,6 +182,7 @@ def create_challenge(
         classes=len(labels),
         needs_run_without_external=new.needs_run_without_external,
         ladder=new.ladder,
+        access=known_access(new.access),
     )
     try:
         with database.write() as session:

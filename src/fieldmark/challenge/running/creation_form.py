@@ -31,6 +31,7 @@ FIELDS = (
     "total",
     "needs_run_without_external",
     "ladder",
+    "access",
     "published",
 )
 
@@ -46,6 +47,7 @@ def usual_values() -> dict[str, str]:
         "ends": (now + dt.timedelta(days=30)).isoformat(timespec="minutes"),
         "daily": "5",
         "total": "100",
+        "access": "open",
     }
 
 
@@ -66,6 +68,7 @@ def create_from(form: FormData, user: User, database: Database, storage: Storage
         total_limit=number_of(form, "total", "The limit in all"),
         needs_run_without_external=text_of(form, "needs_run_without_external") == "yes",
         ladder=text_of(form, "ladder") == "yes",
+        access=text_of(form, "access") or "open",
         published=text_of(form, "published") == "yes",
     )
     with kept_files(form, "truth", "classes", "media") as files, _material(user, form, files) as material:

@@ -14,7 +14,17 @@ from fieldmark.challenge.people.names import clean_text
 from fieldmark.challenge.people.rights import note_insider, team_of
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
-from fieldmark.challenge.records.schema import STATES, Challenge, DataFile, Organizer, Submission, Team, User
+from fieldmark.challenge.records.schema import (
+    ACCESS,
+    STATES,
+    Access,
+    Challenge,
+    DataFile,
+    Organizer,
+    Submission,
+    Team,
+    User,
+)
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError
 
@@ -36,6 +46,8 @@ class Texts:
     max_final: int
     needs_run_without_external: bool
     ladder: bool
+    access: str = "open"
+    merging: bool = False
 
 
 def texts_of(challenge: Challenge) -> Texts:
@@ -49,6 +61,7 @@ def change(database: Database, actor: User, challenge: Challenge, texts: Texts, 
         raise RefusalError(f"The limit on uploads lies between 1 and {most_upload_mb} MiB on this server.")
     if not (1 <= texts.max_team_size <= 100 and 1 <= texts.max_final <= 20):
         raise RefusalError("A team has 1 to 100 members and chooses 1 to 20 final runs.")
+    access = known_access(texts.access)
     title = clean_text(texts.title, 200, "title")
     if not title:
         raise RefusalError("A challenge needs a title.")
@@ -77,6 +90,7 @@ def change(database: Database, actor: User, challenge: Challenge, texts: Texts, 
             texts.max_final,
         )
         mine.needs_run_without_external, mine.ladder = texts.needs_run_without_external, texts.ladder
+        mine.access, mine.merging = access, texts.merging
         audit.note(
             session,
             actor,
@@ -85,6 +99,18 @@ def change(database: Database, actor: User, challenge: Challenge, texts: Texts, 
             rules_version=mine.rules_version,
             changed=_changes(before, texts_of(mine)),
         )
+
+
+def known_access(text: str) -> Access:
+    """Who may take part, by its name.
+
+    Raises:
+        RefusalError: When there is no such name.
+    """
+    found = next((one for one in ACCESS if one == text), None)
+    if found is None:
+        raise RefusalError(f"Who may take part: found {text[:40]!r}, expected one of {', '.join(ACCESS)}.")
+    return found
 
 
 def _changes(before: Texts, after: Texts) -> dict[str, dict[str, Any]]:

@@ -51,6 +51,8 @@ def settings(request: Request, slug: str, user: UserOf, database: DatabaseOf, fo
             max_final=number_of(form, "max_final", "The number of final runs"),
             needs_run_without_external=text_of(form, "needs_run_without_external") == "yes",
             ladder=text_of(form, "ladder") == "yes",
+            access=text_of(form, "access") or challenge.access,
+            merging=text_of(form, "merging") == "yes",
         )
         organizing.change(database, user, challenge, texts, most_upload_mb=request.app.state.upload_mb)
 

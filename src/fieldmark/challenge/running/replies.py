@@ -41,6 +41,8 @@ class ManagedOut(ChallengeOut):
     max_team_size: int
     needs_run_without_external: bool
     ladder: bool
+    access: str = Field(description="who may take part: open, approval, invitation or private")
+    merging: bool = Field(description="whether teams may merge")
     truth_sha256: str
     revision: int = Field(description="counts up when everything is scored again")
     organizers: list[OrganizerOut]

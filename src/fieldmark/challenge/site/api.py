@@ -10,6 +10,7 @@ def make_router() -> APIRouter:
     from fieldmark.challenge.boards import api as boards_api
     from fieldmark.challenge.coding import api as coding_api
     from fieldmark.challenge.mailing import api as mailing_api
+    from fieldmark.challenge.people import admission_api
     from fieldmark.challenge.people import api as people_api
     from fieldmark.challenge.running import api as running_api
     from fieldmark.challenge.running import people_api as running_people_api
@@ -18,6 +19,7 @@ def make_router() -> APIRouter:
     router = APIRouter(prefix="/api/v1")
     router.include_router(people_api.router)
     router.include_router(mailing_api.router)
+    router.include_router(admission_api.router)
     router.include_router(submitting_api.router)
     router.include_router(boards_api.router)
     router.include_router(running_api.router)

@@ -34,7 +34,7 @@ from fieldmark.challenge.operating.access import Access
 from fieldmark.challenge.operating.log_lines import REQUEST_ID
 from fieldmark.challenge.operating.measurements import Measurements
 from fieldmark.challenge.operating.stopping import Stopping
-from fieldmark.challenge.people import account_pages, entrance_pages
+from fieldmark.challenge.people import account_pages, admission_pages, entrance_pages
 from fieldmark.challenge.people.accounts import new_secret
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.storage import Storage
@@ -125,6 +125,7 @@ def create_app(
         entrance_pages,
         account_pages,
         mailing_pages,
+        admission_pages,
         challenge_pages,
         submitting_pages,
         boards_pages,

@@ -14,6 +14,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.coding.tasks import code_phases
 from fieldmark.challenge.people import rates, rights, teams
 from fieldmark.challenge.people.rights import open_challenge
+from fieldmark.challenge.records.participation import Admission
 from fieldmark.challenge.records.schema import (
     Challenge,
     DataFile,
@@ -51,6 +52,8 @@ def overview(request: Request, slug: str, database: DatabaseOf, storage: Storage
             manages=rights.manages(session, viewer.user, challenge),
             team=rights.team_of(session, viewer.user, challenge),
             accepted=rights.has_accepted(session, viewer.user, challenge),
+            barred=_barred(session, viewer.user, challenge),
+            asked=viewer.user is not None and session.get(Admission, (challenge.id, viewer.user.id)) is not None,
             metrics=[(metric.name, metric.about) for metric in benchmark.task.metrics],
             reported=benchmark.reported,
             provisional=benchmark.provisional,
@@ -166,13 +169,23 @@ def join(request: Request, token: str, user: UserOf, database: DatabaseOf, form:
     try:
         if text_of(form, "accept") == "yes":
             with database.read() as session:
-                invitation = teams.find_invitation(session, token)
+                invitation = teams.find_invitation(session, user, token)
             if invitation is not None:
                 teams.accept_rules(database, user, invitation.team.challenge)
         team = teams.join(database, user, token)
     except RefusalError as error:
         return _join(request, token, user, database, status=error.status, error=str(error))
     return go(f"/c/{team.challenge.slug}/team", "joined")
+
+
+def _barred(session: Session, user: User | None, challenge: Challenge) -> str:
+    """Why somebody may not take part; empty if they may."""
+    try:
+        if user is not None:
+            rights.need_admission(session, user, challenge)
+    except RefusalError as error:
+        return str(error)
+    return ""
 
 
 def _counts(session: Session, challenge: Challenge) -> dict[str, int]:
@@ -232,7 +245,7 @@ def _join(
     request: Request, token: str, user: User, database: DatabaseOf, *, status: int = 200, error: str = ""
 ) -> Response:
     with database.read() as session:
-        invitation = teams.find_invitation(session, token)
+        invitation = teams.find_invitation(session, user, token)
         challenge = invitation.team.challenge if invitation else None
         return render(
             request,

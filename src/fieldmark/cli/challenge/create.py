@@ -45,6 +45,9 @@ def create(
         bool, typer.Option("--without-external", help="Ask each team for at least one run without external data.")
     ] = False,
     ladder: Annotated[bool, typer.Option("--ladder", help="Release public scores only when clearly better.")] = False,
+    access: Annotated[
+        str, typer.Option(help="Who may take part: open, approval, invitation, or private (nobody else knows of it).")
+    ] = "open",
     draft: Annotated[bool, typer.Option("--draft", help="Show it to its organizers only.")] = False,
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,
@@ -71,6 +74,7 @@ def create(
         total_limit=total,
         needs_run_without_external=without_external,
         ladder=ladder,
+        access=access,
         published=not draft,
     )
     material = (

@@ -34,6 +34,11 @@ def settings(
         typer.Option("--without-external/--any-data", help="Whether each team needs a run without external data."),
     ] = None,
     ladder: Annotated[bool | None, typer.Option(help="Release public scores only when clearly better.")] = None,
+    access: Annotated[
+        str | None,
+        typer.Option(help="Who may take part: open, approval, invitation or private."),
+    ] = None,
+    merging: Annotated[bool | None, typer.Option("--merging/--no-merging", help="Whether teams may merge.")] = None,
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
@@ -57,6 +62,8 @@ def settings(
         "max_final": finals,
         "needs_run_without_external": without_external,
         "ladder": ladder,
+        "access": access,
+        "merging": merging,
     }
     given = {key: value for key, value in asked.items() if value is not None}
     if not given:

@@ -1,0 +1,31 @@
+"""Entering a challenge that is not open to everybody, for programs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form
+
+from fieldmark.challenge.people import admissions, rates
+from fieldmark.challenge.people.api import Submitter
+from fieldmark.challenge.people.rights import open_challenge
+from fieldmark.challenge.site.dependencies import DatabaseOf
+from fieldmark.challenge.site.replies import Done, Refused
+
+router = APIRouter(tags=["challenges"], responses={status: {"model": Refused} for status in (400, 404, 409, 429)})
+
+
+@router.post("/enter")
+def enter(user: Submitter, database: DatabaseOf, code: Annotated[str, Form(max_length=64)]) -> Done:
+    """Enters the challenge of a code; `done` names it."""
+    rates.count(database, rates.JOIN, str(user.id))
+    return Done(done=admissions.use_code(database, user, code).slug)
+
+
+@router.post("/challenges/{slug}/ask")
+def ask(slug: str, user: Submitter, database: DatabaseOf, note: Annotated[str, Form(max_length=500)] = "") -> Done:
+    """Asks to take part where the organizers decide about each person."""
+    with database.read() as session:
+        challenge = open_challenge(session, user, slug)
+    admissions.ask(database, user, challenge, note)
+    return Done(done="asked")
