@@ -30,7 +30,7 @@ docs: .venv/.dev
 evidence: .venv/.dev
 	$(BIN)/python -m evidence
 
-# Speed and memory, as ratios to a peer or a limit in the same run; committed under docs/results as well.
+# Speed and memory, as ratios to a peer or a limit in the same run; renews the tables of docs/performance.md and docs/scale.md.
 perf: .venv/.dev
 	$(BIN)/python -m perf
 

@@ -67,15 +67,6 @@ def world_masks(name: str, result: dict[str, Any]) -> str:
     return f"## Masks on a world of fungi (simulated)\n\n{result['about']}\n\n" + table(heads, rows)
 
 
-def run_lengths(name: str, result: dict[str, Any]) -> str:
-    """Run lengths beside pycocotools."""
-    rows = [
-        [case, f"{times['fieldmark_ms']:g}", f"{times['pycocotools_ms']:g}", f"{times['ratio']:g}"]
-        for case, times in result["cases"].items()
-    ]
-    return "## Speed: masks\n\n" + table(["", "ms", "pycocotools, ms", "ratio"], rows)
-
-
 def _score(score: list[float | None]) -> str:
     value, low, high = score
     bounds = "" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]"

@@ -11,10 +11,10 @@ from evidence.context_tables import pooling, priors
 from evidence.crop_tables import crops
 from evidence.identify_tables import identify
 from evidence.markdown import mean_difference, percent, table
-from evidence.mask_tables import butterflies, foreground, run_lengths, world_masks
+from evidence.mask_tables import butterflies, foreground, world_masks
 from evidence.modality_tables import amanita, modalities
 from evidence.open_tables import costs, open_set
-from evidence.packaged_tables import packaged_photos, startup
+from evidence.packaged_tables import packaged_photos
 from evidence.place_tables import land_worlds, regions, routes
 from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.results import RESULTS, read_result
@@ -85,22 +85,9 @@ def write_tables() -> Path:
         "front-ends": variants,
         "soundscapes": _soundscapes,
         "packaged_photos": packaged_photos,
-        "perf-startup": startup,
-        "perf-identifying": _perf,
-        "perf-scoring": _perf,
-        "perf-photos": _perf,
-        "perf-metrics_retrieval": _perf,
-        "perf-metrics_geo": _perf,
-        "perf-rasters": _perf,
-        "perf-store": _perf,
-        "perf-occurrences": _perf,
-        "perf-random_forest": _perf,
-        "perf-training_gpu": _gpu,
-        "perf-sound": _perf,
-        "perf-masks": run_lengths,
-        "perf-packages": _perf,
     }
-    parts = ["# Results\n\nMade by `make evidence` and `make perf` from `docs/results/*.json`; do not edit.\n"]
+    about = "Made by `make evidence` from `docs/results/*.json`; do not edit. Speed and memory: [performance.md]"
+    parts = [f"# Results\n\n{about}(performance.md).\n"]
     for name, render in sections.items():
         result = read_result(name)
         if result is not None:
@@ -411,25 +398,6 @@ def _soundscapes(name: str, result: dict[str, Any]) -> str:
         + "\nThe steps, fitted on the validation soundscapes (two of the four sites): cmAP on test, and the difference "
         "to the same method without a step.\n\n" + table(["", "cmAP", "change"], steps)
     )
-
-
-def _gpu(name: str, result: dict[str, Any]) -> str:
-    text = (
-        f"## Speed: training on a GPU\n\nPhotos per second on one {result['device']} (torch {result['torch']}, bf16, "
-        "AdamW, 224 px); each run has the plain loops, on inputs that never leave the device, beside it.\n\n"
-    )
-    for run in result["runs"]:
-        for network, rates in run["photos_per_s"].items():
-            peer = rates["plain compiled"]
-            rows = [[loop, f"{rate:,.0f}", f"{rate / peer:.0%}"] for loop, rate in rates.items()]
-            text += f"{network}; {run['engine']}:\n\n" + table(["", "photos/s", "of plain compiled"], rows) + "\n"
-    return text
-
-
-def _perf(name: str, result: dict[str, Any]) -> str:
-    facts = {key: value for key, value in result.items() if key not in ("command", "code_version")}
-    rows = [[key.replace("_", " "), str(value)] for key, value in facts.items()]
-    return f"## Speed: {name.removeprefix('perf-')}\n\n" + table(["", ""], rows)
 
 
 if __name__ == "__main__":

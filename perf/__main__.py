@@ -3,39 +3,53 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+import traceback
 from importlib import import_module
 
 from evidence.results import write_result
 from evidence.tables import write_tables
 
-JOBS = {
-    "scoring": "macro-F1 with its interval beside scikit-learn's value alone, and a run file read and scored",
-    "photos": "decoding at the scale that is needed beside decoding in full",
-    "metrics_retrieval": "cmAP over 18,360 segments and 960 classes beside scikit-learn",
-    "metrics_geo": "adaptive top-30 over 42,405 places and 31,435 species, streamed",
-    "sound": "an hour of sound in constant memory, and mel spectrograms beside librosa's",
-    "occurrences": "a Darwin Core Archive of a million records beside python-dwca-reader",
-    "masks": "run lengths of masks beside pycocotools",
-    "rasters": "a million points through 27 rasters beside a loop over rasterio's sample",
-    "random_forest": "a forest of 31,435 species and 200,000 places: memory, and time beside scikit-learn",
-    "packages": "the wheel: size, installation into empty environments, core alone and with [vision,report]",
-    "startup": "commands from the shell beside an empty Python and beside `import torch`",
-    "identifying": "one photo in a loaded process, and a folder beside the extractor alone",
-    "boards": "boards of 300 and 3,000 entries: first page, first after a new score, 50 and 200 readers",
-    "store": "features from the store beside computing them",
-}
+from perf.jobs import JOBS
+from perf.machine import about_machine
+from perf.pages import write_pages
 
 
 def main() -> None:
-    """Runs the named jobs, or all."""
+    """Runs the named jobs, or all; what cannot run is skipped with a sentence, what fails stops nothing else."""
     parser = argparse.ArgumentParser(prog="python -m perf", description=__doc__)
     parser.add_argument("jobs", nargs="*", choices=[*JOBS, []], help="which jobs; all of them if none is named")
-    for name in parser.parse_args().jobs or JOBS:
-        print(f"== {name}: {JOBS[name]}", flush=True)
+    parser.add_argument("--quick", action="store_true", help="leave out the jobs that take more than a minute")
+    parser.add_argument("--tables", action="store_true", help="measure nothing, only renew the tables")
+    arguments = parser.parse_args()
+    names = [] if arguments.tables else arguments.jobs or list(JOBS)
+    failed = [name for name in names if not measure(name, quick=arguments.quick)]
+    for page in (write_tables(), *write_pages()):
+        print("written to", page)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}; their tables are those of the last run that did not")
+
+
+def measure(name: str, *, quick: bool) -> bool:
+    """Runs one job and writes its result; says whether it did not fail."""
+    job = JOBS[name]
+    print(f"== {name}: {job.about}", flush=True)
+    reason = job.cannot_run()
+    if not reason and quick and job.minutes > 1:
+        reason = f"it takes about {job.minutes} minutes"
+    if reason:
+        print(f"skipped: {reason}", flush=True)
+        return True
+    try:
         result = import_module(f"perf.{name}").run()
-        print(result)
-        print("written to", write_result(f"perf-{name}", result))
-    print("written to", write_tables())
+    except Exception:
+        traceback.print_exc()
+        return False
+    if result is not None:
+        print(json.dumps(result, indent=2), flush=True)
+        print("written to", write_result(f"perf-{name}", {**about_machine(job.packages), **result}))
+    return True
 
 
 if __name__ == "__main__":

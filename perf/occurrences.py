@@ -43,7 +43,7 @@ print((peak() - before) / 1024)
 def run() -> dict[str, Any]:
     """Seconds of ten that opening takes, ratios to others on the same archive, and the memory that it adds."""
     with tempfile.TemporaryDirectory() as name:
-        archive, table = _archive(Path(name))
+        archive, table = make_archive(Path(name))
 
         def theirs() -> None:
             with DwCAReader(str(archive)) as opened:
@@ -70,11 +70,12 @@ def run() -> dict[str, Any]:
     }
 
 
-def _archive(folder: Path) -> tuple[Path, Path]:
+def make_archive(folder: Path, rows: int = ROWS) -> tuple[Path, Path]:
+    """An archive of so many records, and its table beside it, unpacked."""
     rng = np.random.default_rng(0)
-    species = rng.integers(0, SPECIES, ROWS)
+    species = rng.integers(0, SPECIES, rows)
     number = pl.Series("species", species)
-    days = pl.Series(rng.integers(0, 7_000, ROWS))
+    days = pl.Series(rng.integers(0, 7_000, rows))
     frame = pl.DataFrame({"species": number, "day": days}).select(
         id=pl.int_range(pl.len()).cast(pl.String),
         basisOfRecord=pl.lit("HumanObservation"),
@@ -88,8 +89,8 @@ def _archive(folder: Path) -> tuple[Path, Path]:
     scientific = pl.Series([f"{names[one // 5].capitalize()} {names[one]} Author" for one in range(SPECIES)])
     frame = frame.with_columns(
         scientificName=scientific.gather(number),
-        decimalLatitude=pl.Series(rng.uniform(-60, 60, ROWS).round(5)).cast(pl.String),
-        decimalLongitude=pl.Series(rng.uniform(-179, 179, ROWS).round(5)).cast(pl.String),
+        decimalLatitude=pl.Series(rng.uniform(-60, 60, rows).round(5)).cast(pl.String),
+        decimalLongitude=pl.Series(rng.uniform(-179, 179, rows).round(5)).cast(pl.String),
         coordinateUncertaintyInMeters=pl.lit("25"),
         countryCode=pl.lit("DK"),
         recordedBy=pl.format("observer {}", pl.int_range(pl.len()) % 1_000),

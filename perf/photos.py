@@ -25,8 +25,10 @@ from torchvision.datasets import ImageFolder
 
 from fieldmark.features import photos as photo_reader
 from fieldmark.features.extraction import extract
+from fieldmark.features.loading import load_backbone
 from fieldmark.features.photos import Preprocessing, decode_square
 from fieldmark.features.resampling import Resampler, compiled
+from fieldmark.features.settings import FeatureSettings
 from fieldmark.features.store import FeatureStore
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
 from fieldmark.training.packing import decode_squashed
@@ -57,7 +59,16 @@ def run() -> dict[str, Any]:
     if resampler is None:
         raise RuntimeError("numba is not installed, or Pillow resamples in an order that is not known")
     sizes = {f"{side} px": _measured(side, resampler) for side in SIDES_PX}
-    return {"photos": PHOTOS, "needed_px": NEEDED_PX, "quality": 90, "sizes": sizes}
+    network_ms = round(_network_ms(), 1)
+    return {"photos": PHOTOS, "needed_px": NEEDED_PX, "quality": 90, "network_cpu_ms": network_ms, "sizes": sizes}
+
+
+def _network_ms() -> float:
+    """Milliseconds of processors that EfficientNet-Lite0 takes for a photo whose pixels are there."""
+    backbone = load_backbone(FeatureSettings())
+    batch = list(np.random.default_rng(0).integers(0, 256, (16, 224, 224, 3), dtype=np.uint8))
+    backbone(batch)
+    return 1000 * fastest({"network": lambda: backbone(batch)}, rounds=4, clock=time.process_time)["network"] / 16
 
 
 def _measured(long_px: int, resampler: Resampler) -> dict[str, Any]:

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,13 @@ from PIL import Image
 import fieldmark
 
 ROUNDS = 4
+Renew = Callable[[], None]
 COMMAND = "import sys; from fieldmark.cli.main import main; main()"
+# A process tells its own peak: what the kernel says of a child begins with the peak of its parent.
+TELL_PEAK = (
+    "import atexit, os, pathlib; atexit.register(lambda: pathlib.Path(os.environ['PEAK_FILE'])"
+    ".write_text(pathlib.Path('/proc/self/status').read_text())); "
+)
 # What the commands must keep to on two cores with nothing else to do, in seconds and GiB.
 LIMITS_S = {"list": 0.7, "score": 0.7, "compare": 0.7, "identify": 3.0}
 LIMIT_GIB = 1.5
@@ -36,7 +43,18 @@ class Spent:
     cpu_s: float = float("inf")
     peak_gib: float = float("inf")
 
-    def count(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def count(self, code: str, arguments: Sequence[str], environment: Mapping[str, str], renew: Renew) -> None:
+        """Runs code in a process of its own, once for its times and once for its peak, with a new photo each."""
+        renew()
+        self._time([sys.executable, "-c", code, *arguments], environment)
+        renew()
+        with tempfile.NamedTemporaryFile("r") as told:
+            command = [sys.executable, "-c", TELL_PEAK + code, *arguments]
+            subprocess.run(command, capture_output=True, env={**environment, "PEAK_FILE": told.name}, check=True)
+            peak_kib = next(int(line.split()[1]) for line in told if line.startswith("VmHWM"))
+        self.peak_gib = min(self.peak_gib, peak_kib / 2**20)
+
+    def _time(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         start = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
         _, status, used = os.wait4(process.pid, 0)
@@ -46,7 +64,6 @@ class Spent:
             raise RuntimeError(f"{command} ended with {process.returncode}")
         self.wall_s = min(self.wall_s, wall)
         self.cpu_s = min(self.cpu_s, used.ru_utime + used.ru_stime)
-        self.peak_gib = min(self.peak_gib, used.ru_maxrss / 2**20)
 
 
 def run() -> dict[str, Any]:
@@ -59,15 +76,18 @@ def run() -> dict[str, Any]:
         spent = {name: Spent() for name in (*plain, *commands)}
         before = {name: Spent() for name in commands} if "FIELDMARK_BEFORE" in os.environ else {}
         earlier = {**environment, "PYTHONPATH": os.environ.get("FIELDMARK_BEFORE", "")}
-        for number in range(ROUNDS):
+        seeds = count(1)
+
+        def renew() -> None:  # a photo that no store has seen
+            _new_photo(folder, next(seeds))
+
+        for _ in range(ROUNDS):
             for what, code in plain.items():
-                spent[what].count([sys.executable, "-c", code], environment)
+                spent[what].count(code, (), environment, renew)
             for what, arguments in commands.items():
-                _new_photo(folder, number)  # one that no store has seen
-                spent[what].count([sys.executable, "-c", COMMAND, *arguments], environment)
+                spent[what].count(COMMAND, arguments, environment, renew)
                 if what in before:
-                    _new_photo(folder, number + ROUNDS)
-                    before[what].count([sys.executable, "-c", COMMAND, *arguments], earlier)
+                    before[what].count(COMMAND, arguments, earlier, renew)
     return _told(spent, before)
 
 

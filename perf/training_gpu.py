@@ -31,6 +31,7 @@ from fieldmark.training.sources import ProcessShare, training_batches
 NETWORKS = ("vit_base_patch16_224=256", "resnet50=256", "convnext_base=128")
 SIZE_PX, CLASSES, WARMUP, STEPS = 224, 1000, 10, 40
 ENGINE_STEPS = 100
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @dataclass(frozen=True)
@@ -59,30 +60,37 @@ class Resident:
     def __call__(self, raw: Sequence[Any], draws: Draws | None) -> Any:
         count = len(raw[0])
         if count not in self.inputs:
-            self.inputs[count] = _inputs(count)
+            self.inputs[count] = inputs_on_device(count)
         return self.inputs[count]
 
 
-def _inputs(count: int) -> Any:
-    return torch.randn(count, 3, SIZE_PX, SIZE_PX, device="cuda").contiguous(memory_format=torch.channels_last)
+def inputs_on_device(count: int) -> Any:
+    """A batch of random inputs that lies on the device."""
+    return torch.randn(count, 3, SIZE_PX, SIZE_PX, device=DEVICE).contiguous(memory_format=torch.channels_last)
+
+
+def wait() -> None:
+    """Waits until the device has done what it was given."""
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
 
 
 def plain_loop(name: str, batch: int, *, compiled: bool) -> float:
     """Photos per second of the shortest loop one would write: bf16, channels-last, AdamW, inputs on the device."""
-    network = make_network(name, "random", classes=CLASSES, size=SIZE_PX).cuda().to(memory_format=torch.channels_last)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, fused=True)
+    network = make_network(name, "random", classes=CLASSES, size=SIZE_PX).to(DEVICE, memory_format=torch.channels_last)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, fused=DEVICE == "cuda")
     model = torch.compile(network) if compiled else network
-    inputs, labels = _inputs(batch), torch.randint(0, CLASSES, (batch,), device="cuda")
+    inputs, labels = inputs_on_device(batch), torch.randint(0, CLASSES, (batch,), device=DEVICE)
     for step in range(WARMUP + STEPS):
         if step == WARMUP:
-            torch.cuda.synchronize()
+            wait()
             started = time.perf_counter()
-        with torch.autocast("cuda", torch.bfloat16):
+        with torch.autocast(DEVICE, torch.bfloat16):
             loss = torch.nn.functional.cross_entropy(model(inputs), labels)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-    torch.cuda.synchronize()
+    wait()
     return STEPS * batch / (time.perf_counter() - started)
 
 
@@ -108,7 +116,7 @@ def loader(source: Any, batch: int) -> float:
         share=ProcessShare(),
         first_step=0,
         workers=0,
-        pin=True,
+        pin=DEVICE == "cuda",
     )
     for _ in range(ENGINE_STEPS):
         next(batches)
@@ -117,11 +125,21 @@ def loader(source: Any, batch: int) -> float:
     return read / (time.perf_counter() - started)
 
 
-def measure(name: str, batch: int, photos: Path, cache: Path, forms: Sequence[Format], rates: dict[str, float]) -> None:
+def measure(
+    name: str,
+    batch: int,
+    photos: Path,
+    cache: Path,
+    forms: Sequence[Format],
+    rates: dict[str, float],
+    *,
+    compiled: bool = True,
+) -> None:
     """All rates for one network, each written down as soon as it is known."""
     rates["plain eager"] = plain_loop(name, batch, compiled=False)
-    rates["plain compiled"] = plain_loop(name, batch, compiled=True)
-    how = Training(lr=1e-4, batch=batch, epochs=2, compile=True, schedule="constant", best_by="last")
+    if compiled:
+        rates["plain compiled"] = plain_loop(name, batch, compiled=True)
+    how = Training(lr=1e-4, batch=batch, epochs=2, compile=compiled, schedule="constant", best_by="last")
     network = make_network(name, "random", classes=CLASSES, size=SIZE_PX)
     rows = np.arange(ENGINE_STEPS * batch)
     labels = (rows % CLASSES).astype(np.int32)

@@ -1,0 +1,162 @@
+"""Extraction and training on a GPU with everything included, and where the time goes: `python -m perf gpu`.
+
+For ViT-B/16, ConvNeXt-B and EfficientNet-Lite0 (random weights, 224 px):
+
+- the network alone, on inputs that never leave the device, in single precision as features are computed, and in bf16;
+- extraction as `fieldmark fit` does it: files, decoding in threads, network, store;
+- the same with the GPU's own JPEG decoder (`torchvision.io.decode_jpeg(device="cuda")`), resizing on the device;
+- training, as `perf.training_gpu` has it: plain loops, the engine without a loader, raw and JPEG packs.
+
+Besides, both decoders alone. `python -m perf.gpu` goes through all of it with a tiny network on whatever device there
+is and writes nothing: a rehearsal, whose figures mean nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional
+from torchvision.io import ImageReadMode, decode_jpeg
+
+from fieldmark.features.backbones import Backbone
+from fieldmark.features.extraction import BLOCK_PHOTOS, extract
+from fieldmark.features.photos import Preprocessing, decode_square
+from fieldmark.features.store import FeatureStore
+from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
+from fieldmark.training.networks import make_network
+from perf import training_gpu
+from perf.camera_photos import write_camera_photos
+from perf.training_gpu import CLASSES, DEVICE, SIZE_PX, wait
+
+NETWORKS = {"vit_base_patch16_224": 256, "convnext_base": 128, "tf_efficientnet_lite0": 512}
+LONG_PX, PHOTOS, STEPS = (500, 1600), 2048, 40
+HOW = Preprocessing(SIZE_PX, 0.875, (0.5,) * 3, (0.5,) * 3)
+SIDE_PX = round(HOW.size_px / HOW.crop)
+
+
+def run() -> dict[str, Any]:
+    """Photos per second by network, and of the decoders by size of photo."""
+    return measured(NETWORKS, PHOTOS, STEPS, compiled=True)
+
+
+def measured(networks: dict[str, int], photos: int, steps: int, *, compiled: bool) -> dict[str, Any]:
+    """All rates; each part says so where it fails, so that a long run does not end with nothing."""
+    torch.set_float32_matmul_precision("high")
+    device = torch.cuda.get_device_name() if DEVICE == "cuda" else "processors"
+    result: dict[str, Any] = {"device": device, "photos": photos, "decoders": {}, "networks": {}}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for long_px in LONG_PX:
+            write_camera_photos(folder / str(long_px), photos if long_px == LONG_PX[0] else photos // 4, long_px)
+            paths = _paths(folder / str(long_px))
+            result["decoders"][f"{long_px} px"] = dict(_kept(_decoders(paths)))
+        for network, batch in networks.items():
+            rates: dict[str, Any] = dict(_kept(_extraction(network, batch, folder, steps)))
+            trained = dict(_kept(_training(network, batch, folder, compiled=compiled)))
+            rates |= trained["training"] if isinstance(trained["training"], dict) else trained
+            result["networks"][f"{network}, batch {batch}"] = rates
+            print(network, rates, flush=True)
+    return result
+
+
+def _kept(rates: Iterator[tuple[str, Callable[[], Any]]]) -> Iterator[tuple[str, Any]]:
+    for words, measure in rates:
+        try:
+            rate = measure()
+        except (RuntimeError, AssertionError, ImportError) as error:
+            rate = f"failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        print(f"{words}: {rate}", flush=True)
+        yield words, round(rate, 1) if isinstance(rate, float) else rate
+
+
+def _decoders(paths: Sequence[Path]) -> Iterator[tuple[str, Callable[[], float]]]:
+    def ours() -> object:
+        work = lambda block: [decode_square(path.read_bytes(), HOW) for path in block]  # noqa: E731
+        return list(map_blocks(work, blocks_of(paths, BLOCK_PHOTOS), all_cores("thread")))
+
+    def device() -> object:
+        return [device_squares([path.read_bytes() for path in block]) for block in blocks_of(paths, BLOCK_PHOTOS)]
+
+    ours()  # compiles what a process that reads many photos compiles
+    yield "threads and libjpeg-turbo", lambda: _rate(len(paths), ours)
+    yield "decode_jpeg on the device", lambda: _rate(len(paths), device)
+
+
+def device_squares(contents: Sequence[bytes]) -> Any:
+    """Photos decoded, resized and cut on the device, one after the other where their sizes differ."""
+    encoded = [torch.frombuffer(bytearray(data), dtype=torch.uint8) for data in contents]
+    squares = []
+    for photo in decode_jpeg(encoded, mode=ImageReadMode.RGB, device=DEVICE):
+        height, width = photo.shape[1:]
+        size = [max(SIZE_PX, round(length * SIDE_PX / min(height, width))) for length in (height, width)]
+        large = functional.interpolate(photo[None].float(), size=size, mode="bicubic", antialias=True)
+        top, left = (size[0] - SIZE_PX) // 2, (size[1] - SIZE_PX) // 2
+        squares.append(large[..., top : top + SIZE_PX, left : left + SIZE_PX])
+    return torch.cat(squares)
+
+
+def _extraction(name: str, batch: int, folder: Path, steps: int) -> Iterator[tuple[str, Callable[[], float]]]:
+    network = make_network(name, "random", classes=CLASSES, size=SIZE_PX).eval().requires_grad_(False)
+    network = network.to(DEVICE, memory_format=torch.channels_last)
+    backbone = Backbone(name, "random", network, HOW)
+    paths = _paths(folder / str(LONG_PX[0]))
+    numbers = itertools.count()
+
+    def forward(precision: Any) -> float:
+        inputs = training_gpu.inputs_on_device(batch)
+        with torch.inference_mode(), torch.autocast(DEVICE, precision, enabled=precision != torch.float32):
+            network(inputs)
+            wait()
+            return _rate(steps * batch, lambda: [network(inputs) for _ in range(steps)])
+
+    def from_files() -> object:
+        ids = [str(path) for path in paths]
+        store = FeatureStore(folder / f"store{next(numbers)}", backbone.digest)
+        return extract(ids, lambda one: Path(one).read_bytes(), backbone, store)
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator]
+    def on_device() -> object:
+        outputs = []
+        for block in blocks_of(paths, batch):
+            pixels = device_squares([path.read_bytes() for path in block]).div(255).sub(0.5).div(0.5)
+            outputs.append(network(pixels.contiguous(memory_format=torch.channels_last)).half().cpu())
+        return torch.cat(outputs)
+
+    yield "forward, inputs on the device", lambda: forward(torch.float32)
+    yield "forward, inputs on the device, bf16", lambda: forward(torch.bfloat16)
+    yield "extraction from files", lambda: _rate(len(paths), from_files)
+    yield "extraction, decoded on the device", lambda: _rate(len(paths), on_device)
+
+
+def _training(
+    name: str, batch: int, folder: Path, *, compiled: bool
+) -> Iterator[tuple[str, Callable[[], dict[str, float]]]]:
+    def measure() -> dict[str, float]:
+        rates: dict[str, float] = {}
+        photos = folder / str(LONG_PX[0])
+        training_gpu.measure(name, batch, photos, folder / "packs", ("raw", "jpeg"), rates, compiled=compiled)
+        return {words: round(rate, 1) for words, rate in rates.items()}
+
+    yield "training", measure
+
+
+def _paths(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.jpg"))
+
+
+def _rate(items: int, work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    wait()
+    return items / (time.perf_counter() - started)
+
+
+if __name__ == "__main__":
+    training_gpu.WARMUP, training_gpu.STEPS, training_gpu.ENGINE_STEPS = 1, 2, 2
+    print(measured({"resnet10t": 8}, photos=16, steps=2, compiled=False))

@@ -1,0 +1,259 @@
+"""How time and memory grow with the items: world, check, extraction, linear probe and score at 1, 4 and 16 times.
+
+Each stage at each size runs in a process of its own, on one thread per library; seconds are those of its processors,
+memory is the peak that the kernel has seen. What a stage costs whatever its size (imports, weights) is no growth: with
+cost = fixed + factor * items ** exponent at three sizes that are 4 times apart, the exponent is
+log4((last - middle) / (middle - first)), whatever the fixed part.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+import fieldmark
+from fieldmark.features.extraction import BLOCK_PHOTOS, extract
+from fieldmark.features.loading import load_backbone
+from fieldmark.features.settings import FeatureSettings
+from fieldmark.features.store import KEY_BYTES, FeatureStore
+from fieldmark.foundation.map_blocks import LocalExecutor, blocks_of
+
+FACTORS, ROUNDS, MOST = (1, 4, 16), 2, 1.1
+CLASSES, PHOTO_PX, FEATURES_PX = 20, 64, 64
+# A peak that moves by less than this over 16 times the items does not grow.
+FLAT_MIB = 16.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage: how many items it is given at 1x, what is made for it beforehand, and what is measured."""
+
+    items: int
+    prepare: Callable[[int, Path], None]
+    work: Callable[[int, Path], None]
+
+
+def make_world(items: int, folder: Path) -> None:
+    """A world in the layout of a folder of photos; the nature is the same, only more of it is seen."""
+    from fieldmark.worlds.layouts import folder as layout
+
+    extent = layout.EXTENTS["tiny"]
+    share = items / sum(extent.photos.values())
+    photos = {split: round(most * share) for split, most in extent.photos.items()}
+    layout.EXTENTS["tiny"] = replace(extent, photos=photos)
+    layout.write(folder / "made", size="tiny", executor=LocalExecutor(1), overwrite=True)
+
+
+def make_release(items: int, folder: Path) -> None:
+    """Small photos of colored noise in train, val and test, one folder per class."""
+    colors = np.random.default_rng(0).integers(40, 216, (CLASSES, 3))
+    for number in range(items):
+        label, part = number % CLASSES, ("train", "train", "train", "val", "test")[number // CLASSES % 5]
+        place = folder / "release" / part / f"Genus species{chr(97 + label)}"
+        place.mkdir(parents=True, exist_ok=True)
+        noise = np.random.default_rng(number).integers(-90, 90, (PHOTO_PX, PHOTO_PX, 3))
+        Image.fromarray((colors[label] + noise).clip(0, 255).astype(np.uint8)).save(place / f"{number:06}.jpg")
+
+
+def check_release(items: int, folder: Path, *options: str) -> None:
+    """What `fieldmark check folder ROOT` does."""
+    from fieldmark.cli.main import main
+
+    run_quietly(main, ["check", "folder", str(folder / "release"), *options])
+
+
+def run_quietly(main: Callable[[], None], arguments: list[str]) -> None:
+    """Calls the command line in this process, without what it prints."""
+    sys.argv = ["fieldmark", *arguments]
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            main()
+        except SystemExit as end:
+            if end.code:
+                raise RuntimeError(f"{arguments} ended with {end.code}") from end
+
+
+def extract_release(items: int, folder: Path) -> None:
+    """Features of all photos into a store that is empty."""
+    dataset = fieldmark.dataset("folder", folder / "release")
+    backbone = load_backbone(FeatureSettings(size=FEATURES_PX))
+    with tempfile.TemporaryDirectory() as store:
+        extract(
+            list(dataset.media["media_id"]), dataset.read_medium, backbone, FeatureStore(Path(store), backbone.digest)
+        )
+
+
+def fit_linear(items: int, folder: Path) -> None:
+    """A linear probe on features from the store: opened, fitted, val and test scored, the run written."""
+    settings = {"size": FEATURES_PX}
+    fieldmark.fit("folder", folder / "release", "linear", folder / "run", settings=settings, overwrite=True)
+
+
+def release_with_features(items: int, folder: Path) -> None:
+    """The release, and its features in the store."""
+    make_release(items, folder)
+    fit_linear(items, folder)
+
+
+def make_run(items: int, folder: Path) -> None:
+    """A truth and a run of so many rows."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 500, items)
+    answers = np.where(rng.random(items) < 0.7, truth, rng.integers(0, 500, items))
+    unit = rng.integers(0, max(items // 2, 1), items)
+    labels = [f"label {number}" for number in range(500)]
+    rows = zip(truth.tolist(), unit.tolist(), strict=True)
+    lines = [f"item{row},{labels[label]},unit{one}" for row, (label, one) in enumerate(rows)]
+    (folder / "truth.csv").write_text("\n".join(["id,label,unit", *lines]) + "\n")
+    lines = [f"item{row},{labels[label]}" for row, label in enumerate(answers.tolist())]
+    (folder / "run.csv").write_text("\n".join(["id,predicted", *lines]) + "\n")
+    (folder / "classes.csv").write_text("\n".join(["label", *labels]) + "\n")
+
+
+def score_run(items: int, folder: Path) -> None:
+    """What `fieldmark score` does with them."""
+    from fieldmark.cli.main import main
+
+    tables = ["--truth", str(folder / "truth.csv"), "--classes", str(folder / "classes.csv")]
+    run_quietly(main, ["score", "folder", str(folder / "run.csv"), *tables])
+
+
+def make_archive(items: int, folder: Path) -> None:
+    """A Darwin Core Archive of so many records."""
+    from perf.occurrences import make_archive as write
+
+    write(folder, items)
+
+
+def open_archive(items: int, folder: Path) -> None:
+    """All its tables, read and checked."""
+    fieldmark.dataset("occurrences", folder / "archive.zip")
+
+
+def make_store(items: int, folder: Path) -> None:
+    """A store as extraction leaves it: a block for every 64 photos."""
+    rng = np.random.default_rng(0)
+    store = FeatureStore(folder / "store", "growth")
+    for block in blocks_of(range(items), BLOCK_PHOTOS):
+        store.add([rng.bytes(KEY_BYTES) for _ in block], {"features": np.zeros((len(block), 8), np.float16)})
+
+
+def open_store(items: int, folder: Path) -> None:
+    """Its index, as every extraction needs it first."""
+    assert len(FeatureStore(folder / "store", "growth")) == items
+
+
+def nothing(items: int, folder: Path) -> None:
+    """There is nothing to prepare."""
+
+
+STAGES = {
+    "world": Stage(80, nothing, make_world),
+    "check": Stage(1000, make_release, check_release),
+    "check --media": Stage(1000, make_release, lambda items, folder: check_release(items, folder, "--media")),
+    "check --near-duplicates": Stage(
+        1000, make_release, lambda items, folder: check_release(items, folder, "--near-duplicates")
+    ),
+    "extract": Stage(1000, make_release, extract_release),
+    "fit linear": Stage(1000, release_with_features, fit_linear),
+    "score": Stage(50_000, make_run, score_run),
+    "open an archive": Stage(20_000, make_archive, open_archive),
+    "open the store": Stage(10_000, make_store, open_store),
+}
+
+
+def run() -> dict[str, Any]:
+    """Seconds, memory and exponents of each stage."""
+    stages = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, stage in STAGES.items():
+            rows = [measured(name, stage.items * factor, Path(folder)) for factor in FACTORS]
+            stages[name] = _told(rows)
+            print(name, stages[name], flush=True)
+    highest = max(max(stage["time_exponent"], stage["memory_exponent"]) for stage in stages.values())
+    return {"highest_exponent_allowed": MOST, "highest_exponent": highest, "rounds": ROUNDS, "stages": stages}
+
+
+def _told(rows: list[dict[str, float]]) -> dict[str, Any]:
+    seconds, peaks = ([row[what] for row in rows] for what in ("cpu_s", "peak_mib"))
+    return {
+        "items": [int(row["items"]) for row in rows],
+        "cpu_s": [round(one, 2) for one in seconds],
+        "peak_mib": [round(one) for one in peaks],
+        "time_exponent": exponent(seconds, least=0.0),
+        "memory_exponent": exponent(peaks, least=FLAT_MIB),
+    }
+
+
+def exponent(costs: list[float], least: float) -> float:
+    """The exponent of growth over three sizes 4 times apart, 0 where the cost hardly changes.
+
+    >>> exponent([5 + 3.0, 5 + 12.0, 5 + 48.0], least=0.0), exponent([100.0, 101.0, 103.0], least=16.0)
+    (1.0, 0.0)
+    """
+    first, middle, last = costs
+    if last - first <= least or last <= middle:
+        return 0.0
+    # Where the first step is lost in noise, the growth from the first size to the last is what is known.
+    if middle - first <= 0:
+        return round(math.log(last / first, 16), 2)
+    return round(math.log((last - middle) / (middle - first), 4), 2)
+
+
+def measured(name: str, items: int, root: Path, rounds: int = ROUNDS) -> dict[str, float]:
+    """The least that a stage took over some rounds, each in a new process.
+
+    Args:
+        name: The stage.
+        items: How many items it is given.
+        root: Where things are prepared; stages that need the same find it there.
+        rounds: How often it runs; many items, which take long and vary little, run once.
+    """
+    folder = root / f"{STAGES[name].prepare.__name__}-{items}"
+    threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+    environment = {**os.environ, **threads, "POLARS_MAX_THREADS": "1", "FIELDMARK_CACHE": f"{folder}/cache"}
+
+    def process(what: str) -> str:
+        command = [sys.executable, "-m", "perf.growth", what, name, str(items), str(folder)]
+        done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{name} at {items:,} items: {done.stderr}")
+        return done.stdout
+
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        process("prepare")
+    told = [json.loads(process("work").splitlines()[-1]) for _ in range(rounds)]
+    return {"items": items, **{what: min(one[what] for one in told) for what in ("cpu_s", "peak_mib")}}
+
+
+def main() -> None:
+    """One stage in this process: `python -m perf.growth prepare|work STAGE ITEMS FOLDER`."""
+    what, name, items, folder = sys.argv[1:]
+    stage = STAGES[name]
+    if what == "prepare":
+        stage.prepare(int(items), Path(folder))
+        return
+    stage.work(int(items), Path(folder))
+    status = Path("/proc/self/status").read_text().splitlines()
+    # What getrusage says begins with the peak of the parent process.
+    peak_kib = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    print(json.dumps({"cpu_s": time.process_time(), "peak_mib": peak_kib / 1024}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""What can be measured: each job, what it needs, and the packages whose versions it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+
+def cuda_device() -> str:
+    """Why a GPU cannot be used here; empty where there is one."""
+    if find_spec("torch") is None:
+        return "torch is not installed"
+    import torch
+
+    return "" if torch.cuda.is_available() else "this machine has no GPU that torch can use"
+
+
+def installed(*modules: str) -> Callable[[], str]:
+    """Why a job that imports some modules cannot run; empty where all of them are installed."""
+
+    def missing() -> str:
+        names = [name for name in modules if find_spec(name) is None]
+        return f"not installed: {', '.join(names)}" if names else ""
+
+    return missing
+
+
+@dataclass(frozen=True)
+class Job:
+    """One measurement, `perf.<name>.run`.
+
+    Args:
+        about: What is measured beside what.
+        packages: Whose versions are written down.
+        cannot_run: Why it cannot run here, in a few words; empty where it can.
+        minutes: About how long it takes on two cores.
+    """
+
+    about: str
+    packages: tuple[str, ...] = ("numpy",)
+    cannot_run: Callable[[], str] = str
+    minutes: int = 1
+
+
+VISION = ("pillow", "torch", "torchvision")
+JOBS = {
+    "photos": Job(
+        "photos from files to batches beside libjpeg-turbo alone and torchvision's ImageFolder",
+        (*VISION, "simplejpeg", "numba"),
+        installed("simplejpeg", "numba", "torchvision"),
+        minutes=3,
+    ),
+    "growth": Job("time and memory of the stages at 1, 4 and 16 times the items", ("numpy", "polars"), minutes=10),
+    "scale": Job("the costs of a larger size as predicted from a smaller one, beside what it took", minutes=3),
+    "networks": Job("multiply-adds of the networks of FungiTastic's Table 4", ("torch", "timm")),
+    "scoring": Job(
+        "macro-F1 with its interval beside scikit-learn's value alone, and a run file read and scored",
+        ("numpy", "polars", "scikit-learn"),
+    ),
+    "metrics_retrieval": Job(
+        "cmAP over 18,360 segments and 960 classes beside scikit-learn", ("numpy", "scikit-learn"), minutes=2
+    ),
+    "metrics_geo": Job("adaptive top-30 over 42,405 places and 31,435 species, streamed"),
+    "sound": Job(
+        "an hour of sound in constant memory, and mel spectrograms beside librosa's",
+        ("numpy", "librosa", "torch"),
+        installed("librosa", "ai_edge_litert"),
+        minutes=2,
+    ),
+    "occurrences": Job(
+        "a Darwin Core Archive of a million records beside python-dwca-reader",
+        ("polars", "python-dwca-reader"),
+        installed("dwca"),
+        minutes=4,
+    ),
+    "masks": Job("run lengths of masks beside pycocotools", ("numpy", "pycocotools"), installed("pycocotools")),
+    "rasters": Job(
+        "a million points through 27 rasters beside a loop over rasterio's sample",
+        ("numpy", "rasterio"),
+        installed("rasterio"),
+        minutes=5,
+    ),
+    "random_forest": Job(
+        "a forest of 31,435 species and 200,000 places: memory, and time beside scikit-learn",
+        ("numpy", "scikit-learn"),
+        minutes=4,
+    ),
+    "packages": Job(
+        "the wheel: size, installation into empty environments, core alone and with [vision,report]", ("uv",), minutes=6
+    ),
+    "startup": Job("commands from the shell beside an empty Python and beside `import torch`", ("torch",), minutes=3),
+    "identifying": Job(
+        "one photo in a loaded process, and a folder beside the extractor alone", ("onnxruntime",), minutes=2
+    ),
+    "boards": Job(
+        "boards of 300 and 3,000 entries: first page, first after a new score, 50 and 200 readers",
+        ("fastapi", "sqlalchemy"),
+        minutes=4,
+    ),
+    "store": Job("features from the store beside computing them", ("onnxruntime",)),
+    "gpu": Job(
+        "extraction and training on a GPU, loader included, beside plain loops; its JPEG decoder beside ours",
+        (*VISION, "simplejpeg"),
+        cuda_device,
+        minutes=25,
+    ),
+}

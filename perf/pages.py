@@ -1,0 +1,132 @@
+"""The tables of `docs/performance.md` and `docs/scale.md`, between markers; the words around them are typed by hand.
+
+```
+<!-- measured: NAME -->
+made from docs/results/perf-*.json
+<!-- end of NAME -->
+```
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from evidence.markdown import table
+from evidence.packaged_tables import startup
+from evidence.results import RESULTS, read_result
+
+from perf.costs import COST_TABLES, needed
+from perf.jobs import JOBS
+from perf.machine import in_words
+from perf.ratios import RATIOS
+
+DOCS = RESULTS.parent
+MARKED = re.compile(r"(<!-- measured: (\w+) -->\n)(.*?)(<!-- end of \2 -->)", re.DOTALL)
+
+
+def all_ratios() -> str:
+    """Every result as ratios, one table for each job, with where it comes from."""
+    parts = []
+    for name, ratios in RATIOS.items():
+        result = read_result(f"perf-{name}")
+        if result is None:
+            about = JOBS[name].about if name in JOBS else name
+            parts.append(f"**{name}** ({about}): not measured yet.\n")
+            continue
+        lines = [[line.measured, line.ratio, line.beside] for line in ratios(result)]
+        source = f"`{result['command']}`; {in_words(result)}."
+        parts.append(f"**{name}**\n\n{table(['', 'ratio', 'to'], lines)}\n{source}\n")
+    return "\n".join(parts)
+
+
+def photo_times() -> str:
+    """Milliseconds of processors per photo."""
+    result = needed("photos")
+    sizes = result["sizes"]
+    jobs = list(next(iter(sizes.values()))["cpu_ms"])
+    rows = [["libjpeg-turbo alone (the limit)", *(f"{one['limit_ms']:.2f} (100 %)" for one in sizes.values())]]
+    rows += [
+        [job, *(f"{one['cpu_ms'][job]:.2f} ({one['share_of_limit'][job]:.0%})" for one in sizes.values())]
+        for job in jobs
+    ]
+    columns = ["CPU milliseconds per photo", *(f"{size}, {one['kib_per_photo']} KiB" for size, one in sizes.items())]
+    return table(columns, rows)
+
+
+def growth_table() -> str:
+    """Time and memory of the stages at three sizes."""
+    rows = []
+    for name, one in needed("growth")["stages"].items():
+        seconds, peaks = ([f"{value:,g}" for value in one[what]] for what in ("cpu_s", "peak_mib"))
+        items = " / ".join(f"{number:,}" for number in one["items"])
+        exponents = [f"{one[what]:.2f}" for what in ("time_exponent", "memory_exponent")]
+        rows.append([name, items, " / ".join(seconds), exponents[0], " / ".join(peaks), exponents[1]])
+    return table(["", "items", "CPU seconds", "exponent", "peak MiB", "exponent"], rows)
+
+
+def startup_table() -> str:
+    """How long commands take from the shell."""
+    return startup("startup", needed("startup")).partition("\n\n")[2]
+
+
+def mask_table() -> str:
+    """Run lengths beside pycocotools, case by case."""
+    rows = [
+        [case, f"{one['fieldmark_ms']:g}", f"{one['pycocotools_ms']:g}", f"{one['ratio']:g}"]
+        for case, one in needed("masks")["cases"].items()
+    ]
+    return table(["", "ms", "pycocotools, ms", "ratio"], rows)
+
+
+def training_rates() -> str:
+    """Photos per second of every engine that was measured on the GPU."""
+    result = needed("training_gpu")
+    text = f"One {result['device']} (torch {result['torch']}, bf16, AdamW, 224 px).\n\n"
+    for run in result["runs"]:
+        for network, rates in run["photos_per_s"].items():
+            peer = rates["plain compiled"]
+            rows = [[loop, f"{rate:,.0f}", f"{rate / peer:.0%}"] for loop, rate in rates.items()]
+            text += f"{network}; {run['engine']}:\n\n" + table(["", "photos/s", "of plain compiled"], rows) + "\n"
+    return text
+
+
+PAGES: dict[str, Mapping[str, Callable[[], str]]] = {
+    "performance.md": {
+        "ratios": all_ratios,
+        "photos": photo_times,
+        "growth": growth_table,
+        "startup": startup_table,
+        "masks": mask_table,
+        "training_gpu": training_rates,
+    },
+    "scale.md": COST_TABLES,
+}
+
+
+def renewed(page: str) -> str:
+    """The text of a page with its tables made anew.
+
+    Raises:
+        ValueError: When a table has no place on the page, or the page a place for a table that nobody makes.
+    """
+    tables, text = PAGES[page], (DOCS / page).read_text(encoding="utf-8")
+    places = [name for _, name, _, _ in MARKED.findall(text)]
+    if sorted(places) != sorted(tables):
+        raise ValueError(f"{page} has places for {sorted(places)}, and there are tables for {sorted(tables)}")
+    return MARKED.sub(lambda found: f"{found[1]}{_made(tables[found[2]])}{found[4]}", text)
+
+
+def _made(render: Callable[[], str]) -> str:
+    try:
+        return render()
+    except FileNotFoundError as error:
+        return f"Not measured yet: {error}.\n"
+
+
+def write_pages() -> list[Path]:
+    """Renews the tables of all pages."""
+    for page in PAGES:
+        (DOCS / page).write_text(renewed(page), encoding="utf-8")
+    return [(DOCS / page).relative_to(RESULTS.parents[1]) for page in PAGES]
