@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import fsspec
 import polars as pl
 import pytest
 
@@ -178,6 +179,25 @@ def test_surveys_list_their_species_and_records_name_one(release):
     assert set(only.observations["parts"].explode()) == {"train", "test"}
     opened = opened_release("geolifeclef-2024", release("geolifeclef-2024"))
     assert len(opened.items["val"]) and len(opened.items["train"]) + len(opened.items["val"]) == len(parts["train"])
+
+
+def test_a_method_for_places_lists_what_reaches_a_threshold_of_val(release, tmp_path):
+    result = fieldmark.fit("geolifeclef-2025", release("geolifeclef-2025"), "neighbors", tmp_path / "run")
+    assert [step.name for step in result.model.steps] == ["presence", "label-lists"]
+    assert 0 < result.model.steps[1].shared < 1
+
+
+def test_surveys_have_no_photos_to_take_features_of(release, tmp_path):
+    with pytest.raises(MisuseError, match="items have no photo to take features of: name what a method should read"):
+        fieldmark.fit("geolifeclef-2025", release("geolifeclef-2025"), "linear", tmp_path / "run")
+
+
+def test_a_release_at_an_address_is_read_like_one_on_disk(release):
+    memory = fsspec.filesystem("memory")
+    root = release("geolifeclef-2025")
+    memory.put(str(root), "/later-2025", recursive=True)
+    there, here = (fieldmark.dataset("geolifeclef-2025", place) for place in ("memory://later-2025", root))
+    assert there.digest == here.digest and there.layers["environment"].names == here.layers["environment"].names
 
 
 def test_surveys_of_2023_are_places_with_a_day_and_their_dates_have_two_forms(tmp_path):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
+from fieldmark.runs.code_sets import CodeSets
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.label_lists import ListLabels
+from fieldmark.steps.presence import PresenceCurve
 from tests.lessons import lesson
 
 LABELS = Labels(("a", "b", "c"))
@@ -64,3 +68,28 @@ def test_at_least_so_many_labels_are_listed_and_the_scores_stay():
 def test_an_unknown_rule_is_refused():
     with pytest.raises(MisuseError, match="it is shared or label"):
         ListLabels(by="class")
+
+
+def test_thresholds_by_label_are_those_that_trying_one_after_the_other_finds():
+    val, holds = drawn(4, n=80)
+    fitted = ListLabels(by="label").fit(val, lesson(val, holds))
+    items = pl.DataFrame({"item_id": val.items})
+    reached = mean_f1(fitted.apply(val, items), holds)
+    for name in fitted.own:
+        for threshold in np.unique(val.scores[:, LABELS.code_of[name]]):
+            other = replace(fitted, own={**fitted.own, name: float(threshold)})
+            assert mean_f1(other.apply(val, items), holds) <= reached + 0.01
+
+
+def test_lists_of_the_best_labels_are_cut_like_the_chances_of_all():
+    val, holds = drawn(5)
+    items = pl.DataFrame({"item_id": val.items})
+    order = np.argsort(-val.scores, axis=1, kind="stable")
+    lists = CodeSets(order.ravel().astype(np.int32), np.arange(0, val.scores.size + 1, 3))
+    listed = LabelScores.listed(val.items, LABELS, lists, np.take_along_axis(val.scores, order, axis=1).ravel())
+    for step in (PresenceCurve(), ListLabels(by="label")):
+        fitted = [step.fit(one, lesson(one, holds)) for one in (val, listed)]
+        assert fitted[0] == fitted[1]
+        val, listed = fitted[0].apply(val, items), fitted[1].apply(listed, items)
+    assert mean_f1(val, holds) == mean_f1(listed, holds)
+    assert not listed.dense

@@ -33,8 +33,13 @@ from fieldmark.views import Part, View
 
 
 def steps_of(method: Method, task: Task, names: Sequence[str] | None) -> list[Step]:
-    """The steps that were asked for, else those of the method, else those of the kind of answer."""
+    """The steps that were asked for, else those of the method, else those of the kind of answer.
+
+    An answer that is a decision (a list of labels) needs a step that decides, whatever the method would do without.
+    """
     own = method.default_steps() if names is None else None
+    if own == () and any(make_step(name).decides for name in task.answer.default_steps):
+        own = None
     wanted = task.answer.default_steps if names is None else names
     steps = list(own) if own is not None else [make_step(name) for name in wanted]
     for step in steps:

@@ -15,7 +15,7 @@ from fieldmark.datasets.inputs import Input, MediaFiles
 from fieldmark.errors import MisuseError
 from fieldmark.features.embeddings import unit_rows
 from fieldmark.labels import Labels
-from fieldmark.questions.targets import Shape
+from fieldmark.questions.targets import PairTargets, Shape
 from fieldmark.runs.label_scores import LabelScores, Scale
 from fieldmark.runs.predictions import Predictions
 from fieldmark.steps.base import Step
@@ -240,10 +240,24 @@ def features_of(part: Part, name: str = "") -> NDArray[np.float32]:
 
 
 def truth_of(part: Part) -> NDArray[np.int32]:
-    """The labels of a part that a method may learn from."""
+    """The labels of a part that a method may learn from, one for each item.
+
+    Raises:
+        MisuseError: When items list several labels and none stands for the item: such a method would learn nonsense.
+    """
     if part.truth is None:
         raise ValueError("this part comes without labels")
+    if lists_labels(part):
+        raise MisuseError(
+            "This method learns one label from each item, and here items list several (all species of a place): take "
+            "frequent, linear, random-forest, boosting, neighbors or another method for places."
+        )
     return part.truth
+
+
+def lists_labels(part: Part | None) -> bool:
+    """Whether the items of a part list labels, and none of these stands for the item."""
+    return part is not None and isinstance(part.targets, PairTargets) and part.targets.unranked
 
 
 def targets_of(part: Part) -> Any:
@@ -287,6 +301,7 @@ __all__ = [
     "OnFeatures",
     "check_lengths",
     "features_of",
+    "lists_labels",
     "media_of",
     "targets_of",
     "truth_of",

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.labels import Labels
-from fieldmark.methods.base import Arrays, Fitted, Method, targets_of, truth_of
-from fieldmark.questions.targets import PairTargets
+from fieldmark.methods.base import Arrays, Fitted, Method, lists_labels, targets_of, truth_of
 from fieldmark.runs.code_sets import offsets_of
 from fieldmark.runs.label_scores import LabelScores, Scale
 from fieldmark.runs.predictions import Predictions
@@ -29,7 +28,7 @@ class Frequent(Method):
     def fit(self, view: View) -> Fitted:
         # Lists of species count each of them; elsewhere the label that stands for an item.
         targets = targets_of(view.train)
-        codes = targets.code if isinstance(targets, PairTargets) and targets.unranked else truth_of(view.train)
+        codes = targets.code if lists_labels(view.train) else truth_of(view.train)
         counts = np.bincount(codes, minlength=len(view.labels)) + 1.0
         return Fitted(self, {"log_frequency": np.log(counts / counts.sum()).astype(np.float32)})
 

@@ -1,4 +1,4 @@
-"""Multinomial logistic regression."""
+"""Logistic regression: multinomial where one label holds, and one for each label where several may."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.progress import progress
-from fieldmark.methods.base import Arrays, Fitted, Need, OnFeatures, features_of, truth_of
+from fieldmark.methods.base import Arrays, Fitted, Need, OnFeatures, features_of, lists_labels, targets_of, truth_of
 from fieldmark.methods.joined import Joined, input_names, needs_of
 from fieldmark.runs.label_scores import Scale, log_softmax
 from fieldmark.views import Part, View
@@ -19,13 +20,35 @@ from fieldmark.views import Part, View
 Weights = NDArray[np.float32]  # one row per feature and a last one for the bias, one column per label
 
 # Logits of this many items are held at once, so that memory does not grow with items x labels.
-BLOCK_ITEMS = 16_384
+BLOCK_ITEMS, BLOCK_CELLS = 16_384, 1 << 28
 STRENGTHS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+
+
+@dataclass(frozen=True)
+class LabelLists:
+    """The labels of items that list several.
+
+    Args:
+        holds: A sparse matrix of items by labels, 1 where a label holds.
+        asked: The same, dense: whether somebody looked; None where everything was.
+    """
+
+    holds: Any
+    asked: NDArray[np.bool_] | None
+
+    def __getitem__(self, rows: slice) -> LabelLists:
+        return LabelLists(self.holds[rows], None if self.asked is None else self.asked[rows])
+
+
+Truth = NDArray[np.int32] | LabelLists
 
 
 @dataclass(frozen=True)
 class Linear(OnFeatures):
     """Minimizes mean cross-entropy + l2 / 2 * |W|^2 over standardized features; the bias is not penalized.
+
+    Where items list labels without one that stands for them (all species of a place), the cross-entropy is the sum over
+    labels of that of yes and no, and the answer is the chance of each.
 
     Args:
         l2: The strength of the penalty. 0 tries several, from strong to weak, and takes the one of lowest log loss on
@@ -33,20 +56,26 @@ class Linear(OnFeatures):
         iterations: The most steps of L-BFGS for each strength.
         inputs: The inputs whose features stand side by side, with commas between them ("photo,habitat,date"); empty for
             the media alone. Items that lack one have its mean.
+        several: Whether labels are answered by themselves; found by `fit`.
     """
 
     l2: float = 0.0
     iterations: int = 100
     inputs: str = ""
+    several: bool = False
 
-    scale: ClassVar[Scale] = "logit"
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {"l2": STRENGTHS}
-    added_settings: ClassVar[tuple[str, ...]] = ("inputs",)
+    added_settings: ClassVar[tuple[str, ...]] = ("inputs", "several")
+    follows_from_task: ClassVar[tuple[str, ...]] = ("several",)
 
     def __post_init__(self) -> None:
         if self.l2 < 0 or self.iterations < 1:
             raise MisuseError("linear needs l2 of at least 0 and at least one iteration.")
         input_names(self.inputs)
+
+    @property
+    def scale(self) -> Scale:
+        return "score" if self.several else "logit"
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -56,7 +85,8 @@ class Linear(OnFeatures):
         names = input_names(self.inputs)
         joined = Joined.fit(names, view.train) if names else None
         read = joined or features_of
-        features, truth = read(view.train), truth_of(view.train)
+        several = lists_labels(view.train) or lists_labels(view.val)
+        features, truth = read(view.train), _truth(view.train, len(view.labels), several=several)
         mean, spread = features.mean(axis=0), features.std(axis=0)
         spread = np.maximum(spread, 1e-6 * max(float(spread.max()), 1e-12))
         train = (features - mean) / spread
@@ -71,33 +101,37 @@ class Linear(OnFeatures):
             raise MisuseError("linear chooses l2 on val, and there is none: pass --set l2=VALUE.")
         else:
             val = (read(view.val) - mean) / spread
-            best, l2 = self._search(train, truth, val if basis is None else val @ basis, truth_of(view.val), weights)
+            val_truth = _truth(view.val, len(view.labels), several=several)
+            best, l2 = self._search(train, truth, val if basis is None else val @ basis, val_truth, weights)
         if basis is not None:
             best = np.vstack([basis @ best[:-1], best[-1:]])
         arrays = {"weights": best, "mean": mean, "spread": spread, **(joined.arrays if joined else {})}
-        return Fitted(replace(self, l2=l2), arrays)
+        return Fitted(replace(self, l2=l2, several=several), arrays)
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         weights = arrays["weights"]
         names = input_names(self.inputs)
         features = Joined.of(names, arrays)(part) if names else features_of(part)
         standardized = (features - arrays["mean"]) / arrays["spread"]
-        return np.asarray(standardized @ weights[:-1] + weights[-1], dtype=np.float32)
+        logits = np.asarray(standardized @ weights[:-1] + weights[-1], dtype=np.float32)
+        return np.asarray(expit(logits), dtype=np.float32) if self.several else logits
 
     def _search(
         self,
         train: NDArray[np.float32],
-        truth: NDArray[np.int32],
+        truth: Truth,
         val: NDArray[np.float32],
-        val_truth: NDArray[np.int32],
+        val_truth: Truth,
         weights: Weights,
     ) -> tuple[Weights, float]:
         best, best_l2, best_loss, worse = weights, STRENGTHS[0], np.inf, 0
         with progress("fitting linear", len(STRENGTHS)) as tick:
             for number, l2 in enumerate(STRENGTHS):
                 weights = _minimize(train, truth, weights, l2, self.iterations)
-                log_probability = log_softmax(val @ weights[:-1] + weights[-1])
-                loss = -float(log_probability[np.arange(len(val_truth)), val_truth].mean())
+                loss = sum(
+                    _loss_and_residual(val[block] @ weights[:-1] + weights[-1], val_truth[block])[0]
+                    for block in _blocks(len(val), weights.shape[1])
+                )
                 if loss < best_loss:
                     best, best_l2, best_loss, worse = weights, l2, loss, 0
                 else:
@@ -109,24 +143,53 @@ class Linear(OnFeatures):
         return best, best_l2
 
 
-def _minimize(
-    features: NDArray[np.float32], truth: NDArray[np.int32], start: Weights, l2: float, iterations: int
-) -> Weights:
+def _truth(part: Part, n_labels: int, *, several: bool) -> Truth:
+    """One code per item; or where several labels may hold, the list of each."""
+    if not several:
+        return truth_of(part)
+    from scipy.sparse import csr_array
+
+    targets = targets_of(part)
+    ones = np.ones(len(targets.row), dtype=np.float32)
+    holds = csr_array((ones, (targets.row, targets.code)), shape=(len(part), n_labels))
+    return LabelLists(holds, targets.asked)
+
+
+def _blocks(items: int, labels: int) -> list[slice]:
+    size = min(BLOCK_ITEMS, max(BLOCK_CELLS // max(labels, 1), 1))
+    return [slice(first, min(first + size, items)) for first in range(0, items, size)]
+
+
+def _loss_and_residual(logits: NDArray[np.float32], truth: Truth) -> tuple[float, NDArray[np.float32]]:
+    """The summed cross-entropy of some items, and its gradient by their logits."""
+    if isinstance(truth, np.ndarray):
+        rows = np.arange(len(truth))
+        log_probability = log_softmax(logits)
+        residual = np.exp(log_probability)
+        residual[rows, truth] -= 1
+        return -float(log_probability[rows, truth].sum(dtype=np.float64)), residual
+    holds = truth.holds.toarray()
+    losses, residual = np.logaddexp(np.float32(0), logits) - logits * holds, expit(logits) - holds
+    if truth.asked is not None:
+        losses, residual = np.where(truth.asked, losses, 0), np.where(truth.asked, residual, 0)
+    return float(losses.sum(dtype=np.float64)), np.asarray(residual, dtype=np.float32)
+
+
+def _minimize(features: NDArray[np.float32], truth: Truth, start: Weights, l2: float, iterations: int) -> Weights:
     """The weights of lowest penalized loss, found by L-BFGS from `start`."""
     from scipy.optimize import minimize  # takes long to import and is needed here alone
+
+    items = len(features)
 
     def loss_and_gradient(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         weights = flat.reshape(start.shape).astype(np.float32)
         loss = l2 / 2 * float((weights[:-1] ** 2).sum())
         gradient = np.vstack([l2 * weights[:-1], np.zeros_like(weights[-1:])])
-        for first in range(0, len(truth), BLOCK_ITEMS):
-            block, labels = features[first : first + BLOCK_ITEMS], truth[first : first + BLOCK_ITEMS]
-            rows = np.arange(len(labels))
-            log_probability = log_softmax(block @ weights[:-1] + weights[-1])
-            loss -= float(log_probability[rows, labels].sum(dtype=np.float64)) / len(truth)
-            residual = np.exp(log_probability)
-            residual[rows, labels] -= 1
-            residual /= len(truth)
+        for rows in _blocks(items, start.shape[1]):
+            block = features[rows]
+            summed, residual = _loss_and_residual(block @ weights[:-1] + weights[-1], truth[rows])
+            loss += summed / items
+            residual /= items
             gradient[:-1] += block.T @ residual
             gradient[-1] += residual.sum(axis=0)
         return loss, gradient.astype(np.float64).ravel()

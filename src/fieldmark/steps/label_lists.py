@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
 from fieldmark.runs.code_sets import CodeSets, offsets_of
@@ -58,16 +59,26 @@ class ListLabels(Step):
         return replace(self, shared=shared, own=self._own(chances, holds, shared, val.labels.names))
 
     def _own(self, chances: Chances, holds: Holds, shared: float, names: tuple[str, ...]) -> dict[str, float]:
+        """Thresholds of frequent labels, one after the other, each the one of highest mean F1 given the others."""
         thresholds = np.full(len(names), shared)
-        best = _mean_f1(self._listed(chances, thresholds), holds)
+        listed = (chances >= shared) & (chances > 0)
+        hits, named = (listed & holds).sum(axis=1), listed.sum(axis=1) + holds.sum(axis=1)
+        best = _mean_of(hits, named)
         frequent = np.flatnonzero(holds.sum(axis=0) >= FEWEST)
         for code in np.tile(frequent, ROUNDS):
-            for threshold in _candidates(chances[:, code]):
-                other = thresholds.copy()
-                other[code] = threshold
-                value = _mean_f1(self._listed(chances, other), holds)
-                if value > best:
-                    best, thresholds = value, other
+            column, true = chances[:, code], holds[:, code]
+            tried = _candidates(column)
+            options = (column >= tried[:, None]) & (column > 0)
+            other_hits, other_named = hits - (listed[:, code] & true), named - listed[:, code]
+            values = _mean_of(other_hits + (options & true), other_named + options)
+            place = int(np.argmax(values))
+            if values[place] > best:
+                best, thresholds[code], listed[:, code] = values[place], tried[place], options[place]
+                hits, named = other_hits + (options[place] & true), other_named + options[place]
+        if self.at_least and _mean_f1(self._listed(chances, thresholds), holds) <= _mean_f1(
+            self._listed(chances, shared), holds
+        ):
+            return {}
         return {names[code]: float(thresholds[code]) for code in frequent if thresholds[code] != shared}
 
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
@@ -97,6 +108,9 @@ def _candidates(chances: Chances) -> Chances:
 
 def _mean_f1(listed: Holds, holds: Holds) -> float:
     """The mean F1 of the items; one without a true and without a listed label counts 1, or no list could be right."""
-    named = listed.sum(axis=1) + holds.sum(axis=1)
-    f1 = 2.0 * (listed & holds).sum(axis=1) / np.maximum(named, 1)
-    return float(np.where(named > 0, f1, 1.0).mean())
+    return float(_mean_of((listed & holds).sum(axis=1), listed.sum(axis=1) + holds.sum(axis=1)))
+
+
+def _mean_of(hits: NDArray[np.int64], named: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The same from the labels that were rightly listed and those that were listed or true; items are the last axis."""
+    return np.asarray(np.where(named > 0, 2.0 * hits / np.maximum(named, 1), 1.0).mean(axis=-1))

@@ -16,8 +16,22 @@ SMALLEST, LARGEST = 1e-30, 1 - 1e-8
 
 
 def chances_of(predictions: LabelScores) -> Chances:
-    """The chance of each label for each item, from 0 to 1."""
-    return np.clip(predictions.chances().astype(np.float64), 0.0, 1.0)
+    """The chance of each label for each item, from 0 to 1; labels that a list does not name have 0."""
+    if predictions.dense:
+        return np.clip(predictions.chances().astype(np.float64), 0.0, 1.0)
+    row, code, scores = predictions.pairs()
+    listed = scores if predictions.scale == "score" else np.exp(np.minimum(scores, 0.0))
+    chances = np.zeros((len(predictions.items), len(predictions.labels)))
+    chances[row, code] = np.clip(listed, 0.0, 1.0)
+    return chances
+
+
+def with_chances(predictions: LabelScores, chances: Chances) -> LabelScores:
+    """The same predictions with other chances, in the form that they have; a list keeps the labels that it names."""
+    if predictions.dense:
+        return predictions.with_scores(chances.astype(np.float32), "score")
+    row, code, _ = predictions.pairs()
+    return predictions.with_scores(chances[row, code].astype(np.float32), "score")
 
 
 def logits_of(chances: Chances) -> Chances:

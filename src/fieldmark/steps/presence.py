@@ -12,7 +12,7 @@ from scipy.special import expit
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.stats.logistic import platt
 from fieldmark.steps.base import Lesson, Step
-from fieldmark.steps.multilabel import chances_of, logits_of
+from fieldmark.steps.multilabel import chances_of, logits_of, with_chances
 
 
 @dataclass(frozen=True)
@@ -43,4 +43,4 @@ class PresenceCurve(Step):
     def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
         chances = chances_of(predictions)
         present = np.where(chances > 0, expit(self.slope * logits_of(chances) + self.offset), 0.0)
-        return predictions.with_scores(present.astype(np.float32), "score")
+        return with_chances(predictions, present)

@@ -126,7 +126,10 @@ class FeatureSource:
         """Features of items with at least one photo each; those of several have the mean."""
         ids, photos = part.items["media_ids"], part.items["media_ids"].list.len().to_numpy().astype(np.int64)
         if (photos == 0).any():
-            raise ValueError("features are taken of items with at least one photo each")
+            raise MisuseError(
+                f"{int((photos == 0).sum()):,} of {len(photos):,} items have no photo to take features of: name what a "
+                "method should read instead, such as --set inputs=environment,place."
+            )
         boxes = boxes_of(part, *self.crop, self._store_root)
         if boxes.source:
             self._is_cropped |= {one: one in boxes.boxes for one in media.path_of}
