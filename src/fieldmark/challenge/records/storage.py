@@ -36,7 +36,8 @@ class Storage:
     def __init__(self, root: str | Path, **options: Any) -> None:
         self.root = str(root)
         try:
-            self._fs, base = url_to_fs(self.root, **options)
+            # Other processes store files as well: what lay in a folder a moment ago is no answer.
+            self._fs, base = url_to_fs(self.root, use_listings_cache=False, **options)
         except ImportError as error:
             raise MisuseError(f"--files {self.root}: {error}") from error
         self._base = base.rstrip("/")
