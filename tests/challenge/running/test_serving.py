@@ -122,6 +122,9 @@ def test_challenges_are_run_from_the_shell(tmp_path, capsys):
     assert re.fullmatch(r"https://x\.org/reset/[\w-]{43}", link)
     assert "0 submissions" in typed(capsys, "challenge", "export", "mine", "--out", tmp_path / "out.csv", *place)
     assert "1 account and" in typed(capsys, "challenge", "backup", tmp_path / "all.zip", *place)
+    typed(capsys, "challenge", "truth", "mine", "--out", tmp_path / "truth", *place)
+    for secret in ("out.csv", "all.zip", *(f"truth/{path.name}" for path in (tmp_path / "truth").iterdir())):
+        assert (tmp_path / secret).stat().st_mode & 0o777 == 0o600, f"others can read {secret}"
     other = ("--folder", tmp_path / "other")
     assert "1 account and" in typed(capsys, "challenge", "restore", tmp_path / "all.zip", *other)
     assert typed(capsys, "challenge", "list", *other) == typed(capsys, "challenge", "list", *place)
