@@ -29,6 +29,7 @@ STUDIES = {
     "costs": "least expected cost against the likeliest label, worlds (simulated) and real genera",
     "fuzzing": "100,000 damaged files: each is scored or refused in a sentence",
     "mutations": "60 random changes of one token of the scorer: do the tests notice?",
+    "faults": "killed workers, a restarted database, no disk, midnight, a wrong clock, hidden labels (simulated)",
     "interface": "drawn questions to the REST interface: is one of them answered with a fault? (simulated)",
     "search": "settings by cross-validation on train against the defaults (real photos)",
     "regions": "presences teach, surveyed sites test: two regions of disdat (real tables)",

@@ -1,0 +1,158 @@
+"""Labels that nobody may see: are they in anything that a participant is shown?
+
+One item in three has a label of its own, which no run names. The list of labels is public (`labels.csv`, and with it
+the sample run and the starter kit); anywhere else such a name could only come from the truth. The names of the
+independent units are the truth's alone. A team hands in a thousand damaged files and runs that get better and better;
+whatever page, answer or download it then gets is searched for those names, and the public lists for lines that hold an
+item and its label.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from starlette.testclient import TestClient
+
+from evidence.fuzzing import damaged
+from fieldmark.challenge.people import accounts, rates, teams
+from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.storage import Storage
+from fieldmark.challenge.running.creating import NewChallenge, create_challenge, material_of_files
+from fieldmark.challenge.scoring.worker import Worker
+from fieldmark.challenge.site.app import create_app
+from fieldmark.challenge.site.security import SESSION_COOKIE
+
+BENCHMARK = "folder"
+BAD_FILES, RISING, ITEMS = 1000, 12, 120
+PASSWORD = "correct horse battery"
+LABELS = tuple(f"species{number}" for number in range(6))
+CANARIES = ("Canariella", "zebraunit")
+PAGES = (
+    "", "/board", "/data", "/team", "/submit", "/submissions", "/compare", "/board.csv", "/board.json"
+)  # fmt: skip
+PUBLIC_LISTS = ("downloads", "starter kit")
+ANSWERS = ("", "/board", "/data", "/quota", "/submissions")
+
+
+def truth_rows() -> list[tuple[str, str, str]]:
+    """Items with label and unit; one in three has a label of its own, whose number says nothing."""
+    numbers = random.Random(1).sample(range(1000, 10_000), ITEMS)
+    return [
+        (
+            f"p{number}",
+            f"Canariella{numbers[number]}" if number % 3 == 0 else LABELS[number % 6],
+            f"zebraunit{number // 2}",
+        )
+        for number in range(ITEMS)
+    ]
+
+
+def run_file(right: int, rng: random.Random) -> bytes:
+    """A run with more and more items right, of those whose labels everybody uses."""
+    lines = ["id,predicted"]
+    for number, (item, label, _) in enumerate(truth_rows()):
+        lines.append(f"{item},{label if number < right and label in LABELS else rng.choice(LABELS)}")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def looked_for(folder: Path, bad_files: int = BAD_FILES, rising: int = RISING) -> dict[str, Any]:
+    """How many texts were searched, and in how many a name was found."""
+    database, storage = Database(f"sqlite:///{folder / 'platform.sqlite'}"), Storage(folder / "files")
+    database.migrate()
+    admin = accounts.register(database, "admin", "admin@example.org", PASSWORD, role="admin")
+    (folder / "truth.csv").write_text("id,label,unit\n" + "".join(",".join(row) + "\n" for row in truth_rows()))
+    with material_of_files(BENCHMARK, folder / "truth.csv", simulated=True) as material:
+        new = NewChallenge("open", BENCHMARK, public_share=0.5, seed=0, daily_limit=10_000, total_limit=10_000)
+        challenge = create_challenge(database, storage, admin, new, material)
+    ada = accounts.register(database, "ada", "ada@example.org", PASSWORD)
+    teams.accept_rules(database, ada, challenge)
+    teams.make_team(database, ada, challenge, "team ada")
+    token = accounts.make_token(database, ada, "shell", ["read", "submit"])
+    client = TestClient(create_app(database, storage), raise_server_exceptions=False)
+    headers = {"authorization": f"Bearer {token}"}
+    rng = random.Random(0)
+    statuses: Counter[str] = Counter()
+    texts: Counter[str] = Counter()
+    leaks: list[str] = []
+    pairs = [(item.encode(), label.encode()) for item, label, _ in truth_rows() if label not in LABELS]
+
+    def search(where: str, content: bytes) -> None:
+        texts[where.partition(": ")[0]] += 1
+        public = where.startswith(PUBLIC_LISTS)
+        for piece in _unpacked(content):
+            names = CANARIES[1:] if public else CANARIES
+            leaks.extend(f"{where}: {name}" for name in names if name.encode() in piece)
+            if public and where != "downloads: sample_run.csv":  # one and the same label for all items
+                lines = piece.splitlines()
+                told = [pair for pair in pairs if any(pair[0] in line and pair[1] in line for line in lines)]
+                leaks.extend(f"{where}: {item!r} with its label" for item, _ in told[1:])  # a constant answer hits one
+
+    def hand_in(content: bytes) -> None:
+        files, form = {"run": ("run.csv", content)}, {"external": "no"}
+        answer = client.post("/api/v1/challenges/open/submissions", headers=headers, files=files, data=form)
+        statuses[str(answer.status_code)] += 1
+        search("answers to uploads", answer.content)
+
+    with mock.patch.object(rates, "count", lambda *_, **__: None):
+        whole = run_file(ITEMS // 2, rng)
+        for _ in range(bad_files):
+            hand_in(damaged(whole, rng))
+        for step in range(rising):
+            hand_in(run_file((step + 1) * ITEMS // rising, rng))
+        worker = Worker(database, storage)
+        while worker.run_one():
+            pass
+        client.cookies.set(SESSION_COOKIE, accounts.sign_in(database, "ada", PASSWORD)[1])
+        for where, content in _shown(client, headers):
+            search(where, content)
+    scored = client.get("/api/v1/challenges/open/submissions", headers=headers).json()
+    database.close()
+    values = [run["scores"]["public"] for run in scored if run["state"] == "scored"]
+    return {
+        "bad_files": bad_files,
+        "rising_runs": rising,
+        "statuses": dict(sorted(statuses.items())),
+        "scored": len(values),
+        "texts": dict(sorted(texts.items())),
+        "leaks": leaks[:20],
+    }
+
+
+def _shown(client: TestClient, headers: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Everything that a participant can open."""
+    listed = client.get("/api/v1/challenges/open/submissions", headers=headers).json()
+    for path in PAGES:
+        yield f"pages: {path}", client.get(f"/c/open{path}").content
+    for path in ANSWERS:
+        yield f"answers: {path}", client.get(f"/api/v1/challenges/open{path}", headers=headers).content
+    for run in listed:
+        number = run["id"]
+        for path in ("", "/status", "/file", "/receipt.json"):
+            yield f"pages of submissions: {path}", client.get(f"/c/open/submissions/{number}{path}").content
+        yield (
+            "answers about submissions",
+            client.get(f"/api/v1/challenges/open/submissions/{number}", headers=headers).content,
+        )
+        if run["state"] == "scored":
+            yield "pages of entries", client.get(f"/c/open/entries/{number}").content
+            yield "pages of comparisons", client.get(f"/c/open/compare?first={number}&second={listed[0]['id']}").content
+    files = client.get("/api/v1/challenges/open/data", headers=headers).json()
+    for file in files:
+        yield f"downloads: {file['name']}", client.get(f"/c/open/data/{file['id']}").content
+    yield "starter kit", client.get("/c/open/starter-kit.zip").content
+
+
+def _unpacked(content: bytes) -> Iterator[bytes]:
+    """A content, and the files in it where it is an archive."""
+    yield content
+    if zipfile.is_zipfile(io.BytesIO(content)):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for name in archive.namelist():
+                yield name.encode() + archive.read(name)

@@ -1,0 +1,320 @@
+"""What the platform does when things break: workers killed, the database restarted, no disk, midnight, a wrong clock.
+
+Everything is real: processes of their own, kill -9, a PostgreSQL server that is stopped, a file system of a few
+mebibytes, and libfaketime in front of the clock. What is counted afterwards is what the database holds: each run that
+was accepted must be there, scored, once, and with the score that it has. Results are kept after each part, so that the
+study goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+
+from evidence import canaries
+from evidence.results import read_result, write_result
+from evidence.stage import OwnPostgres, Stage, post_run, run_text, staged, status_of, until
+from fieldmark.challenge.records.schema import AuditEvent, PartScore, Submission, utc_now
+from fieldmark.challenge.records.storage import Storage
+
+NAME = "faults"
+RUNS, KILLS = 200, 30
+LEASE_S = "4"
+FAKETIME = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
+
+
+def run() -> None:
+    """All parts that have no result yet."""
+    done: dict[str, Any] = (read_result(NAME) or {}).get("parts", {})
+    for name, part in PARTS.items():
+        if name in done:
+            print(f"{name}: done before", flush=True)
+            continue
+        with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+            begun = time.monotonic()
+            done[name] = {**part(Path(folder)), "took_s": round(time.monotonic() - begun)}
+        print(name, done[name], flush=True)
+        write_result(NAME, {"simulated": True, "parts": {name: done[name] for name in PARTS if name in done}})
+
+
+@contextmanager
+def _postgres() -> Iterator[OwnPostgres]:
+    server = OwnPostgres()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def workers_on_sqlite(folder: Path) -> dict[str, Any]:
+    """Workers that are ended by kill -9 amid 200 submissions."""
+    with staged(folder) as stage:
+        return _kill_workers(stage)
+
+
+def workers_on_postgresql(folder: Path) -> dict[str, Any]:
+    """The same on PostgreSQL."""
+    with _postgres() as server, staged(folder, server.new_database("workers")) as stage:
+        return _kill_workers(stage)
+
+
+def _kill_workers(stage: Stage, runs: int = RUNS, kills: int = KILLS) -> dict[str, Any]:
+    """Two workers, one of which is killed every few seconds and followed by another."""
+    base, rng = stage.serve(), random.Random(0)
+    tokens = [stage.captain(f"captain {letter}") for letter in "abcd"]
+    right: dict[int, int] = {}
+
+    def hand_in(number: int) -> None:
+        answer = post_run(base, tokens[number % 4], run_text(number % 61), title=f"run {number}")
+        assert answer is not None and answer.status_code == 201, answer and answer.text
+        right[int(answer.json()["id"])] = number % 61
+
+    with ThreadPoolExecutor(3) as people:
+        handing_in = people.map(hand_in, range(runs))
+        workers = [stage.start("worker", "--lease", LEASE_S) for _ in range(2)]
+        killed = 0
+        begun = time.monotonic()
+        while _unfinished(stage) or len(right) < runs:
+            time.sleep(rng.uniform(1.0, 4.0))
+            if killed < kills and time.monotonic() - begun > 5:
+                victim = rng.randrange(2)
+                workers[victim].send_signal(signal.SIGKILL)
+                workers[victim].wait()
+                workers[victim], killed = stage.start("worker", "--lease", LEASE_S), killed + 1
+        list(handing_in)
+    return {"runs": runs, "killed": killed, **_reckoning(stage, right)}
+
+
+def _unfinished(stage: Stage) -> int:
+    with stage.database.read() as session:
+        query = select(func.count()).where(Submission.state.in_(("queued", "running")))
+        return int(session.execute(query).scalar_one())
+
+
+def _reckoning(stage: Stage, right: dict[int, int]) -> dict[str, Any]:
+    """What became of the runs that were accepted."""
+    with stage.database.read() as session:
+        rows = session.execute(select(Submission.id, Submission.state, Submission.attempts)).all()
+        scores = session.execute(select(PartScore.submission_id, PartScore.part, PartScore.card)).all()
+        again = session.execute(select(func.count()).where(AuditEvent.action == "submission.rescored")).scalar_one()
+    states = {number: state for number, state, _ in rows}
+    found: dict[int, dict[str, float]] = {}
+    for number, part, card in scores:
+        found.setdefault(number, {})[part] = card["metrics"]["top_1"]["value"] * card["items"]
+    hits = {number: round(sum(parts.values())) for number, parts in found.items() if len(parts) == 2}
+    return {
+        "accepted": len(right),
+        "lost": sum(number not in states for number in right),
+        "states": dict(Counter(states[number] for number in right if number in states)),
+        "scored_twice": int(again),
+        "wrong_scores": sum(hits.get(number) != expected for number, expected in right.items()),
+        "attempts": {str(count): many for count, many in sorted(Counter(row[2] for row in rows).items())},
+    }
+
+
+def database_restarted(folder: Path) -> dict[str, Any]:
+    """PostgreSQL stopped and started four times while people read and hand in, twice without a warning."""
+    statuses: dict[str, Counter[str]] = {"pages": Counter(), "runs": Counter()}
+    over = threading.Event()
+    with _postgres() as server, staged(folder, server.new_database("restarts")) as stage:
+        base = stage.serve()
+        tokens = [stage.captain(f"captain {letter}") for letter in "abc"]
+        stage.start("worker", "--lease", LEASE_S)
+        stage.start("worker", "--lease", LEASE_S)
+        right: dict[int, int] = {}
+
+        def read() -> None:
+            while not over.is_set():
+                statuses["pages"][str(status_of(f"{base}/c/tiny/board"))] += 1
+                time.sleep(0.05)
+
+        def hand_in(place: int) -> None:
+            number = place
+            while not over.is_set():
+                # The same key until it is taken: an answer that was lost on the way is no second submission.
+                answer = post_run(base, tokens[place], run_text(number % 61), once=f"run {place} number {number}")
+                statuses["runs"][str(answer.status_code) if answer is not None else "no answer"] += 1
+                if answer is not None and answer.status_code in (200, 201):
+                    right[int(answer.json()["id"])] = number % 61
+                    number += 3
+                time.sleep(0.5)
+
+        with ThreadPoolExecutor(8) as people:
+            for _ in range(4):
+                people.submit(read)
+            for place in range(3):
+                people.submit(hand_in, place)
+            for mode in ("fast", "immediate", "fast", "immediate"):
+                time.sleep(8)
+                server.control("stop", mode)
+                time.sleep(2)
+                server.control("start")
+            time.sleep(8)
+            over.set()
+        until(lambda: not _unfinished(stage))
+        ready = until(lambda: status_of(f"{base}/readyz?without=workers") == 200)
+        told = {name: dict(sorted(counts.items())) for name, counts in statuses.items()}
+        faults = sum(counts["500"] for counts in statuses.values())
+        return {
+            "restarts": 4,
+            "statuses": told,
+            "faults": faults,
+            "ready_after_s": round(ready, 1),
+            **_reckoning(stage, right),
+        }
+
+
+def disk_full(folder: Path) -> dict[str, Any]:
+    """A file system of 24 MiB for database and files, filled up and emptied again while people hand in."""
+    place = folder / "small"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place)], check=True)
+    try:
+        with staged(place / "platform") as stage:
+            base, token = stage.serve(), stage.captain("ada")
+            right: dict[int, int] = {}
+
+            def hand_in(number: int) -> str:
+                answer = post_run(base, token, run_text(number))
+                if answer is not None and answer.status_code == 201:
+                    right[int(answer.json()["id"])] = number
+                return str(answer.status_code) if answer is not None else "no answer"
+
+            before = Counter(hand_in(number) for number in range(5))
+            _fill(place / "filler")
+            while_full = Counter(hand_in(number) for number in range(5, 15))
+            pages = Counter(str(status_of(f"{base}{path}")) for path in ("/", "/login", "/c/tiny", "/c/tiny/board"))
+            ready = status_of(f"{base}/readyz?without=workers")
+            (place / "filler").unlink()
+            after = Counter(hand_in(number) for number in range(15, 20))
+            stage.start("worker", "--until-idle").wait()
+            with sqlite3.connect(place / "platform" / "platform.sqlite") as raw:
+                whole = raw.execute("PRAGMA integrity_check").fetchone()[0]
+            with stage.database.read() as session:
+                used = set(session.scalars(select(Submission.path)))
+            stray = [
+                path for path in Storage(stage.files).everything() if path.startswith("runs/") and path not in used
+            ]
+            return {
+                "before": dict(before),
+                "while_full": dict(while_full),
+                "pages_while_full": dict(pages),
+                "readyz_while_full": ready,
+                "after": dict(after),
+                "integrity": whole,
+                "stray_files": len(stray),
+                **_reckoning(stage, right),
+            }
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def _fill(path: Path) -> None:
+    """Takes all room that is left."""
+    with path.open("wb", buffering=0) as sink:
+        for size in (1 << 20, 1 << 12, 1 << 6):
+            try:
+                while sink.write(b"\0" * size):
+                    pass
+            except OSError:
+                continue
+
+
+def midnight(folder: Path) -> dict[str, Any]:
+    """A limit of five a day, and eight people of one team who hand in without pause from before to after midnight."""
+    with staged(folder, daily_limit=5) as stage:
+        token = stage.captain("ada")
+        now = utc_now()
+        turn = dt.datetime.combine(now.date() + dt.timedelta(days=1), dt.time(), dt.UTC)
+        ahead = (turn - now).total_seconds() - 25
+        base = stage.serve(environment=_clock(f"+{ahead:.0f}s"))
+        statuses: Counter[str] = Counter()
+        over = time.monotonic() + 45
+
+        def hand_in(_: int) -> None:
+            while time.monotonic() < over:
+                answer = post_run(base, token, run_text(30))
+                statuses[str(answer.status_code) if answer is not None else "no answer"] += 1
+
+        with ThreadPoolExecutor(8) as people:
+            list(people.map(hand_in, range(8)))
+        with stage.database.read() as session:
+            rows = session.execute(select(Submission.accepted_at, Submission.quota_day)).all()
+        days = Counter("before" if accepted < turn else "after" for accepted, _ in rows)
+        other = sum(accepted.date().isoformat() != day for accepted, day in rows)
+        return {"daily": 5, "accepted": dict(days), "on_another_day": other, "statuses": dict(sorted(statuses.items()))}
+
+
+def clock_jumps(folder: Path) -> dict[str, Any]:
+    """The clock of one of two workers, and that of the server, jumps an hour ahead, two back, and home again."""
+    told = {}
+    with _postgres() as server:
+        for kind, url in (("sqlite", None), ("postgresql", server.new_database("clocks"))):
+            with staged(folder / kind, url) as stage:
+                told[kind] = _jump(stage)
+    return told
+
+
+def _jump(stage: Stage) -> dict[str, Any]:
+    hand = stage.folder / "clock"
+    hand.write_text("+0s\n")
+    wrong = {**_clock(""), "FAKETIME_TIMESTAMP_FILE": str(hand), "FAKETIME_NO_CACHE": "1"}
+    wrong.pop("FAKETIME")
+    base, token = stage.serve(environment=wrong), stage.captain("ada")
+    right: dict[int, int] = {}
+    stage.start("worker", "--lease", LEASE_S)
+    stage.start("worker", "--lease", LEASE_S, environment=wrong)
+    refused: Counter[str] = Counter()
+    for number in range(40):
+        if number in (10, 20, 30):
+            hand.write_text({10: "+3600s", 20: "-3600s", 30: "+0s"}[number] + "\n")
+        answer = post_run(base, token, run_text(number))
+        if answer is not None and answer.status_code == 201:
+            right[int(answer.json()["id"])] = number
+        else:
+            refused[str(answer.status_code) if answer is not None else "no answer"] += 1
+        time.sleep(0.3)
+    waited = until(lambda: not _unfinished(stage), 2 * 3600)
+    return {
+        "jumps_s": [3600, -7200, 3600],
+        "refused": dict(refused),
+        "until_scored_s": round(waited),
+        **_reckoning(stage, right),
+    }
+
+
+def _clock(offset: str) -> dict[str, str]:
+    """The environment of a process whose clock goes wrong; how long it waits is left as it is."""
+    if FAKETIME is None:
+        raise RuntimeError("libfaketime is not installed (Debian: faketime)")
+    return {"LD_PRELOAD": str(FAKETIME), "FAKETIME": offset, "DONT_FAKE_MONOTONIC": "1", "TZ": "UTC"}
+
+
+def canary_labels(folder: Path) -> dict[str, Any]:
+    """Labels that nobody may see, looked for in all that participants are shown."""
+    return canaries.looked_for(folder)
+
+
+PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "midnight": midnight,
+    "disk_full": disk_full,
+    "database_restarted": database_restarted,
+    "canary_labels": canary_labels,
+    "clock_jumps": clock_jumps,
+    "workers_on_postgresql": workers_on_postgresql,
+    "workers_on_sqlite": workers_on_sqlite,
+}

@@ -1,0 +1,201 @@
+"""A platform of several real processes to do harm to: PostgreSQL of our own, servers, workers, and people."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+from sqlalchemy import text
+
+from fieldmark.challenge.people import accounts, teams
+from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.schema import Challenge, User
+from fieldmark.challenge.records.storage import Storage
+from fieldmark.challenge.running.creating import NewChallenge, create_challenge, material_of_files
+
+MAIN = [sys.executable, "-c", "from fieldmark.cli.main import main; main()"]
+PASSWORD = "correct horse battery"
+ITEMS, LABELS = 60, "abc"
+PATIENCE_S = 600.0
+
+
+def truth_text() -> str:
+    """Sixty items in thirty units."""
+    rows = [f"i{number},{LABELS[number % 3]},u{number // 2}" for number in range(ITEMS)]
+    return "\n".join(["id,label,unit", *rows]) + "\n"
+
+
+def run_text(right: int) -> str:
+    """A run with the first so many items right."""
+    answers = [LABELS[(number if number < right else number + 1) % 3] for number in range(ITEMS)]
+    return "id,predicted\n" + "".join(f"i{number},{label}\n" for number, label in enumerate(answers))
+
+
+def until(is_so: Callable[[], object], seconds: float = PATIENCE_S) -> float:
+    """Waits; how long it took."""
+    begun = time.monotonic()
+    while not is_so():
+        if time.monotonic() - begun > seconds:
+            raise TimeoutError(f"not so after {seconds:g} seconds")
+        time.sleep(0.1)
+    return time.monotonic() - begun
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class OwnPostgres:
+    """A PostgreSQL server in a folder, with the usual promises (fsync on)."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="fieldmark-pg-"))
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
+        if not found:
+            raise RuntimeError("there is no PostgreSQL under /usr/lib/postgresql")
+        self.run_as: list[str] = []
+        if os.geteuid() == 0:  # it refuses to run as root
+            self.run_as = ["runuser", "-u", "postgres", "--"]
+            owner = pwd.getpwnam("postgres")
+            os.chown(self.folder, owner.pw_uid, owner.pw_gid)
+        self.binaries, self.data, self.port = found[0].parent, self.folder / "data", free_port()
+        self._call("initdb", "-D", str(self.data), "-A", "trust", "-U", "postgres")
+        self.control("start")
+        self.url = f"postgresql+psycopg://postgres@127.0.0.1:{self.port}"
+
+    def control(self, what: str, mode: str = "fast") -> None:
+        """Starts, stops or restarts it."""
+        options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=150"
+        given = [] if what == "stop" else ["-o", options, "-l", str(self.folder / "log")]
+        self._call("pg_ctl", "-D", str(self.data), "-w", "-t", "120", "-m", mode, *given, what)
+
+    def new_database(self, name: str) -> str:
+        """The address of an empty database."""
+        database = Database(f"{self.url}/postgres")
+        with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+        database.close()
+        return f"{self.url}/{name}"
+
+    def close(self) -> None:
+        """Ends it and removes its files."""
+        self.control("stop", "immediate")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _call(self, program: str, *arguments: str) -> None:
+        command = [*self.run_as, str(self.binaries / program), *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
+
+
+@dataclass
+class Stage:
+    """A platform with one challenge, and the processes that were started on it."""
+
+    url: str
+    files: Path
+    folder: Path
+    database: Database
+    storage: Storage
+    admin: User
+    challenge: Challenge
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def place(self) -> list[str]:
+        """The options that lead a command here."""
+        return ["--database", self.url, "--files", str(self.files)]
+
+    def start(self, *command: str, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Starts a command of ours, which says what it has to say in `log`."""
+        with (self.folder / "log").open("ab") as sink:
+            process = subprocess.Popen(
+                [*MAIN, *command, *self.place], stdout=sink, stderr=sink, env={**os.environ, **(environment or {})}
+            )
+        self.processes.append(process)
+        return process
+
+    def serve(self, *options: str, environment: dict[str, str] | None = None) -> str:
+        """Starts a server; its address, once it answers."""
+        port = free_port()
+        plain = ["--workers", "0", "--no-demo", "--no-identify", "--folder", str(self.folder / "unused")]
+        self.start("serve", "--port", str(port), *plain, *options, environment=environment)
+        base = f"http://127.0.0.1:{port}"
+        until(lambda: status_of(f"{base}/healthz") == 200)
+        return base
+
+    def captain(self, name: str) -> str:
+        """Somebody with a team of their own; the secret of their token."""
+        user = accounts.register(self.database, name, f"{name}@example.org", PASSWORD)
+        teams.accept_rules(self.database, user, self.challenge)
+        teams.make_team(self.database, user, self.challenge, f"team {name}")
+        return accounts.make_token(self.database, user, "shell", ["read", "submit"])
+
+    def close(self) -> None:
+        """Ends everything that was started."""
+        for process in self.processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+            process.wait()
+        self.database.close()
+
+
+@contextmanager
+def staged(folder: Path, url: str | None = None, *, daily_limit: int = 1000) -> Iterator[Stage]:
+    """A platform in a folder, on SQLite if no other database is named.
+
+    Args:
+        folder: Where its files lie.
+        url: The database.
+        daily_limit: How many runs a team may hand in each day.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    url = url or f"sqlite:///{folder / 'platform.sqlite'}"
+    database, storage = Database(url), Storage(folder / "files")
+    database.migrate()
+    admin = accounts.register(database, "admin", "admin@example.org", PASSWORD, role="admin")
+    (folder / "truth.csv").write_text(truth_text())
+    with material_of_files("folder", folder / "truth.csv", simulated=True) as material:
+        new = NewChallenge("tiny", "folder", public_share=0.5, seed=0, daily_limit=daily_limit, total_limit=1000)
+        challenge = create_challenge(database, storage, admin, new, material)
+    stage = Stage(url, folder / "files", folder, database, storage, admin, challenge)
+    try:
+        yield stage
+    finally:
+        stage.close()
+
+
+def status_of(address: str) -> int:
+    """The status of a page; 0 where nobody answers."""
+    try:
+        return httpx.get(address, timeout=30).status_code
+    except httpx.TransportError:
+        return 0
+
+
+def post_run(base: str, token: str, content: str, **form: str) -> httpx.Response | None:
+    """Hands a run in; None where the connection broke."""
+    try:
+        return httpx.post(
+            f"{base}/api/v1/challenges/tiny/submissions",
+            headers={"authorization": f"Bearer {token}"},
+            files={"run": ("run.csv", content.encode())},
+            data={"external": "no", **form},
+            timeout=120,
+        )
+    except httpx.TransportError:
+        return None
