@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fieldmark.verbs.ablating import ablate
     from fieldmark.verbs.by_name import benchmark, dataset, reproduce, world
     from fieldmark.verbs.checklists import species_at
-    from fieldmark.verbs.score_run import score
+    from fieldmark.verbs.score_run import score, score_many
     from fieldmark.verbs.splitting import split_table
 
 _HOME = {
@@ -37,6 +37,7 @@ _HOME = {
     "report": "fieldmark.reports",
     "reproduce": "fieldmark.verbs.by_name",
     "score": "fieldmark.verbs.score_run",
+    "score_many": "fieldmark.verbs.score_run",
     "species_at": "fieldmark.verbs.checklists",
     "split_table": "fieldmark.verbs.splitting",
 }
@@ -55,6 +56,7 @@ __all__ = [
     "report",
     "reproduce",
     "score",
+    "score_many",
     "species_at",
     "split_table",
     "world",

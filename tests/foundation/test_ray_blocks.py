@@ -1,32 +1,43 @@
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 
+from fieldmark.datasets import gridded
+from fieldmark.datasets.gridded import Rasters, raster_paths
 from fieldmark.datasets.inputs import MediaFiles
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.features import extraction
+from fieldmark.features import extraction, sounds
+from fieldmark.features.embedders import load_embedder
 from fieldmark.features.extraction import extract
 from fieldmark.features.loading import load_backbone
 from fieldmark.features.settings import FeatureSettings
+from fieldmark.features.sounds import Clip, extract_sounds
 from fieldmark.features.store import FeatureStore
 from fieldmark.foundation.engines import cluster, working_on
 from fieldmark.foundation.map_blocks import map_blocks
 from fieldmark.foundation.ray_blocks import ClusterError, RayExecutor
 from fieldmark.release import Release
+from fieldmark.reviewing import batch
+from fieldmark.reviewing.batch import identify_many
 from fieldmark.runs.problems import RunError
+from fieldmark.verbs.score_run import score_many
+from tests.audio.sounds import encoded, song
 from tests.conftest import save_photo
+from tests.datasets.test_gridded import write_raster
 from tests.ray_clusters import TwoNodes, two_node_cluster
 
+R = TypeVar("R")
 ONE_CORE = RayExecutor(1)
 
 
@@ -170,6 +181,72 @@ def test_a_photo_that_cannot_be_read_is_told_as_here_and_the_others_are_kept(
         sentences.append(str(caught.value))
         assert len(store) == 23
     assert sentences[0] == sentences[1] and "7.jpg" in sentences[0]
+
+
+def here_and_there(work: Callable[[str], R]) -> tuple[R, R]:
+    """What some work gives on this machine and on the cluster."""
+    results = []
+    for engine in ("local", "ray"):
+        with working_on(engine):
+            results.append(work(engine))
+    return results[0], results[1]
+
+
+def test_features_of_recordings_are_those_of_one_machine(two_nodes: TwoNodes, tmp_path, monkeypatch):
+    monkeypatch.setattr(sounds, "BLOCK_WINDOWS", 4)
+    recordings = {f"{number}": encoded(song(3, 22_050, hz=500 * number + 500), 22_050) for number in range(5)}
+    recordings["broken"] = b"no sound"
+    clips = [Clip(name, start, start + 1.0) for name in recordings for start in (0.0, 1.0, 2.0)]
+    embedder = load_embedder(FeatureSettings(backbone="logmel"))
+
+    def listen(engine: str) -> np.ndarray:
+        store = FeatureStore(tmp_path / engine, "x")
+        with pytest.raises(InputError, match=r"^broken: found"):
+            extract_sounds(clips, lambda name: io.BytesIO(recordings[name]), embedder, store)
+        return extract_sounds(clips[:-3], lambda name: io.BytesIO(recordings[name]), embedder, store)
+
+    here, there = here_and_there(listen)
+    np.testing.assert_array_equal(here, there)
+
+
+def test_rasters_say_the_same_as_on_one_machine(two_nodes: TwoNodes, tmp_path, monkeypatch):
+    monkeypatch.setattr(gridded, "BLOCK_PLACES", 50)
+    rng = np.random.default_rng(0)
+    for name, bands in (("a", 1), ("b", 2)):
+        values = rng.integers(0, 99, (bands, 40, 32)).astype(np.int16)
+        write_raster(tmp_path / f"rasters/{name}.tif", values, tiled=True, blockxsize=16, blockysize=16)
+    layer = Rasters(Release(tmp_path), raster_paths(Release(tmp_path)), {})
+    lat, lon = rng.uniform([[37.0], [7.0]], [[59.0], [25.0]], (2, 300))
+    lat[7] = np.nan
+    here, there = here_and_there(lambda engine: (layer.at(lat, lon), layer.at(lat, lon, 5)))
+    np.testing.assert_array_equal(here[0], there[0])
+    np.testing.assert_array_equal(here[1], there[1])
+    assert there[1].shape == (300, 3, 5, 5) and 0.5 < np.isfinite(there[0]).mean() < 1
+
+
+def test_many_observations_are_named_as_on_one_machine(
+    two_nodes: TwoNodes, photos: MediaFiles, color_model: Path, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(batch, "BLOCK_PHOTOS", 10)
+    (tmp_path / "photos" / "7.jpg").write_bytes(b"no photo")
+    done = here_and_there(lambda engine: identify_many(tmp_path / "photos", color_model, tmp_path / engine))
+    here, there = (one.answers.table for one in done)
+    assert here.equals(there) and there["problem"].is_not_null().sum() == 1
+
+
+def test_many_runs_are_scored_as_on_one_machine(two_nodes: TwoNodes, color_model: Path, tmp_path):
+    runs = [tmp_path / "a.csv", tmp_path / "b.csv", color_model]
+    for run in runs[:2]:
+        shutil.copy(color_model / "run.csv", run)
+    here, there = here_and_there(lambda engine: score_many("folder", runs, data=color_model.parent / "photos"))
+    assert list(there) == [str(run) for run in runs]
+    assert {run: card.to_json() for run, card in here.items()} == {run: card.to_json() for run, card in there.items()}
+
+
+def test_a_run_at_fault_is_refused_with_its_lines(two_nodes: TwoNodes, color_model: Path, tmp_path):
+    (tmp_path / "bad.csv").write_text("id,predicted\n1,2,3\n")
+    with pytest.raises(InputError, match=r"bad\.csv, line 2: found"):
+        score_many("folder", [color_model, tmp_path / "bad.csv"], data=color_model.parent / "photos", engine="ray")
 
 
 def test_blocks_of_a_lost_node_are_worked_on_again(two_nodes: TwoNodes, tmp_path):

@@ -27,7 +27,15 @@ class BatchForms:
 
 
 def identify_batch(
-    place: Path, model: str | None, out: Path | None, settings: object, forms: BatchForms, *, as_json: bool
+    place: Path,
+    model: str | None,
+    out: Path | None,
+    settings: object,
+    forms: BatchForms,
+    *,
+    engine: str | None = None,
+    address: str | None = None,
+    as_json: bool,
 ) -> None:
     """Names all observations of a folder or a table, and says what was written."""
     from fieldmark.cli.printing import print_json, print_table
@@ -39,7 +47,7 @@ def identify_batch(
     assert isinstance(settings, BatchSettings)
     if out is None:
         raise MisuseError("Many observations are answered into a folder: add --out ANSWERS.")
-    done = identify_many(place, model or COMING_ALONG[kind_in(place)], out, settings)
+    done = identify_many(place, model or COMING_ALONG[kind_in(place)], out, settings, engine=engine, address=address)
     written = write_forms(out, forms)
     table = as_list(done.answers)
     unread = int(table["problem"].is_not_null().sum())

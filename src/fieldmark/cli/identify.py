@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from fieldmark.cli.engine_options import AddressOption, EngineOption
+
 if TYPE_CHECKING:
     from fieldmark.identification import PhotoAnswer, Timeline
 
@@ -114,6 +116,8 @@ def identify(
     time_zone: Annotated[
         str, typer.Option(help="For camtrap: the time zone of the camera clocks, such as +01:00.")
     ] = "",
+    engine: EngineOption = "local",
+    address: AddressOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
     """Say what a photo shows, or who is heard in a recording and when."""
@@ -152,8 +156,10 @@ def identify(
         if form in (Form.RAVEN, Form.AUDACITY):
             raise MisuseError(f"--format {form.value} is for one recording.")
         forms = BatchForms([] if form is Form.TABLE else [form.value], zone=time_zone)
-        identify_batch(files[0], model, out, settings, forms, as_json=as_json)
+        identify_batch(files[0], model, out, settings, forms, engine=engine, address=address, as_json=as_json)
         return
+    if engine != "local" or address is not None:
+        raise MisuseError("--engine and --address are for a folder or a table of many.")
     if form in (Form.PARQUET, Form.CAMTRAP) or time_zone:
         raise MisuseError("--time-zone, parquet and camtrap are for a folder or a table of many.")
     if form is Form.RAVEN and out is None:

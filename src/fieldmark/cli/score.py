@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fieldmark.cli import completing
+from fieldmark.cli.engine_options import AddressOption, EngineOption
 from fieldmark.errors import MisuseError
 
 
@@ -22,7 +23,10 @@ def score(
         str | None,
         typer.Argument(help="The benchmark (`fieldmark list benchmarks`).", autocompletion=completing.benchmarks),
     ] = None,
-    run: Annotated[Path | None, typer.Argument(help="A run file, or the folder of a run.")] = None,
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RUN...]", help="A run file, or the folder of a run; several are scored one by one."),
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="The release that holds the truth.")] = None,
     truth: Annotated[Path | None, typer.Option(help="Or the truth as CSV: id,label and optionally unit.")] = None,
     classes: Annotated[
@@ -50,27 +54,37 @@ def score(
     ] = None,
     signer: Annotated[str | None, typer.Option(help="With --verify: the key that must have signed it.")] = None,
     salt: Annotated[str | None, typer.Option(help="With --verify: the salt, if the receipt is an early one.")] = None,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
     """Score a run exactly as the benchmark says, with intervals; or verify a score receipt offline."""
     from fieldmark.cli.printing import print_external_data, print_json, print_scorecards
-    from fieldmark.verbs.score_run import score as score_run
+    from fieldmark.verbs.score_run import score_many
 
     if receipt is not None:
         given = {"truth": truth, "classes": classes, "media": media, "parts": parts}
         # With a receipt the benchmark is known, so that the one name on the command line is the run.
-        named = run or (Path(benchmark) if benchmark is not None else None)
+        named = runs[0] if runs else Path(benchmark) if benchmark is not None else None
         files = {what: path for what, path in given.items() if path is not None}
         _verify(receipt, named, files, signer, salt, as_json)
         return
-    if benchmark is None or run is None:
+    if benchmark is None or not runs:
         raise MisuseError("A score needs a benchmark and a run: fieldmark score BENCHMARK RUN --truth truth.csv.")
     tables = {"data": data, "truth": truth, "classes": classes, "media": media}
-    card = score_run(benchmark, run, **tables, split=split, seed=seed, metrics=metric or None)
+    how = {**tables, "split": split, "seed": seed, "metrics": metric or None}
+    cards = score_many(benchmark, runs, engine=engine, address=address, **how)
+    if len(cards) > 1:
+        if as_json:
+            print_json({path: card.to_json() for path, card in cards.items()})
+        else:
+            print_scorecards(cards)
+        return
+    card = cards[str(runs[0])]
     if as_json:
         print_json(card.to_json())
     else:
-        print_scorecards({run.name: card})
+        print_scorecards({runs[0].name: card})
         print_external_data(card)
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -30,6 +30,8 @@ from fieldmark.datasets.raster_sampling import (
     values_at,
 )
 from fieldmark.errors import InputError
+from fieldmark.foundation.engines import cluster
+from fieldmark.foundation.map_blocks import map_blocks
 from fieldmark.foundation.registry import require
 from fieldmark.release import Release
 
@@ -41,6 +43,8 @@ GEO_METADATA = "GeoMetaData.csv"
 RASTER_ENDINGS = (".tif", ".tiff", ".grd", ".asc")
 # What GDAL may keep in memory of the rasters it has read, in MiB: memory must not grow with their size.
 CACHE_MIB = 64
+# How many places a worker of a cluster is given at once, and how many cells of squares around them.
+BLOCK_PLACES, BLOCK_CELLS = 200_000, 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +116,19 @@ class Rasters(Layer):
     def names(self) -> tuple[str, ...]:
         """What the numbers are called: the rasters, with the number of the band where one has several."""
         names: list[str] = []
-        for path in self.paths:
+        for path, bands in zip(self.paths, self._bands, strict=True):
             stem = PurePosixPath(path).stem
-            with self._opened(path) as (raster, _):
-                bands = raster.count
             names += [stem] if bands == 1 else [f"{stem}_{band}" for band in range(1, bands + 1)]
         return tuple(names)
+
+    @cached_property
+    def _bands(self) -> tuple[int, ...]:
+        """How many bands each raster has."""
+        counts = []
+        for path in self.paths:
+            with self._opened(path) as (raster, _):
+                counts.append(int(raster.count))
+        return tuple(counts)
 
     def read(self, ids: Sequence[str]) -> list[Values | None]:
         """The bands of all rasters x side x side around each place; None where no raster has a value."""
@@ -149,24 +160,36 @@ class Rasters(Layer):
     def at(self, lat: NDArray[np.float64], lon: NDArray[np.float64], side_px: int = 1) -> Values:
         """Places x bands x side x side: what the rasters say at any places."""
         found = np.empty((len(lat), len(self.names), side_px, side_px), dtype=np.float32)
-        order_of: dict[RasterGrid, OrderedPlaces] = {}
-        first = 0
-        for path in self.paths:
-            with self._opened(path) as (raster, transform):
-                grid = RasterGrid.of(raster, transform)
-                if grid not in order_of:
-                    order_of = {grid: OrderedPlaces.of(grid, lat, lon)}  # one at a time: rasters of a grid follow
-                nodata = self.nodata.get(path)
-                last = first + raster.count
-                try:
-                    if side_px == 1:
-                        found[:, first:last, 0, 0] = values_at(raster, order_of[grid], nodata)
-                    else:
-                        found[:, first:last] = squares_at(raster, order_of[grid], side_px, nodata)
-                except raster_errors() as error:
-                    raise self._broken(path, error) from error
-                first = last
+        executor = cluster()
+        parts = [np.arange(len(lat))] if executor is None else _parts_by_latitude(lat, side_px)
+        blocks = [(place, rows) for place in range(len(self.paths)) for rows in parts]
+        # The places of a block lie beside each other, so that a worker reads its part of a raster and no other.
+        asked = (RasterBlock(self.paths[place], lat[rows], lon[rows]) for place, rows in blocks)
+        sampling = RasterSampling(replace(self, places={}), side_px)
+        lasts = np.cumsum(self._bands)
+        for (place, rows), values in zip(blocks, map_blocks(sampling, asked, executor), strict=True):
+            found[rows, lasts[place] - self._bands[place] : lasts[place]] = values
         return found
+
+    def sample(self, path: str, places: Callable[[RasterGrid], OrderedPlaces], side_px: int) -> Values:
+        """Places x bands x side x side of one raster.
+
+        Args:
+            path: The raster.
+            places: The places in the order of its grid.
+            side_px: The side of the square around each.
+
+        Raises:
+            InputError: When the raster cannot be read.
+        """
+        with self._opened(path) as (raster, transform):
+            ordered, nodata = places(RasterGrid.of(raster, transform)), self.nodata.get(path)
+            try:
+                if side_px == 1:
+                    return values_at(raster, ordered, nodata)[:, :, None, None]
+                return squares_at(raster, ordered, side_px, nodata)
+            except raster_errors() as error:
+                raise self._broken(path, error) from error
 
     def _values(self, ids: Sequence[str], side_px: int) -> Values:
         return self.at(*self.coordinates(ids), side_px)
@@ -195,6 +218,49 @@ class Rasters(Layer):
 
     def _broken(self, path: str, error: Exception) -> InputError:
         return InputError(self.release.where(path), found=f"no readable raster ({error})", expected="a GeoTIFF")
+
+
+class RasterBlock(NamedTuple):
+    """One raster, and places to look up in it."""
+
+    path: str
+    lat: NDArray[np.float64]
+    lon: NDArray[np.float64]
+
+
+class RasterSampling:
+    """What is done with a block of places, wherever it is done.
+
+    Args:
+        rasters: The rasters.
+        side_px: The side of the square around each place.
+    """
+
+    def __init__(self, rasters: Rasters, side_px: int) -> None:
+        self.rasters, self.side_px = rasters, side_px
+        self._order: tuple[RasterGrid, RasterBlock, OrderedPlaces] | None = None
+
+    def __call__(self, block: RasterBlock) -> Values:
+        """Places x bands x side x side."""
+        return self.rasters.sample(block.path, lambda grid: self._ordered(grid, block), self.side_px)
+
+    def _ordered(self, grid: RasterGrid, block: RasterBlock) -> OrderedPlaces:
+        """The places of a block in the order of a grid; rasters of one grid follow each other and share it."""
+        if self._order is not None and self._order[0] == grid and _same_places(self._order[1], block):
+            return self._order[2]
+        self._order = (grid, block, OrderedPlaces.of(grid, block.lat, block.lon))
+        return self._order[2]
+
+
+def _same_places(one: RasterBlock, other: RasterBlock) -> bool:
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in ((one.lat, other.lat), (one.lon, other.lon)))
+
+
+def _parts_by_latitude(lat: NDArray[np.float64], side_px: int) -> list[NDArray[np.int64]]:
+    """Places in parts for the workers of a cluster, from north to south, those without a place last."""
+    each = max(min(BLOCK_PLACES, BLOCK_CELLS // side_px**2), 1)
+    order = np.argsort(-lat, kind="stable")
+    return [order[start : start + each] for start in range(0, len(order), each)]
 
 
 def stated_transform(release: Release, path: str, raster: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,8 @@ from fieldmark.features.cropping import Box, PhotoBoxes, cropped_key
 from fieldmark.features.photos import PhotoError
 from fieldmark.features.store import FeatureStore, Key, content_key
 from fieldmark.foundation.engines import cluster
-from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
+from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks, reader_of
 from fieldmark.foundation.progress import progress
-
-T = TypeVar("T")
 
 BLOCK_PHOTOS = 64
 
@@ -161,12 +159,3 @@ def _extracted(blocks: Iterator[PhotoBlock], extractor: Extractor, store: Featur
 def _blocks(media_ids: Sequence[str], read_medium: Callable[[str], bytes], boxes: PhotoBoxes) -> Iterator[PhotoBlock]:
     for block in blocks_of(media_ids, BLOCK_PHOTOS):
         yield PhotoBlock(block, [boxes.of(one) for one in block], reader_of(read_medium, block))
-
-
-def reader_of(read: Callable[[str], T], media_ids: Sequence[str]) -> Callable[[str], T]:
-    """What reads some media and no others, where the reader is a method of something that can be cut down (`only`).
-
-    A block then carries the paths of its own media and not those of a million others.
-    """
-    only = getattr(getattr(read, "__self__", None), "only", None)
-    return read if only is None else getattr(only(media_ids), read.__name__)

@@ -7,9 +7,9 @@ windows. Of logits the highest is taken in place of the mean: a voice in one win
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -21,6 +21,8 @@ from fieldmark.audio.salience import most_salient, salience
 from fieldmark.audio.spectrograms import MelSettings, MelSpectrogram
 from fieldmark.errors import InputError
 from fieldmark.features.store import KEY_BYTES, FeatureStore, Key
+from fieldmark.foundation.engines import cluster
+from fieldmark.foundation.map_blocks import map_blocks, reader_of
 from fieldmark.foundation.progress import progress
 
 K = TypeVar("K")
@@ -28,6 +30,8 @@ K = TypeVar("K")
 # Windows that a network gets at once, and of a whole recording at most.
 BATCH_WINDOWS = 32
 SALIENT_WINDOWS = 8
+# Windows, about, of the recordings that a worker of a cluster gets at once.
+BLOCK_WINDOWS = 4 * BATCH_WINDOWS
 SALIENCE_HOP = 512
 HASHED_BYTES = 1 << 20
 
@@ -71,8 +75,8 @@ def extract_sounds(
 ) -> NDArray[np.float32]:
     """Returns the features of clips, one row each.
 
-    Each recording is read once, as a stream. What is computed is stored as it comes, so that an interrupted
-    extraction goes on where it stopped.
+    Each recording is read once, as a stream. What is computed is stored here as it comes, so that an interrupted
+    extraction goes on where it stopped; on a cluster (`foundation.engines`), block by block.
 
     Args:
         clips: The clips, those of a recording in the order of time.
@@ -86,26 +90,15 @@ def extract_sounds(
     Raises:
         InputError: When recordings cannot be read; all have been tried, and the good ones are stored.
     """
-    rows_of: dict[str, list[int]] = {}
-    for row, clip in enumerate(clips):
-        rows_of.setdefault(clip.media_id, []).append(row)
     keys: list[Key] = [b""] * len(clips)
     problems: list[tuple[str, str]] = []
-    batch = _Batch(embedder, store)
     with progress(f"reading {what}", len(clips)) as tick:
-        for media_id, rows in rows_of.items():
-            try:
-                with closing(open_medium(media_id)) as file:
-                    content = _content_key(file)
-                    for row in rows:
-                        keys[row] = _clip_key(content, clips[row])
-                    missing = {keys[row]: clips[row] for row in rows if keys[row] not in store}
-                    for key, windows in windows_of(file, missing, embedder) if missing else ():
-                        batch.add(key, windows)
-            except SoundError as error:
-                problems.append((media_id, str(error)))
-            tick(len(rows))
-        batch.flush()
+        for done in _embedded(clips, open_medium, embedder, store):
+            for row, key in done.keys.items():
+                keys[row] = key
+            problems += done.problems
+            store.add_new(done.new, done.outputs)
+            tick(done.clips)
     if problems:
         media_id, problem = problems[0]
         more = f" {len(problems) - 1} more recordings cannot be read either." if len(problems) > 1 else ""
@@ -193,28 +186,98 @@ def scored_windows(recording: Recording, how: Windowing) -> Iterator[tuple[NDArr
         yield salience(spectrogram.loudness(np.stack(waiting))), waiting
 
 
-@dataclass
-class _Batch:
-    """Gathers windows until a network is worth calling, and stores what comes out."""
+class SoundBlock(NamedTuple):
+    """Some recordings, each with the clips to make features of by their rows, and what opens them and no others."""
+
+    clips: Mapping[str, Mapping[int, Clip]]
+    open_medium: Callable[[str], IO[bytes]]
+
+
+class EmbeddedSounds(NamedTuple):
+    """What was done: clips that were read, their keys by row, recordings that cannot be read, outputs that are new."""
+
+    clips: int = 0
+    keys: Mapping[int, Key] = {}
+    problems: Sequence[tuple[str, str]] = ()
+    new: Sequence[Key] = ()
+    outputs: Mapping[str, NDArray[Any]] = {}
+
+
+@dataclass(frozen=True)
+class BlockEmbedding:
+    """What is done with a block of recordings, wherever it is done.
+
+    Args:
+        embedder: The network.
+        stored: What need not be computed.
+    """
 
     embedder: SoundEmbedder
-    store: FeatureStore
-    waiting: dict[Key, list[Samples]] = field(default_factory=dict)
-    number: int = 0
+    stored: Container[Key]
 
-    def add(self, key: Key, windows: list[Samples]) -> None:
-        self.number += len(windows)
-        self.waiting[key] = windows
-        if self.number >= BATCH_WINDOWS:
-            self.flush()
+    def __call__(self, block: SoundBlock) -> list[EmbeddedSounds]:
+        """All of a block, for a worker of a cluster."""
+        return list(self.stream(block))
 
-    def flush(self) -> None:
-        if not self.waiting:
-            return
-        counts = np.array([len(windows) for windows in self.waiting.values()])
-        outputs = self.embedder(np.stack([window for windows in self.waiting.values() for window in windows]))
-        self.store.add(list(self.waiting), {name: _pooled(name, rows, counts) for name, rows in outputs.items()})
-        self.waiting, self.number = {}, 0
+    def stream(self, block: SoundBlock) -> Iterator[EmbeddedSounds]:
+        """A block as it is worked on: after each recording, and after each call of the network."""
+        waiting: dict[Key, list[Samples]] = {}
+        for media_id, clips in block.clips.items():
+            keys: dict[int, Key] = {}
+            problems = []
+            try:
+                with closing(block.open_medium(media_id)) as file:
+                    content = _content_key(file)
+                    keys = {row: _clip_key(content, clip) for row, clip in clips.items()}
+                    missing = {keys[row]: clip for row, clip in clips.items() if keys[row] not in self.stored}
+                    for key, windows in windows_of(file, missing, self.embedder) if missing else ():
+                        waiting[key] = windows
+                        if sum(map(len, waiting.values())) >= BATCH_WINDOWS:
+                            yield self._outputs(waiting)
+                            waiting = {}
+            except SoundError as error:
+                problems.append((media_id, str(error)))
+            yield EmbeddedSounds(len(clips), keys, problems)
+        if waiting:
+            yield self._outputs(waiting)
+
+    def _outputs(self, waiting: Mapping[Key, list[Samples]]) -> EmbeddedSounds:
+        counts = np.array([len(windows) for windows in waiting.values()])
+        rows_of = self.embedder(np.stack([window for windows in waiting.values() for window in windows]))
+        outputs = {name: _pooled(name, rows, counts) for name, rows in rows_of.items()}
+        return EmbeddedSounds(new=list(waiting), outputs=outputs)
+
+
+def _embedded(
+    clips: Sequence[Clip], open_medium: Callable[[str], IO[bytes]], embedder: SoundEmbedder, store: FeatureStore
+) -> Iterator[EmbeddedSounds]:
+    """An extraction as it is worked on: here as one block, on a cluster in blocks of a few recordings."""
+    clips_of: dict[str, dict[int, Clip]] = {}
+    for row, clip in enumerate(clips):
+        clips_of.setdefault(clip.media_id, {})[row] = clip
+    executor = cluster()
+    if executor is None:
+        yield from BlockEmbedding(embedder, store).stream(SoundBlock(clips_of, open_medium))
+        return
+    blocks = (
+        SoundBlock({one: clips_of[one] for one in some}, reader_of(open_medium, some)) for some in _recordings(clips_of)
+    )
+    for done in map_blocks(BlockEmbedding(embedder, store.stored_keys()), blocks, executor):
+        yield from done
+
+
+def _recordings(clips_of: Mapping[str, Mapping[int, Clip]]) -> Iterator[list[str]]:
+    """Recordings in blocks that fill a few calls of a network."""
+    some: list[str] = []
+    windows = 0
+    for media_id, clips in clips_of.items():
+        some.append(media_id)
+        windows += sum(SALIENT_WINDOWS if clip.start_s is None else 1 for clip in clips.values())
+        if windows >= BLOCK_WINDOWS:
+            yield some
+            some, windows = [], 0
+    if some:
+        yield some
 
 
 def _pooled(name: str, rows: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[np.float16]:

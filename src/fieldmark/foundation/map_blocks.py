@@ -1,7 +1,7 @@
 """Batch work over many blocks, by one call whatever does the work.
 
 `map_blocks(fn, blocks, executor)` is the only way in which Fieldmark spreads work over cores. The executors below use
-this machine; a cluster's engine needs no more than the same `map` method.
+this machine; `ray_blocks.RayExecutor` has the same `map` for a cluster.
 """
 
 from __future__ import annotations
@@ -86,3 +86,15 @@ def blocks_of(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     [[1, 2], [3]]
     """
     return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def reader_of(read: Callable[[str], R], media_ids: Sequence[str]) -> Callable[[str], R]:
+    """What reads some media and no others, where the reader is a method of something that can be cut down (`only`).
+
+    A block then carries the paths of its own media and not those of a million others.
+    """
+    only = getattr(getattr(read, "__self__", None), "only", None)
+    if only is None:
+        return read
+    own: Callable[[str], R] = getattr(only(media_ids), read.__name__)
+    return own

@@ -11,6 +11,7 @@ import logging
 import os
 import pickle
 import signal
+import socket
 import threading
 import traceback
 import uuid
@@ -34,6 +35,8 @@ RETRIES = 3
 AHEAD = 2
 # After so many blocks the cluster is asked again how many it can take: nodes come and go.
 LOOK_AGAIN = 32
+# How long a head node may take to answer at all, in seconds.
+ANSWER_S = 20.0
 # How many functions a worker keeps; each may hold a network.
 KEPT_FUNCTIONS = 2
 # How Ray is told to leave alone what is not its own.
@@ -209,8 +212,9 @@ def connect(address: str | None = None) -> Callable[[], None]:
     started = {"include_dashboard": False} if where == "local" else {}
     on_end = signal.getsignal(signal.SIGTERM)
     try:
+        _check_reachable(where)
         ray.init(address=where, logging_level=logging.ERROR, log_to_driver=False, **started)
-    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         hint = "Start one with `ray start --head`, or leave out the address to use this machine alone."
         raise MisuseError(f"There is no Ray cluster at address={where} that can be joined. {hint}") from error
 
@@ -220,3 +224,10 @@ def connect(address: str | None = None) -> Callable[[], None]:
             signal.signal(signal.SIGTERM, on_end)  # Ray has put its own in place
 
     return leave
+
+
+def _check_reachable(address: str) -> None:
+    """Raises OSError where nobody answers at HOST:PORT; Ray itself would try for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdigit() and "://" not in address:
+        socket.create_connection((host, int(port)), timeout=ANSWER_S).close()

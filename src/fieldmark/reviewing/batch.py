@@ -13,6 +13,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +23,9 @@ from numpy.typing import NDArray
 
 from fieldmark.datasets.inputs import MediaKind
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.engines import cluster, working_on
 from fieldmark.foundation.files import appearing_file, only_writer, sha256_of
-from fieldmark.foundation.map_blocks import blocks_of
+from fieldmark.foundation.map_blocks import blocks_of, map_blocks
 from fieldmark.foundation.progress import progress
 from fieldmark.identification.asking import AskedSpecimen
 from fieldmark.identification.identify import BIRDNET, identify, named_model
@@ -80,7 +82,15 @@ class BatchDone:
     before: int
 
 
-def identify_many(place: Path, model: str | Path, out: Path, settings: BatchSettings | None = None) -> BatchDone:
+def identify_many(
+    place: Path,
+    model: str | Path,
+    out: Path,
+    settings: BatchSettings | None = None,
+    *,
+    engine: str | None = None,
+    address: str | None = None,
+) -> BatchDone:
     """Names all observations of a folder or a table, and writes the folder of answers.
 
     Args:
@@ -88,6 +98,8 @@ def identify_many(place: Path, model: str | Path, out: Path, settings: BatchSett
         model: The folder of a model or of the run that made it; or "birdnet".
         out: The folder of answers; what a person checked there stays.
         settings: How to ask.
+        engine: What names them: "local", or "ray" for a cluster (`foundation.engines`), block by block.
+        address: With "ray": the address of the cluster, "auto" for the one of this machine.
 
     Raises:
         InputError: When there is nothing to name, or the table or the model is at fault.
@@ -99,16 +111,17 @@ def identify_many(place: Path, model: str | Path, out: Path, settings: BatchSett
     many = read_observations(place, asking.kind).with_known(settings.known)
     many = many.with_exif() if settings.exif else many
     out.mkdir(parents=True, exist_ok=True)
-    with only_writer(out):
-        partial = out / PARTIAL / asking.digest
+    with only_writer(out), working_on(engine, address):
+        answered = out / PARTIAL / asking.digest
         done = _done_before(out, asking.digest, many)
         left = [one for one in many.observations if _key(one) not in done]
         size = BLOCK_PHOTOS if asking.kind == "photo" else BLOCK_RECORDINGS
         tables = list(done.values())
         with progress(f"naming {asking.kind}s", len(left)) as tick:
-            for block in blocks_of(left, size):
-                table = asking.table(block, many.root)
-                with appearing_file(partial / f"{_key(block[0])}.parquet") as file:
+            blocks = list(blocks_of(left, size))
+            named = map_blocks(partial(asking.table, root=many.root), blocks, cluster())
+            for block, table in zip(blocks, named, strict=True):
+                with appearing_file(answered / f"{_key(block[0])}.parquet") as file:
                     table.write_parquet(file)
                 tables.append(table)
                 tick(len(block))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.choosing import with_metrics
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.engines import cluster, working_on
 from fieldmark.foundation.files import appearing_folder
+from fieldmark.foundation.map_blocks import map_blocks
+from fieldmark.foundation.progress import progress
 from fieldmark.opening import open_benchmark, open_release, split_of_run, suited
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import TableRun
@@ -82,6 +86,46 @@ def score(
         refuse_repeated(source.items, "the predictions")
         labels = source.labels if isinstance(source, LabelScores) else labels
     return score_predictions(benchmark, answers, kept_truth, labels=labels, split=split, run=provenance, classes=table)
+
+
+def score_many(
+    name: str,
+    runs: Sequence[Path | str],
+    *,
+    engine: str | None = None,
+    address: str | None = None,
+    **how: Any,
+) -> dict[str, Scorecard]:
+    """Scores many runs of one benchmark, each as `score` does; a block of the work is one run.
+
+    Args:
+        name: The benchmark.
+        runs: Run files, or folders of runs.
+        engine: What scores them: "local", or "ray" for a cluster (`foundation.engines`).
+        address: With "ray": the address of the cluster, "auto" for the one of this machine.
+        how: What `score` takes besides: where the truth lies, the split, the metrics.
+
+    Returns:
+        The scorecard of each run, by its path.
+
+    Raises:
+        InputError: When a run or the truth is at fault; nothing is returned then.
+        MisuseError: When a run is named twice.
+    """
+    paths = [Path(run) for run in runs]
+    repeated = next((path for path in paths if paths.count(path) > 1), None)
+    if repeated is not None:
+        raise MisuseError(f"{repeated} is named twice among the runs.")
+    cards: dict[str, Scorecard] = {}
+    with working_on(engine, address), progress("scoring runs", len(paths) if len(paths) > 1 else 0) as tick:
+        for path, card in zip(paths, map_blocks(partial(_scored, name, how), paths, cluster()), strict=True):
+            cards[str(path)] = card
+            tick(1)
+    return cards
+
+
+def _scored(name: str, how: Mapping[str, Any], run: Path) -> Scorecard:
+    return score(name, run, **how)
 
 
 def _found(run: Path, *, in_one_file: bool) -> tuple[Path, Run | None]:
