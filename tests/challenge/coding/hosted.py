@@ -51,8 +51,12 @@ class Hosted:
 
     def archive(self, *, right: int) -> bytes:
         """A program that answers so many items right."""
+        return archive_of(LOOKUP, **{"known.json": self.known(right=right)})
+
+    def known(self, *, right: int) -> str:
+        """What such a program knows."""
         answers = dict(sorted(self.truth.items())[:right])
-        return archive_of(LOOKUP, **{"known.json": json.dumps({"classes": self.classes, "answers": answers})})
+        return json.dumps({"classes": self.classes, "answers": answers})
 
     def hand_in(self, user: User, archive: bytes, **entry: Any) -> Program:
         submission = self.platform.hand_in(user, archive, challenge=self.challenge, filename="team.tar.gz", **entry)
