@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +20,8 @@ from fieldmark.challenge.running import phases
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.worker import Worker
 from fieldmark.challenge.site.app import create_app
+from fieldmark.challenge.submitting.client import packed
+from fieldmark.challenge.submitting.starter_kits import starter_kit
 from tests.challenge.coding.hosted import Hosted, host_snakes
 from tests.challenge.coding.programs import archive_of
 from tests.challenge.platform import PASSWORD, Platform
@@ -133,6 +136,20 @@ def test_a_debug_run_shows_everything_about_public_items_and_costs_nothing(hoste
     assert "too often" in caller.send("/debug-runs", hosted.archive(right=0)).json()["error"]
     page = TestClient(caller.client.app, cookies={"fieldmark_session": session_of(platform, "ada")})
     assert CANARY in page.get(f"/c/snakes/debug/{bad['id']}").text
+
+
+def test_the_program_of_the_starter_kit_answers(hosted: Hosted, worker, tmp_path):
+    platform = hosted.platform
+    with platform.database.read() as session:
+        challenge = session.get_one(Challenge, hosted.challenge.id)
+        kit = starter_kit(challenge, platform.storage, "http://here/c/snakes", program=True)
+    zipfile.ZipFile(io.BytesIO(kit)).extractall(tmp_path)
+    caller = Caller(hosted, platform.captain("ada", hosted.challenge))
+    with packed(tmp_path / "starter-kit" / "program") as archive:
+        tried = caller.send("/debug-runs", archive.read_bytes()).json()
+    assert worker.run_one()
+    told = caller.get(f"/debug-runs/{tried['id']}")
+    assert (told["state"], told["output"]) == ("done", "answered 5 items, 5 photos\n"), told
 
 
 def test_nothing_is_taken_where_no_program_can_be_run(hosted: Hosted):

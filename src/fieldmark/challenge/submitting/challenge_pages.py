@@ -103,7 +103,8 @@ def kit(request: Request, slug: str, user: UserOf, database: DatabaseOf, storage
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
         rights.need_acceptance(session, user, challenge)
-        data = starter_kit(challenge, storage, address_of(request, f"/c/{slug}"))
+        program = bool(code_phases(session, challenge))
+        data = starter_kit(challenge, storage, address_of(request, f"/c/{slug}"), program=program)
     headers = {"content-disposition": f'attachment; filename="{slug}-starter-kit.zip"'}
     return Response(data, media_type="application/zip", headers=headers)
 

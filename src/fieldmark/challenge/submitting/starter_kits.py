@@ -35,13 +35,43 @@ shutil.copyfile("{sample}", "{run}")
 '''
 
 
-def starter_kit(challenge: Challenge, storage: Storage, address: str) -> bytes:
+RUN_SH = """#!/usr/bin/env bash
+# Started by the platform. PYTHON names a Python with numpy and polars there; what else you need, you bring along.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+exec "${PYTHON:-python3}" run.py
+"""
+RUN_PY = '''"""Answers every photo in the same way, as example.csv does. Put your model in its place."""
+import csv, os
+
+images = os.environ["AICROWD_TEST_IMAGES_PATH"]  # a folder with <hashed_id>.jpg
+header, answer = list(csv.reader(open("example.csv", newline="")))[:2]
+with open(os.environ["AICROWD_TEST_METADATA_PATH"], newline="") as file:
+    items = [row["hashed_id"] for row in csv.DictReader(file)]
+with open(os.environ["AICROWD_PREDICTIONS_OUTPUT_PATH"], "w", newline="") as file:
+    writer = csv.writer(file)
+    writer.writerow(header)
+    writer.writerows([item, *answer[1:]] for item in items)
+print(f"answered {len(items)} items, {len(os.listdir(images))} photos")
+'''
+LONGEST_EXAMPLE = 1 << 20
+PROGRAM_README = """
+A phase that asks for programs takes `program/`: `run.sh` is started on photos that nobody sees, without a network, and
+writes the run. Try it out on the public sample first, which costs nothing and shows all that it says; then hand it in:
+
+    fieldmark submit {address} program --debug
+    fieldmark submit {address} program --title 'first program'
+"""
+
+
+def starter_kit(challenge: Challenge, storage: Storage, address: str, *, program: bool = False) -> bytes:
     """The kit as a zip archive.
 
     Args:
         challenge: The challenge.
         storage: Where its files are kept.
         address: The address of its page.
+        program: Whether a phase asks for programs: an example of one comes along.
     """
     run = BENCHMARKS[challenge.benchmark].task.run
     sample = f"sample_{run.file_name}"
@@ -54,10 +84,23 @@ def starter_kit(challenge: Challenge, storage: Storage, address: str) -> bytes:
     else:
         baseline = OTHER_BASELINE.format(**values)
     readme = _readme(challenge, address, run.file_name, [name for name in kept if name not in small])
+    example = _example(storage, offered[sample].path) if program and sample in offered else {}
+    if example:
+        readme += PROGRAM_README.format(address=address)
     notebook = _notebook(challenge, baseline, run.file_name)
     texts = {"README.md": readme, "baseline.py": baseline, "notebook.ipynb": notebook}
     files = {name: b"".join(storage.chunks(offered[name].path)) for name in small}
-    return _zipped({**{name: text.encode() for name, text in texts.items()}, **files})
+    return _zipped({**{name: text.encode() for name, text in texts.items()}, **files, **example})
+
+
+def _example(storage: Storage, path: str) -> dict[str, bytes]:
+    """A program that answers in the format of the sample run; none where that is no table."""
+    with storage.open(path) as file:
+        lines = [file.readline(LONGEST_EXAMPLE) for _ in range(2)]
+    if b"\0" in b"".join(lines) or not all(line.endswith(b"\n") for line in lines):
+        return {}
+    texts = {"run.sh": RUN_SH.encode(), "run.py": RUN_PY.encode(), "example.csv": b"".join(lines)}
+    return {f"program/{name}": content for name, content in texts.items()}
 
 
 def _readme(challenge: Challenge, address: str, run: str, left_out: list[str]) -> str:
@@ -116,5 +159,7 @@ def _zipped(files: Mapping[str, bytes]) -> bytes:
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
-            archive.writestr(zipfile.ZipInfo(f"starter-kit/{name}", THEN), data, zipfile.ZIP_DEFLATED)
+            entry = zipfile.ZipInfo(f"starter-kit/{name}", THEN)
+            entry.external_attr = (0o755 if name.endswith(".sh") else 0o644) << 16
+            archive.writestr(entry, data, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
