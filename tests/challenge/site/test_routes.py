@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from fieldmark.challenge.mailing.topics import stop_key
-from fieldmark.challenge.people import accounts, admissions, classrooms, teams
+from fieldmark.challenge.people import accounts, admissions, classrooms, merging, teams
 from fieldmark.challenge.records.code_schema import Program
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import ApiToken, Challenge, DataFile, Invitation, Submission
@@ -97,6 +97,10 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         files = session.query(DataFile).filter_by(challenge_id=platform.challenge.id).order_by(DataFile.id).all()
     spare: dict[str, object] = {"user_id": helper.id, "file_id": files[-1].id}
     assert spare["file_id"] != own["file_id"]
+    with platform.database.write() as session:
+        session.get_one(Challenge, platform.challenge.id).merging = True
+    offered = (platform.people["rival"], platform.challenge, team.name)
+    own["offer_id"], foreign["offer_id"] = merging.offer_merge(platform.database, *offered).id, 999_998
     own["token"] = teams.invite(platform.database, platform.people["member"], team)
     cookies, tokens = {}, {}
     for role in ROLES[1:]:

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session, joinedload
 from fieldmark.challenge.mailing import outbox
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.mail_schema import OutgoingMail
+from fieldmark.challenge.records.participation import Admission
 from fieldmark.challenge.records.schema import (
     Acceptance,
     Challenge,
@@ -88,10 +89,11 @@ def announce(session: Session, challenge: Challenge, key: str, subject: str, tex
 def participants(session: Session, challenge_id: int, *, before: dt.datetime | None = None) -> set[int]:
     """Those who accepted the rules of a challenge or are in one of its teams, with verified addresses."""
     accepted = select(Acceptance.user_id).where(Acceptance.challenge_id == challenge_id)
-    joined = select(Membership.user_id).where(Membership.challenge_id == challenge_id)
+    joined = select(Membership.user_id).where(Membership.challenge_id == challenge_id, Membership.left_at.is_(None))
+    refused = select(Admission.user_id).where(Admission.challenge_id == challenge_id, Admission.state == "refused")
     if before is not None:
         accepted, joined = accepted.where(Acceptance.accepted_at < before), joined.where(Membership.joined_at < before)
-    return set(session.scalars(_reachable().where(User.id.in_(accepted.union(joined)))))
+    return set(session.scalars(_reachable().where(User.id.in_(accepted.union(joined)), User.id.not_in(refused))))
 
 
 def _reachable() -> Select[int]:
@@ -114,7 +116,8 @@ def _runs(session: Session, since: dt.datetime, now: dt.datetime) -> Iterable[di
     runs = session.scalars(query).unique().all()
     verified = set(session.scalars(_reachable())) if runs else set()
     for run in runs:
-        readers = verified.intersection([member.user_id for member in run.team.members] or [run.user_id])
+        there = [member.user_id for member in run.team.members if member.left_at is None]
+        readers = verified.intersection(there or [run.user_id])
         about = _about(run.challenge) | {"run": run.id, "title": run.title, "team": run.team.name, "state": run.state}
         for user_id in sorted(readers):
             yield {"kind": "run", "data": about, "user_id": user_id, "once": f"run:{run.id}:{user_id}"}

@@ -43,7 +43,8 @@ def home(request: Request, database: DatabaseOf, viewer: ViewerOf) -> Response:
     with database.read() as session:
         cards = []
         for challenge in rights.visible_challenges(session, viewer.user):
-            teams = select(func.count()).where(Team.challenge_id == challenge.id, Team.kind == "participants")
+            here = (Team.challenge_id == challenge.id, Team.kind == "participants")
+            teams = select(func.count()).where(*here, Team.standing.in_(rights.COUNTED))
             runs = select(func.count()).where(Submission.challenge_id == challenge.id, Submission.state == "scored")
             cards.append(
                 ListedChallenge(

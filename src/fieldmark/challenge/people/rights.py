@@ -18,6 +18,8 @@ from fieldmark.challenge.records.schema import (
 )
 from fieldmark.challenge.refusals import ConflictError, NotThereError
 
+COUNTED = ("", "disqualified")  # the standing of teams that pages count: others withdrew, merged, or are hidden
+
 
 def manages(session: Session, user: User | None, challenge: Challenge) -> bool:
     """Whether somebody runs a challenge: an admin, its owner, or one of its organizers.

@@ -58,8 +58,7 @@ def make_team(database: Database, user: User, challenge: Challenge, name: str) -
     with database.write() as session:
         need_distance(session, user, challenge)
         need_acceptance(session, user, challenge)
-        if team_of(session, user, challenge) is not None:
-            raise ConflictError("You are in a team of this challenge already.")
+        _need_no_team(session, user, challenge)
         look = look_of_team(session, challenge.id, shown)
         team = Team(challenge_id=challenge.id, name=shown, name_key=key, name_look=look, captain_id=user.id)
         session.add(team)
@@ -78,7 +77,7 @@ def invite(database: Database, user: User, team: Team, note: str = "") -> str:
     text = clean_text(note, 200, "note")
     secret = new_secret()
     with database.write() as session:
-        _captain(session, user, team)
+        need_captain(session, user, team)
         pending = select(func.count()).where(Invitation.team_id == team.id, *_usable())
         if session.execute(pending).scalar_one() >= OPEN_INVITATIONS:
             raise ConflictError("There are many open invitations: revoke some first.")
@@ -98,7 +97,7 @@ def invite(database: Database, user: User, team: Team, note: str = "") -> str:
 def revoke_invitation(database: Database, user: User, team: Team, invitation_id: int) -> None:
     """Withdraws an invitation to your own team."""
     with database.write() as session:
-        _captain(session, user, team)
+        need_captain(session, user, team)
         invitation = session.get(Invitation, invitation_id)
         if invitation is None or invitation.team_id != team.id:
             raise NotThereError
@@ -132,9 +131,10 @@ def join(database: Database, user: User, secret: str) -> Team:
         challenge = invitation.team.challenge
         need_distance(session, user, challenge)
         need_acceptance(session, user, challenge)
-        if team_of(session, user, challenge) is not None:
-            raise ConflictError("You are in a team of this challenge already.")
-        size = session.execute(select(func.count()).where(Membership.team_id == team.id)).scalar_one()
+        _need_no_team(session, user, challenge, returning_to=team)
+        _need_standing(team)
+        here = (Membership.team_id == team.id, Membership.left_at.is_(None))
+        size = session.execute(select(func.count()).where(*here)).scalar_one()
         if size >= challenge.max_team_size:
             raise ConflictError(f"The team is full: it has {size} of at most {challenge.max_team_size} members.")
         used = session.execute(
@@ -142,7 +142,11 @@ def join(database: Database, user: User, secret: str) -> Team:
         )
         if used.rowcount != 1:  # type: ignore[attr-defined]
             raise NotThereError
-        session.add(Membership(team_id=team.id, user_id=user.id, challenge_id=challenge.id))
+        before = session.get(Membership, (team.id, user.id))
+        if before is not None:
+            before.left_at = None
+        else:
+            session.add(Membership(team_id=team.id, user_id=user.id, challenge_id=challenge.id))
         try:
             session.flush()
         except IntegrityError as error:
@@ -152,7 +156,11 @@ def join(database: Database, user: User, secret: str) -> Team:
 
 
 def leave(database: Database, user: User, challenge: Challenge) -> None:
-    """Leaves a team that has not handed in anything yet; with its last member the team ends."""
+    """Leaves a team. From one that has handed in a run nobody goes to another: limits are per team.
+
+    Where nothing was handed in, the person is free, and with its last member the team ends. Else the membership stays,
+    marked as ended: they no longer see the runs, and join no other team.
+    """
     with database.write() as session:
         team = team_of(session, user, challenge)
         if team is None:
@@ -160,9 +168,10 @@ def leave(database: Database, user: User, challenge: Challenge) -> None:
         database.lock(session, Team, team.id)
         if team.standing == "disqualified":
             raise ConflictError("The team is disqualified: nobody leaves it for another one.")
-        if has_handed_in(session, team):
-            raise ConflictError("A team stays together once it has handed in a run: limits are per team.")
         mine = session.get_one(Membership, (team.id, user.id))
+        if has_handed_in(session, team):
+            _leave_for_good(session, user, team, mine)
+            return
         session.delete(mine)
         session.flush()
         rest = session.scalars(
@@ -176,17 +185,86 @@ def leave(database: Database, user: User, challenge: Challenge) -> None:
             team.captain_id = rest.user_id
 
 
+def _leave_for_good(session: Session, user: User, team: Team, mine: Membership) -> None:
+    others = (Membership.team_id == team.id, Membership.user_id != user.id, Membership.left_at.is_(None))
+    if session.scalars(select(Membership.user_id).where(*others).limit(1)).first() is None:
+        raise ConflictError("A team that has handed in a run stays together. You are its only member: withdraw it.")
+    if team.captain_id == user.id:
+        raise ConflictError("Hand the team over to another member before you leave it.")
+    mine.left_at = utc_now()
+    audit.note(session, user, "team.leave", challenge=team.challenge_id, subject=team.name, for_good=True)
+
+
+def hand_over(database: Database, user: User, challenge: Challenge, user_id: int) -> None:
+    """Makes another member the captain; only the captain does."""
+    with database.write() as session:
+        team = team_of(session, user, challenge)
+        if team is None:
+            raise NotThereError
+        locked: Team = database.lock(session, Team, team.id)
+        need_captain(session, user, locked, "hands it over")
+        heir = session.get(Membership, (team.id, user_id))
+        if heir is None or heir.left_at is not None:
+            raise NotThereError
+        locked.captain_id = user_id
+        audit.note(session, user, "team.hand-over", challenge=challenge, subject=team.name, to=heir.user.name)
+
+
+def withdraw(database: Database, user: User, challenge: Challenge, *, back: bool = False) -> None:
+    """Takes one's own team out of the challenge, or brings it back, until the results are out.
+
+    Raises:
+        ConflictError: When the results are out, or the team is out for another reason.
+    """
+    with database.write() as session:
+        team = team_of(session, user, challenge)
+        if team is None:
+            raise NotThereError
+        locked: Team = database.lock(session, Team, team.id)
+        need_captain(session, user, locked, "withdraws it")
+        if session.get_one(Challenge, challenge.id, populate_existing=True).revealed_at:
+            raise ConflictError("The results are out: they stay as they are.")
+        if locked.standing != ("withdrawn" if back else ""):
+            raise ConflictError(f"The team is {locked.standing or 'in the ranking'}: there is nothing to change.")
+        locked.standing, locked.standing_at = ("", None) if back else ("withdrawn", utc_now())
+        locked.standing_reason = "" if back else "by its own wish"
+        audit.note(session, user, "team.return" if back else "team.withdraw", challenge=challenge, subject=team.name)
+
+
 def has_handed_in(session: Session, team: Team) -> bool:
     """Whether a run of a team was ever accepted, so that it stays together; a refused upload binds nobody."""
     accepted = select(Submission.id).where(Submission.team_id == team.id, Submission.path != "")
     return session.scalars(accepted.limit(1)).first() is not None
 
 
-def _captain(session: Session, user: User, team: Team) -> None:
-    if session.get(Membership, (team.id, user.id)) is None:
+def need_captain(session: Session, user: User, team: Team, does: str = "invites") -> None:
+    """Refuses whoever is not the captain of a team."""
+    mine = session.get(Membership, (team.id, user.id))
+    if mine is None or mine.left_at is not None:
         raise NotThereError
     if team.captain_id != user.id:
-        raise ConflictError("Only the captain of the team invites.")
+        raise ConflictError(f"Only the captain of the team {does}.")
+
+
+def _need_no_team(session: Session, user: User, challenge: Challenge, *, returning_to: Team | None = None) -> None:
+    """Refuses those who have a team, and those who left one that had handed in a run (but for a return to it)."""
+    mine = select(Membership).where(Membership.challenge_id == challenge.id, Membership.user_id == user.id)
+    there = session.scalars(mine.options(joinedload(Membership.team))).one_or_none()
+    if there is None:
+        _need_no_past(session, user, challenge)
+    elif there.left_at is None:
+        raise ConflictError("You are in a team of this challenge already.")
+    elif returning_to is None or returning_to.id != there.team_id:
+        raise ConflictError(f"You left {there.team.name}, which had handed in runs: there is no other team for you.")
+
+
+def _need_no_past(session: Session, user: User, challenge: Challenge) -> None:
+    """Refuses those who took part with an account that they deleted."""
+
+
+def _need_standing(team: Team) -> None:
+    if team.standing in ("disqualified", "withdrawn", "merged"):
+        raise ConflictError(f"The team is {team.standing}: nobody joins it.")
 
 
 def _usable() -> tuple[ColumnElement[bool], ...]:

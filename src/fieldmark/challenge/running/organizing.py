@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.people.names import clean_text
-from fieldmark.challenge.people.rights import note_insider, team_of
+from fieldmark.challenge.people.rights import note_insider
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import (
@@ -20,6 +20,7 @@ from fieldmark.challenge.records.schema import (
     Access,
     Challenge,
     DataFile,
+    Membership,
     Organizer,
     Submission,
     Team,
@@ -131,7 +132,8 @@ def add_organizer(database: Database, actor: User, challenge: Challenge, who: st
             raise RefusalError("There is no account with that name or address.")
         if user.id == challenge.owner_id or session.get(Organizer, (challenge.id, user.id)) is not None:
             raise ConflictError("This person runs the challenge already.")
-        if team_of(session, user, challenge) is not None:
+        mine = select(Membership.team_id).where(Membership.challenge_id == challenge.id, Membership.user_id == user.id)
+        if session.scalars(mine).first() is not None:  # also those who left: their team goes on
             raise ConflictError("This person takes part in the challenge; those who run it do not.")
         session.add(Organizer(challenge_id=challenge.id, user_id=user.id))
         try:

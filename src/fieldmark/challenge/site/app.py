@@ -47,7 +47,7 @@ from fieldmark.challenge.site import api, api_pages
 from fieldmark.challenge.site.context import SignInFirstError, Viewer, make_environment, render
 from fieldmark.challenge.site.lanes import UploadLane
 from fieldmark.challenge.site.security import BodyLimit, FormGuard, SecureHeaders
-from fieldmark.challenge.submitting import challenge_pages
+from fieldmark.challenge.submitting import challenge_pages, team_pages
 from fieldmark.challenge.submitting import pages as submitting_pages
 from fieldmark.challenge.submitting.uploads import SERVER_MB
 from fieldmark.version import __version__
@@ -127,6 +127,7 @@ def create_app(
         mailing_pages,
         admission_pages,
         challenge_pages,
+        team_pages,
         submitting_pages,
         boards_pages,
         board_downloads,

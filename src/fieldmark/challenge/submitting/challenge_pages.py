@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.coding.tasks import code_phases
-from fieldmark.challenge.people import rates, rights, teams
+from fieldmark.challenge.people import merging, rates, rights, teams
 from fieldmark.challenge.people.rights import open_challenge
 from fieldmark.challenge.records.participation import Admission
 from fieldmark.challenge.records.schema import (
@@ -111,7 +111,7 @@ def kit(request: Request, slug: str, user: UserOf, database: DatabaseOf, storage
 
 @router.get("/c/{slug}/team")
 def team_page(request: Request, slug: str, user: UserOf, database: DatabaseOf) -> Response:
-    return _team(request, slug, user, database)
+    return show_team(request, slug, user, database)
 
 
 @router.post("/c/{slug}/team")
@@ -124,7 +124,7 @@ def make_team(request: Request, slug: str, user: UserOf, database: DatabaseOf, f
     except NotThereError:
         raise
     except RefusalError as error:
-        return _team(request, slug, user, database, status=error.status, error=str(error), values={"name": name})
+        return show_team(request, slug, user, database, status=error.status, error=str(error), values={"name": name})
     return go(f"/c/{slug}/team", "team")
 
 
@@ -136,8 +136,8 @@ def invite(request: Request, slug: str, user: UserOf, database: DatabaseOf, form
     except NotThereError:
         raise
     except RefusalError as error:
-        return _team(request, slug, user, database, status=error.status, error=str(error))
-    return _team(request, slug, user, database, link=address_of(request, f"/join/{secret}"))
+        return show_team(request, slug, user, database, status=error.status, error=str(error))
+    return show_team(request, slug, user, database, link=address_of(request, f"/join/{secret}"))
 
 
 @router.post("/c/{slug}/team/invitations/{invitation_id}/revoke")
@@ -155,7 +155,7 @@ def leave(request: Request, slug: str, user: UserOf, database: DatabaseOf, form:
     except NotThereError:
         raise
     except RefusalError as error:
-        return _team(request, slug, user, database, status=error.status, error=str(error))
+        return show_team(request, slug, user, database, status=error.status, error=str(error))
     return go(f"/c/{slug}/team", "left")
 
 
@@ -190,7 +190,8 @@ def _barred(session: Session, user: User | None, challenge: Challenge) -> str:
 
 
 def _counts(session: Session, challenge: Challenge) -> dict[str, int]:
-    team = select(func.count()).where(Team.challenge_id == challenge.id, Team.kind == "participants")
+    here = (Team.challenge_id == challenge.id, Team.kind == "participants")
+    team = select(func.count()).where(*here, Team.standing.in_(rights.COUNTED))
     run = select(func.count()).where(Submission.challenge_id == challenge.id, Submission.state == "scored")
     return {"teams": session.execute(team).scalar_one(), "submissions": session.execute(run).scalar_one()}
 
@@ -203,7 +204,7 @@ def _own_team(database: DatabaseOf, user: User, slug: str) -> Team:
     return team
 
 
-def _team(
+def show_team(
     request: Request,
     slug: str,
     user: User,
@@ -214,13 +215,15 @@ def _team(
     link: str | None = None,
     values: dict[str, Any] | None = None,
 ) -> Response:
+    """The page of one's own team, or the form that makes one."""
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
         team = rights.team_of(session, user, challenge)
         members: list[Membership] = []
         invitations: list[Invitation] = []
         if team is not None:
-            of_team = select(Membership).where(Membership.team_id == team.id).options(joinedload(Membership.user))
+            here = (Membership.team_id == team.id, Membership.left_at.is_(None))
+            of_team = select(Membership).where(*here).options(joinedload(Membership.user))
             members = list(session.scalars(of_team.order_by(Membership.joined_at)))
             invited = select(Invitation).where(Invitation.team_id == team.id).order_by(Invitation.id.desc())
             invitations = list(session.scalars(invited))
@@ -232,6 +235,7 @@ def _team(
             team=team,
             members=members,
             invitations=invitations,
+            offers=merging.offers_of(session, team) if team is not None else None,
             link=link,
             is_captain=team is not None and team.captain_id == user.id,
             settled=team is not None and teams.has_handed_in(session, team),

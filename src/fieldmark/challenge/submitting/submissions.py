@@ -148,6 +148,8 @@ def hand_in(
             if locked is None:
                 raise NotThereError
             team, phase = standing(session, user, challenge, arrived)
+            if team.id != locked.id:  # merged meanwhile: it is another team whose runs have to be counted
+                raise ConflictError("Your team has just changed. Hand the run in again.")
             if earlier := _earlier(session, team, entry):
                 return earlier
             _check_limits(quota(session, team, phase, arrived))
