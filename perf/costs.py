@@ -126,7 +126,6 @@ def fungitastic(given: Assumptions) -> str:
     """All photos of FungiTastic, read, turned into features and packed."""
     sizes = needed("photos")["sizes"]
     network = needed("photos")["network_cpu_ms"]
-    rates = needed("training_gpu")["runs"][0]["photos_per_s"]
     rows = []
     for size, one in sizes.items():
         hours = FUNGITASTIC_PHOTOS * one["cpu_ms"]["extraction without a network"] / 3.6e6
@@ -136,13 +135,8 @@ def fungitastic(given: Assumptions) -> str:
     stored = STORED_BYTES * FUNGITASTIC_PHOTOS
     rows.append(["features by EfficientNet-Lite0 on processors", *_spent(given, cores=hours), _gb(stored)])
     for size, one in sizes.items():
-        decoded = 1000 * given.gpu_cores / one["cpu_ms"]["extraction without a network"]
-        for short, name in MEASURED.items():
-            trained = rates[name]["engine, raw pack, crops"]
-            hours = FUNGITASTIC_PHOTOS / min(decoded, trained) / 3600
-            limit = "decoding" if decoded < trained else "the network"
-            row = f"features by {short} on a GPU, photos of {size}: at most, by {limit}"
-            rows.append([row, *_spent(given, gpus=hours), _gb(stored)])
+        hours = FUNGITASTIC_PHOTOS * one["cpu_ms"]["extraction without a network"] / 3.6e6 / given.gpu_cores
+        rows.append([f"decoded for a GPU by its {given.gpu_cores:g} cores, {size}", *_spent(given, gpus=hours), ""])
     square = SQUARE_BYTES * FUNGITASTIC_PHOTOS
     rows.append(["a raw pack of squares of 256 px", "", "", "", _gb(square)])
     rows.append(["a JPEG pack of them", "", "", "", _gb(square * JPEG_SHARE)])
@@ -158,26 +152,16 @@ def training(given: Assumptions) -> str:
         measured = rates[MEASURED[like]]["engine, raw pack, crops, RandAugment"]
         for size, cost in counted[architecture].items():
             rate = measured * counted[like]["224"] / max(cost, counted[like][size])
-            parts = (
-                ("full", "mini", "few")
-                if architecture in ("beit_base", "convnext_base", "vit_base")
-                else ("full", "mini")
-            )
+            parts = PARTS if architecture in FEW_SHOT_TOO else PARTS[:2]
             hours = {part: _training_hours(part, rate, given) for part in parts}
-            total += sum(hours.values())
-            source = "measured" if architecture == like and size == "224" else f"from {like}, 224 px"
-            cells = [f"{hours[part]:.1f}" if part in hours else "" for part in ("full", "mini", "few")]
-            rows.append(
-                [
-                    f"{architecture}, {size} px",
-                    f"{rate:,.0f}",
-                    source,
-                    *cells,
-                    f"{sum(hours.values()) * given.gpu_hour:,.0f}",
-                ]
-            )
-    rows.append(["all", "", "", "", "", f"{total:,.0f} GPU hours", f"{total * given.gpu_hour:,.0f}"])
-    columns = ["cell", "photos/s", "rate", "FungiTastic, h", "Mini, h", "FewShot, h", "dollars"]
+            together = sum(hours.values())
+            total += together
+            scaled = "" if architecture == like and size == "224" else f" (from {like})"
+            cells = [f"{hours[part]:.1f}" if part in hours else "" for part in PARTS]
+            dollars = f"{together * given.gpu_hour:,.0f}"
+            rows.append([f"{architecture}, {size} px", f"{rate:,.0f}{scaled}", *cells, dollars])
+    rows.append(["all", "", "", "", f"{total:,.0f} hours", f"{total * given.gpu_hour:,.0f}"])
+    columns = ["cell", "photos/s", "FungiTastic, h", "Mini, h", "FewShot, h", "dollars"]
     return table(columns, rows)
 
 

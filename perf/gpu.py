@@ -47,7 +47,6 @@ def run() -> dict[str, Any]:
 
 def measured(networks: dict[str, int], photos: int, steps: int, *, compiled: bool) -> dict[str, Any]:
     """All rates; each part says so where it fails, so that a long run does not end with nothing."""
-    torch.set_float32_matmul_precision("high")
     device = torch.cuda.get_device_name() if DEVICE == "cuda" else "processors"
     result: dict[str, Any] = {"device": device, "photos": photos, "decoders": {}, "networks": {}}
     with tempfile.TemporaryDirectory() as name:
@@ -57,7 +56,9 @@ def measured(networks: dict[str, int], photos: int, steps: int, *, compiled: boo
             paths = _paths(folder / str(long_px))
             result["decoders"][f"{long_px} px"] = dict(_kept(_decoders(paths)))
         for network, batch in networks.items():
+            torch.set_float32_matmul_precision("highest")  # as features are computed
             rates: dict[str, Any] = dict(_kept(_extraction(network, batch, folder, steps)))
+            torch.set_float32_matmul_precision("high")  # as trainings have it
             trained = dict(_kept(_training(network, batch, folder, compiled=compiled)))
             rates |= trained["training"] if isinstance(trained["training"], dict) else trained
             result["networks"][f"{network}, batch {batch}"] = rates

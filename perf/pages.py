@@ -20,7 +20,7 @@ from evidence.results import RESULTS, read_result
 from perf.costs import COST_TABLES, needed
 from perf.jobs import JOBS
 from perf.machine import in_words
-from perf.ratios import RATIOS
+from perf.ratios import RATIOS, share
 
 DOCS = RESULTS.parent
 MARKED = re.compile(r"(<!-- measured: (\w+) -->\n)(.*?)(<!-- end of \2 -->)", re.DOTALL)
@@ -48,7 +48,7 @@ def photo_times() -> str:
     jobs = list(next(iter(sizes.values()))["cpu_ms"])
     rows = [["libjpeg-turbo alone (the limit)", *(f"{one['limit_ms']:.2f} (100 %)" for one in sizes.values())]]
     rows += [
-        [job, *(f"{one['cpu_ms'][job]:.2f} ({one['share_of_limit'][job]:.0%})" for one in sizes.values())]
+        [job, *(f"{one['cpu_ms'][job]:.2f} ({share(one['share_of_limit'][job])})" for one in sizes.values())]
         for job in jobs
     ]
     columns = ["CPU milliseconds per photo", *(f"{size}, {one['kib_per_photo']} KiB" for size, one in sizes.items())]
@@ -81,15 +81,21 @@ def mask_table() -> str:
 
 
 def training_rates() -> str:
-    """Photos per second of every engine that was measured on the GPU."""
-    result = needed("training_gpu")
-    text = f"One {result['device']} (torch {result['torch']}, bf16, AdamW, 224 px).\n\n"
-    for run in result["runs"]:
-        for network, rates in run["photos_per_s"].items():
-            peer = rates["plain compiled"]
-            rows = [[loop, f"{rate:,.0f}", f"{rate / peer:.0%}"] for loop, rate in rates.items()]
-            text += f"{network}; {run['engine']}:\n\n" + table(["", "photos/s", "of plain compiled"], rows) + "\n"
-    return text
+    """Photos per second of every engine that was measured on the GPU, the last one first."""
+    parts = []
+    for run in needed("training_gpu")["runs"]:
+        networks = run["photos_per_s"]
+        loops = list(dict.fromkeys(loop for rates in networks.values() for loop in rates))
+        rows = [[loop, *(_rate(rates, loop) for rates in networks.values())] for loop in loops]
+        parts.append(f"{run['engine'][:1].upper()}{run['engine'][1:]}:\n\n" + table(["photos/s", *networks], rows))
+    return "\n".join(parts)
+
+
+def _rate(rates: Mapping[str, float], loop: str) -> str:
+    if loop not in rates:
+        return ""
+    part = "" if loop.endswith("alone") else f" ({share(rates[loop], rates['plain compiled'])})"
+    return f"{rates[loop]:,.0f}{part}"
 
 
 PAGES: dict[str, Mapping[str, Callable[[], str]]] = {

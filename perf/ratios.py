@@ -30,8 +30,12 @@ def _slow(ratio: float) -> str:
 
 
 def share(part: float, whole: float = 1.0) -> str:
-    """A share of a limit in percent."""
-    return f"{part / whole:.0%}"
+    """A share of a limit in percent.
+
+    >>> share(3, 4)
+    '75 %'
+    """
+    return f"{100 * part / whole:.0f} %"
 
 
 def _photos(result: Result) -> list[Ratio]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -85,6 +86,11 @@ def test_squares_do_not_change_when_a_process_begins_to_compile(resampler, monke
     assert all(np.array_equal(decode_square(*case), square) for case, square in zip(cases, before, strict=True))
     with pytest.raises(PhotoError, match="a truncated photo"):
         decode_square(cases[0][0][:3000], HOW)
+
+
+def test_without_numba_everything_is_left_to_pillow(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert compiled() is None and CompiledForMany(few=0)() is None
 
 
 def test_a_process_compiles_when_it_has_read_more_than_a_few_photos(resampler):

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from itertools import count
 from typing import NamedTuple
 
@@ -165,11 +164,11 @@ def same_pixels(resampler: Resampler) -> bool:
 
 
 def compiled() -> Resampler | None:
-    """A compiled resampler; None where numba is not installed, or Pillow goes about it in a way not known here."""
-    if find_spec("numba") is None:
+    """A compiled resampler; None where numba does not work here, or Pillow goes about it in a way not known here."""
+    try:
+        import numba
+    except ImportError:  # not installed, or not made for the NumPy at hand
         return None
-    import numba
-
     try:  # what was compiled is kept beside the sources, or in the cache folder of the user
         weigh, exchange = (numba.njit(loop, nogil=True, cache=True) for loop in (weigh_rows, exchange_axes))
     except RuntimeError:  # neither can be written to
