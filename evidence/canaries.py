@@ -3,8 +3,8 @@
 One item in three has a label of its own, which no run names. The list of labels is public (`labels.csv`, and with it
 the sample run and the starter kit); anywhere else such a name could only come from the truth. The names of the
 independent units are the truth's alone. A team hands in a thousand damaged files and runs that get better and better;
-whatever page, answer or download it then gets is searched for those names, and the public lists for lines that hold an
-item and its label.
+whatever page, answer or download it then gets is searched for those names, with the lines of the sample run, which are
+drawn, taken out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fieldmark.challenge.site.security import SESSION_COOKIE
 BENCHMARK = "folder"
 BAD_FILES, RISING, ITEMS = 1000, 12, 120
 PASSWORD = "correct horse battery"
-LABELS = tuple(f"species{number}" for number in range(6))
+LABELS = tuple(f"species{number}" for number in range(4))
 CANARIES = ("Canariella", "zebraunit")
 PAGES = (
     "", "/board", "/data", "/team", "/submit", "/submissions", "/compare", "/board.csv", "/board.json"
@@ -47,7 +47,7 @@ def truth_rows() -> list[tuple[str, str, str]]:
     return [
         (
             f"p{number}",
-            f"Canariella{numbers[number]}" if number % 3 == 0 else LABELS[number % 6],
+            f"Canariella{numbers[number]}" if number % 3 == 0 else LABELS[number % 4],
             f"zebraunit{number // 2}",
         )
         for number in range(ITEMS)
@@ -81,18 +81,15 @@ def looked_for(folder: Path, bad_files: int = BAD_FILES, rising: int = RISING) -
     statuses: Counter[str] = Counter()
     texts: Counter[str] = Counter()
     leaks: list[str] = []
-    pairs = [(item.encode(), label.encode()) for item, label, _ in truth_rows() if label not in LABELS]
+    samples: list[bytes] = []
 
     def search(where: str, content: bytes) -> None:
         texts[where.partition(": ")[0]] += 1
-        public = where.startswith(PUBLIC_LISTS)
         for piece in _unpacked(content):
-            names = CANARIES[1:] if public else CANARIES
+            for line in samples:
+                piece = piece.replace(line, b"")
+            names = CANARIES[1:] if where.startswith(PUBLIC_LISTS) else CANARIES
             leaks.extend(f"{where}: {name}" for name in names if name.encode() in piece)
-            if public and where != "downloads: sample_run.csv":  # one and the same label for all items
-                lines = piece.splitlines()
-                told = [pair for pair in pairs if any(pair[0] in line and pair[1] in line for line in lines)]
-                leaks.extend(f"{where}: {item!r} with its label" for item, _ in told[1:])  # a constant answer hits one
 
     def hand_in(content: bytes) -> None:
         files, form = {"run": ("run.csv", content)}, {"external": "no"}
@@ -110,6 +107,8 @@ def looked_for(folder: Path, bad_files: int = BAD_FILES, rising: int = RISING) -
         while worker.run_one():
             pass
         client.cookies.set(SESSION_COOKIE, accounts.sign_in(database, "ada", PASSWORD)[1])
+        sample = _files(client, headers)["sample_run.csv"]
+        samples += sample.splitlines()[1:]
         for where, content in _shown(client, headers):
             search(where, content)
     scored = client.get("/api/v1/challenges/open/submissions", headers=headers).json()
@@ -122,6 +121,7 @@ def looked_for(folder: Path, bad_files: int = BAD_FILES, rising: int = RISING) -
         "scored": len(values),
         "texts": dict(sorted(texts.items())),
         "leaks": leaks[:20],
+        "sample_run": _chance_hits(sample),
     }
 
 
@@ -143,10 +143,24 @@ def _shown(client: TestClient, headers: dict[str, str]) -> Iterator[tuple[str, b
         if run["state"] == "scored":
             yield "pages of entries", client.get(f"/c/open/entries/{number}").content
             yield "pages of comparisons", client.get(f"/c/open/compare?first={number}&second={listed[0]['id']}").content
-    files = client.get("/api/v1/challenges/open/data", headers=headers).json()
-    for file in files:
-        yield f"downloads: {file['name']}", client.get(f"/c/open/data/{file['id']}").content
+    for name, content in _files(client, headers).items():
+        yield f"downloads: {name}", content
     yield "starter kit", client.get("/c/open/starter-kit.zip").content
+
+
+def _files(client: TestClient, headers: dict[str, str]) -> dict[str, bytes]:
+    """What is there to download."""
+    listed = client.get("/api/v1/challenges/open/data", headers=headers).json()
+    return {file["name"]: client.get(f"/c/open/data/{file['id']}").content for file in listed}
+
+
+def _chance_hits(sample: bytes) -> dict[str, float]:
+    """How many lines of the sample run hold the label of their item, and how many would by chance."""
+    true = {item: label for item, label, _ in truth_rows()}
+    rows = [line.partition(",") for line in sample.decode().splitlines()[1:]]
+    listed = [(true[item], answer.split("|")) for item, _, answer in rows]
+    expected = sum(len(answer) for _, answer in listed) / len(set(true.values()))
+    return {"hits": sum(label in answer for label, answer in listed), "expected_by_chance": round(expected, 1)}
 
 
 def _unpacked(content: bytes) -> Iterator[bytes]:

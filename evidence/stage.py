@@ -140,7 +140,7 @@ class Stage:
 
     def captain(self, name: str) -> str:
         """Somebody with a team of their own; the secret of their token."""
-        user = accounts.register(self.database, name, f"{name}@example.org", PASSWORD)
+        user = accounts.register(self.database, name, f"{name.replace(' ', '.')}@example.org", PASSWORD)
         teams.accept_rules(self.database, user, self.challenge)
         teams.make_team(self.database, user, self.challenge, f"team {name}")
         return accounts.make_token(self.database, user, "shell", ["read", "submit"])
@@ -155,20 +155,23 @@ class Stage:
 
 
 @contextmanager
-def staged(folder: Path, url: str | None = None, *, daily_limit: int = 1000) -> Iterator[Stage]:
+def staged(
+    folder: Path, url: str | None = None, *, daily_limit: int = 1000, truth: str | None = None
+) -> Iterator[Stage]:
     """A platform in a folder, on SQLite if no other database is named.
 
     Args:
         folder: Where its files lie.
         url: The database.
         daily_limit: How many runs a team may hand in each day.
+        truth: Another truth than that of sixty items.
     """
     folder.mkdir(parents=True, exist_ok=True)
     url = url or f"sqlite:///{folder / 'platform.sqlite'}"
     database, storage = Database(url), Storage(folder / "files")
     database.migrate()
     admin = accounts.register(database, "admin", "admin@example.org", PASSWORD, role="admin")
-    (folder / "truth.csv").write_text(truth_text())
+    (folder / "truth.csv").write_text(truth or truth_text())
     with material_of_files("folder", folder / "truth.csv", simulated=True) as material:
         new = NewChallenge("tiny", "folder", public_share=0.5, seed=0, daily_limit=daily_limit, total_limit=1000)
         challenge = create_challenge(database, storage, admin, new, material)

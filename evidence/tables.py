@@ -17,6 +17,7 @@ from evidence.open_tables import costs, open_set
 from evidence.packaged_tables import packaged_photos
 from evidence.place_tables import land_worlds, regions, routes
 from evidence.plant_tables import plant_worlds, plants, trained
+from evidence.platform_tables import faults, interface
 from evidence.results import RESULTS, read_result
 from evidence.review_tables import label_noise, review
 from evidence.search_tables import search
@@ -85,6 +86,8 @@ def write_tables() -> Path:
         "front-ends": variants,
         "soundscapes": _soundscapes,
         "packaged_photos": packaged_photos,
+        "faults": faults,
+        "interface": interface,
     }
     about = "Made by `make evidence` from `docs/results/*.json`; do not edit. Speed and memory: [performance.md]"
     parts = [f"# Results\n\n{about}(performance.md).\n"]

@@ -98,6 +98,11 @@ JOBS = {
         ("fastapi", "sqlalchemy"),
         minutes=4,
     ),
+    "submissions": Job(
+        "500 submissions of 20,000 rows, handed in through the API and scored by two workers on PostgreSQL",
+        ("fastapi", "sqlalchemy", "psycopg"),
+        minutes=25,
+    ),
     "store": Job("features from the store beside computing them", ("onnxruntime",)),
     "gpu": Job(
         "extraction and training on a GPU, loader included, beside plain loops; its JPEG decoder beside ours",

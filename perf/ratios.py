@@ -191,6 +191,12 @@ def _boards(result: Result) -> list[Ratio]:
     return lines
 
 
+def _submissions(result: Result) -> list[Ratio]:
+    what = f"{result['runs']} runs of {result['rows_each']:,} rows"
+    rate = f"{result['scored_per_minute']:g} a minute"
+    return [Ratio(f"{what}, scored by {result['workers']} workers", rate, "the clock")]
+
+
 def _training_gpu(result: Result) -> list[Ratio]:
     lines = []
     for network, rates in result["runs"][0]["photos_per_s"].items():
@@ -228,6 +234,7 @@ RATIOS: dict[str, Callable[[Result], list[Ratio]]] = {
     "startup": _startup,
     "identifying": _identifying,
     "boards": _boards,
+    "submissions": _submissions,
     "store": _store,
     "training_gpu": _training_gpu,
     "gpu": _gpu,

@@ -1,0 +1,72 @@
+"""Tables of the studies of the platform: what breaks it, and what its interface answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evidence.markdown import table
+
+TITLES = {
+    "workers_on_postgresql": "workers ended by kill -9, PostgreSQL",
+    "workers_on_sqlite": "workers ended by kill -9, SQLite",
+    "database_restarted": "PostgreSQL stopped and started under load",
+    "disk_full": "no room on the disk, then room again",
+}
+
+
+def faults(name: str, result: dict[str, Any]) -> str:
+    """What became of runs that were accepted while something broke."""
+    parts = result["parts"]
+    rows = [_row(title, parts[part]) for part, title in TITLES.items() if part in parts]
+    for kind, one in parts.get("clock_jumps", {}).items():
+        if isinstance(one, dict):
+            rows.append(_row(f"a clock that jumps by an hour, {kind}", one))
+    columns = ["what happened (simulated)", "accepted", "lost", "scored", "failed", "scored twice", "wrong score"]
+    said = [f"{sum(parts[part]['killed'] for part in TITLES if 'killed' in parts.get(part, {}))} workers were killed."]
+    if "database_restarted" in parts:
+        one = parts["database_restarted"]
+        said.append(
+            f"With the database stopped {one['restarts']} times, pages were answered with {_counts(one['statuses']['pages'])} "
+            f"and uploads with {_counts(one['statuses']['runs'])}."
+        )
+    if "disk_full" in parts:
+        one = parts["disk_full"]
+        said.append(
+            f"Without room, uploads were answered with {_counts(one['while_full'])}, pages with "
+            f"{_counts(one['pages_while_full'])} and `/readyz` with {one['readyz_while_full']}; "
+            f"{one['stray_files']} files were left behind."
+        )
+    if "midnight" in parts:
+        one = parts["midnight"]
+        said.append(
+            f"Around midnight, {sum(one['statuses'].values())} uploads of a team with {one['daily']} runs a day: "
+            f"{one['accepted'].get('before', 0)} were taken before and {one['accepted'].get('after', 0)} after it."
+        )
+    if "canary_labels" in parts:
+        one = parts["canary_labels"]
+        said.append(
+            f"{one['bad_files']:,} damaged files and {one['rising_runs']} runs that get better: names that only the "
+            f"truth holds were in {len(one['leaks'])} of {sum(one['texts'].values()):,} texts that a participant got."
+        )
+    return "## What breaks the platform?\n\n" + " ".join(said) + "\n\n" + table(columns, rows)
+
+
+def interface(name: str, result: dict[str, Any]) -> str:
+    """What drawn questions were answered with."""
+    rows = [[status, f"{count:,}"] for status, count in result["statuses"].items()]
+    return (
+        "## Is the interface of the platform ever at a loss?\n\n"
+        f"{result['questions']:,} questions that Schemathesis drew from its description, fitting and not, by an admin, "
+        f"by somebody with a team and by nobody: {len(result['faults'])} were answered with a fault (5xx).\n\n"
+        + table(["status", "answers"], rows)
+    )
+
+
+def _row(title: str, one: dict[str, Any]) -> list[str]:
+    states = one["states"]
+    counts = (one["accepted"], one["lost"], states.get("scored", 0), states.get("failed", 0), one["scored_twice"])
+    return [title, *map(str, counts), str(one["wrong_scores"])]
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{status} ({count:,})" for status, count in counts.items())

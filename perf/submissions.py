@@ -1,0 +1,98 @@
+"""500 submissions of 20,000 rows each, handed in through the API and scored by two workers on PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import resource
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+from evidence.stage import OwnPostgres, Stage, staged, until
+from sqlalchemy import func, select
+
+from fieldmark.challenge.records.schema import Submission
+
+RUNS, ROWS, WORKERS, LABELS = 500, 20_000, 2, 100
+TEAMS = 5  # one may upload 120 runs in an hour
+
+
+def run() -> dict[str, Any]:
+    """Runs in a minute, and what they take."""
+    server = OwnPostgres()
+    try:
+        with tempfile.TemporaryDirectory(prefix="submissions-") as name:
+            url = server.new_database("submissions")
+            with staged(Path(name), url, truth=_truth()) as stage:
+                return _measured(stage)
+    finally:
+        server.close()
+
+
+def _measured(stage: Stage) -> dict[str, Any]:
+    base = stage.serve()
+    tokens = [stage.captain(f"captain {number}") for number in range(TEAMS)]
+    bodies = [_body(seed) for seed in range(10)]
+    began = time.perf_counter()
+    with ThreadPoolExecutor(2) as people:
+        list(people.map(lambda number: _hand_in(base, tokens[number % TEAMS], bodies[number % 10]), range(RUNS)))
+    handing_in = time.perf_counter() - began
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    workers = [stage.start("worker", "--until-idle") for _ in range(WORKERS)]
+    until(lambda: all(worker.poll() is not None for worker in workers), 3 * 3600)
+    scoring = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with stage.database.read() as session:
+        states = session.execute(select(Submission.state, func.count()).group_by(Submission.state)).all()
+        rows = session.execute(select(Submission.started_at, Submission.finished_at)).all()
+    each = [(finished - started).total_seconds() for started, finished in rows if started and finished]
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {
+        "simulated": True,
+        "runs": RUNS,
+        "rows_each": ROWS,
+        "mb_each": round(len(bodies[0]) / 1e6, 2),
+        "workers": WORKERS,
+        "states": {row[0]: row[1] for row in states},
+        "handed_in_per_minute": round(60 * RUNS / handing_in, 1),
+        "scored_per_minute": round(60 * RUNS / scoring, 1),
+        "s_each": {f"p{share}": round(float(np.percentile(each, share)), 2) for share in (50, 95)},
+        "cpu_s_each": round(cpu / RUNS, 2),
+        "cores": os.cpu_count(),
+        "load_at_the_end": round(os.getloadavg()[0], 1),
+        "largest_process_mb": round(after.ru_maxrss / 1024),
+    }
+
+
+def _truth() -> str:
+    rows = [f"i{number},l{number % LABELS},u{number // 2}" for number in range(ROWS)]
+    return "\n".join(["id,label,unit", *rows]) + "\n"
+
+
+def _body(seed: int) -> bytes:
+    """A run of three labels per item, right about two times in three."""
+    rng = np.random.default_rng(seed)
+    first = np.where(rng.random(ROWS) < 0.6, np.arange(ROWS) % LABELS, rng.integers(0, LABELS, ROWS))
+    answers = [f"l{label}|l{(label + 1) % LABELS}|l{(label + 2) % LABELS}" for label in first]
+    return ("id,predicted\n" + "".join(f"i{number},{answer}\n" for number, answer in enumerate(answers))).encode()
+
+
+def _hand_in(base: str, token: str, body: bytes) -> None:
+    while True:
+        answer = httpx.post(
+            f"{base}/api/v1/challenges/tiny/submissions",
+            headers={"authorization": f"Bearer {token}"},
+            files={"run": ("run.csv", body)},
+            data={"external": "no"},
+            timeout=300,
+        )
+        if answer.status_code != 503:  # busy: it says to come again
+            break
+        time.sleep(1)
+    if answer.status_code != 201:
+        raise RuntimeError(f"{answer.status_code}: {answer.text[:300]}")
