@@ -15,7 +15,8 @@ from fieldmark.challenge.people import accounts, teams
 from fieldmark.challenge.records import backup
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.mail_schema import OutgoingMail
-from fieldmark.challenge.records.schema import Challenge, User, utc_now
+from fieldmark.challenge.records.participation import Announcement
+from fieldmark.challenge.records.schema import User, utc_now
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.scoring import queue
@@ -115,14 +116,13 @@ def test_an_announcement_is_mailed_to_those_who_take_part(platform: Platform):
     team_of_three(platform)
     platform.person("eve")
     verify(platform, "eve")
+    about = {"challenge_id": platform.challenge.id, "author_id": platform.admin.id, "text": "The truth was corrected."}
     with platform.database.write() as session:
-        mine = session.get_one(Challenge, platform.challenge.id)
-        assert notices.announce(session, mine, "7", "News", "The truth was corrected.") == 0  # mail is off
+        session.add(Announcement(title="Before mail was on", **about))
     outbox.switch(platform.database, True)
     with platform.database.write() as session:
-        mine = session.get_one(Challenge, platform.challenge.id)
-        assert notices.announce(session, mine, "7", "News", "The truth was corrected.") == 2
-        assert notices.announce(session, mine, "7", "News", "The truth was corrected.") == 0
+        session.add(Announcement(title="News", **about))
+    assert notices.collect(platform.database) == 2 and notices.collect(platform.database) == 0
     assert waiting(platform) == [("announcement", "ada"), ("announcement", "bob")]
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, joinedload
 from fieldmark.challenge.mailing import outbox
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.mail_schema import OutgoingMail
-from fieldmark.challenge.records.participation import Admission
+from fieldmark.challenge.records.participation import Admission, Announcement
 from fieldmark.challenge.records.schema import (
     Acceptance,
     Challenge,
@@ -54,6 +54,7 @@ def collect(database: Database, now: dt.datetime | None = None, *, looked: dt.da
             return 0
         runs_since = max(since, now - NEWS, (looked or since) - OVERLAP)
         wanted = [*_runs(session, runs_since, now), *_openings(session, since, now), *_endings(session, now)]
+        wanted += _announcements(session, max(since, now - NEWS))
         known: set[str | None] = set()
         for start in range(0, len(wanted), AT_ONCE):
             keys = [one["once"] for one in wanted[start : start + AT_ONCE]]
@@ -64,26 +65,6 @@ def collect(database: Database, now: dt.datetime | None = None, *, looked: dt.da
     with database.write() as session:
         outbox.forget_old(session)
         return sum(outbox.put(session, **one) for one in new)
-
-
-def announce(session: Session, challenge: Challenge, key: str, subject: str, text: str) -> int:
-    """Mails an announcement to those who take part in a challenge.
-
-    Args:
-        session: The transaction that makes the announcement.
-        challenge: Where.
-        key: What tells this announcement from all others, such as its number.
-        subject: In one line.
-        text: What is said.
-
-    Returns:
-        How many mails were put into the outbox: none where mail is off, or the announcement was mailed before.
-    """
-    about = _about(challenge) | {"subject": " ".join(subject.split()), "text": text}
-    return sum(
-        outbox.put(session, "announcement", about, user_id=user_id, once=f"announcement:{key}:{user_id}")
-        for user_id in sorted(participants(session, challenge.id))
-    )
 
 
 def participants(session: Session, challenge_id: int, *, before: dt.datetime | None = None) -> set[int]:
@@ -121,6 +102,17 @@ def _runs(session: Session, since: dt.datetime, now: dt.datetime) -> Iterable[di
         about = _about(run.challenge) | {"run": run.id, "title": run.title, "team": run.team.name, "state": run.state}
         for user_id in sorted(readers):
             yield {"kind": "run", "data": about, "user_id": user_id, "once": f"run:{run.id}:{user_id}"}
+
+
+def _announcements(session: Session, since: dt.datetime) -> Iterable[dict[str, Any]]:
+    """What organizers have announced, for those who take part."""
+    query = select(Announcement, Challenge).join(Challenge, Challenge.id == Announcement.challenge_id)
+    query = query.where(Announcement.created_at > since, Challenge.published_at.is_not(None))
+    for announcement, challenge in session.execute(query.order_by(Announcement.id)):
+        about = _about(challenge) | {"subject": announcement.title, "text": announcement.text}
+        for user_id in sorted(participants(session, challenge.id)):
+            once = f"announcement:{announcement.id}:{user_id}"
+            yield {"kind": "announcement", "data": about, "user_id": user_id, "once": once}
 
 
 def _openings(session: Session, since: dt.datetime, now: dt.datetime) -> Iterable[dict[str, Any]]:
