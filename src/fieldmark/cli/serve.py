@@ -110,7 +110,9 @@ def serve(
     grace: Grace = 30,
     settings: Annotated[
         Path | None,
-        typer.Option(envvar="FIELDMARK_SETTINGS", help="A file with the mail server and its password (TOML)."),
+        typer.Option(
+            envvar="FIELDMARK_SETTINGS", help="A file with the mail server and whom people sign in through (TOML)."
+        ),
     ] = None,
 ) -> None:
     """Host challenges: teams, limits, hidden labels, public and private boards."""

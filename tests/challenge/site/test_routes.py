@@ -21,6 +21,9 @@ from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.running import organizing
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
+from fieldmark.challenge.signing_on import identities
+from fieldmark.challenge.signing_on.asking import Identity
+from fieldmark.challenge.signing_on.providers import read_providers
 from fieldmark.challenge.site.app import create_app
 from fieldmark.challenge.site.security import SESSION_COOKIE
 from tests.challenge.conftest import KINDS, administer
@@ -110,8 +113,15 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with platform.database.read() as session:
         newest = session.query(ApiToken).filter_by(user_id=platform.people["member"].id).one()
     own["token_id"] = newest.id
+    own["provider"] = "github"
+    for name in ("member", "rival"):
+        identities.link(platform.database, platform.people[name], Identity("https://github.com", name, name))
+    with platform.database.read() as session:
+        own["identity_id"] = identities.identities_of(session, platform.people["member"].id)[0].id
     own["key"] = stop_key(platform.database, platform.people["member"].id, "runs")
-    yield Site(platform, create_app(platform.database, platform.storage), cookies, tokens, own, foreign, spare)
+    github = read_providers({"github": {"client_id": "we", "client_secret": "secret"}}, {}, "the test")
+    app = create_app(platform.database, platform.storage, public_url="http://testserver", providers=github)
+    yield Site(platform, app, cookies, tokens, own, foreign, spare)
     platform.database.close()
 
 
@@ -252,6 +262,10 @@ def test_who_may_is_let_in(site: Site, role, tmp_path):
         for route in (route for route in order if role in TABLE[route]):
             values = site.own | (site.spare if route.startswith("DELETE") else {})
             answer = site.ask(role, route, values)
+            if "/sign-on/" in route:
+                # To the provider, or back without having been there.
+                assert answer.status_code == (303 if route.endswith("{provider}") else 400), (role, route)
+                continue
             if "/reset/{token}" in route or "/verify/{token}" in route:
                 assert answer.status_code == 404  # the secret of an invitation is no other link
                 continue

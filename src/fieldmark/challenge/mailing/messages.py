@@ -63,6 +63,14 @@ def _changed(data: dict[str, Any], base: str) -> Letter:
     )
 
 
+def _linked(data: dict[str, Any], base: str) -> Letter:
+    return Letter(
+        "Another way to sign in to your account",
+        f"{data['shown']} at {data['issuer']} can sign in to your account from now on. If it was not you, remove it on "
+        f"your account page and set a new password:\n\n{base}/account",
+    )
+
+
 def _reset(data: dict[str, Any], base: str) -> Letter:
     return Letter(
         "Set a new password",
@@ -113,6 +121,7 @@ def _trial(data: dict[str, Any], base: str) -> Letter:
 KINDS: dict[str, LetterKind] = {
     "verify": LetterKind(None, _verify),
     "changed": LetterKind(None, _changed),
+    "linked": LetterKind(None, _linked),
     "reset": LetterKind(None, _reset),
     "run": LetterKind("runs", _run),
     "phase-opens": LetterKind("phases", _phase_opens),

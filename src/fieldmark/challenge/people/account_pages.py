@@ -13,6 +13,8 @@ from fieldmark.challenge.mailing.topics import muted_by
 from fieldmark.challenge.people import accounts, classrooms
 from fieldmark.challenge.records.schema import ROLES, ApiToken, User, WebSession
 from fieldmark.challenge.refusals import NotThereError, RefusalError
+from fieldmark.challenge.signing_on.identities import identities_of
+from fieldmark.challenge.signing_on.offer import offered
 from fieldmark.challenge.site.context import AdminOf, FormOf, UserOf, address_of, client_of, go, render
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId
 from fieldmark.challenge.site.forms import number_of, text_of
@@ -138,6 +140,9 @@ def account_page(
             mail_on=outbox.on_since(session) is not None,
             topics=TOPICS,
             muted=muted_by(session, user.id),
+            providers=offered(request),
+            issuers={one.issuer: one.title for one in offered(request)},
+            identities=identities_of(session, user.id),
         )
 
 

@@ -53,16 +53,35 @@ def hashed(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def register(database: Database, name: str, email: str, password: str, *, role: Role = "participant") -> User:
+def register(
+    database: Database,
+    name: str,
+    email: str,
+    password: str | None,
+    *,
+    role: Role = "participant",
+    verified: bool = False,
+) -> User:
     """Makes an account.
+
+    Args:
+        database: The database.
+        name: What it is called.
+        email: Its address.
+        password: Its password; None for one that is opened through a provider only.
+        role: What it may do.
+        verified: Whether the address is known to be theirs.
 
     Raises:
         RefusalError: When the name, the address or the password will not do, or one of the first two is taken.
     """
     shown, key = clean_name(name)
     address = clean_email(email)
-    check_password(password, shown)
-    user = User(name=shown, name_key=key, email=address, password_hash=HASHER.hash(password), role=role)
+    if password is not None:
+        check_password(password, shown)
+    kept = "" if password is None else HASHER.hash(password)
+    user = User(name=shown, name_key=key, email=address, password_hash=kept, role=role)
+    user.email_verified_at = utc_now() if verified else None
     try:
         with database.write() as session:
             user.name_look = look_of_account(session, shown)
@@ -116,13 +135,19 @@ def sign_in(database: Database, who: str, password: str) -> tuple[User, str]:
         right = False
     if not right or user is None:
         raise RefusalError("That name and password do not belong together.")
+    if HASHER.check_needs_rehash(user.password_hash):
+        with database.write() as session:
+            session.get_one(User, user.id).password_hash = HASHER.hash(password)
+    return user, open_session(database, user)
+
+
+def open_session(database: Database, user: User) -> str:
+    """Opens a session for somebody who has proven who they are; returns the secret for the cookie."""
     secret = new_secret()
     with database.write() as session:
-        if HASHER.check_needs_rehash(user.password_hash):
-            session.get_one(User, user.id).password_hash = HASHER.hash(password)
         session.execute(delete(WebSession).where(WebSession.expires_at < utc_now()))
         session.add(WebSession(token_hash=hashed(secret), user_id=user.id, expires_at=utc_now() + SESSION_LIFE))
-    return user, secret
+    return secret
 
 
 def session_user(database: Database, secret: str) -> User | None:
@@ -156,7 +181,7 @@ def change_password(database: Database, user: User, old: str, new: str, *, keep:
     """Sets a new password and ends all other sessions."""
     try:
         HASHER.verify(user.password_hash, old)
-    except VerificationError as error:
+    except (VerificationError, InvalidHashError) as error:
         raise RefusalError("The old password is another one.") from error
     check_password(new, user.name)
     with database.write() as session:

@@ -18,6 +18,7 @@ from fieldmark.challenge.people.classrooms import count_place
 from fieldmark.challenge.records.schema import Challenge, Phase, Submission, Team, utc_now
 from fieldmark.challenge.refusals import RefusalError, TooOftenError
 from fieldmark.challenge.running.phases import phase_at
+from fieldmark.challenge.signing_on.offer import offered
 from fieldmark.challenge.site.context import FormOf, ViewerOf, client_of, get_guard, go, render
 from fieldmark.challenge.site.dependencies import DatabaseOf
 from fieldmark.challenge.site.forms import text_of, texts_of
@@ -77,13 +78,13 @@ def register(request: Request, database: DatabaseOf, form: FormOf) -> Response:
     except RefusalError as error:
         values = texts_of(form, "name", "email")
         return render(request, "register.html", error.status, error=str(error), values=values, next=target)
-    return _signed_in(request, secret, target, "registered")
+    return signed_in(request, secret, target, "registered")
 
 
 @router.get("/login")
 def login_page(request: Request) -> Response:
     target = safe_next(request.query_params.get("next"))
-    return render(request, "login.html", error="", values={"who": ""}, next=target)
+    return render(request, "login.html", error="", values={"who": ""}, next=target, providers=offered(request))
 
 
 @router.post("/login")
@@ -94,8 +95,16 @@ def login(request: Request, database: DatabaseOf, form: FormOf) -> Response:
         rates.count(database, rates.SIGN_IN, f"{client_of(request)} {' '.join(who.split()).casefold()}")
         _, secret = accounts.sign_in(database, who, text_of(form, "password"))
     except RefusalError as error:
-        return render(request, "login.html", error.status, error=str(error), values={"who": who}, next=target)
-    return _signed_in(request, secret, target)
+        return render(
+            request,
+            "login.html",
+            error.status,
+            error=str(error),
+            values={"who": who},
+            next=target,
+            providers=offered(request),
+        )
+    return signed_in(request, secret, target)
 
 
 @router.post("/logout")
@@ -145,7 +154,8 @@ def reset(request: Request, token: str, database: DatabaseOf, form: FormOf) -> R
     return go("/login", "password")
 
 
-def _signed_in(request: Request, secret: str, target: str, done: str | None = None) -> Response:
+def signed_in(request: Request, secret: str, target: str, done: str | None = None) -> Response:
+    """On to where somebody wanted to go, with the session that was opened for them."""
     response = go(target, done)
     life = int(accounts.SESSION_LIFE.total_seconds())
     get_guard(request).set_cookie(response, SESSION_COOKIE, secret, max_age_s=life)

@@ -18,6 +18,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from fieldmark.challenge.records import code_schema as code_schema  # its tables are among the others
+from fieldmark.challenge.records import identity_schema as identity_schema  # its tables are among the others
 from fieldmark.challenge.records import mail_schema as mail_schema  # its tables are among the others
 from fieldmark.challenge.records import participation as participation  # its tables are among the others
 from fieldmark.challenge.records import stamps

@@ -188,8 +188,8 @@ def serve(
     from fieldmark.challenge.site.patience import PatientProtocol
     from fieldmark.challenge.submitting import uploads
 
-    if settings.mail is not None and public_url is None:
-        raise MisuseError("Mails hold links: say with --public-url by which address people know the platform.")
+    if public_url is None and (settings.mail is not None or settings.providers):
+        raise MisuseError("Mails and providers lead people back: say with --public-url by which address they know us.")
     walled = require_walls(safety.walled)
     tidy_up(platform)
     uploads.CHECK_LIMITS = replace(
@@ -209,6 +209,7 @@ def serve(
         metrics_token=operation.metrics_token,
         stopping=stopping,
         mail=settings.mail,
+        providers=settings.providers,
     )
     if code_workers:
         from fieldmark.challenge.coding.program_worker import start_program_workers

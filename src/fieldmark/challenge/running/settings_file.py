@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fieldmark.challenge.mailing.mail_settings import MailSettings, read_mail_settings
+from fieldmark.challenge.signing_on.providers import Provider, read_providers
 from fieldmark.errors import InputError
 
 log = logging.getLogger(__name__)
@@ -21,9 +22,11 @@ class PlatformSettings:
 
     Args:
         mail: The mail server; None where no mail is sent.
+        providers: Whom people may sign in through.
     """
 
     mail: MailSettings | None = None
+    providers: tuple[Provider, ...] = ()
 
 
 def read_settings(path: Path | None, environment: Mapping[str, str]) -> PlatformSettings:
@@ -38,10 +41,13 @@ def read_settings(path: Path | None, environment: Mapping[str, str]) -> Platform
     """
     tables = _tables(path) if path is not None else {}
     where = path or "the environment"
-    known = ("mail",)
+    known = ("mail", "sign-on")
     if unknown := sorted(set(tables) - set(known)):
         raise InputError(where, found=f"[{unknown[0]}]", expected=" and ".join(f"[{name}]" for name in known))
-    return PlatformSettings(mail=read_mail_settings(_table(tables, "mail", where), environment, where))
+    return PlatformSettings(
+        mail=read_mail_settings(_table(tables, "mail", where), environment, where),
+        providers=read_providers(_table(tables, "sign-on", where), environment, where),
+    )
 
 
 def _tables(path: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -43,6 +43,9 @@ from fieldmark.challenge.running import creation_pages, people_pages
 from fieldmark.challenge.running import pages as running_pages
 from fieldmark.challenge.scoring.sandbox import Limits
 from fieldmark.challenge.scoring.worker import start_workers
+from fieldmark.challenge.signing_on import pages as signing_on_pages
+from fieldmark.challenge.signing_on.offer import make_sign_on
+from fieldmark.challenge.signing_on.providers import Provider
 from fieldmark.challenge.site import api, api_pages
 from fieldmark.challenge.site.context import SignInFirstError, Viewer, make_environment, render
 from fieldmark.challenge.site.lanes import UploadLane
@@ -84,6 +87,7 @@ def create_app(
     metrics_token: str | None = None,
     stopping: Stopping | None = None,
     mail: MailSettings | None = None,
+    providers: Sequence[Provider] = (),
 ) -> FastAPI:
     """Makes the application.
 
@@ -100,6 +104,7 @@ def create_app(
         metrics_token: Who knows it may read `/metrics` from elsewhere.
         stopping: How the process comes to its end.
         mail: The mail server; no mail is sent without one, or without a public address for links.
+        providers: Whom people may sign in through; nobody without a public address to come back to.
     """
     stopping = stopping or Stopping()
     https = bool(public_url) and urlsplit(str(public_url)).scheme == "https"
@@ -115,6 +120,7 @@ def create_app(
     app.state.database, app.state.storage = database, storage
     app.state.public_url, app.state.upload_mb = public_url, upload_mb
     app.state.uploads = UploadLane()
+    app.state.sign_on = make_sign_on(providers, public_url)
     app.state.readiness, app.state.measurements = health.Readiness(database, storage, stopping), Measurements()
     app.state.metrics_token, app.state.access_log = metrics_token, access_log
     app.state.guard = FormGuard(
@@ -126,6 +132,7 @@ def create_app(
         account_pages,
         mailing_pages,
         admission_pages,
+        signing_on_pages,
         challenge_pages,
         team_pages,
         submitting_pages,

@@ -42,6 +42,8 @@ DONE = {
     "created-warned": "The challenge is made. Its ids or files tell labels by their order: the log says how.",
     "saved": "Saved.",
     "email": "The address is changed.",
+    "linked": "You can sign in that way from now on.",
+    "unlinked": "That way of signing in is removed.",
     "verify-sent": "A link is on its way to the address; it works for a day.",
     "verified": "The address is verified.",
     "trial-sent": "The mail is on its way; this page shows what becomes of it.",

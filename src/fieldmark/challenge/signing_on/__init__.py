@@ -1,0 +1,1 @@
+"""Signing in through somebody else: OpenID Connect (ORCID and others) and GitHub."""
