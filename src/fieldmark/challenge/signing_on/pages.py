@@ -20,6 +20,7 @@ from starlette.responses import RedirectResponse, Response
 from fieldmark.challenge.mailing import addresses
 from fieldmark.challenge.people import accounts, rates
 from fieldmark.challenge.people.account_pages import account_page
+from fieldmark.challenge.people.classrooms import count_place
 from fieldmark.challenge.people.entrance_pages import signed_in
 from fieldmark.challenge.records.schema import User
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError
@@ -44,7 +45,7 @@ async def begin(request: Request, provider: str, database: DatabaseOf) -> Respon
     target, browser = safe_next(request.query_params.get("next")), _browser(request)
 
     def act() -> str:
-        rates.count(database, rates.SIGN_IN_PLACE, client_of(request))
+        count_place(database, rates.SIGN_IN_PLACE, client_of(request))
         begun = attempts.begin(database, provider, browser, target)
         return asker.address(state=begun.state, nonce=begun.nonce, challenge=begun.challenge)
 
@@ -58,7 +59,7 @@ async def begin_linking(request: Request, provider: str, user: UserOf, database:
     browser = _browser(request)
 
     def act() -> str:
-        rates.count(database, rates.SIGN_IN_PLACE, client_of(request))
+        count_place(database, rates.SIGN_IN_PLACE, client_of(request))
         begun = attempts.begin(database, provider, browser, "/account", user)
         return asker.address(state=begun.state, nonce=begun.nonce, challenge=begun.challenge)
 
@@ -74,7 +75,7 @@ async def come_back(request: Request, provider: str, database: DatabaseOf, viewe
     browser = request.cookies.get(COOKIE, "")
 
     def act() -> tuple[Identity, int | None, str]:
-        rates.count(database, rates.SIGN_IN_PLACE, client_of(request))
+        count_place(database, rates.SIGN_IN_PLACE, client_of(request))
         begun, user_id, target = attempts.end(database, provider, browser, given["state"])
         if given["error"] or not given["code"]:
             raise ProviderError("it sends people back without a code")
@@ -114,7 +115,7 @@ def finish(request: Request, database: DatabaseOf, form: FormOf) -> Response:
     if identity.email_verified:  # not to be changed here: it would no longer be verified
         values["email"] = identity.email
     try:
-        rates.count(database, rates.REGISTER, client_of(request))
+        count_place(database, rates.REGISTER, client_of(request))
         user = identities.register(database, identity, values["name"], values["email"])
     except RefusalError as error:
         return _finish_page(request, sealed, identity, values, status=error.status, error=str(error))
