@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from fieldmark.errors import InputError
 from fieldmark.foundation.addresses import file_system, is_address, missing, patiently, place_text, reaching
@@ -25,6 +25,8 @@ from fieldmark.foundation.disk_files import DiskFiles, StoredFiles
 from fieldmark.foundation.file_cache import default_file_cache
 from fieldmark.foundation.files import check_name
 from fieldmark.foundation.remote_files import RemoteFiles
+
+R = TypeVar("R")
 
 WORLD_FILE = "WORLD.json"
 COPY_BYTES = 1 << 20
@@ -104,16 +106,20 @@ class Release:
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
         """The bytes of many files of the release, in order; at an address they are fetched beside each other.
 
-        Ask for a few dozen at a time: what was fetched and not yet taken is in memory.
+        Raises:
+            InputError: When there is no such file.
+        """
+        wanted = list(paths)
+        return self._each_named(wanted, self._files.read_many(wanted))
+
+    def open_many(self, paths: Iterable[str]) -> Iterator[IO[bytes]]:
+        """Many files of the release opened for reading, in order, beside each other as by `read_many`.
 
         Raises:
             InputError: When there is no such file.
         """
         wanted = list(paths)
-        fetched = self._files.read_many(wanted)
-        for path in wanted:
-            with self._named(path):
-                yield next(fetched)
+        return self._each_named(wanted, self._files.open_many(wanted))
 
     @contextmanager
     def local_copy(self, path: str) -> Iterator[Path]:
@@ -181,6 +187,11 @@ class Release:
             if is_folder == folders and not name.startswith("."):
                 check_name(f"{self.where(path)}/{name}")
                 yield name
+
+    def _each_named(self, paths: Iterable[str], fetched: Iterator[R]) -> Iterator[R]:
+        for path in paths:
+            with self._named(path):
+                yield next(fetched)
 
     @contextmanager
     def _named(self, path: str) -> Iterator[None]:

@@ -202,6 +202,9 @@ class LooseFiles:
     def read(self, path: str) -> bytes:
         return Path(path).read_bytes()
 
+    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
+        return map(self.read, paths)
+
     def where(self, path: str) -> str:
         return path
 

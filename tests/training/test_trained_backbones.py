@@ -130,6 +130,9 @@ def test_a_flip_is_the_mirrored_photo_shown_as_on_val(trained, asked, tmp_path):
                 ImageOps.mirror(photo).save(data, "PNG")
             return data.getvalue()
 
+        def read_many(self, paths):
+            return map(self.read, paths)
+
     mirrored = replace(asked, media=replace(asked.media, store=Mirrored()))
     plain = feature_source(FeatureSettings(str(trained)), tmp_path)
     flips = feature_source(FeatureSettings(str(trained), views="flips"), tmp_path)

@@ -156,11 +156,11 @@ def focal_recordings(release: Release) -> list[RecordingFile]:
 def _species_folder(release: Release, base: str, name: str, shared: Mapping[str, str]) -> Iterator[RecordingFile]:
     files = release.files(f"{base}/{name}")
     beside = {PurePosixPath(file).stem: f"{base}/{name}/{file}" for file in files if file.endswith(".json")}
-    for file in files:
-        if is_recording(file):
-            stem = PurePosixPath(file).stem
-            json_path = beside.get(stem) or shared.get(f"{name}/{stem}") or shared.get(stem)
-            yield RecordingFile(f"{base}/{name}/{file}", "train", name, _about(release, json_path))
+    sounds = [file for file in files if is_recording(file)]
+    stems = [PurePosixPath(file).stem for file in sounds]
+    json_paths = [beside.get(stem) or shared.get(f"{name}/{stem}") or shared.get(stem) for stem in stems]
+    for file, about in zip(sounds, _about_each(release, json_paths), strict=True):
+        yield RecordingFile(f"{base}/{name}/{file}", "train", name, about)
 
 
 def soundscapes(release: Release, broken: list[InputError] | None = None) -> list[RecordingFile]:
@@ -174,18 +174,17 @@ def soundscapes(release: Release, broken: list[InputError] | None = None) -> lis
     for part in ("val", "test"):
         for top in part_folders(release, part):
             shared = json_files(release, top)
-            for path in files_below(release, top):
-                if is_recording(path):
-                    try:
-                        about = _about(release, shared.get(PurePosixPath(path).stem))
-                        with release.open(path) as file:
-                            recordings.append(
-                                RecordingFile(path, part, None, about, read_header(file, release.where(path)))
-                            )
-                    except InputError as error:
-                        if broken is None:
-                            raise
-                        broken.append(error)
+            paths = [path for path in files_below(release, top) if is_recording(path)]
+            for path, file in zip(paths, release.open_many(paths), strict=True):
+                try:
+                    about = next(_about_each(release, [shared.get(PurePosixPath(path).stem)]))
+                    with file:
+                        header = read_header(file, release.where(path))
+                    recordings.append(RecordingFile(path, part, None, about, header))
+                except InputError as error:
+                    if broken is None:
+                        raise
+                    broken.append(error)
     return recordings
 
 
@@ -205,10 +204,14 @@ def json_files(release: Release, top: str) -> dict[str, str]:
     return path_of
 
 
-def _about(release: Release, json_path: str | None) -> Mapping[str, Any]:
-    if json_path is None:
-        return dict.fromkeys(KEYS) | {"background": []}
-    return read_metadata(release.read(json_path), release.where(json_path))
+def _about_each(release: Release, json_paths: Sequence[str | None]) -> Iterator[Mapping[str, Any]]:
+    """What the JSON of each recording says; nothing for one without."""
+    files = release.read_many(path for path in json_paths if path is not None)
+    for path in json_paths:
+        if path is None:
+            yield dict.fromkeys(KEYS) | {"background": []}
+        else:
+            yield read_metadata(next(files), release.where(path))
 
 
 def scape_id(recording: RecordingFile) -> str:

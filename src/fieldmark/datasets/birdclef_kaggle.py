@@ -145,15 +145,16 @@ def _soundscapes(release: Release) -> pl.DataFrame:
     """The soundscapes with their length; the site is what stands behind the number in names of 2021."""
     rows: list[dict[str, Any]] = []
     for folder in (SOUNDSCAPES, TEST):
-        for name in release.files(folder) if folder in release.folders() else []:
-            if is_recording(name):
-                path, stem = f"{folder}/{name}", PurePosixPath(name).stem
-                dated = DATED.fullmatch(stem)
-                media_id = dated["name"] if dated else stem
-                with release.open(path) as file:
-                    seconds = read_header(file, release.where(path)).seconds
-                site = media_id.rpartition("_")[2] if dated else None
-                rows.append({"media_id": media_id, "path": path, "folder": folder, "seconds": seconds, "site": site})
+        names = [name for name in release.files(folder) if is_recording(name)] if folder in release.folders() else []
+        paths = [f"{folder}/{name}" for name in names]
+        for path, file in zip(paths, release.open_many(paths), strict=True):
+            stem = PurePosixPath(path).stem
+            dated = DATED.fullmatch(stem)
+            media_id = dated["name"] if dated else stem
+            with file:
+                seconds = read_header(file, release.where(path)).seconds
+            site = media_id.rpartition("_")[2] if dated else None
+            rows.append({"media_id": media_id, "path": path, "folder": folder, "seconds": seconds, "site": site})
     schema = dict.fromkeys(("media_id", "path", "folder", "site"), pl.String) | {"seconds": pl.Float64}
     nowhere = {name: pl.lit(None, pl.Float64) for name in ("lat", "lon")}
     return pl.DataFrame(rows, schema=schema).with_columns(**nowhere, background=pl.lit([], pl.List(pl.String)))

@@ -171,19 +171,18 @@ class FolderMasks(MaskLayer):
     path_of: Mapping[str, Mapping[str, str]]
 
     def rows(self, ids: Sequence[str]) -> list[tuple[MaskRow, ...]]:
-        return [self._of(media_id) for media_id in ids]
+        # The whole last; all pictures are asked for at once.
+        parts = [sorted(self.path_of.get(one, {}).items(), key=lambda pair: pair[0] == WHOLE) for one in ids]
+        pictures = self.release.read_many(path for of_one in parts for _, path in of_one)
+        return [tuple(MaskRow.of(part, self._mask(path, next(pictures))) for part, path in of_one) for of_one in parts]
 
     def names(self, ids: Sequence[str]) -> set[str]:
         """The parts that are drawn in some photos, without opening a picture."""
         return {part for media_id in ids for part in self.path_of.get(media_id, {})}
 
-    def _of(self, media_id: str) -> tuple[MaskRow, ...]:
-        paths = sorted(self.path_of.get(media_id, {}).items(), key=lambda pair: pair[0] == WHOLE)  # the whole last
-        return tuple(MaskRow.of(part, self._picture(path)) for part, path in paths)
-
-    def _picture(self, path: str) -> Mask:
+    def _mask(self, path: str, data: bytes) -> Mask:
         try:
-            with Image.open(io.BytesIO(self.release.read(path))) as picture:
+            with Image.open(io.BytesIO(data)) as picture:
                 return np.asarray(picture.convert("L")) > WHITE_ABOVE
         except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             where = self.release.where(path)

@@ -34,8 +34,10 @@ from PIL import Image
 
 from fieldmark.datasets.fungitastic_masks import Microscopic, PhotoMasks, mask_files
 from fieldmark.datasets.inputs import KeyedBy, Layer
+from fieldmark.foundation.map_blocks import blocks_of
 from fieldmark.release import Release
 
+BLOCK_CAPTIONS = 256
 # Named by the organizers' own code as missing or corrupt.
 BROKEN_CAPTIONS = frozenset(
     (
@@ -88,19 +90,21 @@ def layers(release: Release, subset: str, captions: Mapping[str, str]) -> dict[s
     return layer_of
 
 
-def read_caption(release: Release, media_id: str) -> str | None:
-    """The caption of a photo; None where there is none, or where it is known to be broken or empty."""
+def caption_path(release: Release, media_id: str) -> str | None:
+    """Where the caption of a photo lies; None where there is none, or where it is known to be broken."""
     if media_id in BROKEN_CAPTIONS:
         return None
-    for split in ("train", "val", "test"):
-        path = f"captions/{split}/{media_id}.json"
-        if release.exists(path):
-            try:
-                text = json.loads(release.read(path))
-            except (json.JSONDecodeError, UnicodeDecodeError):
-                return None
-            return text.strip() or None if isinstance(text, str) else None
-    return None
+    paths = [f"captions/{split}/{media_id}.json" for split in ("train", "val", "test")]
+    return next((path for path in paths if release.exists(path)), None)
+
+
+def caption_of(data: bytes) -> str | None:
+    """The text in the file of a caption; None where it is broken or empty."""
+    try:
+        text = json.loads(data)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return None
+    return text.strip() or None if isinstance(text, str) else None
 
 
 def satellite_picture(reflectance: NDArray[Any]) -> NDArray[np.uint8]:
@@ -148,7 +152,11 @@ class Captions(Layer):
         return list(self.texts(ids))
 
     def texts(self, ids: Sequence[str]) -> Iterator[str | None]:
-        return (self.given.get(media_id) or read_caption(self.release, media_id) for media_id in ids)
+        for block in blocks_of(ids, BLOCK_CAPTIONS):
+            paths = [None if self.given.get(one) else caption_path(self.release, one) for one in block]
+            files = self.release.read_many(path for path in paths if path is not None)
+            for media_id, path in zip(block, paths, strict=True):
+                yield self.given.get(media_id) or None if path is None else caption_of(next(files))
 
 
 @dataclass(frozen=True)
@@ -219,4 +227,5 @@ class Satellite(Layer):
 
     def files(self, ids: Sequence[str]) -> list[bytes | None]:
         names = [self._file_of.get(observation_id) for observation_id in ids]
-        return [None if name is None else self.release.read(f"satellite_{self.band}/{name}") for name in names]
+        found = self.release.read_many(f"satellite_{self.band}/{name}" for name in names if name is not None)
+        return [None if name is None else next(found) for name in names]

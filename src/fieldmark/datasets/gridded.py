@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -205,16 +205,16 @@ class Rasters(Layer):
     def _opened(self, path: str) -> Iterator[tuple[Any, Any]]:
         """An opened raster, and where its cells lie if a table beside it says so."""
         rasterio: Any = require("rasterio", "Reading rasters")
-        local = Path(self.release.where(path))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-            try:
-                with rasterio.Env(GDAL_CACHEMAX=CACHE_MIB):
-                    raster = rasterio.open(local if local.is_file() else self.release.open(path))
-            except raster_errors() as error:
-                raise self._broken(path, error) from error
-        with rasterio.Env(GDAL_CACHEMAX=CACHE_MIB), raster:
-            yield raster, None if raster.crs is not None else stated_transform(self.release, path, raster)
+        with self.release.local_copy(path) as local:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+                try:
+                    with rasterio.Env(GDAL_CACHEMAX=CACHE_MIB):
+                        raster = rasterio.open(local)
+                except raster_errors() as error:
+                    raise self._broken(path, error) from error
+            with rasterio.Env(GDAL_CACHEMAX=CACHE_MIB), raster:
+                yield raster, None if raster.crs is not None else stated_transform(self.release, path, raster)
 
     def _broken(self, path: str, error: Exception) -> InputError:
         return InputError(self.release.where(path), found=f"no readable raster ({error})", expected="a GeoTIFF")
@@ -338,7 +338,9 @@ class PatchFiles(Layer):
 
     def files(self, ids: Sequence[str]) -> list[bytes | None]:
         paths = [self.path(one) for one in ids]
-        found = [self.release.read(path) if self.release.exists(path) else None for path in paths]
+        there = [self.release.exists(path) for path in paths]
+        read = self.release.read_many(path for path, exists in zip(paths, there, strict=True) if exists)
+        found = [next(read) if exists else None for exists in there]
         return [_chosen_bands(data, self.bands) if data and self.bands else data for data in found]
 
 

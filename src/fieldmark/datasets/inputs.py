@@ -180,6 +180,8 @@ class Files(Protocol):
 
     def where(self, path: str) -> str: ...
 
+    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]: ...
+
     def sizes(self, paths: Iterable[str]) -> dict[str, int]: ...
 
 
@@ -204,28 +206,52 @@ class MediaFiles:
     store: Files
     path_of: Mapping[str, str]
 
-    def read(self, media_id: str) -> bytes:
-        """Returns the bytes of one photo or recording."""
-        return self.store.read(self._path(media_id))
+    @property
+    def read(self) -> MediumReader:
+        """Returns the bytes of one photo or recording: `read(media_id)`; of many: `read.many(media_ids)`."""
+        return MediumReader(self)
 
     def open(self, media_id: str) -> IO[bytes]:
         """Opens one photo or recording, for what is too long to hold in memory."""
-        return self.store.open(self._path(media_id))
+        return self.store.open(self.path(media_id))
 
     def where(self, media_id: str) -> str:
         """The place of one photo or recording as a person would look for it."""
-        return self.store.where(self._path(media_id))
+        return self.store.where(self.path(media_id))
 
     def only(self, media_ids: Sequence[str]) -> MediaFiles:
         """Those of some ids."""
-        return MediaFiles(self.kind, self.store, {one: self._path(one) for one in media_ids})
+        return MediaFiles(self.kind, self.store, {one: self.path(one) for one in media_ids})
 
     def together(self, other: MediaFiles) -> MediaFiles:
         """Those of two parts."""
         return MediaFiles(self.kind, self.store, {**self.path_of, **other.path_of})
 
-    def _path(self, media_id: str) -> str:
+    def path(self, media_id: str) -> str:
+        """Where one photo or recording lies.
+
+        Raises:
+            NotInPartError: When it is not among them.
+        """
         try:
             return self.path_of[media_id]
         except KeyError:
             raise NotInPartError(media_id) from None
+
+
+@dataclass(frozen=True)
+class MediumReader:
+    """Reads photos or recordings by their id: one by calling it, many beside each other where they lie far away."""
+
+    media: MediaFiles
+
+    def __call__(self, media_id: str) -> bytes:
+        return self.media.store.read(self.media.path(media_id))
+
+    def only(self, media_ids: Sequence[str]) -> MediumReader:
+        """One that reads some of them and no others."""
+        return MediumReader(self.media.only(media_ids))
+
+    def many(self, media_ids: Iterable[str]) -> Iterator[bytes]:
+        """The bytes of each, in order."""
+        return self.media.store.read_many([self.media.path(one) for one in media_ids])

@@ -28,7 +28,7 @@ def check_photos(release: Release, paths: Sequence[str], problems: Problems) -> 
     """
 
     def hash_block(block: Sequence[str]) -> list[int | None]:
-        return [_hash(release, path) for path in block]
+        return [_hash(data) for data in release.read_many(block)]
 
     hashes: list[int | None] = []
     with progress("opening photos", len(paths)) as tick:
@@ -83,8 +83,8 @@ def alike_pairs(photos: pl.DataFrame, sides: Sequence[str]) -> list[tuple[str, s
     return [(paths[first], paths[second]) for first, second in near_pairs(photos["hash"].to_numpy(), group)]
 
 
-def _hash(release: Release, path: str) -> int | None:
+def _hash(data: bytes) -> int | None:
     try:
-        return perceptual_hash(release.read(path))
+        return perceptual_hash(data)
     except (OSError, SyntaxError, ValueError):
         return None

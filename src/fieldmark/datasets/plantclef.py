@@ -204,7 +204,8 @@ def true_classes(release: Release) -> dict[str, str]:
 
 def _with_facts(release: Release, bare: Sequence[tuple[PlantPicture, bool]]) -> list[PlantPicture]:
     def read_block(block: Sequence[tuple[PlantPicture, bool]]) -> list[PlantPicture]:
-        return [_with_xml(release, one) if beside else one for one, beside in block]
+        xml = release.read_many(str(PurePosixPath(one.path).with_suffix(".xml")) for one, beside in block if beside)
+        return [_with_xml(one, next(xml)) if beside else one for one, beside in block]
 
     pictures: list[PlantPicture] = []
     with progress("reading XML", len(bare)) as tick:
@@ -214,9 +215,9 @@ def _with_facts(release: Release, bare: Sequence[tuple[PlantPicture, bool]]) -> 
     return pictures
 
 
-def _with_xml(release: Release, picture: PlantPicture) -> PlantPicture:
+def _with_xml(picture: PlantPicture, xml: bytes) -> PlantPicture:
     try:
-        return replace(picture, facts=read_facts(release.read(str(PurePosixPath(picture.path).with_suffix(".xml")))))
+        return replace(picture, facts=read_facts(xml))
     except BrokenXmlError as error:
         return replace(picture, broken=str(error))
 

@@ -315,8 +315,9 @@ def _write_table(archive: zipfile.ZipFile, table: _ArchiveTable) -> None:
 
 def _write_media(archive: zipfile.ZipFile, dataset: Dataset) -> int:
     with progress("writing photos", len(dataset.media)) as tick:
-        for media_id in dataset.media["media_id"]:
+        ids = dataset.media["media_id"].to_list()
+        for media_id, data in zip(ids, dataset.media_files.read.many(ids), strict=True):
             # Photos and recordings are compressed already.
-            archive.writestr(_entry(f"photos/{media_id}", zipfile.ZIP_STORED), dataset.read_medium(media_id))
+            archive.writestr(_entry(f"photos/{media_id}", zipfile.ZIP_STORED), data)
             tick(1)
     return len(dataset.media)

@@ -16,6 +16,7 @@ from fieldmark.features.store import FeatureStore, Key, content_key
 from fieldmark.foundation.engines import cluster
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks, reader_of
 from fieldmark.foundation.progress import progress
+from fieldmark.foundation.reading_many import read_each
 
 BLOCK_PHOTOS = 64
 
@@ -75,8 +76,8 @@ class BlockExtraction:
 
     def read(self, block: PhotoBlock) -> list[_Read]:
         """The first half: reading and decoding, which threads can do ahead of the network."""
-        read = block.read_medium
-        return [self._read(one, read(one), box) for one, box in zip(block.media_ids, block.boxes, strict=True)]
+        data = read_each(block.read_medium, block.media_ids)
+        return [self._read(*one) for one in zip(block.media_ids, data, block.boxes, strict=True)]
 
     def compute(self, photos: Sequence[_Read]) -> ExtractedBlock:
         """The second half: the network."""

@@ -23,6 +23,7 @@ from fieldmark.features.photos import PhotoError
 from fieldmark.features.store import FeatureStore, Key, content_key
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
 from fieldmark.foundation.progress import progress
+from fieldmark.foundation.reading_many import read_each
 from fieldmark.foundation.registry import Registry
 
 # A thread of reading works on so many photos; boxes are stored so many at a time.
@@ -92,7 +93,7 @@ def found_boxes(
     store = FeatureStore(root, finder.digest)
 
     def look(block: Sequence[str]) -> list[tuple[Key | None, NDArray[np.float32] | None]]:
-        return [_look(read_medium(media_id), finder, store) for media_id in block]
+        return [_look(data, finder, store) for data in read_each(read_medium, block)]
 
     keys: list[Key | None] = []
     new: dict[Key, NDArray[np.float32]] = {}

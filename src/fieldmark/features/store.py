@@ -13,7 +13,6 @@ interrupted one loses at most the block it was working on.
 from __future__ import annotations
 
 import hashlib
-import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.foundation.file_cache import cache_root
 from fieldmark.foundation.files import appearing_file
 
 Key = bytes
@@ -36,8 +36,7 @@ def content_key(data: bytes) -> Key:
 
 def default_store() -> Path:
     """Where features are kept: below FIELDMARK_CACHE, or the user's cache folder."""
-    cache = os.environ.get("FIELDMARK_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "fieldmark")
-    return Path(cache).expanduser() / "features"
+    return cache_root() / "features"
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ file of train gets the label of the table; a file of val or test, or a copy of o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -59,6 +59,11 @@ class WithOthers:
     def read(self, path: str) -> bytes:
         store, own = self._of(path)
         return store.read(own)
+
+    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
+        wanted = list(paths)
+        own = self.release.read_many([path for path in wanted if not path.startswith(ELSEWHERE)])
+        return (self.read(path) if path.startswith(ELSEWHERE) else next(own) for path in wanted)
 
     def where(self, path: str) -> str:
         store, own = self._of(path)

@@ -26,6 +26,10 @@ class StoredFiles(Protocol):
         """The bytes of many files, in order; fetched beside each other where that is quicker."""
         ...
 
+    def open_many(self, paths: Iterable[str]) -> Iterator[IO[bytes]]:
+        """Many files opened for reading, in order; opened beside each other where that is quicker."""
+        ...
+
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
         ...
@@ -70,6 +74,9 @@ class DiskFiles:
 
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
         return map(self.read, paths)
+
+    def open_many(self, paths: Iterable[str]) -> Iterator[IO[bytes]]:
+        return map(self.open, paths)
 
     def exists(self, path: str) -> bool:
         return Path(self._inside(path)).exists()

@@ -89,12 +89,13 @@ def blocks_of(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 def reader_of(read: Callable[[str], R], media_ids: Sequence[str]) -> Callable[[str], R]:
-    """What reads some media and no others, where the reader is a method of something that can be cut down (`only`).
+    """What reads some media and no others, where the reader, or what it is a method of, can be cut down (`only`).
 
     A block then carries the paths of its own media and not those of a million others.
     """
-    only = getattr(getattr(read, "__self__", None), "only", None)
+    itself = getattr(read, "only", None)
+    only = itself or getattr(getattr(read, "__self__", None), "only", None)
     if only is None:
         return read
-    own: Callable[[str], R] = getattr(only(media_ids), read.__name__)
+    own: Callable[[str], R] = only(media_ids) if itself else getattr(only(media_ids), read.__name__)
     return own

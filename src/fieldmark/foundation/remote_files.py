@@ -15,16 +15,18 @@ from __future__ import annotations
 
 import io
 import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 from fieldmark.errors import InputError
 from fieldmark.foundation.addresses import patiently
-from fieldmark.foundation.file_cache import FileCache
+from fieldmark.foundation.file_cache import FileCache, default_file_cache
+
+R = TypeVar("R")
 
 # How many files are fetched at a time.
 FETCHES = 32
@@ -44,6 +46,17 @@ class FileFacts(NamedTuple):
     version: str
 
 
+class _Known:
+    """What has been learned about the files of an address."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.folders: dict[str, dict[str, FileFacts | None]] = {}
+        self.single: dict[str, FileFacts] = {}
+        self.asked: Counter[str] = Counter()
+        self.listed: Counter[str] = Counter()
+
+
 class RemoteFiles:
     """The files below an address; `disk_files.StoredFiles` says what each method promises.
 
@@ -59,26 +72,16 @@ class RemoteFiles:
         self, system: Any, base: str, root: str, *, cache: FileCache | None = None, archive: bool = False
     ) -> None:
         self._system, self._base, self._root, self._cache, self._archive = system, base, root, cache, archive
-        self._forget()
-
-    def _forget(self) -> None:
-        self._lock = threading.RLock()
-        self._folders: dict[str, dict[str, FileFacts | None]] = {}
-        self._asked: Counter[str] = Counter()
-        self._listed: Counter[str] = Counter()
-        self._single: dict[str, FileFacts] = {}
+        self._known = _Known()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process begins with nothing remembered; a file system of fsspec opens itself anew there.
-        own = ("_system", "_base", "_root", "_cache", "_archive")
-        return {name: getattr(self, name) for name in own if name != "_cache"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_cache", "_known")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        from fieldmark.foundation.file_cache import default_file_cache
-
+        # The file system opens itself anew in another process; what is learned there serves all blocks of its work.
         self.__dict__.update(state)
         self._cache = None if self._archive else default_file_cache()
-        self._forget()
+        self._known = _known_of(self._root)
 
     def open(self, path: str) -> IO[bytes]:
         facts = self._facts(path)
@@ -100,19 +103,28 @@ class RemoteFiles:
             return copy.read()
 
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
+        return self._beside_each_other(self.read, paths)
+
+    def open_many(self, paths: Iterable[str]) -> Iterator[IO[bytes]]:
+        return self._beside_each_other(self.open, paths)
+
+    def _beside_each_other(self, get: Callable[[str], R], paths: Iterable[str]) -> Iterator[R]:
+        """What is got for each path, in order; a few dozen are under way at any time."""
         wanted = list(paths)
         if self._archive or len(wanted) < 2:
-            yield from map(self.read, wanted)
+            yield from map(get, wanted)
             return
         self._list_what_is_needed(wanted)
-        futures: list[Future[bytes]] = [_threads().submit(self.read, path) for path in wanted]
+        waiting: deque[Future[R]] = deque()
         try:
-            for number, future in enumerate(futures):
-                data = future.result()
-                futures[number] = Future()  # whoever asked holds the bytes now
-                yield data
+            for path in wanted:
+                waiting.append(_threads().submit(get, path))
+                if len(waiting) > 2 * FETCHES:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
         finally:
-            for future in futures:
+            for future in waiting:
                 future.cancel()
 
     def exists(self, path: str) -> bool:
@@ -191,45 +203,45 @@ class RemoteFiles:
         folder, _, name = path.rpartition("/")
         if not path:
             raise IsADirectoryError(self._root)
-        with self._lock:
-            known = self._folders.get(folder)
-            if known is None and (not folder or self._asked[folder] >= ASKED_SINGLY):
+        with self._known.lock:
+            known = self._known.folders.get(folder)
+            if known is None and (not folder or self._known.asked[folder] >= ASKED_SINGLY):
                 known = self._folder(folder) or {}
-            if known is None and path in self._single:
-                return self._single[path]
-            self._asked[folder] += 1
+            if known is None and path in self._known.single:
+                return self._known.single[path]
+            self._known.asked[folder] += 1
         if known is not None:
             return _file_in(known, name, self._where(path))
         about = self._ask(path, lambda: self._system.info(self._inside(path)))
         facts = _facts_of(about)
         if facts is None:
             raise IsADirectoryError(self._where(path))
-        with self._lock:
-            self._single[path] = facts
+        with self._known.lock:
+            self._known.single[path] = facts
         return facts
 
     def _list_what_is_needed(self, paths: list[str]) -> None:
         """Lists the folders of which many files are asked for at once, rather than asking for each."""
         for folder, number in Counter(path.rpartition("/")[0] for path in paths).items():
-            with self._lock:
-                if folder not in self._folders and self._asked[folder] + number > ASKED_SINGLY:
+            with self._known.lock:
+                if folder not in self._known.folders and self._known.asked[folder] + number > ASKED_SINGLY:
                     self._folder(folder)
 
     def _folder(self, folder: str) -> dict[str, FileFacts | None] | None:
         """What lies in a folder, by name, None for what is a folder itself; None where there is no such folder."""
-        with self._lock:
-            if folder not in self._folders and not self._is_absent(folder):
+        with self._known.lock:
+            if folder not in self._known.folders and not self._is_absent(folder):
                 top = self._top_to_list(folder)
                 if top is None:
                     self._list(folder)
                 else:
                     self._list_tree(top)
-            return self._folders.get(folder)
+            return self._known.folders.get(folder)
 
     def _is_absent(self, folder: str) -> bool:
         """Whether a listing that is already known says that there is no such folder."""
         parent, _, name = folder.rpartition("/")
-        known = self._folders.get(parent) if folder else None
+        known = self._known.folders.get(parent) if folder else None
         return known is not None and (name not in known or known[name] is not None)
 
     def _top_to_list(self, folder: str) -> str | None:
@@ -237,8 +249,8 @@ class RemoteFiles:
         top = None
         while folder:
             folder = folder.rpartition("/")[0]
-            self._listed[folder] += 1
-            if self._listed[folder] <= LISTED_SINGLY:
+            self._known.listed[folder] += 1
+            if self._known.listed[folder] <= LISTED_SINGLY:
                 return top
             top = folder
         return top
@@ -255,12 +267,12 @@ class RemoteFiles:
         if entries and not others and entries[0]["type"] != "directory" and not entries[0]["name"].endswith("/"):
             return
         names = {entry["name"].strip("/").rpartition("/")[2]: entry for entry in others}
-        self._folders[folder] = {name: _facts_of(entry) for name, entry in names.items()}
+        self._known.folders[folder] = {name: _facts_of(entry) for name, entry in names.items()}
 
     def _list_tree(self, top: str) -> None:
         where = self._inside(top)
         found = self._ask(top, lambda: self._system.find(where, detail=True))
-        self._folders.setdefault(top, {})
+        self._known.folders.setdefault(top, {})
         skipped = len(where.strip("/")) + 1 if where.strip("/") else 0
         for name, entry in found.items():
             below = name.strip("/")[skipped:]
@@ -268,10 +280,10 @@ class RemoteFiles:
             if not below or name.endswith("/"):
                 continue
             folder, _, own = path.rpartition("/")
-            self._folders.setdefault(folder, {})[own] = _facts_of(entry)
+            self._known.folders.setdefault(folder, {})[own] = _facts_of(entry)
             while folder and folder != top:
                 parent, _, own = folder.rpartition("/")
-                inner = self._folders.setdefault(parent, {})
+                inner = self._known.folders.setdefault(parent, {})
                 if own in inner:
                     break
                 inner[own], folder = None, parent
@@ -335,3 +347,8 @@ def _file_in(folder: dict[str, FileFacts | None], name: str, where: str) -> File
 @cache
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(FETCHES, thread_name_prefix="fieldmark-fetching")
+
+
+@cache
+def _known_of(root: str) -> _Known:
+    return _Known()

@@ -36,6 +36,7 @@ from fieldmark.features.store import content_key, default_store
 from fieldmark.foundation.files import appearing_folder, write_json
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
 from fieldmark.foundation.progress import progress
+from fieldmark.foundation.reading_many import read_each
 
 Format = Literal["raw", "jpeg"]
 Pixels = NDArray[np.uint8]
@@ -73,7 +74,9 @@ class UnpackedPhotos:
 
     def squares(self, rows: NDArray[np.int64]) -> tuple[Pixels, NDArray[np.float32]]:
         """The squares of some photos and their width / height."""
-        pairs = [self._decode(self.media_ids[row]) for row in rows]
+        wanted = [self.media_ids[row] for row in rows]
+        read = zip(wanted, read_each(self._read_medium, wanted), strict=True)
+        pairs = [decode_squashed(data, self.side_px, self.boxes.of(media_id)) for media_id, data in read]
         return np.stack([square for square, _ in pairs]), np.array([aspect for _, aspect in pairs], dtype=np.float32)
 
     def find_problems(self) -> dict[str, str]:
@@ -88,16 +91,13 @@ class UnpackedPhotos:
 
     def _look(self, block: Sequence[str]) -> dict[str, str]:
         problem_of = {}
-        for media_id in block:
+        for media_id, data in zip(block, read_each(self._read_medium, block), strict=True):
             try:
-                self._decode(media_id)
+                decode_squashed(data, self.side_px, self.boxes.of(media_id))
                 problem_of[media_id] = ""
             except PhotoError as error:
                 problem_of[media_id] = str(error)
         return problem_of
-
-    def _decode(self, media_id: str) -> tuple[Pixels, float]:
-        return decode_squashed(self._read_medium(media_id), self.side_px, self.boxes.of(media_id))
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,8 @@ def _facts(folder: Path) -> dict[str, Any] | None:
 
 def _contents(media_ids: Iterable[str], read_medium: Reader) -> dict[str, str]:
     """A fingerprint of the contents of each of some photos."""
-    return {media_id: content_key(read_medium(media_id)).hex() for media_id in media_ids}
+    watched = list(media_ids)
+    return {one: content_key(data).hex() for one, data in zip(watched, read_each(read_medium, watched), strict=True)}
 
 
 def _write(
@@ -190,7 +191,8 @@ def _write(
     problems: dict[str, str] = {}
 
     def prepare(block: Sequence[str]) -> list[tuple[str, bytes, float, str]]:
-        return [_square_bytes(media_id, read_medium(media_id), side_px, form, boxes.of(media_id)) for media_id in block]
+        photos = zip(block, read_each(read_medium, block), strict=True)
+        return [_square_bytes(media_id, data, side_px, form, boxes.of(media_id)) for media_id, data in photos]
 
     with appearing_folder(folder, overwrite=True) as partial, (partial / "pixels.bin").open("wb") as file:
         with progress("packing photos", len(media_ids)) as tick:

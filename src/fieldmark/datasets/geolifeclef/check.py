@@ -188,7 +188,8 @@ def _check_patches(
         if missing:
             problems.add("warning", f"a patch is missing (*{layer.suffix})", missing)
         if media:
-            broken = [f"{path}: {fault}" for path in there if (fault := _fault(release.read(path)))]
+            read = zip(there, release.read_many(there), strict=True)
+            broken = [f"{path}: {fault}" for path, data in read if (fault := _fault(data))]
             if broken:
                 problems.add("error", f"a patch cannot be read (*{layer.suffix})", broken)
 
