@@ -31,6 +31,22 @@ def _middle_out(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2) :]}"
 
 
+# Local copies of what lies at an address, and the address that a person knows it by.
+_SHOWN_AS: dict[str, str] = {}
+
+
+def show_as(copy: object, address: str) -> None:
+    """Lets errors about a local copy, or about what lies in it, speak of the address that it came from."""
+    _SHOWN_AS[str(copy)] = address
+
+
+def _as_known(where: str) -> str:
+    for copy, address in _SHOWN_AS.items():
+        if where == copy or where.startswith(f"{copy}/"):
+            return f"{address}{where[len(copy) :]}"
+    return where
+
+
 class FieldmarkError(Exception):
     """Base of all errors that carry a sentence for the person at the keyboard."""
 
@@ -68,7 +84,7 @@ class InputError(FieldmarkError):
         hint: str | None = None,
     ) -> None:
         found, expected = shortened(found), None if expected is None else shortened(expected)
-        self.where, self.line, self.found, self.expected, self.hint = str(where), line, found, expected, hint
+        self.where, self.line, self.found, self.expected, self.hint = _as_known(str(where)), line, found, expected, hint
         place = self.where if line is None else f"{self.where}, line {line}"
         wanted = f", expected {expected}" if expected else ""
         advice = f" {hint}" if hint else ""

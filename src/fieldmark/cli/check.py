@@ -63,7 +63,7 @@ def check(
     report = CHECKS[name](release_of(name, root), media=media, near_duplicates=near_duplicates)
     if not any(number for part in report.counts for number in asdict(part.found).values()):
         hint = "Is the path right, and the release of this dataset?"
-        raise InputError(root, found=f"no part of {name}", expected="the root of a release", hint=hint)
+        raise InputError(report.root, found=f"no part of {name}", expected="the root of a release", hint=hint)
     doubts = _doubts(name, root, settings or [], out) if labels else None
     if as_json:
         print_json({**report.to_json(), **({"labels": doubts.to_json()} if doubts else {})})
@@ -99,9 +99,10 @@ def _print(report: CheckReport) -> None:
 def _doubts(name: str, root: Path, settings: list[str], out: Path | None) -> LabelDoubts:
     from fieldmark.foundation.key_values import parse_pairs
     from fieldmark.reviewing.answer_folders import refuse_occupied
-    from fieldmark.reviewing.doubting import doubt_labels
+    from fieldmark.reviewing.doubting import doubt_labels, refuse_far_review
 
     if out is not None:
+        refuse_far_review(root)
         refuse_occupied(out)
     doubts = doubt_labels(name, root, settings=parse_pairs(settings))
     if out is not None:

@@ -142,7 +142,7 @@ def open_dataset(name: str, root: str | Path, subset: str = "all") -> Dataset:
     made_as = (release.world or {}).get("dataset", name)
     if made_as != name:
         hint = f"Ask about {made_as}, or make another: fieldmark world {name} OUT."
-        raise InputError(root, found=f"a world of {made_as}", expected=f"one of {name}", hint=hint)
+        raise InputError(release.root, found=f"a world of {made_as}", expected=f"one of {name}", hint=hint)
     return opener(release, subset)
 
 

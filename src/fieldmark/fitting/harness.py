@@ -56,6 +56,7 @@ from fieldmark.fitting.search_table import Searched
 from fieldmark.fitting.searching import Search, plan, run_search
 from fieldmark.fitting.unknown_table import UnknownTable, unknown_table
 from fieldmark.fitting.val_size import remarks_on_val
+from fieldmark.foundation.addresses import recorded_place
 from fieldmark.foundation.engines import working_on
 from fieldmark.foundation.files import appearing_folder, only_writer
 from fieldmark.foundation.notebooks import html_note, html_page
@@ -352,7 +353,7 @@ def _provenance(
         steps=[step_to_data(step) for step in model.steps],
         trained_on=model.trained["parts"],
         seed=model.trained["seed"],
-        data=str(Path(data).resolve()) if Path(data).exists() else str(data),
+        data=recorded_place(data),
         data_digest=opened.dataset.digest,
         world=opened.dataset.release.world,
         remarks=[

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.addresses import refuse_address
 from fieldmark.foundation.files import appearing_file
 
 GB = 10**9
@@ -98,8 +99,13 @@ class FileCache:
 
 
 def cache_root() -> Path:
-    """Where Fieldmark keeps what it can make again: FIELDMARK_CACHE, or the user's cache folder."""
+    """Where Fieldmark keeps what it can make again: FIELDMARK_CACHE, or the user's cache folder.
+
+    Raises:
+        MisuseError: When FIELDMARK_CACHE is an address.
+    """
     root = os.environ.get("FIELDMARK_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "fieldmark")
+    refuse_address(root, "FIELDMARK_CACHE")
     return Path(root).expanduser()
 
 

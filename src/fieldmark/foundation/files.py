@@ -14,6 +14,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from fieldmark.errors import FieldmarkError, InputError, MisuseError, of_system
+from fieldmark.foundation.addresses import file_system, is_address, place_text, reaching, refuse_address
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 # Below this a disk counts as full: what failed to be written did so for lack of space.
@@ -28,9 +29,15 @@ def appearing_file(path: Path, *, mode: int | None = None) -> Iterator[Path]:
         path: The file.
         mode: Who may read and write it, as for `chmod`; as for any new file if not given.
 
+    At an address the file is made on this machine and sent at the end, which makes it appear there all at once.
+
     Raises:
         MisuseError: When there is a folder of that name.
     """
+    if is_address(path):
+        with _sent(path) as partial:
+            yield partial
+        return
     if path.is_dir():
         raise MisuseError(f"{path} is a folder. Name a file in it.")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +60,11 @@ def appearing_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
     An existing folder is replaced only with `overwrite`, and only after the new one is complete. An empty folder
     counts as none.
+
+    Raises:
+        MisuseError: When there is a folder already, or for an address: folders cannot appear there all at once.
     """
+    refuse_address(path, "A folder")
     occupied = path.exists() and (not path.is_dir() or any(path.iterdir()))
     if occupied and not overwrite:
         raise MisuseError(f"{path} already exists. Choose another folder, or pass --overwrite to replace it.")
@@ -82,8 +93,9 @@ def only_writer(path: Path) -> Iterator[None]:
     The system forgets the lock of a process that ends, however it ends. Disks that know no locks are trusted.
 
     Raises:
-        MisuseError: When another process is at it.
+        MisuseError: When another process is at it, or for an address.
     """
+    refuse_address(path, "A folder")
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.parent / f".{path.name}.lock"
     with _refused_by(path.parent):
@@ -98,6 +110,19 @@ def only_writer(path: Path) -> Iterator[None]:
         if held:
             lock.unlink(missing_ok=True)
         os.close(handle)
+
+
+@contextmanager
+def _sent(path: Path) -> Iterator[Path]:
+    address = place_text(path)
+    system, target = file_system(address)
+    with tempfile.TemporaryDirectory(prefix="fieldmark-") as folder:
+        partial = Path(folder) / path.name
+        partial.touch()
+        yield partial
+        with reaching(address):
+            system.makedirs(target.rpartition("/")[0], exist_ok=True)
+            system.put_file(str(partial), target)
 
 
 def _lock(handle: int) -> bool:

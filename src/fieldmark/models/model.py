@@ -30,6 +30,7 @@ from fieldmark.benchmarks.titles import metric_is_share, metric_title
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.settings import FINE_TUNED, FeatureSettings, names_folder
 from fieldmark.foundation.files import check_name, write_json
+from fieldmark.foundation.local_inputs import local_input
 from fieldmark.foundation.notebooks import DrawnPlot, bounds_text, draw_intervals, html_note, html_page, html_table
 from fieldmark.guides import Guide, load_guide
 from fieldmark.guides.dangers import never_because_of_a_model
@@ -271,7 +272,7 @@ def load_model(path: str | Path) -> Model:
         from fieldmark.models.sharing import pull
 
         path = pull(str(path))
-    folder = Path(path)
+    folder = local_input(path, "a model")
     if (folder / MODEL_FOLDER / MODEL_FILE).exists():
         folder = folder / MODEL_FOLDER
     file = folder / MODEL_FILE

@@ -17,6 +17,7 @@ from fieldmark.benchmarks.declarations import Benchmark
 from fieldmark.errors import MisuseError
 from fieldmark.fitting.configuring import configured_method
 from fieldmark.fitting.learning import readable_inputs, supplied_view, supply_of
+from fieldmark.foundation.addresses import is_address, place_text
 from fieldmark.foundation.progress import progress
 from fieldmark.labels import Labels
 from fieldmark.methods.linear import Linear
@@ -58,7 +59,7 @@ class LabelDoubts:
             "simulated": self.simulated,
             "doubted": [
                 {
-                    "file": str(self.answers.path_of(entry.files[0])),
+                    "file": place_text(self.answers.path_of(entry.files[0])),
                     "label": entry.given,
                     "suggested": entry.name,
                     "probability": entry.probability,
@@ -68,9 +69,25 @@ class LabelDoubts:
         }
 
     def write(self, folder: Path) -> None:
-        """Writes the doubted labels for `fieldmark review`."""
+        """Writes the doubted labels for `fieldmark review`.
+
+        Raises:
+            MisuseError: When the folder is there already, or the release lies at an address: a review shows its files.
+        """
+        refuse_far_review(self.answers.root)
         refuse_occupied(folder)
         self.answers.write(folder)
+
+
+def refuse_far_review(root: str | Path) -> None:
+    """Refuses to prepare a review of a release at an address.
+
+    Raises:
+        MisuseError: Says what to do in its place.
+    """
+    if is_address(root):
+        told = f"A review shows files of a local disk, not of {place_text(root)}."
+        raise MisuseError(f"{told} Copy the release and check the copy, or leave --out away to see the list.")
 
 
 def doubt_labels(
@@ -197,4 +214,5 @@ def _answers(
         "kind": opened.dataset.media_kind,
     }
     chosen = taxa.filter(pl.col("label").is_in(list(labels.names))).select(kept).to_dicts()
-    return AnswerFolder(table_of(entries), Path(opened.dataset.release.root).absolute(), about, chosen)
+    root = Path(opened.dataset.release.root)
+    return AnswerFolder(table_of(entries), root if is_address(root) else root.absolute(), about, chosen)

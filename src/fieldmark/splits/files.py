@@ -21,6 +21,7 @@ import polars as pl
 
 from fieldmark.errors import InputError, did_you_mean
 from fieldmark.foundation.files import appearing_file, open_input, write_json
+from fieldmark.foundation.local_inputs import local_companion, local_input
 from fieldmark.splits.dividing import UNUSED
 from fieldmark.splits.official import PARTS, Cut
 from fieldmark.tables import read_csv
@@ -108,6 +109,8 @@ def read_split(path: Path) -> Split:
         InputError: When it is no table of `id` and `part`, names a row twice or a part that does not exist, or was
             changed since its JSON file was written.
     """
+    about = path.with_suffix(".json")
+    path, about = local_input(path, "a split as CSV: id,part"), local_companion(about)
     with open_input(path, "a split as CSV: id,part") as file:
         table = read_csv(file, path, required=("id", "part")).select("id", "part")
     if table.is_empty():
@@ -130,7 +133,7 @@ def read_split(path: Path) -> Split:
         if name.startswith("fold-"):
             hint = "Folds are no parts: choose one to hold out, and write test or val in its place."
         raise InputError(path, line=row + 2, found=f"the part {name!r}", expected=", ".join(known), hint=hint)
-    split = Split(table, _about(path.with_suffix(".json")), str(path))
+    split = Split(table, _about(about), str(path))
     if split.about and split.about.get("digest") != split.digest:
         found, expected = (
             f"a split with the digest {split.digest}",

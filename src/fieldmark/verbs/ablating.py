@@ -27,6 +27,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets.inputs import Input
 from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.fitting import Search, fit, prepare, readable_inputs
+from fieldmark.foundation.addresses import recorded_place
 from fieldmark.foundation.files import only_writer, write_json
 from fieldmark.methods.modalities import ALL, TOGETHER, is_readable, modalities_of
 from fieldmark.opening import Opened, open_benchmark, open_release
@@ -224,7 +225,7 @@ def _settings(
     return {
         "benchmark": benchmark,
         "version": BENCHMARKS[benchmark].version,
-        "data": str(Path(data).resolve()) if Path(data).exists() else str(data),
+        "data": recorded_place(data),
         "method": method,
         "settings": {key: str(value) for key, value in given.items()},
         "steps": None if steps is None else list(steps),

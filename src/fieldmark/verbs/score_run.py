@@ -13,8 +13,10 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.choosing import with_metrics
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.addresses import refuse_address
 from fieldmark.foundation.engines import cluster, working_on
 from fieldmark.foundation.files import appearing_folder
+from fieldmark.foundation.local_inputs import local_input
 from fieldmark.foundation.map_blocks import map_blocks
 from fieldmark.foundation.progress import progress
 from fieldmark.opening import open_benchmark, open_release, split_of_run, suited
@@ -69,14 +71,15 @@ def score(
     source: Any = TableRun(run) if isinstance(run, (pl.DataFrame, Mapping)) else run
     provenance = None
     if isinstance(run, (str, Path)):
-        source, provenance = _found(Path(run), in_one_file=not task.run.folders)
+        source, provenance = _found(local_input(run, "a run"), in_one_file=not task.run.folders)
         seed = provenance.seed if provenance is not None and seed is None else seed
     if dataset is not None:
         cut_by = split_of_run(source.parent, provenance) if provenance is not None else None
         opened = open_benchmark(benchmark, dataset, seed=seed or 0, split=cut_by)
         kept_truth, labels, table = opened.truth_of(split), opened.view.labels, opened.dataset.taxa
     else:
-        kept_truth, labels, table, part = task.answer.given(task.items, truth, classes, media, task.by)
+        tables = _at_hand(truth), _at_hand(classes), _at_hand(media)
+        kept_truth, labels, table, part = task.answer.given(task.items, *tables, by=task.by)
         split = part or split
     answers = source
     if isinstance(source, (Path, TableRun)):
@@ -128,6 +131,11 @@ def _scored(name: str, how: Mapping[str, Any], run: Path) -> Scorecard:
     return score(name, run, **how)
 
 
+def _at_hand(table: Table | None) -> Any:
+    """A table, or its file on this machine."""
+    return local_input(table, "a table") if isinstance(table, (str, Path)) else table
+
+
 def _found(run: Path, *, in_one_file: bool) -> tuple[Path, Run | None]:
     """The run file, and where it came from if it lies in the folder of a run."""
     if run.is_dir() and (in_one_file or run_file(run).exists()):
@@ -147,6 +155,7 @@ def write_truth(
     Raises:
         InputError: When the release does not hold the labels of that part.
     """
+    refuse_address(out, "The truth")
     benchmark = BENCHMARKS[name]
     opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed)
     task = opened.benchmark.task
