@@ -16,7 +16,7 @@ from fieldmark.foundation.local_inputs import local_input
 # Roots of releases, whatever the verb.
 RELEASES = {"data"}
 # By verb: what is read where it lies, what is fetched, and files that are sent when they are complete.
-READ = {"check": {"root"}, "score": {"run", "truth", "classes", "media"}, "predict": {"model"}}
+READ = {"check": {"root"}, "score": {"runs", "truth", "classes", "media"}, "predict": {"model"}}
 FETCHED = {
     "score": {"receipt", "parts"},
     "compare": {"runs"},

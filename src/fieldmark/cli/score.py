@@ -60,14 +60,15 @@ def score(
 ) -> None:
     """Score a run exactly as the benchmark says, with intervals; or verify a score receipt offline."""
     from fieldmark.cli.printing import print_external_data, print_json, print_scorecards
+    from fieldmark.foundation.local_inputs import local_input
     from fieldmark.verbs.score_run import score_many
 
     if receipt is not None:
         given = {"truth": truth, "classes": classes, "media": media, "parts": parts}
         # With a receipt the benchmark is known, so that the one name on the command line is the run.
-        named = runs[0] if runs else Path(benchmark) if benchmark is not None else None
-        files = {what: path for what, path in given.items() if path is not None}
-        _verify(receipt, named, files, signer, salt, as_json)
+        named = runs[0] if runs else benchmark
+        files = {what: local_input(path) for what, path in given.items() if path is not None}
+        _verify(receipt, None if named is None else local_input(named), files, signer, salt, as_json)
         return
     if benchmark is None or not runs:
         raise MisuseError("A score needs a benchmark and a run: fieldmark score BENCHMARK RUN --truth truth.csv.")
@@ -80,7 +81,7 @@ def score(
         else:
             print_scorecards(cards)
         return
-    card = cards[str(runs[0])]
+    (card,) = cards.values()
     if as_json:
         print_json(card.to_json())
     else:

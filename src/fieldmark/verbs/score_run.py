@@ -13,7 +13,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.choosing import with_metrics
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import MisuseError
-from fieldmark.foundation.addresses import refuse_address
+from fieldmark.foundation.addresses import place_text, refuse_address
 from fieldmark.foundation.engines import cluster, working_on
 from fieldmark.foundation.files import appearing_folder
 from fieldmark.foundation.local_inputs import local_input
@@ -118,11 +118,11 @@ def score_many(
     paths = [Path(run) for run in runs]
     repeated = next((path for path in paths if paths.count(path) > 1), None)
     if repeated is not None:
-        raise MisuseError(f"{repeated} is named twice among the runs.")
+        raise MisuseError(f"{place_text(repeated)} is named twice among the runs.")
     cards: dict[str, Scorecard] = {}
     with working_on(engine, address), progress("scoring runs", len(paths) if len(paths) > 1 else 0) as tick:
         for path, card in zip(paths, map_blocks(partial(_scored, name, how), paths, cluster()), strict=True):
-            cards[str(path)] = card
+            cards[place_text(path)] = card
             tick(1)
     return cards
 
