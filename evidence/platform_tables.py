@@ -26,8 +26,8 @@ def faults(name: str, result: dict[str, Any]) -> str:
     if "database_restarted" in parts:
         one = parts["database_restarted"]
         said.append(
-            f"With the database stopped {one['restarts']} times, pages were answered with {_counts(one['statuses']['pages'])} "
-            f"and uploads with {_counts(one['statuses']['runs'])}."
+            f"With the database stopped {one['restarts']} times, pages were answered with "
+            f"{_counts(one['statuses']['pages'])} and uploads with {_counts(one['statuses']['runs'])}."
         )
     if "disk_full" in parts:
         one = parts["disk_full"]
