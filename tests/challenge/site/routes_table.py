@@ -136,6 +136,8 @@ TABLE: dict[str, frozenset[str]] = {
     "GET /api/v1/challenges/{slug}/debug-runs": SIGNED_IN,
     "POST /api/v1/challenges/{slug}/debug-runs": SIGNED_IN,
     "GET /api/v1/challenges/{slug}/debug-runs/{program_id}": READERS,
+    "GET /api/v1/challenges/{slug}/program.git/info/refs": SIGNED_IN,
+    "POST /api/v1/challenges/{slug}/program.git/git-receive-pack": SIGNED_IN,
     "GET /api/v1/challenges/{slug}/organize/code": MANAGERS,
     "POST /api/v1/challenges/{slug}/organize/code": MANAGERS,
     "GET /api/v1/me": SIGNED_IN,

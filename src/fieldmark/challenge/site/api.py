@@ -9,6 +9,7 @@ def make_router() -> APIRouter:
     """All routes of the API, below `/api/v1`."""
     from fieldmark.challenge.boards import api as boards_api
     from fieldmark.challenge.coding import api as coding_api
+    from fieldmark.challenge.coding import git_api
     from fieldmark.challenge.mailing import api as mailing_api
     from fieldmark.challenge.people import admission_api
     from fieldmark.challenge.people import api as people_api
@@ -26,5 +27,6 @@ def make_router() -> APIRouter:
     router.include_router(boards_api.router)
     router.include_router(running_api.router)
     router.include_router(coding_api.router)
+    router.include_router(git_api.router)
     router.include_router(running_people_api.router)
     return router

@@ -28,7 +28,7 @@ from fieldmark.challenge.running.phases import phase_at
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.stored_scores import own_cards, own_metrics, released
 from fieldmark.challenge.site.attachments import sent
-from fieldmark.challenge.site.context import AdmittedOf, FormOf, UserOf, go, render
+from fieldmark.challenge.site.context import AdmittedOf, FormOf, UserOf, address_of, go, render
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
 from fieldmark.challenge.site.forms import file_of, text_of, texts_of
 from fieldmark.challenge.site.lanes import lane_of
@@ -238,6 +238,7 @@ def _submit(
             error.status if error else 200,
             task=task,
             why_not=why_not(session) if task else "",
+            git_address=address_of(request, f"/api/v1/challenges/{slug}/program.git"),
             c=challenge,
             phase=phase,
             phases=challenge.phases,
