@@ -163,7 +163,7 @@ def nothing(items: int, folder: Path) -> None:
 
 STAGES = {
     "world": Stage(80, nothing, make_world),
-    "check": Stage(1000, make_release, check_release),
+    "check": Stage(2000, make_release, check_release),
     "check --media": Stage(1000, make_release, lambda items, folder: check_release(items, folder, "--media")),
     "check --near-duplicates": Stage(
         1000, make_release, lambda items, folder: check_release(items, folder, "--near-duplicates")

@@ -36,7 +36,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 import re
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 import polars as pl
@@ -161,7 +160,7 @@ def _list_photos(release: Release) -> tuple[pl.DataFrame, tuple[str, ...]]:
 
 def media_ids(paths: pl.Series) -> pl.Series:
     """An id for each photo: its file name, with a few digits in front where two photos share it."""
-    names = pl.Series([PurePosixPath(path).name for path in paths], dtype=pl.String)
+    names = pl.Series([path.rpartition("/")[2] for path in paths], dtype=pl.String)
     shared = names.is_duplicated()
     return pl.Series(
         "media_id",

@@ -15,8 +15,10 @@ def is_photo(name: str | PurePath) -> bool:
 
     >>> is_photo("IMG_1234.HEIC"), is_photo("IMG_1234.gif")
     (True, False)
+    >>> is_photo("folder/.jpg"), is_photo("folder.jpg/notes")
+    (False, False)
     """
-    return PurePath(name).suffix.lower() in PHOTO_SUFFIXES
+    return _ends(name, PHOTO_SUFFIXES)
 
 
 def is_recording(name: str | PurePath) -> bool:
@@ -25,4 +27,10 @@ def is_recording(name: str | PurePath) -> bool:
     >>> is_recording("XC1234.MP3"), is_recording("XC1234.json")
     (True, False)
     """
-    return PurePath(name).suffix.lower() in SOUND_SUFFIXES
+    return _ends(name, SOUND_SUFFIXES)
+
+
+def _ends(name: str | PurePath, suffixes: tuple[str, ...]) -> bool:
+    """Asked for every file of a release: taking paths apart would be most of the time of opening it."""
+    text = str(name).lower()
+    return text.endswith(suffixes) and text.rpartition("/")[2] not in suffixes  # ".jpg" is a hidden file
