@@ -33,23 +33,22 @@ def near_pairs(
     """Pairs of rows of different groups whose hashes differ in at most `most_bits` bits, each pair once.
 
     Hashes that differ in at most three bits agree in at least one of four bands of 16 bits, so only rows that share a
-    band are compared.
+    band are compared: each with the next one of the same band, then with the one after that, all rows at once.
     """
     if most_bits >= BANDS:
         raise ValueError(f"at most {BANDS - 1} bits can be told apart with {BANDS} bands")
-    seen: set[tuple[int, int]] = set()
     width = BITS // BANDS
+    mask = np.uint64(2**width - 1)
     for band in range(BANDS):
-        key = (hashes >> np.uint64(band * width)) & np.uint64(2**width - 1)
+        key = (hashes >> np.uint64(band * width)) & mask
         order = np.argsort(key, kind="stable")
-        starts = np.flatnonzero(np.diff(key[order].astype(np.int64), prepend=-1))
-        for start, end in zip(starts, np.append(starts[1:], len(order)), strict=True):
-            rows = np.sort(order[start:end])
-            for place, first in enumerate(rows[:-1]):
-                others = rows[place + 1 :]
-                differing = np.bitwise_count(hashes[others] ^ hashes[first])
-                for second in others[(differing <= most_bits) & (group[others] != group[first])]:
-                    pair = (int(first), int(second))
-                    if pair not in seen:
-                        seen.add(pair)
-                        yield pair
+        ends = np.searchsorted(key[order], key[order], side="right")
+        places, step = np.arange(len(order)), 1
+        while len(places := places[places + step < ends[places]]):
+            first, second = order[places], order[places + step]
+            differing = hashes[first] ^ hashes[second]
+            near = (np.bitwise_count(differing) <= most_bits) & (group[first] != group[second])
+            for earlier in range(band):  # a band that both share has told of the pair already
+                near &= (differing >> np.uint64(earlier * width)) & mask != 0
+            yield from zip(first[near].tolist(), second[near].tolist(), strict=True)
+            step += 1

@@ -80,7 +80,7 @@ def alike_pairs(photos: pl.DataFrame, sides: Sequence[str]) -> list[tuple[str, s
     """Photos (`path`, `hash`) of different sides that look the same."""
     group = np.unique(np.array(sides, dtype=str), return_inverse=True)[1]
     paths = photos["path"].to_list()
-    return [(paths[first], paths[second]) for first, second in near_pairs(photos["hash"].to_numpy(), group)]
+    return [(paths[first], paths[second]) for first, second in sorted(near_pairs(photos["hash"].to_numpy(), group))]
 
 
 def _hash(data: bytes) -> int | None:
