@@ -17,12 +17,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from evidence.results import read_result, write_result
 from PIL import Image
 
 import fieldmark
@@ -31,6 +32,8 @@ from fieldmark.features.loading import load_backbone
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.features.store import KEY_BYTES, FeatureStore
 from fieldmark.foundation.map_blocks import LocalExecutor, blocks_of
+from perf.jobs import JOBS
+from perf.machine import about_machine
 
 FACTORS, ROUNDS, MOST = (1, 4, 16), 2, 1.1
 CLASSES, PHOTO_PX, FEATURES_PX = 20, 64, 64
@@ -168,7 +171,7 @@ STAGES = {
     "check --near-duplicates": Stage(
         1000, make_release, lambda items, folder: check_release(items, folder, "--near-duplicates")
     ),
-    "extract": Stage(1000, make_release, extract_release),
+    "extract": Stage(1500, make_release, extract_release),
     "fit linear": Stage(1000, release_with_features, fit_linear),
     "score": Stage(50_000, make_run, score_run),
     "open an archive": Stage(20_000, make_archive, open_archive),
@@ -176,14 +179,16 @@ STAGES = {
 }
 
 
-def run() -> dict[str, Any]:
-    """Seconds, memory and exponents of each stage."""
-    stages = {}
+def run(names: Sequence[str] = tuple(STAGES)) -> dict[str, Any]:
+    """Seconds, memory and exponents of each stage; those that are not named are taken from the last result."""
+    before = (read_result("perf-growth") or {"stages": {}})["stages"] if set(names) != set(STAGES) else {}
+    stages = {name: before[name] for name in STAGES if name in before}
     with tempfile.TemporaryDirectory() as folder:
-        for name, stage in STAGES.items():
+        for name, stage in ((name, STAGES[name]) for name in names):
             rows = [measured(name, stage.items * factor, Path(folder)) for factor in FACTORS]
             stages[name] = _told(rows)
             print(name, stages[name], flush=True)
+    stages = {name: stages[name] for name in STAGES if name in stages}
     highest = max(max(stage["time_exponent"], stage["memory_exponent"]) for stage in stages.values())
     return {"highest_exponent_allowed": MOST, "highest_exponent": highest, "rounds": ROUNDS, "stages": stages}
 
@@ -242,7 +247,11 @@ def measured(name: str, items: int, root: Path, rounds: int = ROUNDS) -> dict[st
 
 
 def main() -> None:
-    """One stage in this process: `python -m perf.growth prepare|work STAGE ITEMS FOLDER`."""
+    """One stage in this process: `python -m perf.growth prepare|work STAGE ITEMS FOLDER`; or `again STAGE ...`."""
+    if sys.argv[1] == "again":
+        about = {**about_machine(JOBS["growth"].packages), **run(sys.argv[2:])}
+        print("written to", write_result("perf-growth", about))
+        return
     what, name, items, folder = sys.argv[1:]
     stage = STAGES[name]
     if what == "prepare":

@@ -145,7 +145,7 @@ def extract(
         more = f" {len(problems) - 1} more photos cannot be read either." if len(problems) > 1 else ""
         hint = f"Replace the file or remove it (and its line in any table).{more}"
         raise InputError(where(media_id), found=problem, expected=expected, hint=hint)
-    return store.get(keys).astype(np.float32)
+    return store.get(keys, dtype=np.float32)
 
 
 def _extracted(blocks: Iterator[PhotoBlock], extractor: Extractor, store: FeatureStore) -> Iterator[ExtractedBlock]:

@@ -104,7 +104,7 @@ def extract_sounds(
         more = f" {len(problems) - 1} more recordings cannot be read either." if len(problems) > 1 else ""
         hint = f"Replace the file or remove it (and its line in any table).{more}"
         raise InputError(where(media_id), found=problem, expected="a WAV, FLAC, OGG or MP3 file", hint=hint)
-    return store.get(keys, output).astype(np.float32)
+    return store.get(keys, output, np.float32)
 
 
 def windows_of(

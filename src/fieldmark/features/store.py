@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from fieldmark.foundation.file_cache import cache_root
 from fieldmark.foundation.files import appearing_file
@@ -95,8 +95,12 @@ class FeatureStore:
         """The keys of everything that is stored by now, to be sent elsewhere."""
         return StoredKeys.of(self._place)
 
-    def get(self, keys: Iterable[Key], output: str = "features") -> NDArray[Any]:
-        """The stored rows of the given keys, in their order. Raises KeyError for a key that is not there."""
+    def get(self, keys: Iterable[Key], output: str = "features", dtype: DTypeLike | None = None) -> NDArray[Any]:
+        """The stored rows of the given keys, in their order, as they are stored or as the type that is asked for.
+
+        Raises:
+            KeyError: For a key that is not there.
+        """
         places = [self._place[key] for key in keys]
         by_block: dict[str, list[tuple[int, int]]] = {}
         for position, (block, row) in enumerate(places):
@@ -105,10 +109,10 @@ class FeatureStore:
         for block, pairs in by_block.items():
             rows = np.load(self.folder / f"{block}.{output}.npy", mmap_mode="r")
             if result is None:
-                result = np.empty((len(places), *rows.shape[1:]), dtype=rows.dtype)
+                result = np.empty((len(places), *rows.shape[1:]), dtype=dtype or rows.dtype)
             positions, wanted = np.array(pairs).T
             result[positions] = rows[wanted]
-        return result if result is not None else np.empty((0, 0), dtype=np.float16)
+        return result if result is not None else np.empty((0, 0), dtype=dtype or np.float16)
 
     def _index(self, block: str, keys: NDArray[np.uint8]) -> None:
         for row, key in enumerate(keys):
