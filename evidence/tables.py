@@ -10,6 +10,7 @@ import numpy as np
 from evidence.context_tables import pooling, priors
 from evidence.crop_tables import crops
 from evidence.identify_tables import identify
+from evidence.later_tables import later_baselines
 from evidence.markdown import mean_difference, percent, table
 from evidence.mask_tables import butterflies, foreground, world_masks
 from evidence.modality_tables import amanita, modalities
@@ -40,6 +41,7 @@ def write_tables() -> Path:
         "coverage": _coverage,
         "challenges": _challenges,
         "editions": _challenges,
+        "later_baselines": later_baselines,
         "ladder": _ladder,
         "fuzzing": _fuzzing,
         "mutations": _mutations,

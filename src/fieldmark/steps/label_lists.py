@@ -13,7 +13,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.runs.code_sets import CodeSets, offsets_of
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson, Step
-from fieldmark.steps.multilabel import Chances, Holds, chances_of
+from fieldmark.steps.multilabel import Chances, Holds, chances_of, enough_rows
 
 # A label with fewer true items on val takes the threshold that all of them share.
 FEWEST = 10
@@ -40,6 +40,7 @@ class ListLabels(Step):
     shared: float = 0.5
     own: dict[str, float] = field(default_factory=dict)
     name: ClassVar[str] = "label-lists"
+    takes_lists: ClassVar[bool] = True
     decides: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -52,7 +53,7 @@ class ListLabels(Step):
         chances, holds = chances_of(val), lesson.holds
         if not holds.any():
             return self
-        tried = _candidates(chances.ravel())
+        tried = _candidates(chances[enough_rows(*chances.shape)].ravel())
         shared = float(tried[np.argmax([_mean_f1(self._listed(chances, threshold), holds) for threshold in tried])])
         if self.by == "shared":
             return replace(self, shared=shared, own={})

@@ -13,6 +13,8 @@ Holds = NDArray[np.bool_]
 
 # Chances of exactly 0 and 1 have no logit. Small ones still differ from each other; near 1, single precision ends.
 SMALLEST, LARGEST = 1e-30, 1 - 1e-8
+# So many pairs of item and label are plenty to find two numbers; of more, evenly spread items stand for all.
+MOST_PAIRS = 8_000_000
 
 
 def chances_of(predictions: LabelScores) -> Chances:
@@ -32,6 +34,12 @@ def with_chances(predictions: LabelScores, chances: Chances) -> LabelScores:
         return predictions.with_scores(chances.astype(np.float32), "score")
     row, code, _ = predictions.pairs()
     return predictions.with_scores(chances[row, code].astype(np.float32), "score")
+
+
+def enough_rows(items: int, labels: int) -> NDArray[np.int64]:
+    """All items, or where they and the labels are too many pairs, evenly spread ones."""
+    kept = min(items, max(MOST_PAIRS // max(labels, 1), 1))
+    return np.arange(items) if kept == items else np.linspace(0, items - 1, kept).astype(np.int64)
 
 
 def logits_of(chances: Chances) -> Chances:

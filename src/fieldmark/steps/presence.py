@@ -12,7 +12,7 @@ from scipy.special import expit
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.stats.logistic import platt
 from fieldmark.steps.base import Lesson, Step
-from fieldmark.steps.multilabel import chances_of, logits_of, with_chances
+from fieldmark.steps.multilabel import chances_of, enough_rows, logits_of, with_chances
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,13 @@ class PresenceCurve(Step):
     slope: float = 1.0
     offset: float = 0.0
     name: ClassVar[str] = "presence"
+    takes_lists: ClassVar[bool] = True
 
     def fit(self, val: LabelScores, lesson: Lesson) -> Self:
-        chances = chances_of(val)
+        rows = enough_rows(len(val.items), len(val.labels))
+        chances = chances_of(val)[rows]
         possible = chances > 0
-        logits, holds = logits_of(chances[possible]), lesson.holds[possible]
+        logits, holds = logits_of(chances[possible]), lesson.holds[rows][possible]
         if holds.all() or not holds.any() or np.ptp(logits) == 0:
             return self  # nothing to tell apart
         slope, offset = platt(logits, holds)
