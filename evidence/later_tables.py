@@ -38,10 +38,8 @@ def _plots(found: dict[str, Any]) -> str:
     single = found["single_plants"]
     about = (
         f"\nPlots: {photos['train']} photos of {found['species']} species teach, {photos['val']} are val, and "
-        f"{found['plots']} pictures are put together of {found['test_photos']} others. The model of single plants names "
-        f"{percent(single['top_1'])} % of the photos that the release keeps for its own test rightly.\n"
-        if single.get("top_1")
-        else ""
+        f"{found['plots']} pictures are put together of {found['test_photos']} others. Of the photos of val, on which "
+        f"its penalty was chosen, the model of single plants names {percent(single['top_1'])} % rightly.\n"
     )
     rows = [
         [way, f"{one['at_least']:g}", percent(one["unit_f1"]), percent(one["sample_f1"])]
@@ -51,9 +49,10 @@ def _plots(found: dict[str, Any]) -> str:
 
 
 def _individuals(found: dict[str, Any]) -> str:
+    photos, specimens = (found[name] - found[f"asked_{name}"] for name in ("photos", "specimens"))
     about = (
-        f"\nIndividuals: {found['asked_photos']} photos of {found['asked_specimens']} specimens are put together, after "
-        f"{found['photos'] - found['asked_photos']} photos of {found['specimens'] - found['asked_specimens']} others. "
+        f"\nIndividuals: {found['asked_photos']} photos of {found['asked_specimens']} specimens are put together; "
+        f"{photos} photos of {specimens} others teach. "
         "Adjusted Rand index in percent (0 is chance):\n"
     )
     rows = [
