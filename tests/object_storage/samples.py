@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from fieldmark.worlds import WORLDS
+from fieldmark.worlds.layouts import relaid, surveys
 from tests.conftest import COLORS, save_photo
 from tests.datasets.fgvcx_by_hand import write_fgvcx
 from tests.datasets.test_animalclef import write_release as write_animals
 from tests.datasets.test_birdclef_kaggle import sing, write_focal
 from tests.datasets.test_folder_masks import save
 from tests.datasets.test_geolifeclef import write_newer
+from tests.datasets.test_later_releases import LITTLE, PACKED
 from tests.datasets.test_snakeclef import CLASSES, PRESENCE, ROWS_2021, write
 
 # Datasets whose world is a fixture of the session.
@@ -26,6 +28,7 @@ FIXTURES = {
     "snakeclef-2020": "snake_world",
     "geolifeclef-2020": "land_world",
 }
+SURVEYS = {"geolifeclef-2023", "geolifeclef-2024", "geolifeclef-2025"}
 SOUNDSCAPES = "row_id,site,audio_id,seconds,birds\n7019_COR_5,COR,7019,5,amerob\n7019_COR_10,COR,7019,10,nocall\n"
 TAXON = {"kingdom": "Plantae", "phylum": "P", "class": "C", "order": "O", "family": "F", "genus": "G"}
 
@@ -140,11 +143,32 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
 }
 
 
+def write_snakes_2024(world: Path, root: Path) -> Path:
+    """The data of SnakeCLEF 2023 with the test of 2024, which comes in folders of its own."""
+    relaid.pack("snakeclef-2023", relaid.pack_snakes_2023, world, root)
+    (root / "WORLD.json").unlink()
+    (root / "SnakeCLEF2023-PubTestMetadata.csv").rename(root / "SnakeCLEF2024-TestMetadata.csv")
+    for part in ("train", "val"):
+        shutil.copytree(root / "SnakeCLEF2023-small_size", root / part / "SnakeCLEF2023-medium_size")
+    (root / "SnakeCLEF2023-small_size").rename(root / "SnakeCLEF2024-large_size")
+    return root
+
+
 def sample(dataset: str, request: pytest.FixtureRequest, folder: Path) -> Path:
     """A small release of a dataset; a world is made of those that stand neither above nor among the fixtures."""
+    root = folder / dataset
     if dataset in FIXTURES:
         return Path(request.getfixturevalue(FIXTURES[dataset]))
     if dataset in MAKERS:
-        return MAKERS[dataset](folder / dataset)
+        return MAKERS[dataset](root)
+    if dataset in PACKED:
+        packer, world = PACKED[dataset]
+        relaid.pack(dataset, packer, request.getfixturevalue(world), root)
+        return root
+    if dataset in SURVEYS:
+        surveys.write_extent(root, LITTLE, "little", year=int(dataset[-4:]), seed=4)
+        return root
+    if dataset == "snakeclef-2024":
+        return write_snakes_2024(request.getfixturevalue("snake_world"), root)
     WORLDS[dataset](folder / dataset, size="tiny", seed=1)  # a dataset with neither needs a line in MAKERS
     return folder / dataset

@@ -138,10 +138,8 @@ def test_a_server_that_is_not_there_is_one_sentence(bucket, monkeypatch):
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "s3fs", None)
-    for name in ("s3", "s3a"):  # what was loaded before is forgotten
-        monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, name, raising=False)
     with pytest.raises(MissingExtraError, match=r"needs s3fs, which is not installed: pip install 'fieldmark\[s3\]'"):
-        Release("s3://bucket/fungi")
+        Release("s3a://bucket/fungi")  # the other name of S3, which no test has loaded
 
 
 def test_an_archive_is_read_where_it_lies(bucket, tmp_path):
