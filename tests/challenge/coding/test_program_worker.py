@@ -15,13 +15,16 @@ import pytest
 
 from fieldmark.challenge.coding import cgroups, tasks
 from fieldmark.challenge.coding.inputs import ID, pack, read_items, unpack_inputs
-from fieldmark.challenge.coding.program_worker import ProgramWorker
-from fieldmark.challenge.coding.runners import CodeJob, CodeLimits, PodmanRunner
+from fieldmark.challenge.coding.program_worker import ProgramWorker, start_program_workers
+from fieldmark.challenge.coding.runners import CodeJob, CodeLimits, CodeOutcome, PodmanRunner
 from fieldmark.challenge.coding.tasks import CodeInputs
+from fieldmark.challenge.operating.stopping import Stopping
+from fieldmark.challenge.records.code_schema import CodeHost
 from fieldmark.challenge.records.schema import AuditEvent, PartScore
 from fieldmark.challenge.records.scratch import collect_leftovers, prefix_of
-from fieldmark.challenge.refusals import RefusalError
+from fieldmark.challenge.refusals import ConflictError, RefusalError
 from fieldmark.challenge.scoring.worker import Worker
+from fieldmark.errors import MisuseError
 from tests.challenge.coding.hosted import LOOKUP, RULES, Hosted, host_snakes
 from tests.challenge.coding.programs import archive_of
 from tests.challenge.platform import Platform
@@ -111,16 +114,41 @@ def test_a_worker_that_is_told_to_stop_hands_its_program_back(hosted: Hosted):
     set_inputs(hosted, platform.folder / "snakes" / "inputs", hang="yes")
     archive = archive_of(PATIENT, name="handed_back.py")
     program = hosted.hand_in(platform.captain("ada", hosted.challenge), archive)
-    worker, stop = ProgramWorker(platform.database, platform.storage), threading.Event()
+    worker, stop = ProgramWorker(platform.database, platform.storage, lease_s=0.5), threading.Event()
     thread = threading.Thread(target=worker.run, args=(stop,))
     thread.start()
     until(lambda: processes_with("handed_back.py"), "the program never ran")
+    first = hosted.program(program.id).lease_until
+    until(lambda: hosted.program(program.id).lease_until > first, "the lease was not renewed")
     stop.set()
     thread.join(60)
     worker.inputs.close()
     found = hosted.program(program.id)
     assert not thread.is_alive() and (found.state, found.attempts) == ("queued", 0)
     assert not processes_with("handed_back.py")
+
+
+class LeakyRunner:
+    """A runner whose walls have a hole: its programs see the network."""
+
+    name = "leaky"
+
+    def run(self, job: CodeJob, limits: CodeLimits, stop: threading.Event) -> CodeOutcome:
+        job.predictions.write_text("probed|a network")
+        return CodeOutcome("", "")
+
+
+def test_a_machine_whose_walls_do_not_hold_runs_nothing_and_opens_no_phase(small_platform: Platform):
+    platform, challenge = small_platform, small_platform.challenge
+    with pytest.raises(MisuseError, match="a program would find a network"):
+        start_program_workers(platform.database, platform.storage, Stopping(), runner=LeakyRunner())
+    where = (platform.database, platform.storage, platform.admin, challenge)
+    with pytest.raises(ConflictError, match=r"\(leaky\), a program would find a network"):
+        tasks.set_code(*where, RULES, [platform.phase().id], most_archive_mb=64)
+    with platform.database.write() as session:
+        session.query(CodeHost).delete()
+    with pytest.raises(ConflictError, match="fieldmark worker --lane code"):
+        tasks.set_code(*where, RULES, [platform.phase().id], most_archive_mb=64)
 
 
 def test_inputs_come_in_a_secret_order_and_with_one_time(hosted: Hosted, tmp_path):

@@ -67,8 +67,13 @@ Pusher = Annotated[User, Depends(pusher)]
 
 
 @router.get("/challenges/{slug}/program.git/info/refs", response_class=Response)
-def refs(slug: str, user: Pusher, database: DatabaseOf, service: str = "") -> Response:
+async def refs(request: Request, slug: str, user: Pusher, database: DatabaseOf, service: str = "") -> Response:
     """What `git push` asks first."""
+    body = await lane_of(request).run(_refs, slug, user, database, service)
+    return Response(body, media_type=f"application/x-{SERVICE}-advertisement", headers=NO_CACHE)
+
+
+def _refs(slug: str, user: User, database: Database, service: str) -> bytes:
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
     if service != SERVICE:
@@ -77,12 +82,11 @@ def refs(slug: str, user: Pusher, database: DatabaseOf, service: str = "") -> Re
         most_mb = _allowed(database, user, challenge)
         with scratch("push") as folder:
             git_push.make_repository(folder, most_mb)
-            body = git_push.advertisement(folder)
+            return git_push.advertisement(folder)
     except NotThereError:
         raise
     except RefusalError as error:
-        body = git_push.refusal(str(error))
-    return Response(body, media_type=f"application/x-{SERVICE}-advertisement", headers=NO_CACHE)
+        return git_push.refusal(str(error))
 
 
 @router.post("/challenges/{slug}/program.git/git-receive-pack", response_class=Response)

@@ -33,7 +33,7 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import appearing_file
 
 MANIFEST = "manifest.json"
-LEFT_OUT = ("sessions", "rate_counts", "worker_signs", "sign_on_attempts")
+LEFT_OUT = ("sessions", "rate_counts", "worker_signs", "sign_on_attempts", "code_hosts")
 ROWS_AT_ONCE = 500
 
 
