@@ -19,8 +19,10 @@ from fieldmark.worlds.layouts import relaid, relaid_plots, surveys
 PACKED = {
     "fungiclef-2022": (relaid.pack_fungi_2022, "fungi_world"),
     "fungiclef-2023": (relaid.pack_fungi_2023, "fungi_world"),
+    "snakeclef-2021": (relaid.pack_snakes_2021, "snake_world"),
     "snakeclef-2022": (relaid.pack_snakes_2022, "snake_world"),
     "snakeclef-2023": (relaid.pack_snakes_2023, "snake_world"),
+    "snakeclef-2024": (relaid.pack_snakes_2024, "snake_world"),
     "plantclef-2021": (relaid.pack_plants_2021, "plant_world"),
     "plantclef-2022": (relaid_plots.pack_plants_2022, "plant_world"),
     "plantclef-2024": (relaid_plots.pack_plots, "plant_world"),
@@ -76,8 +78,10 @@ def spoil(path: Path, old: str, new: str) -> None:
     [
         ("fungiclef-2022", "fungiclef-2022", "frequent", "ObservationId,ClassId"),
         ("fungiclef-2023", "fungiclef-2023", "frequent", "observationID,class_id"),
+        ("snakeclef-2021", "snakeclef-2021", "frequent", "UUID,prediction"),
         ("snakeclef-2022", "snakeclef-2022", "frequent", "ObservationId,class_id"),
         ("snakeclef-2023", "snakeclef-2023", "frequent", "observation_id,class_id"),
+        ("snakeclef-2024", "snakeclef-2024", "frequent", "observation_id,class_id"),
         ("plantclef-2021", "plantclef-2021", "frequent", "ObservationId;ClassId;Probability;Rank"),
         ("plantclef-2023", "plantclef-2022", "frequent", "obsid;classid;probability;rank"),
         ("plantclef-2026", "plantclef-2024", "frequent", '"quadrat_id","species_ids"'),
@@ -120,16 +124,13 @@ def test_snakes_of_two_sources_are_train_and_venom_comes_from_the_list(release):
     assert dataset.observations["region"].drop_nulls().str.len_chars().max() == 2
 
 
-def test_another_test_of_snakes_belongs_to_the_data_of_2023(own_copy, tmp_path):
-    root = own_copy("snakeclef-2023")
-    (root / "WORLD.json").unlink()
-    (root / "SnakeCLEF2023-PubTestMetadata.csv").rename(root / "SnakeCLEF2024-TestMetadata.csv")
+def test_photos_of_another_size_are_found_in_the_folders_of_their_parts(own_copy):
+    root = own_copy("snakeclef-2024")
     (root / "SnakeCLEF2023-small_size").rename(root / "kept")
     for part in ("train", "val"):
         shutil.copytree(root / "kept", root / part / "SnakeCLEF2023-medium_size")
-    (root / "kept").rename(root / "SnakeCLEF2024-large_size")
-    opened = opened_release("snakeclef-2024", root)
-    paths = opened.dataset.media["path"].to_list()
+    (root / "SnakeCLEF2024-small_size").rename(root / "SnakeCLEF2024-large_size")
+    paths = fieldmark.dataset("snakeclef-2024", root).media["path"].to_list()
     assert all((root / path).exists() for path in paths)
     assert {path.split("/")[0] for path in paths} == {"train", "val", "HMP", "SnakeCLEF2024-large_size"}
 

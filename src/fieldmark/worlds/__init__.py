@@ -67,14 +67,13 @@ WORLDS: Registry[Callable[..., dict[str, object]]] = Registry(
             "fieldmark.worlds.layouts.relaid:WRITE_FUNGI_2023",
             "the fungi of the world of FungiTastic as FungiCLEF 2023 is released",
         ),
-        "snakeclef-2022": (
-            "fieldmark.worlds.layouts.relaid:WRITE_SNAKES_2022",
-            "the snakes of the world of SnakeCLEF 2020 as SnakeCLEF 2022 is released",
-        ),
-        "snakeclef-2023": (
-            "fieldmark.worlds.layouts.relaid:WRITE_SNAKES_2023",
-            "the snakes of the world of SnakeCLEF 2020 as SnakeCLEF 2023 is released",
-        ),
+        **{
+            f"snakeclef-{year}": (
+                f"fieldmark.worlds.layouts.relaid:WRITE_SNAKES_{year}",
+                f"the snakes of the world of SnakeCLEF 2020 as SnakeCLEF {year} is released",
+            )
+            for year in (2021, 2022, 2023, 2024)
+        },
         "plantclef-2021": (
             "fieldmark.worlds.layouts.relaid:WRITE_PLANTS_2021",
             "the plants of the world of PlantCLEF 2020 as they are",

@@ -184,6 +184,23 @@ def _write_venomous(base: Path, root: Path) -> None:
     rows.write_csv(root / "venomous_status_list.csv")
 
 
+def pack_snakes_2021(base: Path, root: Path) -> Counts:
+    """SnakeCLEF 2021: species by `binomial`, photos by `UUID`; the table of test is the organizers' own."""
+    tables = {part: _snakes(base, part) for part in ("train", "val", "test")}
+    for part, rows in tables.items():
+        name = pl.col("file").str.extract(r"([^/]+)\.jpg$")
+        _copy(rows.with_columns(pl.format("images/{}.jpg", name).alias("to")), base, root)
+        shown = rows.select(
+            binomial="binomial_name", country="country", UUID=name, source=pl.lit("inaturalist"), subset=pl.lit(part)
+        )
+        tables[part] = shown
+    train = pl.concat([tables["train"], tables["val"]])
+    train.write_csv(root / "SnakeCLEF2021_train_metadata_PROD.csv")
+    tables["test"].write_csv(root / "SnakeCLEF2021_test_metadata_PROD.csv")
+    shutil.copyfile(base / "species_to_country.csv", root / "species_to_country.csv")
+    return _counts(tables, "binomial")
+
+
 def pack_snakes_2022(base: Path, root: Path) -> Counts:
     """SnakeCLEF 2022: no val, and paths in `file_path`."""
     train = pl.concat([_snakes(base, "train"), _snakes(base, "val")])
@@ -197,25 +214,30 @@ def pack_snakes_2022(base: Path, root: Path) -> Counts:
     return _counts(tables, "class_id")
 
 
-def pack_snakes_2023(base: Path, root: Path) -> Counts:
+def pack_snakes_2023(base: Path, root: Path, *, test: str = "SnakeCLEF2023-PubTestMetadata") -> Counts:
     """SnakeCLEF 2023: train from two sources, those of HerpMapper below the root."""
     train = _snakes(base, "train")
     from_herpmapper = pl.int_range(pl.len()) % 5 == 4
     herpmapper = train.filter(from_herpmapper).with_columns(pl.format("HMP/{}", "path").alias("path"))
     tables = {
-        "TrainMetadata-iNat": train.filter(~from_herpmapper),
-        "TrainMetadata-HM": herpmapper,
-        "ValMetadata": _snakes(base, "val"),
-        "PubTestMetadata": _snakes(base, "test"),
+        "SnakeCLEF2023-TrainMetadata-iNat": train.filter(~from_herpmapper),
+        "SnakeCLEF2023-TrainMetadata-HM": herpmapper,
+        "SnakeCLEF2023-ValMetadata": _snakes(base, "val"),
+        test: _snakes(base, "test"),
     }
     for name, rows in tables.items():
-        folder = "" if name.endswith("HM") else "SnakeCLEF2023-small_size/"
+        folder = "" if name.endswith("HM") else f"{name.partition('-')[0]}-small_size/"
         _copy(rows.with_columns(pl.format("{}{}", pl.lit(folder), "path").alias("to")), base, root)
-        hidden = ("binomial_name", "class_id") if name.startswith("PubTest") else ()
-        rows.drop("file", *hidden).rename({"path": "image_path"}).write_csv(root / f"SnakeCLEF2023-{name}.csv")
-    tables["PubTestMetadata"].select("observation_id", "class_id").write_csv(root / "test_labels.csv")
+        hidden = ("binomial_name", "class_id") if name == test else ()
+        rows.drop("file", *hidden).rename({"path": "image_path"}).write_csv(root / f"{name}.csv")
+    tables[test].select("observation_id", "class_id").write_csv(root / "test_labels.csv")
     _write_venomous(base, root)
     return _counts(tables, "class_id")
+
+
+def pack_snakes_2024(base: Path, root: Path) -> Counts:
+    """SnakeCLEF 2024: the data of 2023, and a test of its own."""
+    return pack_snakes_2023(base, root, test="SnakeCLEF2024-TestMetadata")
 
 
 def pack_plants_2021(base: Path, root: Path) -> Counts:
@@ -227,6 +249,8 @@ def pack_plants_2021(base: Path, root: Path) -> Counts:
 
 WRITE_FUNGI_2022 = writer("fungiclef-2022", pack_fungi_2022, fungitastic.write)
 WRITE_FUNGI_2023 = writer("fungiclef-2023", pack_fungi_2023, fungitastic.write)
+WRITE_SNAKES_2021 = writer("snakeclef-2021", pack_snakes_2021, snakeclef.write)
 WRITE_SNAKES_2022 = writer("snakeclef-2022", pack_snakes_2022, snakeclef.write)
 WRITE_SNAKES_2023 = writer("snakeclef-2023", pack_snakes_2023, snakeclef.write)
+WRITE_SNAKES_2024 = writer("snakeclef-2024", pack_snakes_2024, snakeclef.write)
 WRITE_PLANTS_2021 = writer("plantclef-2021", pack_plants_2021, plantclef.write)
