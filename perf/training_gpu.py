@@ -20,13 +20,14 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.training.draws import Draws
-from fieldmark.training.loop import make_fabric, train
+from fieldmark.training.loop import train
 from fieldmark.training.networks import make_network
 from fieldmark.training.objectives import SingleLabel
 from fieldmark.training.packing import Format, open_pack
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform, pack_side
 from fieldmark.training.recipe import Training
 from fieldmark.training.sources import ProcessShare, training_batches
+from fieldmark.training.strategies import make_fabric
 
 NETWORKS = ("vit_base_patch16_224=256", "resnet50=256", "convnext_base=128")
 SIZE_PX, CLASSES, WARMUP, STEPS = 224, 1000, 10, 40

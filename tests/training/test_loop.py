@@ -32,20 +32,6 @@ def test_a_killed_training_goes_on_to_the_same_weights(example, tmp_path):
         assert (one["val"], one["train_loss"]) == (two["val"], two["train_loss"])
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_two_processes_learn_as_one_does(example, tmp_path):
-    alone = EXAMPLES[example](tmp_path / "one", dropout=0.0)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", "--no-python"]
-    script = [sys.executable, "-m", "tests.training.examples", str(tmp_path / "two"), "--example", example]
-    done = subprocess.run([*command, *script, "--dropout", "0"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    together = [line for line in Log(tmp_path / "two", HOW).read() if "val" in line]
-    assert len(together) == 5
-    for one, two in zip(alone.epochs, together, strict=True):
-        assert one["train_loss"] == pytest.approx(two["train_loss"], rel=1e-4)
-        assert one["val"]["loss"] == pytest.approx(two["val"]["loss"], rel=1e-4)
-
-
 def test_it_learns_and_keeps_the_best_epoch(tmp_path):
     trained = train_stripes(tmp_path, replace(HOW, epochs=12, lr=0.03))
     values = [line["val"]["top_1"] for line in trained.epochs]

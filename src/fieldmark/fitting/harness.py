@@ -396,7 +396,8 @@ def _features(supply: Supply, fine_tuned: Mapping[str, Any]) -> dict[str, Any] |
 
 def _held(out: Path) -> AbstractContextManager[None]:
     """Keeps other commands off the folder and its checkpoints; of the processes of one training the first does so."""
-    return only_writer(out) if os.environ.get("LOCAL_RANK", "0") == "0" else nullcontext()
+    rank = os.environ.get("RANK") or os.environ.get("LOCAL_RANK", "0")  # of all hosts, where torchrun says it
+    return only_writer(out) if rank == "0" else nullcontext()
 
 
 @contextmanager

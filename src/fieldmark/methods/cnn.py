@@ -31,13 +31,14 @@ from fieldmark.methods.trained_networks import TrainsNetwork
 from fieldmark.runs.label_scores import Scale
 from fieldmark.runs.predictions import Predictions
 from fieldmark.training.gabor import GaborFrontEnd, listen_through
-from fieldmark.training.loop import make_fabric, train
+from fieldmark.training.loop import train
 from fieldmark.training.networks import answer_with_embedding, load_trained, make_network, with_one_channel
 from fieldmark.training.objective_names import make_objective, objective_name, refuse_other_objectives
 from fieldmark.training.objectives import Objective
 from fieldmark.training.packing import default_packs
 from fieldmark.training.recipe import BestBy, Training
 from fieldmark.training.sounds import SoundSource, SoundTransform, Windowed, choirs, open_sound_pack
+from fieldmark.training.strategies import make_fabric
 from fieldmark.training.trained_embedders import TrainedEmbedder
 from fieldmark.views import Part, View
 

@@ -21,7 +21,7 @@ from fieldmark.methods.trained_networks import TrainsNetwork
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import Scale
 from fieldmark.training.auxiliary_ranks import AuxiliaryRanks, rank_labels
-from fieldmark.training.loop import make_fabric, train
+from fieldmark.training.loop import train
 from fieldmark.training.networks import (
     answer_with_embedding,
     change_size,
@@ -34,6 +34,7 @@ from fieldmark.training.objective_names import make_objective, refuse_other_obje
 from fieldmark.training.objectives import Objective
 from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform
 from fieldmark.training.recipe import Recipe, read_recipe
+from fieldmark.training.strategies import make_fabric
 from fieldmark.training.trained_backbones import TrainedBackbone
 from fieldmark.views import Part, View
 

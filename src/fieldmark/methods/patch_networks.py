@@ -16,11 +16,12 @@ from fieldmark.datasets.inputs import Input, OwnLayer
 from fieldmark.errors import MisuseError
 from fieldmark.features.settings import encoder_of
 from fieldmark.methods.base import Arrays, truth_of
-from fieldmark.training.loop import Trained, make_fabric, train
+from fieldmark.training.loop import Trained, train
 from fieldmark.training.networks import make_network, with_channels
 from fieldmark.training.objective_names import make_objective
 from fieldmark.training.patches import Halves, PatchSource, PatchTransform, band_moments, pack_patches
 from fieldmark.training.recipe import Training
+from fieldmark.training.strategies import make_fabric
 from fieldmark.views import Part, View
 
 # Inputs whose patches hold codes, not amounts: a network would take them for heights.

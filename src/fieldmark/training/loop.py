@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.progress import Tick, progress, say
-from fieldmark.training.checkpoints import load_best, load_last, save_best, save_last
+from fieldmark.training.checkpoints import (
+    check_place,
+    fetch,
+    load_best,
+    load_last,
+    place_of,
+    save_best,
+    save_last,
+    send,
+)
 from fieldmark.training.draws import example_seeds
-from fieldmark.training.logs import Log
+from fieldmark.training.logs import LOG_FILE, Log
 from fieldmark.training.objectives import Objective, Prepared
-from fieldmark.training.optimizing import AveragedWeights, Schedule, make_optimizer
+from fieldmark.training.optimizing import AveragedWeights, Schedule
 from fieldmark.training.recipe import Training
 from fieldmark.training.sources import ProcessShare, Source, Transform, evaluation_batches, prepared, training_batches
+from fieldmark.training.strategies import Processes, make_fabric, strategy_of
 from fieldmark.training.validation import better
 
 Tensor = Any
@@ -33,7 +41,9 @@ Tensor = Any
 # The loss is fetched from the device and written down after so many steps: fetching it makes the device wait.
 STEPS_PER_LINE = 50
 # What may change between a killed training and the one that goes on from it.
-FREE_SETTINGS = ("workers", "checkpoint_minutes", "trackers", "devices")
+FREE_SETTINGS = ("workers", "checkpoint_minutes", "checkpoints", "trackers", "devices")
+# What the first process reads of a checkpoint and hands out by itself.
+HELD_BY_FIRST = ("weights", "optimizer", "average")
 # An epoch that is smaller than a batch gets so many steps, if that leaves so many examples for each.
 LEAST_STEPS, LEAST_BATCH = 4, 8
 
@@ -97,9 +107,8 @@ def train(
     trainer = _Trainer(fabric, network, train, val, transform, how, objective, scratch, per_group)
     trainer.run()
     trainer.log.close()
-    fabric.barrier()
-    lines = [line for line in trainer.log.read() if "val" in line]
-    return Trained(load_best(scratch), trainer.best_epoch, lines, fabric.global_rank, remarks)
+    weights, lines = trainer.processes.of_first(lambda: (load_best(trainer.place), trainer.log.read()))
+    return Trained(weights, trainer.best_epoch, [line for line in lines if "val" in line], fabric.global_rank, remarks)
 
 
 def batch_for(examples: int, asked: int, parts: int = 1) -> int:
@@ -117,22 +126,6 @@ def batch_for(examples: int, asked: int, parts: int = 1) -> int:
     while batch % (2 * parts) == 0 and (batch > examples or (batch > LEAST_BATCH and batch * LEAST_STEPS > examples)):
         batch //= 2
     return batch
-
-
-def make_fabric(how: Training) -> Any:
-    """Sets up the devices a recipe asks for: one, several, or the processes that torchrun has started."""
-    gpu = torch.cuda.is_available()
-    precision = how.precision
-    if precision == "auto":
-        precision = "bf16-mixed" if gpu and torch.cuda.is_bf16_supported() else "32-true"
-    if "LOCAL_WORLD_SIZE" in os.environ:  # torchrun
-        devices = int(os.environ["LOCAL_WORLD_SIZE"])
-        nodes = int(os.environ["WORLD_SIZE"]) // devices
-    else:
-        devices, nodes = how.devices, 1
-    fabric = Fabric(accelerator="cuda" if gpu else "cpu", devices=devices, num_nodes=nodes, precision=precision)
-    fabric.launch()
-    return fabric
 
 
 class _Trainer:
@@ -155,10 +148,9 @@ class _Trainer:
         self.objective = objective
         self.share = ProcessShare(fabric.global_rank, fabric.world_size)
         self.on_gpu = fabric.device.type == "cuda"
-        network.to(memory_format=torch.channels_last)
-        optimizer = make_optimizer(network, how)
-        compiled = torch.compile(network) if how.compile else network
-        self.model, self.optimizer = fabric.setup(compiled, optimizer)
+        self.processes, self.place = Processes(fabric), place_of(scratch, how.checkpoints)
+        self.strategy = strategy_of(fabric, self.processes, how)
+        self.model, self.optimizer = self.strategy.set_up(network, how)
         self.loss = objective.make_loss(train.labels, how, fabric.device)
         self.average = AveragedWeights(network, how.ema) if how.ema else None
         self.steps_per_epoch = len(self._order(0)) // how.batch
@@ -211,20 +203,21 @@ class _Trainer:
     def _train_epoch(self, batches: Iterator[Prepared], tick: Tick) -> float:
         self.model.train()
         self.loss_so_far = self.loss_so_far.to(self.fabric.device)
-        saved, loss = time.monotonic(), self._mean_over_processes(self.loss_so_far) / max(1, self.step_in_epoch)
+        saved, loss = time.monotonic(), self.processes.mean(self.loss_so_far) / max(1, self.step_in_epoch)
         while self.step_in_epoch < self.steps_per_epoch:
             rate = self.schedule.set(self.optimizer, self.step)
             self.loss_so_far += self._step(batches)
             self.step_in_epoch += 1
             tick(1)
             if self.step_in_epoch % STEPS_PER_LINE == 0 or self.step_in_epoch == self.steps_per_epoch:
-                loss = self._mean_over_processes(self.loss_so_far) / self.step_in_epoch
+                loss = self.processes.mean(self.loss_so_far) / self.step_in_epoch
                 self.log.write(self.step, epoch=self.epoch + 1, loss=loss, lr=rate)
-            if self.interrupted or time.monotonic() - saved > 60 * self.how.checkpoint_minutes:
+            due = time.monotonic() - saved > 60 * self.how.checkpoint_minutes
+            if self.processes.agreed(self.interrupted or due):
                 self._save()
                 saved = time.monotonic()
-            if self.interrupted:
-                raise KeyboardInterrupt
+                if self.processes.agreed(self.interrupted):
+                    raise KeyboardInterrupt
         return loss
 
     def _step(self, batches: Iterator[Prepared]) -> Tensor:
@@ -255,8 +248,9 @@ class _Trainer:
             improved = better(value, self.best, self.how.best_by)
             if improved:
                 self.best, self.best_epoch = value, self.epoch + 1
-                if self.fabric.global_rank == 0:
-                    save_best(self.scratch, self.network.state_dict())
+                weights = self.strategy.weights(self.network)
+                if self.processes.is_first:
+                    save_best(self.place, weights)
         if values:
             self.schedule.after_epoch(values["loss"])
         self.epoch, self.step_in_epoch = self.epoch + 1, 0
@@ -271,20 +265,16 @@ class _Trainer:
 
     def _validate(self, val: Source) -> dict[str, float]:
         """The metrics on val, shared out among the processes and brought together again."""
-        rows = np.arange(self.share.rank, len(val), self.share.processes)
-        outcomes = self._outcomes(val, rows)
-        if self.share.processes > 1:
-            most = -(-len(val) // self.share.processes)
-            padded = torch.zeros((most, outcomes.shape[1]), device=self.fabric.device)
-            padded[: len(outcomes)] = outcomes
-            gathered = self.fabric.all_gather(padded)  # processes x rows x columns
-            outcomes = gathered.transpose(0, 1).flatten(0, 1)[: len(val)]
+        most = -(-len(val) // self.share.processes)
+        rows = self.share.rank + self.share.processes * np.arange(most)
+        # All look at equally many, as a network that is shared out needs; what one looks at twice is dropped.
+        with self.strategy.evaluating():
+            outcomes = self._outcomes(val, np.minimum(rows, len(val) - 1))
+        gathered = self.processes.each(outcomes)  # processes x rows x columns
+        outcomes = gathered.transpose(0, 1).flatten(0, 1)[: len(val)]
         return self.objective.metrics(outcomes.cpu().numpy(), val.labels, val.groups)
 
-    @torch.inference_mode()  # type: ignore[untyped-decorator]
     def _outcomes(self, val: Source, rows: NDArray[np.int64]) -> Tensor:
-        if not len(rows):  # more processes than examples: one is looked at to know how many numbers it comes to
-            return self._outcomes(val, np.array([0]))[:0]
         self.network.eval()
         how = self.how
         batches = evaluation_batches(
@@ -297,18 +287,9 @@ class _Trainer:
             outcomes.append(self.objective.outcomes(logits, batch.targets, self.loss))
         return torch.cat(outcomes)
 
-    @contextmanager
-    def _evaluated_weights(self) -> Iterator[None]:
+    def _evaluated_weights(self) -> AbstractContextManager[None]:
         """Puts the averaged weights in place for a while, where there are any."""
-        if self.average is None:
-            yield
-            return
-        own = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
-        self.network.load_state_dict(self.average.average)
-        try:
-            yield
-        finally:
-            self.network.load_state_dict(own)
+        return nullcontext() if self.average is None else self.average.in_place()
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
@@ -336,9 +317,6 @@ class _Trainer:
     def _order(self, epoch: int) -> NDArray[np.int64]:
         return self.objective.order(self.train.labels, self.train.groups, self.how, self.per_group, epoch)
 
-    def _mean_over_processes(self, value: Tensor) -> float:
-        return float(self.fabric.all_reduce(value.clone(), reduce_op="mean"))
-
     def _check(self) -> None:
         parts = self.share.processes * self.how.accumulate
         if self.how.batch % parts:
@@ -356,37 +334,55 @@ class _Trainer:
         return settings | self.objective.fingerprint({name: part.labels for name, part in parts.items()})
 
     def _save(self) -> None:
-        if self.fabric.global_rank == 0:
-            save_last(
-                self.scratch,
-                {
-                    "fingerprint": self._fingerprint(),
-                    "epoch": self.epoch,
-                    "step_in_epoch": self.step_in_epoch,
-                    "loss_so_far": self.loss_so_far,
-                    "best": self.best,
-                    "best_epoch": self.best_epoch,
-                    "weights": self.network.state_dict(),
-                    "optimizer": self.optimizer.state_dict(),
-                    "schedule": self.schedule.state(),
-                    "average": self.average.state() if self.average else None,
-                    "loss": self.loss.state_dict() if isinstance(self.loss, torch.nn.Module) else None,
-                },
-            )
+        """Writes a checkpoint; all processes put it together, and the first one writes."""
+        state: dict[str, Any] = {
+            "fingerprint": self._fingerprint(),
+            "epoch": self.epoch,
+            "step_in_epoch": self.step_in_epoch,
+            "losses": self.processes.each(self.loss_so_far).cpu(),
+            "best": self.best,
+            "best_epoch": self.best_epoch,
+            "schedule": self.schedule.state(),
+            "loss": self.loss.state_dict() if isinstance(self.loss, torch.nn.Module) else None,
+            "updates": self.average.updates if self.average else None,
+            "weights": self.strategy.weights(self.network),
+            "optimizer": self.strategy.optimizer_state(self.network, self.optimizer),
+        }
+        if self.average is not None:
+            with self._evaluated_weights():
+                # A copy: the tensors of the network are its own again in a moment.
+                own = self.strategy.weights(self.network).items()
+                state["average"] = {name: tensor.detach().clone() for name, tensor in own}
+        if self.processes.is_first:
+            save_last(self.place, state)
+            send(self.place, self.log.path)
 
     def _restore(self) -> None:
-        state = load_last(self.scratch, self._fingerprint())
+        whole: dict[str, Any] = {name: {} for name in HELD_BY_FIRST}
+
+        def load() -> dict[str, Any] | None:
+            state = load_last(self.place, self._fingerprint())
+            if state is None:
+                check_place(self.place, LOG_FILE)
+            else:
+                fetch(self.place, self.scratch / LOG_FILE)
+                whole.update({name: state.pop(name, {}) for name in HELD_BY_FIRST})
+            return state
+
+        state = self.processes.of_first(load)
         if state is None:
             return
-        self.network.load_state_dict(state["weights"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.schedule = Schedule(self.how, self.steps_per_epoch, **state["schedule"])
         if self.average is not None:
-            self.average.restore(state["average"])
+            self.strategy.load(self.network, whole["average"])
+            self.average.restart(state["updates"])
+        self.strategy.load(self.network, whole["weights"])
+        self.strategy.load_optimizer(self.network, self.optimizer, whole["optimizer"])
+        self.schedule = Schedule(self.how, self.steps_per_epoch, **state["schedule"])
         if isinstance(self.loss, torch.nn.Module):
             self.loss.load_state_dict(state["loss"])
         self.epoch, self.step_in_epoch = state["epoch"], state["step_in_epoch"]
-        self.loss_so_far = state["loss_so_far"]
+        losses = state["losses"]  # of as many processes as there were
+        self.loss_so_far = losses[self.share.rank] if len(losses) == self.share.processes else losses.mean()
         self.best, self.best_epoch = state["best"], state["best_epoch"]
 
 

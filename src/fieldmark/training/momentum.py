@@ -129,6 +129,8 @@ class MomentumContrast(WithoutLabels):
 
     def check(self, how: Training, part: int) -> None:
         super().check(how, part)
+        if how.strategy == "fsdp":
+            raise MisuseError("momentum contrast follows a network by a copy of it, which needs strategy=ddp.")
         if how.best_by != "last" or how.mixup or how.ema or how.layer_decay != 1:
             raise MisuseError(
                 "momentum contrast learns no labels, mixes nothing and averages by itself: "

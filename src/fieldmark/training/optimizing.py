@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,26 +85,46 @@ class AveragedWeights:
 
     def __init__(self, network: Any, decay: float) -> None:
         self.network, self.decay, self.updates = network, decay, 0
-        self.average = {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
+        self.average = {name: tensor.clone() for name, tensor in self._own().items()}
 
     def update(self) -> None:
         """Moves the average a little towards the weights of now."""
         self.updates += 1
         weight = 1 - min(self.decay, (1 + self.updates) / (10 + self.updates))
         floating: tuple[list[Tensor], list[Tensor]] = ([], [])
-        for name, tensor in self.network.state_dict().items():
+        for name, tensor in self._own().items():
             if tensor.is_floating_point():
                 floating[0].append(self.average[name])
-                floating[1].append(tensor.detach())
+                floating[1].append(tensor)
             else:
                 self.average[name].copy_(tensor)
         torch._foreach_lerp_(*floating, weight)
 
-    def state(self) -> dict[str, Any]:
-        return {"average": self.average, "updates": self.updates}
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Gives the network the averaged weights for a while."""
+        kept = {name: tensor.clone() for name, tensor in self._own().items()}
+        self._put(self.average)
+        try:
+            yield
+        finally:
+            self._put(kept)
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from a saved state."""
-        self.updates = state["updates"]
-        for name, tensor in state["average"].items():
+    def restart(self, updates: int) -> None:
+        """Goes on from the weights that the network has now, as the average after so many updates."""
+        self.updates = updates
+        for name, tensor in self._own().items():
             self.average[name].copy_(tensor)
+
+    def _own(self) -> dict[str, Tensor]:
+        """The part of each tensor that this process has: all of it, unless the network is shared out."""
+        return {name: local(tensor.detach()) for name, tensor in self.network.state_dict().items()}
+
+    def _put(self, weights: Mapping[str, Tensor]) -> None:
+        for name, tensor in self._own().items():
+            tensor.copy_(weights[name])
+
+
+def local(tensor: Tensor) -> Tensor:
+    """The part of a tensor that this process has; all of one that is not shared out among processes."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor

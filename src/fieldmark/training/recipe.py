@@ -60,8 +60,12 @@ class Training:
         precision: "auto" is bf16 on a GPU that has it and single precision elsewhere.
         compile: Whether torch.compile is used.
         devices: How many devices of this host; under torchrun, its processes.
+        strategy: How several processes share the network: "ddp" gives each a copy, "fsdp" a part of every tensor, for
+            networks that one device cannot hold.
         workers: Threads that read ahead; 0 for one per core.
         checkpoint_minutes: A checkpoint is written after each epoch, and within one this often.
+        checkpoints: An address (s3://bucket/folder) to keep checkpoints at in place of the folder beside the run, for
+            hosts that share no disk or may be lost.
         trackers: "tensorboard", "mlflow", or both with a comma, beside the JSON lines that are always written.
         seed: The seed of everything random.
     """
@@ -90,8 +94,10 @@ class Training:
     precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed"] = "auto"
     compile: bool = False
     devices: int = 1
+    strategy: Literal["ddp", "fsdp"] = "ddp"
     workers: int = 0
     checkpoint_minutes: float = 5.0
+    checkpoints: str = ""
     trackers: str = ""
     seed: int = 0
 
