@@ -310,11 +310,11 @@ def canary_labels(folder: Path) -> dict[str, Any]:
 
 
 PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "midnight": midnight,
-    "disk_full": disk_full,
-    "database_restarted": database_restarted,
-    "canary_labels": canary_labels,
-    "clock_jumps": clock_jumps,
     "workers_on_postgresql": workers_on_postgresql,
+    "canary_labels": canary_labels,
+    "database_restarted": database_restarted,
+    "clock_jumps": clock_jumps,
+    "disk_full": disk_full,
+    "midnight": midnight,
     "workers_on_sqlite": workers_on_sqlite,
 }
