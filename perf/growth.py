@@ -174,8 +174,8 @@ STAGES = {
     "extract": Stage(1500, make_release, extract_release),
     "fit linear": Stage(1000, release_with_features, fit_linear),
     "score": Stage(50_000, make_run, score_run),
-    "open an archive": Stage(20_000, make_archive, open_archive),
-    "open the store": Stage(10_000, make_store, open_store),
+    "open an archive": Stage(60_000, make_archive, open_archive),
+    "open the store": Stage(40_000, make_store, open_store),
 }
 
 

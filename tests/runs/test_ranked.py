@@ -139,3 +139,31 @@ def test_labels_in_a_table_are_separated_as_the_challenge_asks():
     assert by_semicolon.read(table, ("a",), LABELS).top(2).tolist() == [[1, 2]]
     with pytest.raises(RunError, match="line 2: found the label '1 2'"):
         by_semicolon.read(TableRun({"id": ["a"], "predicted": ["1 2"]}), ("a",), LABELS)
+
+
+FIELDS = st.tuples(
+    st.permutations(["a", " b", "c ", "d"]),
+    st.lists(st.sampled_from(["0", "1 2", "2  0", " 1", "-1 0", "2\t1", "1\u20032"]), min_size=4, max_size=4),
+    st.lists(st.sampled_from(["0.5", "1e-3", " 0.25", "+1", "0.1000000000000000055"]), min_size=4, max_size=4),
+)
+ODD = st.none() | st.tuples(st.integers(0, 3), st.integers(0, 2), st.text("abc012 ,\x1c-e._\n", max_size=5))
+
+
+@settings(max_examples=150)
+@given(fields=FIELDS, odd=ODD, end=st.sampled_from(["", "\n", "\n\n"]))
+def test_a_plain_file_is_read_at_once_exactly_as_line_by_line(tmp_path_factory, fields, odd, end):
+    """A carriage return at the end changes nothing for a reader of CSV, and sends a file to the reader of lines."""
+    run, folder = Ranked(at_most=2, unknown_score=True), tmp_path_factory.getbasetemp()
+    lines = [list(line) for line in zip(*fields, strict=True)]
+    if odd is not None:
+        lines[odd[0]][odd[1]] = odd[2]
+    content = "\n".join(["id,predicted,unknown_score", *(",".join(line) for line in lines)]) + end
+    read = []
+    for name, text in (("plain.csv", content), ("lines.csv", content.replace("\n", "\r\n"))):
+        (folder / name).write_text(text, encoding="utf-8", newline="")
+        try:
+            answers = run.read(folder / name, ("a", "b", "c", "d"), LABELS, unknown=True)
+            read.append((answers.top(2).tolist(), answers.unknown.tolist()))
+        except (RunError, InputError) as error:
+            read.append(str(error).replace(name, ""))
+    assert read[0] == read[1] and (odd is not None or not isinstance(read[0], str))

@@ -28,7 +28,7 @@ from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import NOTHING, LabelScores
 from fieldmark.runs.lines import RunSource, TableRun, read_lines
 from fieldmark.runs.problems import RunProblems
-from fieldmark.runs.ranked_tables import RankedRows, read_faultless
+from fieldmark.runs.ranked_tables import RankedRows, plain_table, read_faultless
 
 UNKNOWN_SCORE = "unknown_score"
 
@@ -141,17 +141,15 @@ class Ranked(RunFormat):
     def _read_quickly(
         self, source: RunSource, items: Sequence[str], labels: Labels, *, unknown: bool
     ) -> RankedRows | None:
-        """A table without any fault, many rows at once; None for files, and for whatever else must be looked at."""
+        """A table or plain file without any fault, many rows at once; None for whatever else must be looked at."""
+        if self.cut or self.unknown_name != UNKNOWN_NAME:
+            return None
         names = [column if isinstance(column, str) else column[0] for column in self._columns()]
-        if (
-            not isinstance(source, TableRun)
-            or source.frame.columns != names
-            or self.cut
-            or self.unknown_name != UNKNOWN_NAME
-        ):
+        frame = source.frame if isinstance(source, TableRun) else plain_table(source, names)
+        if frame is None or frame.columns != names:
             return None
         return read_faultless(
-            source.frame,
+            frame,
             items,
             labels,
             separator=self.separator,
