@@ -18,7 +18,7 @@ from fieldmark.challenge.records.code_schema import Program
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import ApiToken, Challenge, DataFile, Invitation, Submission
 from fieldmark.challenge.records.storage import Storage
-from fieldmark.challenge.running import organizing
+from fieldmark.challenge.running import announcing, organizing
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
 from fieldmark.challenge.signing_on import identities
@@ -96,9 +96,12 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     own["user_id"], foreign["user_id"] = platform.people["organizer"].id, platform.people["rival"].id
     helper = platform.person("helper")
     organizing.add_organizer(platform.database, platform.admin, platform.challenge, "helper")
+    own["heir_id"], foreign["heir_id"] = platform.person("heir").id, platform.people["rival"].id
+    organizing.add_organizer(platform.database, platform.admin, platform.challenge, "heir")
     with platform.database.read() as session:
         files = session.query(DataFile).filter_by(challenge_id=platform.challenge.id).order_by(DataFile.id).all()
     spare: dict[str, object] = {"user_id": helper.id, "file_id": files[-1].id}
+    spare["announcement_id"] = int(str(own["announcement_id"])) + 1
     assert spare["file_id"] != own["file_id"]
     with platform.database.write() as session:
         session.get_one(Challenge, platform.challenge.id).merging = True
@@ -150,6 +153,7 @@ def copied(site: Site, folder: Path, role: str) -> Iterator[None]:
 
 def _objects(platform: Platform, name: str, challenge: Challenge) -> dict[str, object]:
     """A scored submission, an invitation, a code, a phase and a file."""
+    announced = [announcing.announce(platform.database, platform.admin, challenge, title, "").id for title in "ab"]
     room = classrooms.open_room(platform.database, platform.admin, "203.0.113.7", hours=1)
     user = platform.people[name]
     run = platform.hand_in(user, run_text(right=40), challenge=challenge, title=CANARY, method=CANARY)
@@ -181,6 +185,7 @@ def _objects(platform: Platform, name: str, challenge: Challenge) -> dict[str, o
         "code": code,
         "code_id": code_id,
         "room_id": room.id,
+        "announcement_id": announced[0],
         "invitation_id": invitation,
         "phase_id": phase,
         "program_id": tried.id,

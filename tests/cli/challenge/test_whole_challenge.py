@@ -141,7 +141,7 @@ def test_accounts_are_run_from_the_shell(shell):
     accounts.register(database, "grace", "grace@example.org", "correct horse battery")
     assert [one["name"] for one in shell.json("organizers", "birds", "--add", "grace")] == ["admin", "grace"]
     assert "is frozen" in shell("freeze", "birds", "--as", "grace")
-    assert shell("organizers", "birds", "--remove", "grace@example.org").split("\n")[:-1] == ["admin (made it)"]
+    assert shell("organizers", "birds", "--remove", "grace@example.org").split("\n")[:-1] == ["admin (owns it)"]
     with pytest.raises(MisuseError, match="grace does not run birds"):
         shell("freeze", "birds", "--undo", "--as", "grace")
     assert shell.json("disable", "grace") == {"name": "grace", "open": False}
@@ -164,7 +164,11 @@ def test_accounts_are_run_from_the_shell(shell):
         (("refund", "birds", 99), MisuseError, "birds has no submission 99."),
         (("board", "birds", "--part", "secret"), MisuseError, "has no part 'secret'; expected public and private."),
         (("data", "birds", "--remove", "x"), MisuseError, "birds offers no file 'x'. Known: items.csv"),
-        (("organizers", "birds", "--remove", "admin"), MisuseError, "admin made birds and keeps running it."),
+        (
+            ("organizers", "birds", "--remove", "admin"),
+            MisuseError,
+            "admin owns birds: give it to another organizer first (--owner).",
+        ),
         (("settings", "birds"), MisuseError, "Say what to change"),
         (("plan",), MisuseError, "A plan is about so many --units, or about those of a --challenge."),
         (("show", "bards"), MisuseError, "There is no challenge called 'bards'. Known: birds."),

@@ -21,6 +21,7 @@ from fieldmark.challenge.boards.visibility import Sight
 from fieldmark.challenge.people import rights
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.refusals import NotThereError
+from fieldmark.challenge.running import stages
 from fieldmark.challenge.scoring import score_receipts
 from fieldmark.challenge.scoring.score_parts import CLASSES_FILE, MEDIA_FILE, PARTS_FILE, PRIVATE, PUBLIC, TRUTH_FILES
 from fieldmark.challenge.scoring.stored_scores import cards_of, parts_visible
@@ -60,7 +61,8 @@ def board(
     with database.read() as session:
         sight = sight_of(session, viewer, slug, part)
         state = visibility.state_of(session, sight)
-        tag = page_tag(request, state)
+        around = stages.stages_around(session, viewer.user, sight.challenge)
+        tag = page_tag(request, state and (state, tuple(around)))
         if tag is not None and request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=kept_headers(tag))
         team = sight.team.name if sight.team is not None else None
@@ -68,7 +70,7 @@ def board(
         content = _content(request, session, sight, metric, page) if state is None else CONTENTS.get(
             key, lambda: _content(request, session, sight, metric, page)
         )  # fmt: skip
-        answer = render(request, "board.html", **_shared(sight), content=content)
+        answer = render(request, "board.html", **_shared(sight), content=content, stages=around)
         if tag is not None:
             answer.headers.update(kept_headers(tag))
         return answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import hmac
 import secrets
 from collections.abc import Sequence
 from functools import cache
@@ -51,6 +52,12 @@ def new_secret() -> str:
 def hashed(secret: str) -> str:
     """What is kept of a secret. It has 256 random bits, so that a plain hash cannot be turned back."""
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def past_mark(database: Database, email: str) -> str:
+    """What is kept of the address of a deleted account: a hash that only this platform can make."""
+    secret = database.setting("past-secret", lambda: new_secret().encode())
+    return hmac.new(secret, email.encode(), hashlib.sha256).hexdigest()
 
 
 def register(
@@ -296,6 +303,8 @@ def set_role(database: Database, actor: User | None, user_id: int, role: str) ->
         user = session.get(User, user_id)
         if user is None:
             raise NotThereError
+        if user.deleted_at is not None:
+            raise RefusalError("The account is deleted.")
         admins = session.scalars(select(User.id).where(User.role == "admin", User.disabled_at.is_(None))).all()
         if user.role == "admin" and role != "admin" and list(admins) == [user.id]:
             raise RefusalError("This is the last admin; make another one first.")
@@ -320,6 +329,8 @@ def set_disabled(database: Database, actor: User, user_id: int, disabled: bool) 
         user = session.get(User, user_id)
         if user is None:
             raise NotThereError
+        if user.deleted_at is not None:
+            raise RefusalError("The account is deleted.")
         if user.id == actor.id:
             raise RefusalError("One cannot close one's own account.")
         user.disabled_at = utc_now() if disabled else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form
 
-from fieldmark.challenge.people import admissions, rates
-from fieldmark.challenge.people.api import Submitter
+from fieldmark.challenge.people import admissions, own_data, rates
+from fieldmark.challenge.people.api import Reader, Submitter
 from fieldmark.challenge.people.rights import open_challenge
 from fieldmark.challenge.site.dependencies import DatabaseOf
 from fieldmark.challenge.site.replies import Done, Refused
@@ -20,6 +20,14 @@ def enter(user: Submitter, database: DatabaseOf, code: Annotated[str, Form(max_l
     """Enters the challenge of a code; `done` names it."""
     rates.count(database, rates.JOIN, str(user.id))
     return Done(done=admissions.use_code(database, user, code).slug)
+
+
+@router.get("/me/export", tags=["account"])
+def export(user: Reader, database: DatabaseOf) -> dict[str, Any]:
+    """Everything the platform keeps about the owner of the token: account, teams, runs, and what they did."""
+    rates.count(database, rates.EXPORT, str(user.id))
+    with database.read() as session:
+        return own_data.own_data(session, user)
 
 
 @router.post("/challenges/{slug}/ask")

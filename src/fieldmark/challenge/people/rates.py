@@ -31,6 +31,7 @@ UPLOAD = Rate("upload", 120, 3600)
 JOIN = Rate("join", 30, 3600)
 MAIL_TO = Rate("mail to one address", 5, 3600)
 NOTICES_TO = Rate("notices to one address", 60, 86_400)
+EXPORT = Rate("export one's own data", 10, 3600)
 ROSTER = Rate("make accounts from a list", 20, 3600)
 CALL = Rate("call the API", 600, 60)
 

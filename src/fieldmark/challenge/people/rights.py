@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from fieldmark.challenge.records.participation import Admission
+from fieldmark.challenge.records.participation import Admission, LaterStage
 from fieldmark.challenge.records.schema import (
     Acceptance,
     Challenge,
@@ -79,6 +79,8 @@ def need_admission(session: Session, user: User, challenge: Challenge) -> None:
         raise ConflictError("The organizers have decided that you do not take part in this challenge.")
     if challenge.access == "open" or is_admitted(session, user, challenge):
         return
+    if session.get(LaterStage, challenge.id) is not None:
+        raise ConflictError("Only teams that came through the stage before take part in this one.")
     if challenge.access != "approval":
         raise ConflictError("Taking part is by invitation: enter the code that the organizers gave you.")
     if noted is not None:

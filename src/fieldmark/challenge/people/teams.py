@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, joinedload
 
-from fieldmark.challenge.people.accounts import hashed, new_secret
+from fieldmark.challenge.people.accounts import hashed, new_secret, past_mark
 from fieldmark.challenge.people.lookalikes import look_of_team
 from fieldmark.challenge.people.names import clean_name, clean_text
 from fieldmark.challenge.people.rights import (
@@ -25,9 +25,11 @@ from fieldmark.challenge.people.rights import (
 )
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.participation import LaterStage
 from fieldmark.challenge.records.schema import (
     Acceptance,
     Challenge,
+    Insider,
     Invitation,
     Membership,
     Submission,
@@ -55,10 +57,11 @@ def accept_rules(database: Database, user: User, challenge: Challenge) -> None:
 def make_team(database: Database, user: User, challenge: Challenge, name: str) -> Team:
     """Makes a team with one member, its captain."""
     shown, key = clean_name(name, "team's name")
+    mark = past_mark(database, user.email)
     with database.write() as session:
         need_distance(session, user, challenge)
         need_acceptance(session, user, challenge)
-        _need_no_team(session, user, challenge)
+        _need_no_team(session, user, challenge, mark)
         look = look_of_team(session, challenge.id, shown)
         team = Team(challenge_id=challenge.id, name=shown, name_key=key, name_look=look, captain_id=user.id)
         session.add(team)
@@ -123,6 +126,7 @@ def join(database: Database, user: User, secret: str) -> Team:
         ConflictError: When the rules are not accepted, the team is full, or one has a team already.
     """
     now = utc_now()
+    mark = past_mark(database, user.email)
     with database.write() as session:
         invitation = find_invitation(session, user, secret)
         if invitation is None:
@@ -131,7 +135,7 @@ def join(database: Database, user: User, secret: str) -> Team:
         challenge = invitation.team.challenge
         need_distance(session, user, challenge)
         need_acceptance(session, user, challenge)
-        _need_no_team(session, user, challenge, returning_to=team)
+        _need_no_team(session, user, challenge, mark, returning_to=team)
         _need_standing(team)
         here = (Membership.team_id == team.id, Membership.left_at.is_(None))
         size = session.execute(select(func.count()).where(*here)).scalar_one()
@@ -207,7 +211,7 @@ def hand_over(database: Database, user: User, challenge: Challenge, user_id: int
         if heir is None or heir.left_at is not None:
             raise NotThereError
         locked.captain_id = user_id
-        audit.note(session, user, "team.hand-over", challenge=challenge, subject=team.name, to=heir.user.name)
+        audit.note(session, user, "team.hand-over", challenge=challenge, subject=team.name, to_account=user_id)
 
 
 def withdraw(database: Database, user: User, challenge: Challenge, *, back: bool = False) -> None:
@@ -246,20 +250,29 @@ def need_captain(session: Session, user: User, team: Team, does: str = "invites"
         raise ConflictError(f"Only the captain of the team {does}.")
 
 
-def _need_no_team(session: Session, user: User, challenge: Challenge, *, returning_to: Team | None = None) -> None:
+def _need_no_team(
+    session: Session, user: User, challenge: Challenge, mark: str, *, returning_to: Team | None = None
+) -> None:
     """Refuses those who have a team, and those who left one that had handed in a run (but for a return to it)."""
     mine = select(Membership).where(Membership.challenge_id == challenge.id, Membership.user_id == user.id)
     there = session.scalars(mine.options(joinedload(Membership.team))).one_or_none()
+    if there is None and session.get(LaterStage, challenge.id) is not None:
+        raise ConflictError("Teams of this stage are those that came through the stage before, as they came.")
     if there is None:
-        _need_no_past(session, user, challenge)
+        _need_no_past(session, challenge, mark)
     elif there.left_at is None:
         raise ConflictError("You are in a team of this challenge already.")
     elif returning_to is None or returning_to.id != there.team_id:
         raise ConflictError(f"You left {there.team.name}, which had handed in runs: there is no other team for you.")
 
 
-def _need_no_past(session: Session, user: User, challenge: Challenge) -> None:
-    """Refuses those who took part with an account that they deleted."""
+def _need_no_past(session: Session, challenge: Challenge, mark: str) -> None:
+    """Refuses those who took part, or had access to the truth, with an account that they deleted."""
+    past = select(User.id).where(User.past_mark == mark)
+    took_part = select(Membership.user_id).where(Membership.challenge_id == challenge.id, Membership.user_id.in_(past))
+    knew = select(Insider.user_id).where(Insider.challenge_id == challenge.id, Insider.user_id.in_(past))
+    if session.scalars(took_part.union_all(knew).limit(1)).first() is not None:
+        raise ConflictError("A deleted account of your address took part in this challenge, or ran it: once is enough.")
 
 
 def _need_standing(team: Team) -> None:

@@ -41,7 +41,10 @@ TRUTH = {"truth": CSV, "classes": CSV, "media": CSV}
 NEW_FORM = described_form(
     ["slug", "benchmark"],
     **dict.fromkeys(("slug", "benchmark", "title", "summary", "description", "rules"), TEXT),
-    **dict.fromkeys(("public_share", "seed", "starts", "ends", "daily", "total", "access"), TEXT),
+    **dict.fromkeys(
+        ("public_share", "seed", "starts", "ends", "daily", "total", "access", "stage_of", "stage_entry", "stage_top"),
+        TEXT,
+    ),
     **dict.fromkeys(("needs_run_without_external", "ladder", "published"), YES_OR_NO),
     data=TEXT | {"description": "a folder on the server that holds the release; for admins, in place of the truth"},
     **TRUTH,

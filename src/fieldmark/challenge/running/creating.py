@@ -21,12 +21,14 @@ from fieldmark.challenge.people.names import clean_filename, clean_slug, clean_t
 from fieldmark.challenge.people.rights import note_insider
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
-from fieldmark.challenge.records.schema import AuditEvent, Challenge, DataFile, Phase, User, utc_now
+from fieldmark.challenge.records.participation import LaterStage
+from fieldmark.challenge.records.schema import Access, AuditEvent, Challenge, DataFile, Phase, User, utc_now
 from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import Storage, digest_folder, new_name
 from fieldmark.challenge.refusals import ConflictError, RefusalError
 from fieldmark.challenge.running.label_leaks import leaks_of, order_key, secret_order
 from fieldmark.challenge.running.organizing import known_access
+from fieldmark.challenge.running.stages import checked_entry, stage_before
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.score_parts import (
     CLASSES_FILE,
@@ -82,6 +84,9 @@ class NewChallenge:
     needs_run_without_external: bool = False
     ladder: bool = False
     access: str = "open"
+    stage_of: str = ""  # the challenge that this one is the next stage of
+    stage_entry: str = "all"
+    stage_top: int | None = None
     published: bool = True
 
 
@@ -154,6 +159,8 @@ def create_challenge(
     with database.read() as session:
         if session.scalars(select(Challenge.id).where(Challenge.slug == slug)).first():
             raise ConflictError(f"There is a challenge called {slug!r} already.")
+        before = stage_before(session, owner, new.stage_of, benchmark.name) if new.stage_of else None
+    entry = checked_entry(new.stage_entry, new.stage_top)
     files = truth_files(material.folder)
     truth, labels, *_ = read_truth(benchmark.name, files)
     units = units_public = len(set(truth.units))
@@ -182,7 +189,7 @@ def create_challenge(
         classes=len(labels),
         needs_run_without_external=new.needs_run_without_external,
         ladder=new.ladder,
-        access=known_access(new.access),
+        access=_stage_access(before, new.access) if before else known_access(new.access),
     )
     try:
         with database.write() as session:
@@ -199,6 +206,10 @@ def create_challenge(
                 )
             )
             note_insider(session, challenge.id, owner.id)
+            if before is not None:
+                session.add(LaterStage(challenge_id=challenge.id, first_id=before.id, entry=entry[0], top=entry[1]))
+                if sentence := _known_items(storage, before, truth.items):
+                    audit.note(session, owner, LEAK_WARNING, challenge=challenge, subject=slug, sentence=sentence)
             audit.note(session, owner, "challenge.create", challenge=challenge, subject=slug, benchmark=benchmark.name)
             for sentence in leaks_of(truth, [path for path, _ in material.downloads]):
                 audit.note(session, owner, LEAK_WARNING, challenge=challenge, subject=slug, sentence=sentence)
@@ -211,6 +222,19 @@ def create_challenge(
         upload = Upload(path, clean_filename(path.name), path.stat().st_size, sha256_of(path))
         add_baseline(database, storage, owner, challenge, name, upload, about)
     return challenge
+
+
+def _stage_access(before: Challenge, wanted: str) -> Access:
+    """Who may see a later stage: its teams are those that came through, and a private line of stages stays private."""
+    return "private" if "private" in (before.access, known_access(wanted)) else "invitation"
+
+
+def _known_items(storage: Storage, before: Challenge, items: tuple[str, ...]) -> str:
+    """A warning about items that were in the stage before, whose labels may be known by now."""
+    with scratch("truth") as folder:
+        earlier, *_ = read_truth(before.benchmark, truth_files(storage.fetch_folder(before.truth_path, folder)))
+    again = set(items) & set(earlier.items)
+    return f"{len(again)} of {len(items)} items are those of {before.slug}, whose labels may be known" if again else ""
 
 
 def replace_truth(

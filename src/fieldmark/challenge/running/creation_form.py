@@ -32,6 +32,9 @@ FIELDS = (
     "needs_run_without_external",
     "ladder",
     "access",
+    "stage_of",
+    "stage_entry",
+    "stage_top",
     "published",
 )
 
@@ -48,6 +51,7 @@ def usual_values() -> dict[str, str]:
         "daily": "5",
         "total": "100",
         "access": "open",
+        "stage_entry": "all",
     }
 
 
@@ -69,6 +73,9 @@ def create_from(form: FormData, user: User, database: Database, storage: Storage
         needs_run_without_external=text_of(form, "needs_run_without_external") == "yes",
         ladder=text_of(form, "ladder") == "yes",
         access=text_of(form, "access") or "open",
+        stage_of=text_of(form, "stage_of").strip(),
+        stage_entry=text_of(form, "stage_entry") or "all",
+        stage_top=number_of(form, "stage_top", "The number of teams") if text_of(form, "stage_top").strip() else None,
         published=text_of(form, "published") == "yes",
     )
     with kept_files(form, "truth", "classes", "media") as files, _material(user, form, files) as material:

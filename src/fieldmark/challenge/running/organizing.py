@@ -14,6 +14,7 @@ from fieldmark.challenge.people.names import clean_text
 from fieldmark.challenge.people.rights import note_insider
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.participation import LaterStage
 from fieldmark.challenge.records.schema import (
     ACCESS,
     STATES,
@@ -68,6 +69,8 @@ def change(database: Database, actor: User, challenge: Challenge, texts: Texts, 
         raise RefusalError("A challenge needs a title.")
     with database.write() as session:
         mine: Challenge = database.lock(session, Challenge, challenge.id)
+        if access in ("open", "approval") and session.get(LaterStage, mine.id) is not None:
+            raise ConflictError("Teams of a later stage are those that came through: by invitation, or in private.")
         rules = clean_text(texts.rules, 20_000, "rules")
         before = texts_of(mine)
         if mine.revealed_at and any(getattr(texts, name) != getattr(before, name) for name in DECIDING):
@@ -154,6 +157,24 @@ def remove_organizer(database: Database, actor: User, challenge: Challenge, user
         session.delete(organizer)
         name = session.get_one(User, user_id).name
         audit.note(session, actor, "organizer.remove", challenge=challenge, subject=name)
+
+
+def give_away(database: Database, actor: User, challenge: Challenge, user_id: int) -> None:
+    """Makes one of the organizers the owner of a challenge; the owner of before stays an organizer.
+
+    Raises:
+        NotThereError: When that person does not run the challenge.
+    """
+    with database.write() as session:
+        mine: Challenge = database.lock(session, Challenge, challenge.id)
+        heir = session.get(Organizer, (challenge.id, user_id))
+        if heir is None:
+            raise NotThereError
+        before, name = mine.owner_id, session.get_one(User, user_id).name
+        session.delete(heir)
+        session.add(Organizer(challenge_id=challenge.id, user_id=before))
+        mine.owner_id = user_id
+        audit.note(session, actor, "organizer.own", challenge=challenge, subject=name, account_before=before)
 
 
 def organizers_of(session: Session, challenge: Challenge) -> list[User]:

@@ -18,7 +18,7 @@ from fieldmark.challenge.people.rights import open_challenge, team_of
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.schema import Challenge, Submission, User
 from fieldmark.challenge.refusals import NotThereError, RefusalError
-from fieldmark.challenge.running import creating, exports, organizing, phases
+from fieldmark.challenge.running import announcing, creating, exports, organizing, phases
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.site.context import FormOf, UserOf, bounded_by_challenge, go, render, require_manager
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
@@ -165,6 +165,24 @@ def delete_data(
     return _do(request, slug, user, database, act, "file-deleted")
 
 
+@router.post("/announcements")
+def announce(request: Request, slug: str, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+    def act(challenge: Challenge) -> None:
+        announcing.announce(database, user, challenge, text_of(form, "title"), text_of(form, "text"))
+
+    return _do(request, slug, user, database, act, "announced")
+
+
+@router.post("/announcements/{announcement_id}/remove")
+def take_back(
+    request: Request, slug: str, announcement_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf
+) -> Response:
+    def act(challenge: Challenge) -> None:
+        announcing.remove(database, user, challenge, announcement_id)
+
+    return _do(request, slug, user, database, act, "taken-back")
+
+
 @router.post("/organizers")
 def add_organizer(request: Request, slug: str, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
     def act(challenge: Challenge) -> None:
@@ -179,6 +197,16 @@ def remove_organizer(
 ) -> Response:
     def act(challenge: Challenge) -> None:
         organizing.remove_organizer(database, user, challenge, user_id)
+
+    return _do(request, slug, user, database, act, "organizer")
+
+
+@router.post("/organizers/{heir_id}/own")
+def give_away(
+    request: Request, slug: str, heir_id: RowId, user: UserOf, database: DatabaseOf, form: FormOf
+) -> Response:
+    def act(challenge: Challenge) -> None:
+        organizing.give_away(database, user, challenge, heir_id)
 
     return _do(request, slug, user, database, act, "organizer")
 
@@ -300,6 +328,7 @@ def _page(
             counts=organizing.count_states(session, challenge),
             files=challenge.files,
             baselines=organizing.baselines_of(session, challenge),
+            announcements=announcing.announcements_of(session, challenge),
             manages=True,
             team=team_of(session, user, challenge),
             error=error,

@@ -12,9 +12,10 @@ from fieldmark.challenge.people import admissions, rates, rosters
 from fieldmark.challenge.people.api import ApiOrganizer, Managed
 from fieldmark.challenge.records.participation import Admission
 from fieldmark.challenge.records.schema import Team
-from fieldmark.challenge.running import standings
+from fieldmark.challenge.running import announcing, stages, standings
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId
 from fieldmark.challenge.site.replies import Done, Refused
+from fieldmark.challenge.submitting.replies import AnnouncementOut
 
 router = APIRouter(tags=["organizing"], responses={404: {"model": Refused}})
 StandingWanted = Annotated[Literal["disqualified", "hidden", ""], Form(description="empty to put it back")]
@@ -115,6 +116,30 @@ def run_standing(
     """Disqualifies or hides a single run, or puts it back."""
     standings.set_run_standing(database, user, challenge, submission_id, standing, reason)
     return Done(done=standing or "put back")
+
+
+@router.post("/challenges/{slug}/announcements", status_code=201)
+def announce(
+    challenge: Managed, user: ApiOrganizer, database: DatabaseOf,
+    title: Annotated[str, Form(max_length=announcing.LONGEST_TITLE)],
+    text: Annotated[str, Form(max_length=announcing.LONGEST_TEXT)] = "",
+) -> AnnouncementOut:  # fmt: skip
+    """Announces something on the page of the challenge, in its feed, and by mail where there is."""
+    row = announcing.announce(database, user, challenge, title, text)
+    return AnnouncementOut.model_validate(row, from_attributes=True)
+
+
+@router.delete("/challenges/{slug}/announcements/{announcement_id}")
+def take_back(challenge: Managed, announcement_id: RowId, user: ApiOrganizer, database: DatabaseOf) -> Done:
+    """Takes an announcement back."""
+    announcing.remove(database, user, challenge, announcement_id)
+    return Done(done="taken back")
+
+
+@router.post("/challenges/{slug}/advance")
+def advance(challenge: Managed, user: ApiOrganizer, database: DatabaseOf) -> Done:
+    """Carries over to this stage the teams that came through the one before; `count` says how many came."""
+    return Done(done="advanced", count=len(stages.advance(database, user, challenge)))
 
 
 @router.get("/challenges/{slug}/admissions")

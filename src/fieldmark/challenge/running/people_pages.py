@@ -11,9 +11,10 @@ from starlette.responses import Response
 
 from fieldmark.challenge.people import admissions, rates, rosters
 from fieldmark.challenge.people.rights import open_challenge, team_of
+from fieldmark.challenge.records.participation import LaterStage
 from fieldmark.challenge.records.schema import Challenge, User
 from fieldmark.challenge.refusals import NotThereError, RefusalError
-from fieldmark.challenge.running import standings
+from fieldmark.challenge.running import stages, standings
 from fieldmark.challenge.site.context import FormOf, UserOf, address_of, go, render, require_manager
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId
 from fieldmark.challenge.site.forms import number_of, text_of
@@ -46,6 +47,11 @@ def run_standing(
         standings.set_run_standing(database, user, challenge, submission_id, *wanted)
 
     return _do(request, slug, user, database, act, "standing")
+
+
+@router.post("/advance")
+def advance(request: Request, slug: str, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
+    return _do(request, slug, user, database, lambda c: stages.advance(database, user, c), "advanced")
 
 
 @router.post("/admissions")
@@ -121,6 +127,8 @@ def _page(
             teams=standings.teams_of(session, challenge),
             admissions=admissions.admissions_of(session, challenge),
             codes=admissions.codes_of(session, challenge),
+            stage=stages.in_words(later) if (later := session.get(LaterStage, challenge.id)) is not None else "",
+            before=later.first if later is not None else None,
             error=error,
             **{"code": "", "link": "", "made": [], "table": ""} | more,
         )

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from fieldmark.challenge.records.schema import Challenge, Submission
 from fieldmark.challenge.running import organizing
-from fieldmark.challenge.submitting.replies import ChallengeOut, FileOut, PhaseOut
+from fieldmark.challenge.submitting.replies import ChallengeOut, FileOut, PhaseOut, stage_told
 
 
 class OrganizerOut(BaseModel):
@@ -64,7 +64,7 @@ class ManagedOut(ChallengeOut):
                 for run in organizing.baselines_of(session, challenge)
             ],
         }
-        return cls(**stored)
+        return cls(**stored, **stage_told(challenge))
 
 
 def organizers_out(session: Session, challenge: Challenge) -> list[OrganizerOut]:

@@ -34,7 +34,7 @@ from fieldmark.challenge.operating.access import Access
 from fieldmark.challenge.operating.log_lines import REQUEST_ID
 from fieldmark.challenge.operating.measurements import Measurements
 from fieldmark.challenge.operating.stopping import Stopping
-from fieldmark.challenge.people import account_pages, admission_pages, entrance_pages
+from fieldmark.challenge.people import account_pages, admission_pages, entrance_pages, own_data_pages
 from fieldmark.challenge.people.accounts import new_secret
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.storage import Storage
@@ -133,6 +133,7 @@ def create_app(
         mailing_pages,
         admission_pages,
         signing_on_pages,
+        own_data_pages,
         challenge_pages,
         team_pages,
         submitting_pages,

@@ -18,6 +18,7 @@ from fieldmark.challenge.people.api import Reader, Submitter
 from fieldmark.challenge.people.rights import open_challenge
 from fieldmark.challenge.records.schema import Challenge, DataFile, Submission, User, utc_now
 from fieldmark.challenge.refusals import NotThereError, RefusalError
+from fieldmark.challenge.running.announcing import announcements_of
 from fieldmark.challenge.running.phases import phase_at
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.stored_scores import own_metrics
@@ -27,7 +28,7 @@ from fieldmark.challenge.site.forms import file_of, text_of
 from fieldmark.challenge.site.lanes import lane_of
 from fieldmark.challenge.site.replies import Done, Refused
 from fieldmark.challenge.submitting import submissions
-from fieldmark.challenge.submitting.replies import ChallengeOut, FileOut, QuotaOut, SubmissionOut
+from fieldmark.challenge.submitting.replies import AnnouncementOut, ChallengeOut, FileOut, QuotaOut, SubmissionOut
 from fieldmark.challenge.submitting.run_files import RunRefusedError
 from fieldmark.challenge.submitting.submissions import Entry
 from fieldmark.challenge.submitting.uploads import received
@@ -71,6 +72,14 @@ def challenge(slug: str, user: Reader, database: DatabaseOf) -> ChallengeOut:
     """One challenge."""
     with database.read() as session:
         return ChallengeOut.of(open_challenge(session, user, slug))
+
+
+@router.get("/challenges/{slug}/announcements", tags=["challenges"])
+def announcements(slug: str, user: Reader, database: DatabaseOf) -> list[AnnouncementOut]:
+    """What the organizers announced, newest first."""
+    with database.read() as session:
+        rows = announcements_of(session, open_challenge(session, user, slug))
+        return [AnnouncementOut.model_validate(row, from_attributes=True) for row in rows]
 
 
 @router.get("/challenges/{slug}/data", tags=["challenges"])

@@ -26,7 +26,9 @@ from fieldmark.challenge.records.schema import (
     utc_now,
 )
 from fieldmark.challenge.refusals import NotThereError, RefusalError
+from fieldmark.challenge.running import announcing
 from fieldmark.challenge.running.phases import phase_at
+from fieldmark.challenge.running.stages import stages_around
 from fieldmark.challenge.site.attachments import sent
 from fieldmark.challenge.site.context import FormOf, UserOf, ViewerOf, address_of, go, render
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
@@ -58,8 +60,19 @@ def overview(request: Request, slug: str, database: DatabaseOf, storage: Storage
             reported=benchmark.reported,
             provisional=benchmark.provisional,
             counts=_counts(session, challenge),
+            announcements=announcing.announcements_of(session, challenge),
+            stages=stages_around(session, viewer.user, challenge),
             pictures=shown_pictures(storage, challenge),
         )
+
+
+@router.get("/c/{slug}/announcements.atom")
+def feed(request: Request, slug: str, database: DatabaseOf, viewer: ViewerOf) -> Response:
+    with database.read() as session:
+        challenge = open_challenge(session, viewer.user, slug)
+        rows = announcing.announcements_of(session, challenge)
+    body = announcing.as_feed(challenge, rows, address_of(request, f"/c/{slug}"))
+    return Response(body, media_type="application/atom+xml; charset=utf-8")
 
 
 @router.post("/c/{slug}/rules")

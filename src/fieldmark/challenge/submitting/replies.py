@@ -8,8 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from pydantic import BaseModel, Field
+from sqlalchemy.orm import object_session
 
 from fieldmark.challenge.coding.replies import ProgramOut
+from fieldmark.challenge.records.participation import LaterStage
 from fieldmark.challenge.records.schema import Challenge, DataFile, Phase, Submission
 from fieldmark.challenge.submitting.submissions import Quota
 from fieldmark.scoring import Score
@@ -46,11 +48,31 @@ class ChallengeOut(BaseModel):
     max_final: int
     frozen_at: dt.datetime | None
     revealed_at: dt.datetime | None
+    stage_of: str | None = Field(None, description="the challenge that this one is the next stage of")
+    stage_entry: str | None = Field(None, description="who went on: all, final or top")
+    stage_top: int | None = None
     phases: list[PhaseOut]
 
     @classmethod
     def of(cls, challenge: Challenge) -> ChallengeOut:
-        return cls.model_validate(challenge, from_attributes=True)
+        told = cls.model_validate(challenge, from_attributes=True)
+        return told.model_copy(update=stage_told(challenge))
+
+
+def stage_told(challenge: Challenge) -> dict[str, Any]:
+    """What is said about the stage before a challenge, where there is one."""
+    session = object_session(challenge)
+    stage = session.get(LaterStage, challenge.id) if session is not None else None
+    return {} if stage is None else {"stage_of": stage.first.slug, "stage_entry": stage.entry, "stage_top": stage.top}
+
+
+class AnnouncementOut(BaseModel):
+    """What organizers tell everybody."""
+
+    id: int
+    title: str
+    text: str = Field(description="Markdown")
+    created_at: dt.datetime
 
 
 class FileOut(BaseModel):

@@ -20,6 +20,8 @@ def add_to(group: typer.Typer) -> None:
     group.command("role", epilog=example + "role ada organizer`")(role)
     group.command("disable", epilog=example + "disable mallory`")(disable)
     group.command("reset-link", epilog=example + "reset-link ada --url https://challenge.example.org`")(reset_link)
+    group.command("export-account", epilog=example + "export-account ada --out ada.zip`")(export_account)
+    group.command("delete-account", epilog=example + "delete-account ada --yes`")(delete_account)
     group.command("backup", epilog=example + "backup monday.zip`")(backup)
     group.command("restore", epilog=example + "restore monday.zip --folder restored`")(restore)
 
@@ -107,6 +109,52 @@ def reset_link(
         raise MisuseError(f"There is no open account called {who!r}.")
     link = f"{url.rstrip('/')}/reset/{secret}"
     answer(as_json, {"name": who, "link": link}, link)
+
+
+def export_account(
+    who: Who,
+    out: Annotated[Path, typer.Option(help="The archive to write.")],
+    folder: Folder = DEFAULT_FOLDER,
+    database: DatabaseUrl = None,
+    files: FilesUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Write what the platform keeps about a person, for that person, with the runs they handed in."""
+    from fieldmark.challenge.people import own_data
+    from fieldmark.challenge.running import serving
+    from fieldmark.foundation.files import appearing_file
+
+    with serving.open_platform(folder, database, files) as platform, appearing_file(out, mode=0o600) as partial:
+        user = platform.account(who)
+        with platform.database.read() as session:
+            own_data.write_archive(session, platform.storage, user, partial)
+    answer(as_json, {"account": user.name, "file": str(out)}, f"what is kept about {user.name} is in {out}")
+
+
+def delete_account(
+    who: Who,
+    rename_teams: Annotated[
+        bool, typer.Option("--rename-teams", help="Replace names of teams in which nobody else was.")
+    ] = False,
+    sure: Annotated[bool, typer.Option("--yes", help="Do not ask; for scripts.")] = False,
+    actor: Actor = None,
+    folder: Folder = DEFAULT_FOLDER,
+    database: DatabaseUrl = None,
+    files: FilesUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Delete an account by its owner's wish: name and address go, runs and results stay under a number."""
+    from fieldmark.challenge.people import deleting
+    from fieldmark.challenge.running import serving
+    from fieldmark.errors import MisuseError
+
+    with serving.open_platform(folder, database, files) as platform:
+        user, admin = platform.account(who), platform.account(actor)
+        if not sure and not typer.confirm(f"Delete the account {user.name!r}? It does not come back.", err=True):
+            raise MisuseError("Nothing was deleted. Pass --yes to delete without being asked.")
+        deleting.delete_account(platform.database, admin, user.id, rename_teams=rename_teams)
+    stays = f"what it handed in stays under 'deleted account {user.id}'"
+    answer(as_json, {"deleted": user.id}, f"the account is deleted; {stays}")
 
 
 def backup(

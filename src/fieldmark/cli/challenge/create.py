@@ -48,6 +48,11 @@ def create(
     access: Annotated[
         str, typer.Option(help="Who may take part: open, approval, invitation, or private (nobody else knows of it).")
     ] = "open",
+    stage_of: Annotated[str, typer.Option(help="The challenge that this one is the next stage of.")] = "",
+    entry: Annotated[
+        str, typer.Option(help="With --stage-of, who goes on: all, final (who is in the final ranking) or top.")
+    ] = "all",
+    top: Annotated[int | None, typer.Option(min=1, help="With --entry top: how many teams.")] = None,
     draft: Annotated[bool, typer.Option("--draft", help="Show it to its organizers only.")] = False,
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,
@@ -75,6 +80,9 @@ def create(
         needs_run_without_external=without_external,
         ladder=ladder,
         access=access,
+        stage_of=stage_of,
+        stage_entry=entry,
+        stage_top=top,
         published=not draft,
     )
     material = (

@@ -22,6 +22,7 @@ def add_to(group: typer.Typer) -> None:
     group.command("admissions", epilog=example + "admissions birds --admit ada`")(admissions)
     group.command("accounts", epilog=example + "accounts birds class.csv --out links.csv`")(make_accounts)
     group.command("classroom", epilog=example + "classroom 203.0.113.7 --hours 4`")(classroom)
+    group.command("advance", epilog=example + "advance birds-final`")(advance)
     group.command("disqualify", epilog=example + "disqualify birds --team Owls --reason 'two accounts'`")(disqualify)
 
 
@@ -131,6 +132,26 @@ def classroom(
         room = classrooms.open_room(platform.database, user, network, hours=hours, note=note)
     about = {"network": room.network, "ends_at": room.ends_at.isoformat()}
     answer(as_json, about, f"{room.network} is a class room until {as_shown(room.ends_at)} UTC")
+
+
+def advance(
+    name: Name,
+    actor: Actor = None,
+    folder: Folder = DEFAULT_FOLDER,
+    database: DatabaseUrl = None,
+    files: FilesUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Carry over to a later stage the teams that came through the stage before."""
+    from fieldmark.challenge.running import stages
+
+    with running(name, actor, folder, database, files) as (platform, challenge, user):
+        came = stages.advance(platform.database, user, challenge)
+    answer(
+        as_json,
+        {"challenge": name, "teams": came},
+        f"{many(len(came), 'team')} came to {name}: {', '.join(came) or 'none'}",
+    )
 
 
 def disqualify(

@@ -17,6 +17,7 @@ def add_to(group: typer.Typer) -> None:
     group.command("settings", epilog=example + "settings birds --title 'Birds at dawn' --rules rules.txt`")(settings)
     group.command("baseline", epilog=example + "baseline birds run.csv --title BirdNET`")(baseline)
     group.command("data", epilog=example + "data birds --add train.zip --about 'Recordings with labels.'`")(data)
+    group.command("announce", epilog=example + "announce birds 'The truth was corrected' --text news.md`")(announce)
     group.command("organizers", epilog=example + "organizers birds --add grace`")(organizers)
 
 
@@ -156,10 +157,32 @@ def data(
         print(f"{name} offers no files")
 
 
+def announce(
+    name: Name,
+    title: Annotated[str, typer.Argument(help="What it is about, in one line.")],
+    text: Annotated[Path | None, typer.Option(help="A file with more, as Markdown.")] = None,
+    actor: Actor = None,
+    folder: Folder = DEFAULT_FOLDER,
+    database: DatabaseUrl = None,
+    files: FilesUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Announce something on the page of a challenge, in its feed, and by mail to those who take part."""
+    from fieldmark.challenge.running import announcing
+    from fieldmark.challenge.submitting.replies import AnnouncementOut
+
+    said = "" if text is None else text_in(text, "an announcement")
+    with running(name, actor, folder, database, files) as (platform, challenge, user):
+        made = announcing.announce(platform.database, user, challenge, title, said)
+    about = AnnouncementOut.model_validate(made, from_attributes=True).model_dump(mode="json")
+    answer(as_json, about, f"{name}: announced {made.title!r}")
+
+
 def organizers(
     name: Name,
     add: Annotated[str | None, typer.Option(help="The name or address of an account that shall run it too.")] = None,
     remove: Annotated[str | None, typer.Option(help="The name or address of one that shall no longer.")] = None,
+    owner: Annotated[str | None, typer.Option(help="The organizer who shall own it from now on.")] = None,
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
@@ -179,14 +202,21 @@ def organizers(
         if remove is not None:
             leaving = platform.account(remove)
             if leaving.id == challenge.owner_id:
-                raise MisuseError(f"{leaving.name} made {name} and keeps running it.")
+                raise MisuseError(f"{leaving.name} owns {name}: give it to another organizer first (--owner).")
             try:
                 organizing.remove_organizer(platform.database, user, challenge, leaving.id)
             except NotThereError as error:
                 raise MisuseError(f"{leaving.name} does not run {name}.") from error
+        if owner is not None:
+            heir = platform.account(owner)
+            try:
+                organizing.give_away(platform.database, user, challenge, heir.id)
+            except NotThereError as error:
+                raise MisuseError(f"{heir.name} does not run {name}; --add comes first.") from error
+            challenge = platform.challenge(name)
         with platform.database.read() as session:
             listed = organizers_out(session, challenge)
     if as_json:
         print_json([one.model_dump(mode="json") for one in listed])
     else:
-        print("\n".join(f"{one.name} (made it)" if one.owner else one.name for one in listed))
+        print("\n".join(f"{one.name} (owns it)" if one.owner else one.name for one in listed))

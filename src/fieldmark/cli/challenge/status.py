@@ -209,12 +209,17 @@ def _described(challenge: ManagedOut) -> list[str]:
         f"{challenge.slug}: {challenge.title}",
         f"benchmark    {challenge.benchmark}, version {challenge.benchmark_version}",
         f"state        {', '.join(marks)}",
+        f"decided by   {challenge.metric}",
+        f"access       {challenge.access}{', teams may merge' if challenge.merging else ''}",
         f"test set     {challenge.items} items, {challenge.units} independent units ({challenge.units_public} public), "
         f"{challenge.classes} classes; revision {challenge.revision}",
         f"limits       run files up to {challenge.max_upload_mb} MiB, teams of up to {challenge.max_team_size}, "
         f"{challenge.max_final} final runs",
         f"submissions  {counts}",
     ]
+    if challenge.stage_of:
+        who = f"the first {challenge.stage_top}" if challenge.stage_entry == "top" else challenge.stage_entry
+        lines.append(f"stage        after {challenge.stage_of}, for {who} of its teams")
     for one in challenge.phases:
         span = f"{as_shown(one.starts_at)} to {as_shown(one.ends_at)} UTC"
         limits = f"{many(one.daily_limit, 'run')} a day and {one.total_limit} in all per team"
