@@ -33,17 +33,17 @@ from fieldmark.challenge.refusals import RefusalError
 
 # What stays, without a name, of the tables whose rows belong to a person.
 KEPT = ("acceptances", "insiders", "memberships")
-NO_PASSWORD = "!"
 
 
 def delete_own(database: Database, user: User, password: str, *, rename_teams: bool) -> None:
-    """Deletes one's own account, after the password was given once more.
+    """Deletes one's own account, after the password was given once more (by those who have one).
 
     Raises:
         RefusalError: When the password is wrong, or something has to be settled first.
     """
     try:
-        accounts.HASHER.verify(user.password_hash, password[: accounts.LONGEST_PASSWORD + 1])
+        if user.password_hash:
+            accounts.HASHER.verify(user.password_hash, password[: accounts.LONGEST_PASSWORD + 1])
     except (VerificationError, InvalidHashError) as error:
         raise RefusalError("That is not your password.") from error
     delete_account(database, None, user.id, rename_teams=rename_teams)
@@ -73,7 +73,7 @@ def delete_account(database: Database, actor: User | None, user_id: int, *, rena
         name = f"deleted account {user.id}"
         user.name = user.name_key = name
         user.name_look, user.email = look_of(name), f"deleted-{user.id}@{NOWHERE}"
-        user.password_hash, user.role, user.past_mark = NO_PASSWORD, "participant", mark
+        user.password_hash, user.role, user.past_mark = "", "participant", mark
         user.email_verified_at = None
         user.deleted_at = utc_now()
         user.disabled_at = user.disabled_at or user.deleted_at

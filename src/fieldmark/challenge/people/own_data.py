@@ -35,6 +35,7 @@ TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "entry_codes": ("created_by", ("challenge_id", "shown", "note", "uses", "used", "created_at", "expires_at")),
     "insiders": ("user_id", ("challenge_id", "since")),
     "invitations": ("created_by", ("team_id", "note", "created_at", "expires_at", "used_at", "revoked_at")),
+    "linked_identities": ("user_id", ("issuer", "subject", "shown", "created_at", "used_at")),
     "merge_offers": ("made_by", ("team_id", "into_id", "made_at", "settled_at", "accepted")),
     "muted_topics": ("user_id", ("topic",)),
     "organizers": ("user_id", ("challenge_id",)),
@@ -43,7 +44,7 @@ TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "sessions": ("user_id", ("created_at", "seen_at", "expires_at")),
 }
 # Told in another way (teams, runs), or nothing but secrets and their times.
-LEFT_OUT = ("email_tokens", "memberships", "reset_tokens", "submissions", "teams", "identities")
+LEFT_OUT = ("email_tokens", "memberships", "reset_tokens", "sign_on_attempts", "submissions", "teams")
 README = """What this platform keeps about {name}, as of {at} (UTC).
 
 data.json    the account, what it accepted, made and did, its teams, and its runs with the scores that it may see

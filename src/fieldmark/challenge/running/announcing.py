@@ -7,7 +7,6 @@ from xml.etree import ElementTree as ET
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from fieldmark.challenge.mailing import notices
 from fieldmark.challenge.people.names import clean_text
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
@@ -20,7 +19,7 @@ LONGEST_TITLE, LONGEST_TEXT = 200, 20_000
 
 
 def announce(database: Database, actor: User, challenge: Challenge, title: str, text: str) -> Announcement:
-    """Announces something; those who take part in a challenge that is shown get it by mail, if mail is on."""
+    """Announces something; those who take part get it by mail where mail is on (`mailing.notices` looks for it)."""
     heading = clean_text(title, LONGEST_TITLE, "title").replace("\n", " ")
     if not heading:
         raise RefusalError("An announcement needs a title.")
@@ -29,9 +28,7 @@ def announce(database: Database, actor: User, challenge: Challenge, title: str, 
         row = Announcement(challenge_id=challenge.id, author_id=actor.id, title=heading, text=said)
         session.add(row)
         session.flush()
-        present = session.get_one(Challenge, challenge.id)
-        mailed = notices.announce(session, present, str(row.id), heading, said) if present.published_at else 0
-        audit.note(session, actor, "announcement.make", challenge=challenge, subject=heading, mailed=mailed)
+        audit.note(session, actor, "announcement.make", challenge=challenge, subject=heading)
     return row
 
 
