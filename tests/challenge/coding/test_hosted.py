@@ -10,8 +10,10 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
+from fieldmark.challenge.coding import tasks
 from fieldmark.challenge.coding.inputs import UnpackedInputs
 from fieldmark.challenge.coding.program_worker import ProgramWorker
+from fieldmark.challenge.coding.tasks import CodeInputs
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.records.code_schema import CodeHost
 from fieldmark.challenge.records.schema import Challenge, User
@@ -22,7 +24,7 @@ from fieldmark.challenge.scoring.worker import Worker
 from fieldmark.challenge.site.app import create_app
 from fieldmark.challenge.submitting.client import packed
 from fieldmark.challenge.submitting.starter_kits import starter_kit
-from tests.challenge.coding.hosted import Hosted, host_snakes
+from tests.challenge.coding.hosted import RULES, Hosted, host_snakes
 from tests.challenge.coding.programs import archive_of
 from tests.challenge.platform import PASSWORD, Platform
 
@@ -87,6 +89,10 @@ def test_a_program_is_run_on_hidden_photos_and_its_run_is_scored_by_another_work
     # A corrected truth, or another scorer: the run waits to be scored again, and the program is not run again.
     queue.rescore(platform.database, platform.admin, hosted.challenge)
     assert not worker.run_one() and queue.any_waits(platform.database)
+    inputs = CodeInputs(platform.folder / "snakes" / "inputs")
+    with pytest.raises(ConflictError, match="would not compare"):
+        where = (platform.database, platform.storage, platform.admin, hosted.challenge, RULES, [])
+        tasks.set_code(*where, inputs, most_archive_mb=64)
     page = f"/c/snakes/submissions/{number}/file"
     owner = TestClient(ada.client.app, cookies={"fieldmark_session": session_of(platform, "ada")})
     admin = TestClient(ada.client.app, cookies={"fieldmark_session": session_of(platform, "admin")})

@@ -132,6 +132,9 @@ def test_faults_of_the_platform_cost_nothing_and_a_failed_program_can_be_run_aga
     assert again.submission_id == number and again.attempt == 1
     program_queue.refuse(asking.database, again, "The program failed.", "Traceback", [], "exit status 1")
     refused = asking.submission(number)
+    queue.rescore(asking.database, asking.admin, asking.challenge, only=number)  # a limit was too low
+    third = program_queue.claim(asking.database, "w")
+    assert third.submission_id == number and asking.submission(number).state == "queued"
     assert refused.state == "refused" and not refused.problems and "Traceback" not in refused.reason + refused.detail
 
 

@@ -14,7 +14,7 @@ from fieldmark.challenge.coding.hosts import need_walls
 from fieldmark.challenge.coding.inputs import ID, METADATA, pack, read_items, refuse_labels
 from fieldmark.challenge.coding.runners import CodeLimits
 from fieldmark.challenge.records import audit
-from fieldmark.challenge.records.code_schema import CodePhase, CodeTask
+from fieldmark.challenge.records.code_schema import CodePhase, CodeTask, Program
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import Challenge, Phase, Submission, User, utc_now
 from fieldmark.challenge.records.scratch import scratch
@@ -143,6 +143,8 @@ def set_code(
         mine: Challenge = database.lock(session, Challenge, challenge.id)
         task = session.get(CodeTask, mine.id)
         before = asdict(rules_of(task)) if task else None
+        if "inputs_path" in stored and _has_been_run(session, mine):
+            raise ConflictError("Programs were run on the present inputs: with others, scores would not compare.")
         if task is None:
             if phases and "inputs_path" not in stored:
                 raise RefusalError("Say first what programs are run on (--inputs, or --data for a release).")
@@ -160,6 +162,12 @@ def set_code(
         if changed and mine.revealed_at:
             raise ConflictError("The private scores are revealed: the challenge is over.")
     return warnings
+
+
+def _has_been_run(session: Session, challenge: Challenge) -> bool:
+    """Whether the run of a program was written on the inputs that a challenge has."""
+    written = (Program.challenge_id == challenge.id, Program.submission_id.is_not(None), Program.state == "done")
+    return session.scalars(select(Program.id).where(*written).limit(1)).first() is not None
 
 
 def _check_rules(rules: CodeRules, most_archive_mb: int) -> None:

@@ -234,12 +234,13 @@ def rescore(database: Database, actor: User | None, challenge: Challenge, *, onl
 
 def rescore_in(session: Session, actor: User | None, mine: Challenge, *, only: int | None = None) -> int:
     """The same within a transaction that holds the lock on the challenge."""
-    again = ("scored", "failed", "running") if only is None else ("scored", "failed")
+    again: tuple[str, ...] = ("scored", "failed", "running") if only is None else ("scored", "failed")
     if mine.revealed_at and only is not None:
         raise ConflictError("After the private scores are revealed, all runs are scored again or none.")
     if only is None:
         mine.revision += 1
     else:
+        again += ("refused",) if _wrote_no_run(session, only) else ()
         _check_again(session, mine, only, again)
     query = update(Submission).where(Submission.challenge_id == mine.id, Submission.state.in_(again))
     if only is not None:
@@ -266,8 +267,15 @@ def _run_again(session: Session, challenge: Challenge) -> None:
     waiting = select(Submission.id).where(
         Submission.challenge_id == challenge.id, Submission.state == "queued", Submission.path == ""
     )
-    again = update(Program).where(Program.submission_id.in_(waiting), Program.state == "failed")
-    session.execute(again.values(state="queued", attempts=0, lease_until=None, fence=Program.fence + 1))
+    again = update(Program).where(Program.submission_id.in_(waiting), Program.state.in_(("failed", "refused")))
+    values = {"state": "queued", "attempts": 0, "lease_until": None, "problems": [], "log": "", "detail": ""}
+    session.execute(again.values(fence=Program.fence + 1, **values))
+
+
+def _wrote_no_run(session: Session, submission_id: int) -> bool:
+    """Whether a submission was refused because of its program, which may deserve another try after a change of ours."""
+    refused = select(Program.id).where(Program.submission_id == submission_id, Program.state == "refused")
+    return session.scalars(refused).first() is not None
 
 
 def _check_again(session: Session, challenge: Challenge, submission_id: int, again: tuple[str, ...]) -> None:
