@@ -5,7 +5,8 @@ A server takes tens of milliseconds for whatever it is asked, and is paid by the
 - a file is fetched by one request, many files beside each other by `FETCHES` threads;
 - what lies in a folder is asked once, a thousand names at a time, and remembered; where many folders beside each
   other are asked for, their whole tree is listed at once, in the same number of pages;
-- of single files the size is asked one by one, until `ASKED_SINGLY` of a folder were: then the folder is listed;
+- of single files the size is asked one by one, until `ASKED_SINGLY` of a folder, or of the folders beside it, were:
+  then folders are listed;
 - what was fetched is kept on the local disk (`file_cache`), by its address, size and version.
 
 Releases do not change while they are read: what was remembered is not asked again.
@@ -54,6 +55,7 @@ class _Known:
         self.folders: dict[str, dict[str, FileFacts | None]] = {}
         self.single: dict[str, FileFacts] = {}
         self.asked: Counter[str] = Counter()
+        self.asked_below: Counter[str] = Counter()
         self.listed: Counter[str] = Counter()
 
 
@@ -205,11 +207,14 @@ class RemoteFiles:
             raise IsADirectoryError(self._root)
         with self._known.lock:
             known = self._known.folders.get(folder)
-            if known is None and (not folder or self._known.asked[folder] >= ASKED_SINGLY):
-                known = self._folder(folder) or {}
             if known is None and path in self._known.single:
                 return self._known.single[path]
+            above = folder.rpartition("/")[0]
+            often = max(self._known.asked[folder], self._known.asked_below[above]) >= ASKED_SINGLY
+            if known is None and (not folder or often):
+                known = self._folder(folder) or {}
             self._known.asked[folder] += 1
+            self._known.asked_below[above] += 1
         if known is not None:
             return _file_in(known, name, self._where(path))
         about = self._ask(path, lambda: self._system.info(self._inside(path)))
