@@ -236,8 +236,8 @@ def study_individuals(data: Path) -> dict[str, Any]:
         about = write_animals(root, data, np.random.default_rng(AMANITA_SEED))
         found: dict[str, Any] = {}
         for name, settings in (
-            ("calibrated", {}),
-            ("odds of 3", {"odds": 3.0}),
+            ("calibrated on pairs", {"by": "pairs"}),
+            ("chosen on clusters", {"by": "clusters"}),
             ("each photo by itself", {"threshold": 1.01}),
             ("all together", {"threshold": -1.01}),
         ):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fieldmark
-from fieldmark.errors import InputError
+from fieldmark.errors import InputError, MisuseError
 from tests.conftest import save_photo
 
 HEADER = "image_id,identity,path,date,orientation,species,split,dataset"
@@ -77,3 +77,17 @@ def test_pairs_of_val_decide_from_where_on_two_photos_are_one_animal(tmp_path):
     root = write_release(tmp_path / "release")
     result = fieldmark.fit("animalclef-2026", root, "clustering", tmp_path / "run", settings={"size": 32})
     assert -1 < result.model.fitted.method.threshold < 1
+
+
+def test_clusters_of_train_and_val_choose_the_threshold_where_pairs_do_not(tmp_path):
+    root = write_release(tmp_path / "release")
+    settings = {"size": 32, "by": "clusters"}
+    result = fieldmark.fit("animalclef-2026", root, "clustering", tmp_path / "run", settings=settings)
+    assert -1 < result.model.fitted.method.threshold < 1
+    assert result.scorecard.metrics["adjusted_rand"].value > 0.3
+    # No pair is a million times likelier the same than not: clusters choose then as well.
+    other = {"size": 32, "odds": 1e6}
+    again = fieldmark.fit("animalclef-2026", root, "clustering", tmp_path / "other", settings=other)
+    assert again.model.fitted.method.threshold == result.model.fitted.method.threshold
+    with pytest.raises(MisuseError, match="expected pairs or clusters"):
+        fieldmark.fit("animalclef-2026", root, "clustering", tmp_path / "x", settings={"by": "photos"})

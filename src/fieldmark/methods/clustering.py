@@ -13,6 +13,7 @@ from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
+from fieldmark.metrics.individuals import adjusted_rand
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.code_sets import CodeSets
 from fieldmark.runs.label_scores import LabelScores, Scale
@@ -20,6 +21,8 @@ from fieldmark.stats.logistic import platt
 from fieldmark.views import Part, View
 
 GROUP = "dataset"
+# How many thresholds are tried where clusters choose it.
+TRIED = 60
 
 
 @dataclass(frozen=True)
@@ -31,22 +34,31 @@ class Clustering(OnFeatures):
     while the mean cosine between them lies where that curve says one half or more. Photos of different datasets are
     never put together.
 
+    Most pairs show two individuals, so that with weak features no pair may ever be more likely the same than not. Where
+    the curve stays below on all pairs, and with by=clusters in any case, train and val are clustered instead, and the
+    threshold is the one of their highest adjusted Rand index.
+
     Args:
-        threshold: From which mean cosine on two clusters are one; chosen from pairs where it is not given.
+        threshold: From which mean cosine on two clusters are one; chosen where it is not given.
         odds: How many times likelier than not a pair must be to count as the same.
+        by: "pairs" or "clusters": what chooses the threshold.
     """
 
     threshold: float | None = None
     odds: float = 1.0
+    by: str = "pairs"
 
     sees: ClassVar[Sees] = "test set"
     targets: ClassVar[tuple[Shape, ...]] = ("codes",)
     scale: ClassVar[Scale] = "score"
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {"odds": (1.0, 0.3, 3.0)}
+    added_settings: ClassVar[tuple[str, ...]] = ("by",)
 
     def __post_init__(self) -> None:
         if self.odds <= 0:
             raise MisuseError(f"clustering needs odds above 0, not {self.odds:g}.")
+        if self.by not in ("pairs", "clusters"):
+            raise MisuseError(f"clustering has no by={self.by}: expected pairs or clusters.")
 
     def fit(self, view: View) -> Fitted:
         if self.threshold is not None:
@@ -57,8 +69,10 @@ class Clustering(OnFeatures):
         slope, offset = platt(cosine, same)
         if slope <= 0:
             raise MisuseError("Photos of the same individual are no more alike than others by these features.")
-        threshold = float((np.log(self.odds) - offset) / slope)
-        remark = f"Photos count as the same individual from a mean cosine of {threshold:.3f} on ({len(same):,} pairs)."
+        threshold, chosen_on = float((np.log(self.odds) - offset) / slope), f"{len(same):,} pairs"
+        if self.by == "clusters" or threshold > cosine.max():
+            threshold, chosen_on = _best_on_clusters(view)
+        remark = f"Photos count as the same individual from a mean cosine of {threshold:.3f} on ({chosen_on})."
         return Fitted(replace(self, threshold=threshold), {}, (remark,))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
@@ -93,6 +107,34 @@ def linked(features: NDArray[np.float32], threshold: float) -> NDArray[np.int64]
     _, first, numbered = np.unique(found, return_index=True, return_inverse=True)
     order = np.argsort(np.argsort(first))  # clusters are numbered as they are met
     return np.asarray(order[numbered])
+
+
+def _best_on_clusters(view: View) -> tuple[float, str]:
+    """The threshold of the highest adjusted Rand index when train and val are clustered, and what it was chosen on."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import pdist
+
+    parts = [view.train] if view.val is None else [view.train, view.val]
+    features = unit_rows(np.concatenate([features_of(part) for part in parts])).astype(np.float64)
+    truth = np.concatenate([truth_of(part) for part in parts])
+    names, group = np.unique(np.concatenate([_groups(part) for part in parts]), return_inverse=True)
+    trees = {}
+    for number in range(len(names)):
+        rows = np.flatnonzero(group == number)
+        if len(rows) > 1:
+            trees[number] = rows, linkage(pdist(features[rows], "cosine"), method="average")
+    heights = np.concatenate([tree[:, 2] for _, tree in trees.values()])
+    tried = np.unique(np.quantile(heights, np.linspace(0, 1, TRIED)))
+    values = []
+    for height in tried:
+        cluster = np.arange(len(truth))
+        for rows, tree in trees.values():
+            cluster[rows] = fcluster(tree, t=height, criterion="distance")
+        values.append(adjusted_rand(truth, cluster.astype(np.int32), group.astype(np.int32)))
+    # Halfway to the next higher merge, so that rounding does not decide.
+    place = int(np.argmax(values))
+    height = (tried[place] + tried[min(place + 1, len(tried) - 1)]) / 2
+    return float(1 - height), f"the clusters of {len(truth):,} photos of train and val"
 
 
 def _pairs_of(view: View) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
