@@ -30,6 +30,7 @@ from evidence.results import read_result, write_result
 from evidence.stage import OwnPostgres, Stage, post_run, run_text, staged, status_of, until
 from fieldmark.challenge.records.schema import AuditEvent, PartScore, Submission, utc_now
 from fieldmark.challenge.records.storage import Storage
+from fieldmark.challenge.scoring import signs
 
 NAME = "faults"
 RUNS, KILLS = 200, 30
@@ -135,6 +136,7 @@ def database_restarted(folder: Path) -> dict[str, Any]:
         tokens = [stage.captain(f"captain {letter}") for letter in "abc"]
         stage.start("worker", "--lease", LEASE_S)
         stage.start("worker", "--lease", LEASE_S)
+        until(lambda: len(signs.alive(stage.database)) == 2)
         right: dict[int, int] = {}
 
         def read() -> None:
