@@ -190,17 +190,28 @@ STAGES = {
 }
 
 
-def run(names: Sequence[str] = tuple(STAGES)) -> dict[str, Any]:
-    """Seconds, memory and exponents of each stage; those that are not named are taken from the last result."""
+def run(names: Sequence[str] = tuple(STAGES), keep: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
+    """Seconds, memory and exponents of each stage.
+
+    Args:
+        names: Which are measured; the others are taken from the last result.
+        keep: Called with what is known after each stage.
+    """
     before = (read_result("perf-growth") or {"stages": {}})["stages"] if set(names) != set(STAGES) else {}
     stages = {name: before[name] for name in STAGES if name in before}
     with tempfile.TemporaryDirectory() as folder:
-        for name, stage in ((name, STAGES[name]) for name in names):
+        for name in names:
             sizes = zip(FACTORS, ROUNDS, strict=True)
-            rows = [measured(name, stage.items * factor, Path(folder), rounds) for factor, rounds in sizes]
-            stages[name] = _told(rows)
+            items = STAGES[name].items
+            stages[name] = _told([measured(name, items * factor, Path(folder), rounds) for factor, rounds in sizes])
             print(name, stages[name], flush=True)
-    stages = {name: stages[name] for name in STAGES if name in stages}
+            if keep is not None:
+                keep(_together(stages))
+    return _together(stages)
+
+
+def _together(measured_stages: dict[str, Any]) -> dict[str, Any]:
+    stages = {name: measured_stages[name] for name in STAGES if name in measured_stages}
     highest = max(max(stage["time_exponent"], stage["memory_exponent"]) for stage in stages.values())
     return {"highest_exponent_allowed": MOST, "highest_exponent": highest, "rounds": ROUNDS, "stages": stages}
 
@@ -261,8 +272,8 @@ def measured(name: str, items: int, root: Path, rounds: int = 2) -> dict[str, fl
 def main() -> None:
     """One stage in this process: `python -m perf.growth prepare|work STAGE ITEMS FOLDER`; or `again STAGE ...`."""
     if sys.argv[1] == "again":
-        about = {**about_machine(JOBS["growth"].packages), **run(sys.argv[2:])}
-        print("written to", write_result("perf-growth", about))
+        machine = about_machine(JOBS["growth"].packages)
+        run(sys.argv[2:], keep=lambda result: print(write_result("perf-growth", {**machine, **result})))
         return
     what, name, items, folder = sys.argv[1:]
     stage = STAGES[name]
