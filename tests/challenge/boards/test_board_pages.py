@@ -10,6 +10,7 @@ from fieldmark.challenge.boards.leaderboard import make_board
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.records.schema import PartScore, Submission, Team, utc_now
 from fieldmark.challenge.refusals import NotThereError
+from fieldmark.challenge.running.serving import warm_boards
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.stored_scores import to_row
 from fieldmark.challenge.site.app import create_app
@@ -93,3 +94,13 @@ def test_pages_that_are_not_there_are_nothing():
     with pytest.raises(NotThereError):
         BoardPage.cut(make_board("folder", "public", []), 2, None)
     assert BoardPage.cut(make_board("folder", "public", []), 1, None).near == [1]
+
+
+def test_boards_are_there_before_anybody_asks(small_platform: Platform, monkeypatch: pytest.MonkeyPatch):
+    platform = small_platform
+    fill(platform, 5)
+    platform.make("draft", published=False)
+    assert warm_boards(platform.database) == 1
+    monkeypatch.setattr("fieldmark.challenge.boards.visibility.make_board", None)  # nobody computes it again
+    client = TestClient(create_app(platform.database, platform.storage))
+    assert "t003" in client.get("/c/tiny/board").text

@@ -196,6 +196,7 @@ def serve(
         uploads.CHECK_LIMITS, memory_mb=safety.check_memory_mb, cpu_s=safety.check_s, wall_s=float(safety.check_s)
     )
     threading.Thread(target=uploads.CHECKERS.warm_up, daemon=True).start()
+    threading.Thread(target=warm_boards, args=(platform.database,), daemon=True).start()
     stopping = Stopping(operation.grace_s)
     app = create_app(
         platform.database,
@@ -296,6 +297,25 @@ def run_programs(
     while any(thread.is_alive() for thread in threads) and not stopping.begun.wait(0.2):
         pass
     stopping.wait_for(threads)
+
+
+def warm_boards(database: Database) -> int:
+    """Computes the boards that visitors see before anybody asks for them; the first one of a process takes longest.
+
+    Returns:
+        How many there are.
+    """
+    from fieldmark.challenge.boards import visibility
+
+    done = 0
+    with database.read() as session:
+        for challenge in session.scalars(select(Challenge).where(Challenge.published_at.is_not(None))):
+            try:
+                visibility.board_of(session, visibility.look(challenge, None, manages=False))
+                done += 1
+            except Exception:  # whoever asks for it is told
+                log.exception("the board of %s could not be computed", challenge.slug)
+    return done
 
 
 def tidy_up(platform: Platform) -> None:
