@@ -133,9 +133,11 @@ class Stage:
         """Starts a server; its address, once it answers."""
         port = free_port()
         plain = ["--workers", "0", "--no-demo", "--no-identify", "--folder", str(self.folder / "unused")]
-        self.start("serve", "--port", str(port), *plain, *options, environment=environment)
+        process = self.start("serve", "--port", str(port), *plain, *options, environment=environment)
         base = f"http://127.0.0.1:{port}"
-        until(lambda: status_of(f"{base}/healthz") == 200)
+        until(lambda: process.poll() is not None or status_of(f"{base}/healthz") == 200)
+        if process.poll() is not None:
+            raise RuntimeError((self.folder / "log").read_text()[-1000:])
         return base
 
     def captain(self, name: str) -> str:
