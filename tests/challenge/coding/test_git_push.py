@@ -113,6 +113,8 @@ def test_what_is_not_taken_is_said_where_the_push_was_made(
     assert said.startswith("1 ") and "no plain file" in said, said
     wrong = repository.push(address=f"http://ada:fm_wrong@{platform_url}/api/v1/challenges/tiny/program.git")
     assert wrong.startswith("128 ") and "Authentication failed" in wrong, wrong
+    fetched = repository.git("ls-remote", repository.address)
+    assert "Only pushes are taken here" in fetched.stderr, fetched.stderr
     stranger = accounts.make_token(small_platform.database, small_platform.person("bob"), "git", ["submit"])
     alone = repository.push(address=f"http://bob:{stranger}@{platform_url}/api/v1/challenges/tiny/program.git")
     assert "Accept the rules" in alone, alone

@@ -14,20 +14,23 @@ import polars as pl
 import pytest
 
 from fieldmark.challenge.coding import cgroups, tasks
+from fieldmark.challenge.coding.hosts import try_walls
 from fieldmark.challenge.coding.inputs import ID, pack, read_items, unpack_inputs
 from fieldmark.challenge.coding.program_worker import ProgramWorker, start_program_workers
-from fieldmark.challenge.coding.runners import CodeJob, CodeLimits, CodeOutcome, PodmanRunner
+from fieldmark.challenge.coding.runners import BubblewrapRunner, CodeJob, CodeLimits, CodeOutcome, PodmanRunner
+from fieldmark.challenge.coding.self_test import failure_here
 from fieldmark.challenge.coding.tasks import CodeInputs
 from fieldmark.challenge.operating.stopping import Stopping
 from fieldmark.challenge.records.code_schema import CodeHost
 from fieldmark.challenge.records.schema import AuditEvent, PartScore
 from fieldmark.challenge.records.scratch import collect_leftovers, prefix_of
 from fieldmark.challenge.refusals import ConflictError, RefusalError
+from fieldmark.challenge.scoring.walls import python_places
 from fieldmark.challenge.scoring.worker import Worker
 from fieldmark.errors import MisuseError
 from tests.challenge.coding.hosted import LOOKUP, RULES, Hosted, host_snakes
 from tests.challenge.coding.programs import archive_of
-from tests.challenge.platform import Platform
+from tests.challenge.platform import Platform, absent
 
 MAIN = [sys.executable, "-c", "from fieldmark.cli.main import main; main()"]
 # Hangs for as long as the inputs say so.
@@ -149,6 +152,15 @@ def test_a_machine_whose_walls_do_not_hold_runs_nothing_and_opens_no_phase(small
         session.query(CodeHost).delete()
     with pytest.raises(ConflictError, match="fieldmark worker --lane code"):
         tasks.set_code(*where, RULES, [platform.phase().id], most_archive_mb=64)
+
+
+def test_a_platform_that_lies_where_programs_look_is_not_safe(small_platform: Platform, monkeypatch, tmp_path):
+    """Such as one in the folder of the installation, which every program sees."""
+    if said := failure_here():
+        absent(f"programs cannot be walled in here: {said}")
+    monkeypatch.setattr("fieldmark.challenge.coding.runners.python_places", lambda: [*python_places(), tmp_path])
+    failure = try_walls(small_platform.database, small_platform.storage, BubblewrapRunner())
+    assert failure == "a program would find files of the platform"
 
 
 def test_inputs_come_in_a_secret_order_and_with_one_time(hosted: Hosted, tmp_path):

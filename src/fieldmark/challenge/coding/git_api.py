@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fieldmark.challenge.coding import git_push
-from fieldmark.challenge.coding.git_push import DEBUG, MAIN, SERVICE, PushRefusedError
+from fieldmark.challenge.coding.git_push import DEBUG, FETCHING, MAIN, SERVICE, PushRefusedError
 from fieldmark.challenge.coding.hosts import need_walls
 from fieldmark.challenge.coding.tasks import asks_for_code
 from fieldmark.challenge.coding.trying_out import try_out
@@ -70,12 +70,14 @@ Pusher = Annotated[User, Depends(pusher)]
 async def refs(request: Request, slug: str, user: Pusher, database: DatabaseOf, service: str = "") -> Response:
     """What `git push` asks first."""
     body = await lane_of(request).run(_refs, slug, user, database, service)
-    return Response(body, media_type=f"application/x-{SERVICE}-advertisement", headers=NO_CACHE)
+    return Response(body, media_type=f"application/x-{service}-advertisement", headers=NO_CACHE)
 
 
 def _refs(slug: str, user: User, database: Database, service: str) -> bytes:
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
+    if service == FETCHING:
+        return git_push.refusal(NOT_A_PUSH, FETCHING)
     if service != SERVICE:
         raise ConflictError(NOT_A_PUSH)
     try:

@@ -21,7 +21,7 @@ from fieldmark.challenge.scoring.walls import bubblewrap, environment, wall
 MIB = 1 << 20
 REPOSITORY = "program.git"
 MAIN, DEBUG = "refs/heads/main", "refs/heads/debug"
-SERVICE = "git-receive-pack"
+SERVICE, FETCHING = "git-receive-pack", "git-upload-pack"
 MEMORY_MB, CPU_S, WALL_S = 2048, 120, 180.0
 CONFIG = """[core]
 \trepositoryformatversion = 0
@@ -203,9 +203,9 @@ def remark(*sentences: str) -> bytes:
     return b"".join(line_of(b"\x02" + sentence.encode()[:900] + b"\n") for sentence in sentences)
 
 
-def refusal(sentence: str) -> bytes:
-    """What is told to somebody who wants to push and may not."""
-    return line_of(f"# service={SERVICE}\n".encode()) + b"0000" + line_of(b"ERR " + sentence.encode()[:900])
+def refusal(sentence: str, service: str = SERVICE) -> bytes:
+    """What is told to somebody who wants to push, or to fetch, and may not."""
+    return line_of(f"# service={service}\n".encode()) + b"0000" + line_of(b"ERR " + sentence.encode()[:900])
 
 
 def report(answer: bytes, outcomes: Mapping[str, str]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -12,20 +13,29 @@ from fieldmark.challenge.coding.self_test import failure_of
 from fieldmark.challenge.records.code_schema import CodeHost
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import utc_now
+from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import ConflictError
 
 START = "Start one with `fieldmark worker --lane code`, or `fieldmark serve --code-workers 1`."
 
 
-def try_walls(database: Database, runner: CodeRunner) -> str:
+def try_walls(database: Database, storage: Storage, runner: CodeRunner) -> str:
     """Tries the walls of this machine and notes what was found; empty where they hold."""
-    failure = failure_of(runner)
+    failure = failure_of(runner, _hidden(database, storage))
     with database.write() as session:
         name = f"{socket.gethostname()} ({runner.name})"[:100]
         host = session.get(CodeHost, name) or CodeHost(name=name)
         host.runner, host.failure, host.tried_at = runner.name[:200], failure[:2000], utc_now()
         session.add(host)
     return failure
+
+
+def _hidden(database: Database, storage: Storage) -> list[Path]:
+    """Where the truth and the accounts of the platform lie, if on this machine."""
+    places = [Path(storage.root) / name for name in ("truth", "runs", "code")] if storage.is_local else []
+    if database.is_sqlite and database.url.database:
+        places.append(Path(database.url.database))
+    return [place.resolve() for place in places]
 
 
 def hosts(session: Session) -> list[CodeHost]:

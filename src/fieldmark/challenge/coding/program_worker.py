@@ -233,7 +233,7 @@ def start_program_workers(
         MisuseError: When they do not; which is noted for organizers.
     """
     runner = runner or BubblewrapRunner()
-    if failure := try_walls(database, runner):
+    if failure := try_walls(database, storage, runner):
         raise MisuseError(f"Programs cannot be run safely with {runner.name} here: {failure}.")
     if isinstance(runner, PodmanRunner):
         runner.collect_leftovers()

@@ -6,6 +6,7 @@ A probe looks around as a hostile program would. No program is run where one of 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -37,7 +38,10 @@ def fill():
 found = []
 if possible(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(("8.8.8.8", 53))):
     found.append("a network")
-if possible(lambda: open(SECRET).read()):
+def seen(path):
+    return os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(1)
+
+if any(possible(lambda: seen(path)) for path in HIDDEN):
     found.append("files of the platform")
 if possible(lambda: open("/submission/inputs/metadata.csv", "a")) or possible(lambda: open("/evil", "w")):
     found.append("files that can be written to")
@@ -55,8 +59,13 @@ os._exit(0)
 """
 
 
-def failure_of(runner: CodeRunner) -> str:
-    """What is wrong with the walls of a runner; empty where they hold."""
+def failure_of(runner: CodeRunner, hidden: Iterable[Path] = ()) -> str:
+    """What is wrong with the walls of a runner; empty where they hold.
+
+    Args:
+        runner: The runner.
+        hidden: Files and folders that no program may see, besides one that is made for the purpose.
+    """
     with scratch("probe") as folder:
         secret = folder / "truth.csv"
         secret.write_text("secret", encoding="utf-8")
@@ -64,7 +73,7 @@ def failure_of(runner: CodeRunner) -> str:
             (folder / name).mkdir(parents=True)
         (folder / "inputs" / "metadata.csv").write_text("hashed_id\n", encoding="utf-8")
         (folder / "code" / "run.sh").write_text('exec "$PYTHON" probe.py', encoding="utf-8")
-        probe = f"SECRET = {str(secret)!r}\n{PROBE}"
+        probe = f"HIDDEN = {[str(path) for path in (secret, *hidden)]!r}\n{PROBE}"
         (folder / "code" / "probe.py").write_text(probe, encoding="utf-8")
         job = CodeJob(folder / "code", folder / "inputs", folder / "found")
         outcome = runner.run(job, LIMITS, threading.Event())
