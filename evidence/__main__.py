@@ -31,6 +31,7 @@ STUDIES = {
     "fuzzing": "100,000 damaged files: each is scored or refused in a sentence",
     "mutations": "60 random changes of one token of the scorer: do the tests notice?",
     "faults": "killed workers, a restarted database, no disk, midnight, a wrong clock, hidden labels (simulated)",
+    "ray_cluster": "features on two nodes of Ray, one of them killed half-way: lost, doubled, changed? (real photos)",
     "interface": "drawn questions to the REST interface: is one of them answered with a fault? (simulated)",
     "search": "settings by cross-validation on train against the defaults (real photos)",
     "regions": "presences teach, surveyed sites test: two regions of disdat (real tables)",

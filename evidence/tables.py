@@ -18,7 +18,7 @@ from evidence.open_tables import costs, open_set
 from evidence.packaged_tables import packaged_photos
 from evidence.place_tables import land_worlds, regions, routes
 from evidence.plant_tables import plant_worlds, plants, trained
-from evidence.platform_tables import faults, interface
+from evidence.platform_tables import faults, interface, ray_cluster
 from evidence.results import RESULTS, read_result
 from evidence.review_tables import label_noise, review
 from evidence.search_tables import search
@@ -88,6 +88,7 @@ def write_tables() -> Path:
         "front-ends": variants,
         "soundscapes": _soundscapes,
         "packaged_photos": packaged_photos,
+        "ray_cluster": ray_cluster,
         "faults": faults,
         "interface": interface,
     }

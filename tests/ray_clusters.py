@@ -49,7 +49,7 @@ def two_node_cluster() -> Iterator[TwoNodes]:
     from ray.cluster_utils import Cluster
 
     head = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "include_dashboard": False, "_system_config": QUICK}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster: Any = Cluster(initialize_head=True, head_node_args=head)
     try:
         nodes = TwoNodes(cluster)
         leave = connect(cluster.address)
