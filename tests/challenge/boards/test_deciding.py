@@ -11,7 +11,8 @@ from tests.challenge.hosting import cards
 from tests.challenge.platform import Platform, run_text
 
 
-def test_the_stored_metric_decides_about_board_finals_and_stored_values(platform: Platform):
+def test_the_stored_metric_decides_about_board_finals_and_stored_values(small_platform: Platform):
+    platform = small_platform
     assert platform.challenge.metric == BENCHMARKS["folder"].task.deciding.name != "top_1"
     with platform.database.write() as session:
         session.get_one(Challenge, platform.challenge.id).metric = "top_1"

@@ -56,7 +56,8 @@ def test_a_code_lets_so_many_people_in_and_no_more_also_all_at_once(platform: Pl
         assert code not in {one.code_hash for one in session.query(EntryCode)}
 
 
-def test_who_was_refused_stays_out_whatever_they_have(platform: Platform):
+def test_who_was_refused_stays_out_whatever_they_have(small_platform: Platform):
+    platform = small_platform
     ada, eve = platform.captain("ada"), platform.captain("eve")
     challenge = set_access(platform, "approval")
     admissions.decide(platform.database, platform.admin, challenge, "eve", admit=False)
@@ -133,7 +134,8 @@ def test_a_list_makes_accounts_and_opens_none_that_were_there(platform: Platform
         assert (session.query(User).count(), session.query(Admission).count()) == before
 
 
-def test_a_class_behind_one_address_is_limited_per_account(platform: Platform):
+def test_a_class_behind_one_address_is_limited_per_account(small_platform: Platform):
+    platform = small_platform
     room = classrooms.open_room(platform.database, platform.admin, "203.0.113.0/28", hours=1)
     for _ in range(rates.REGISTER.limit + 5):
         classrooms.count_place(platform.database, rates.REGISTER, "203.0.113.9")
@@ -166,3 +168,24 @@ def test_the_shell_lets_people_in(small_platform: Platform, tmp_path):
     assert "2 accounts made" in say("accounts", "tiny", str(tmp_path / "class.csv"), "--out", str(out))
     assert out.read_text().count("http://127.0.0.1:8000/reset/") == 2 and out.stat().st_mode & 0o777 == 0o600
     assert "203.0.113.7/32 is a class room until" in say("classroom", "203.0.113.7")
+
+
+def test_where_registration_is_closed_a_code_opens_it(small_platform: Platform):
+    platform = small_platform
+    client = TestClient(create_app(platform.database, platform.storage), follow_redirects=False)
+    csrf = client.app.state.guard.token_for("a secret of this browser")
+    said = CliRunner().invoke(app, ["challenge", "registration", "closed", "--folder", str(platform.folder)])
+    assert said.stdout == "registration is closed\n"
+    code = admissions.make_code(platform.database, platform.admin, platform.challenge)
+
+    def register(name: str, **more: str) -> int:
+        client.cookies.clear()
+        client.cookies.set("fieldmark_form", "a secret of this browser")
+        form = {"csrf": csrf, "name": name, "email": f"{name}@example.org", "password": PASSWORD, "next": "/"} | more
+        return client.post("/register", data=form).status_code
+
+    assert "have a code for a challenge" in client.get("/register").text
+    assert [register("ada"), register("ada", code="AAAA"), register("ada", next="/enter/none")] == [409] * 3
+    assert [register("ada", code=code), register("bea", next=f"/enter/{code}")] == [303, 303]
+    admissions.revoke_code(platform.database, platform.admin, platform.challenge, 1)
+    assert register("cyd", code=code) == 409

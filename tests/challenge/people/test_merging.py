@@ -128,7 +128,8 @@ def test_teams_that_handed_in_more_than_one_could_have_stay_apart(platform: Plat
         merging.offer_merge(platform.database, platform.captain("cyd"), platform.challenge, platform.team(ada).name)
 
 
-def test_a_captain_hands_over_and_leaves_for_good(platform: Platform):
+def test_a_captain_hands_over_and_leaves_for_good(small_platform: Platform):
+    platform = small_platform
     ada = platform.captain("ada")
     bob = join(platform, ada, "bob")
     run = platform.hand_in(ada)
@@ -155,7 +156,8 @@ def test_a_captain_hands_over_and_leaves_for_good(platform: Platform):
     assert platform.team(ada).captain_id == bob.id and platform.submission(run.id).team_id == platform.team(ada).id
 
 
-def test_a_team_withdraws_until_the_results_are_out(platform: Platform):
+def test_a_team_withdraws_until_the_results_are_out(small_platform: Platform):
+    platform = small_platform
     ada, bea = platform.captain("ada"), platform.captain("bea")
     for user, right in ((ada, 50), (bea, 40)):
         platform.hand_in(user, run_text(right=right), title=user.name)

@@ -33,7 +33,8 @@ def test_every_table_that_names_people_is_exported_or_left_out_on_purpose():
         assert not {column for column in shown if re.search(r"hash|secret|data$|detail$|log$|path", column)}, name
 
 
-def test_an_export_holds_what_is_ones_own_and_no_secret(platform: Platform):
+def test_an_export_holds_what_is_ones_own_and_no_secret(small_platform: Platform):
+    platform = small_platform
     ada, bea = platform.captain("ada"), platform.captain("bea")
     platform.hand_in(ada, run_text(right=40), title="mine", method="by hand")
     platform.hand_in(bea, run_text(right=30), title="not mine")
@@ -100,7 +101,8 @@ def test_a_deleted_account_is_forgotten_and_its_results_stay(platform: Platform)
         accounts.set_disabled(platform.database, platform.admin, ada.id, False)
 
 
-def test_what_others_need_is_settled_before_an_account_goes(platform: Platform):
+def test_what_others_need_is_settled_before_an_account_goes(small_platform: Platform):
+    platform = small_platform
     with pytest.raises(RefusalError, match="last admin"):
         deleting.delete_own(platform.database, platform.admin, PASSWORD, rename_teams=False)
     owner = platform.person("owner", role="organizer")

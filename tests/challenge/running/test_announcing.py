@@ -17,7 +17,8 @@ from tests.challenge.platform import Platform
 ATOM = "{http://www.w3.org/2005/Atom}"
 
 
-def test_an_announcement_is_read_wherever_the_challenge_is(platform: Platform):
+def test_an_announcement_is_read_wherever_the_challenge_is(small_platform: Platform):
+    platform = small_platform
     place = (platform.database, platform.admin, platform.challenge)
     with pytest.raises(RefusalError, match="needs a title"):
         announcing.announce(*place, " ", "text")

@@ -87,7 +87,8 @@ def test_the_first_teams_go_on_to_another_test_set(platform: Platform):
         assert board.rows == ()  # its own board, on which nothing is scored yet
 
 
-def test_who_is_out_does_not_go_on_and_comes_after_being_put_back(platform: Platform):
+def test_who_is_out_does_not_go_on_and_comes_after_being_put_back(small_platform: Platform):
+    platform = small_platform
     first_stage(platform)
     final = second_stage(platform, stage_entry="final")
     end_first_stage(platform)

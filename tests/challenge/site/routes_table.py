@@ -60,6 +60,7 @@ TABLE: dict[str, frozenset[str]] = {
     "POST /admin/users/{user_id}/role": ADMIN,
     "POST /admin/users/{user_id}/reset-link": ADMIN,
     "POST /admin/users/{user_id}/disable": ADMIN,
+    "POST /admin/registration": ADMIN,
     "POST /admin/classrooms": ADMIN,
     "POST /admin/classrooms/{room_id}/end": ADMIN,
     "GET /enter": SIGNED_IN,

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from fieldmark.challenge.mailing import outbox
 from fieldmark.challenge.mailing.messages import TOPICS
 from fieldmark.challenge.mailing.topics import muted_by
-from fieldmark.challenge.people import accounts, classrooms
+from fieldmark.challenge.people import accounts, classrooms, registration
 from fieldmark.challenge.records.schema import ROLES, ApiToken, User, WebSession
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.signing_on.identities import identities_of
@@ -99,6 +99,12 @@ def disable(request: Request, user_id: RowId, admin: AdminOf, database: Database
     return go("/admin/users", "disabled")
 
 
+@router.post("/admin/registration")
+def set_registration(admin: AdminOf, database: DatabaseOf, form: FormOf) -> Response:
+    registration.set_closed(database, admin, text_of(form, "closed") == "yes")
+    return go("/admin/users", "registration")
+
+
 @router.post("/admin/classrooms")
 def open_room(request: Request, admin: AdminOf, database: DatabaseOf, form: FormOf) -> Response:
     try:
@@ -151,8 +157,7 @@ def _users(
 ) -> Response:
     with database.read() as session:
         everybody = list(session.scalars(select(User).order_by(User.name_key)))
-        rooms = classrooms.open_rooms(session)
+        rooms, closed = classrooms.open_rooms(session), registration.is_closed(session)
     here = client_of(request)
-    return render(
-        request, "users.html", status, users=everybody, roles=ROLES, error=error, link=link, rooms=rooms, here=here
-    )
+    shown = {"users": everybody, "roles": ROLES, "error": error, "link": link, "rooms": rooms, "here": here}
+    return render(request, "users.html", status, closed=closed, **shown)

@@ -8,6 +8,8 @@ tokens, links and mails. Of the address a keyed hash stays, by which nobody take
 
 from __future__ import annotations
 
+from typing import Any
+
 from argon2.exceptions import InvalidHashError, VerificationError
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
@@ -121,8 +123,23 @@ def _rename(session: Session, team: Team) -> None:
         name = f"team {team.id} of a deleted account"
     team.name = team.name_key = name
     team.name_look = look_of(name)
-    noted = (AuditEvent.challenge_id == team.challenge_id, AuditEvent.subject == before)
-    session.execute(update(AuditEvent).where(*noted, AuditEvent.action.like("team.%")).values(subject=name))
+    about = AuditEvent.action.like("team.%") | AuditEvent.action.like("stage.%")
+    for event in session.scalars(select(AuditEvent).where(AuditEvent.challenge_id == team.challenge_id, about)):
+        event.subject = name if event.subject == before else event.subject
+        told = {key: _renamed(value, before, name) for key, value in event.details.items()}
+        if told != event.details:
+            event.details = told
+
+
+def _renamed(value: Any, before: str, after: str) -> Any:
+    """A detail of the log with another name for a team.
+
+    >>> _renamed(["owls", "ravens"], "owls", "team 7"), _renamed(3, "owls", "team 7")
+    (['team 7', 'ravens'], 3)
+    """
+    if isinstance(value, list):
+        return [_renamed(one, before, after) for one in value]
+    return after if value == before else value
 
 
 def _forget(session: Session, user: User) -> None:

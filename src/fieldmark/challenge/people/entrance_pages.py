@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fieldmark.challenge.mailing import addresses
-from fieldmark.challenge.people import accounts, rates, rights
+from fieldmark.challenge.people import accounts, rates, registration, rights
 from fieldmark.challenge.people.classrooms import count_place
 from fieldmark.challenge.records.schema import Challenge, Phase, Submission, Team, utc_now
 from fieldmark.challenge.refusals import RefusalError, TooOftenError
@@ -60,9 +60,9 @@ def home(request: Request, database: DatabaseOf, viewer: ViewerOf) -> Response:
 
 
 @router.get("/register")
-def register_page(request: Request) -> Response:
+def register_page(request: Request, database: DatabaseOf) -> Response:
     target = safe_next(request.query_params.get("next"))
-    return render(request, "register.html", error="", values={"name": "", "email": ""}, next=target)
+    return _register(request, database, target)
 
 
 @router.post("/register")
@@ -71,14 +71,22 @@ def register(request: Request, database: DatabaseOf, form: FormOf) -> Response:
     try:
         count_place(database, rates.REGISTER, client_of(request))
         password = text_of(form, "password")
+        registration.need_open(database, target, text_of(form, "code"))
         made = accounts.register(database, text_of(form, "name"), text_of(form, "email"), password)
         with suppress(RefusalError):  # no mail, or too many to that address
             addresses.ask_to_verify(database, made)
         _, secret = accounts.sign_in(database, text_of(form, "email"), password)
     except RefusalError as error:
         values = texts_of(form, "name", "email")
-        return render(request, "register.html", error.status, error=str(error), values=values, next=target)
+        return _register(request, database, target, error.status, error=str(error), values=values)
     return signed_in(request, secret, target, "registered")
+
+
+def _register(request: Request, database: DatabaseOf, target: str, status: int = 200, /, **context: Any) -> Response:
+    with database.read() as session:
+        closed = registration.is_closed(session)
+    shown = {"error": "", "values": {"name": "", "email": ""}, "next": target, "closed": closed} | context
+    return render(request, "register.html", status, **shown)
 
 
 @router.get("/login")

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from fieldmark.challenge.mailing import addresses
-from fieldmark.challenge.people import accounts, rates
+from fieldmark.challenge.people import accounts, rates, registration
 from fieldmark.challenge.people.account_pages import account_page
 from fieldmark.challenge.people.classrooms import count_place
 from fieldmark.challenge.people.entrance_pages import signed_in
@@ -116,6 +116,7 @@ def finish(request: Request, database: DatabaseOf, form: FormOf) -> Response:
         values["email"] = identity.email
     try:
         count_place(database, rates.REGISTER, client_of(request))
+        registration.need_open(database, target)
         user = identities.register(database, identity, values["name"], values["email"])
     except RefusalError as error:
         return _finish_page(request, sealed, identity, values, status=error.status, error=str(error))

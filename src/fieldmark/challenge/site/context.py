@@ -71,6 +71,7 @@ DONE = {
     "taken-back": "The announcement is taken back.",
     "deleted": "Your account is deleted.",
     "advanced": "The teams that came through are here.",
+    "registration": "Who may register is changed.",
     "standing": "The standing is changed, and the board with it.",
     "file": "The file is stored.",
     "file-deleted": "The file is removed.",

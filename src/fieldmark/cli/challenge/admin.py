@@ -20,6 +20,7 @@ def add_to(group: typer.Typer) -> None:
     group.command("role", epilog=example + "role ada organizer`")(role)
     group.command("disable", epilog=example + "disable mallory`")(disable)
     group.command("reset-link", epilog=example + "reset-link ada --url https://challenge.example.org`")(reset_link)
+    group.command("registration", epilog=example + "registration closed`")(set_registration)
     group.command("export-account", epilog=example + "export-account ada --out ada.zip`")(export_account)
     group.command("delete-account", epilog=example + "delete-account ada --yes`")(delete_account)
     group.command("backup", epilog=example + "backup monday.zip`")(backup)
@@ -109,6 +110,26 @@ def reset_link(
         raise MisuseError(f"There is no open account called {who!r}.")
     link = f"{url.rstrip('/')}/reset/{secret}"
     answer(as_json, {"name": who, "link": link}, link)
+
+
+def set_registration(
+    state: Annotated[str, typer.Argument(help="open, or closed: only who has a code for a challenge may register.")],
+    actor: Actor = None,
+    folder: Folder = DEFAULT_FOLDER,
+    database: DatabaseUrl = None,
+    files: FilesUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Say whether everybody may make an account, or only who has a code."""
+    from fieldmark.challenge.people import registration
+    from fieldmark.challenge.running import serving
+    from fieldmark.errors import MisuseError
+
+    if state not in ("open", "closed"):
+        raise MisuseError(f"Found {state!r}, expected open or closed.")
+    with serving.open_platform(folder, database, files) as platform:
+        registration.set_closed(platform.database, platform.account(actor), state == "closed")
+    answer(as_json, {"registration": state}, f"registration is {state}")
 
 
 def export_account(
