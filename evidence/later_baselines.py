@@ -95,11 +95,6 @@ def run() -> dict[str, Any] | None:
     """All parts that are not done yet; the result is written after each."""
     result: dict[str, Any] = {"about": __doc__, **(read_result(NAME) or {})}
     result = {key: value for key, value in result.items() if key not in ("command", "code_version")}
-    for name, (folder, load) in REGIONS.items():
-        done = result.setdefault("surveys", {})
-        if name not in done and real_data(folder) is not None:
-            done[name] = study_surveys(name, load())
-            write_result(NAME, result)
     for name, folder, study in (
         ("plots", "plants_sheets_and_field", study_plots),
         ("individuals", "fungi_amanita", study_individuals),
@@ -107,6 +102,11 @@ def run() -> dict[str, Any] | None:
         data = real_data(folder)
         if name not in result and data is not None:
             result[name] = study(data)
+            write_result(NAME, result)
+    for name, (folder, load) in REGIONS.items():
+        done = result.setdefault("surveys", {})
+        if name not in done and real_data(folder) is not None:
+            done[name] = study_surveys(name, load())
             write_result(NAME, result)
     return result if len(result) > 1 else None
 
