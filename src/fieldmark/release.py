@@ -52,7 +52,7 @@ class Release:
     def __init__(self, root: str | Path, *, single_file: bool = False) -> None:
         self.root, self.file = place_text(root), ""
         system, base = file_system(root)
-        local = not is_address(root) or LOCAL in system.protocol
+        local = not is_address(root) or _protocol(system) == LOCAL
         if single_file and patiently(system, self.root, lambda: system.isfile(base)):
             if base.lower().endswith(".zip"):
                 self._files: StoredFiles = self._opened_zip(system, base)
@@ -79,8 +79,8 @@ class Release:
 
         try:
             with reaching(self.root):
-                protocol = system.protocol if isinstance(system.protocol, str) else system.protocol[0]
-                return RemoteFiles(ZipFileSystem(base, target_protocol=protocol), "", self.root, archive=True)
+                archive = ZipFileSystem(base, target_protocol=_protocol(system))
+                return RemoteFiles(archive, "", self.root, archive=True)
         except (zipfile.BadZipFile, OSError) as error:
             hint = "Was the download cut short?"
             raise InputError(self.root, found="a file that is no zip", expected="an archive", hint=hint) from error
@@ -200,3 +200,8 @@ class Release:
             yield
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
             raise InputError(self.where(path), found="no such file", expected="a file of the release") from error
+
+
+def _protocol(system: Any) -> str:
+    """What the addresses of a file system begin with."""
+    return str(system.protocol if isinstance(system.protocol, str) else system.protocol[0])

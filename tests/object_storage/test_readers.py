@@ -27,6 +27,9 @@ def assert_same(here: Dataset, there: Dataset) -> None:
         assert where.startswith(there.release.root)
         with there.open_medium(media_id) as file:
             assert data == file.read() == here.read_medium(media_id)
+
+
+def assert_same_layers(here: Dataset, there: Dataset) -> None:
     for name, layer in here.layers.items():
         column = here.media["media_id"] if layer.by == "media_id" else here.observations["observation_id"]
         ids = column.to_list()[:READ_MEDIA]
@@ -69,6 +72,7 @@ def test_a_release_reads_alike_on_disk_in_memory_and_in_a_bucket(name, request, 
     address = bucket.fill(root, name)
     there = open_dataset(name, address)
     assert_same(here, there)
+    assert_same_layers(here, there)
     for benchmark in BENCHMARKS:
         if BENCHMARKS[benchmark].dataset == name and BENCHMARKS[benchmark].subset == "all":
             assert_same_benchmark(benchmark, here, there)
