@@ -158,6 +158,12 @@ TABLE: dict[str, frozenset[str]] = {
     "GET /api/v1/challenges/{slug}/data": SIGNED_IN,
     "GET /api/v1/challenges/{slug}/data/{file_id}": SIGNED_IN,
     "GET /api/v1/challenges/{slug}/quota": WITH_TEAM,
+    "GET /api/v1/challenges/{slug}/uploads": SIGNED_IN,
+    "POST /api/v1/challenges/{slug}/uploads": SIGNED_IN,
+    "GET /api/v1/challenges/{slug}/uploads/{upload_id}": MEMBER,
+    "PATCH /api/v1/challenges/{slug}/uploads/{upload_id}": MEMBER,
+    "POST /api/v1/challenges/{slug}/uploads/{upload_id}/finish": MEMBER,
+    "DELETE /api/v1/challenges/{slug}/uploads/{upload_id}": MEMBER,
     "GET /api/v1/challenges/{slug}/submissions": SIGNED_IN,
     "POST /api/v1/challenges/{slug}/submissions": SIGNED_IN,
     "GET /api/v1/challenges/{slug}/submissions/{submission_id}": READERS,
@@ -205,6 +211,7 @@ TABLE: dict[str, frozenset[str]] = {
 
 # What takes away from those who do it what they need for the others, or from the others: tried after everything else.
 LAST = (
+    "DELETE /api/v1/challenges/{slug}/uploads/{upload_id}",
     "DELETE /api/v1/challenges/{slug}/data/{file_id}",
     "DELETE /api/v1/challenges/{slug}/organizers/{user_id}",
     "POST /c/{slug}/organize/data/{file_id}/delete",

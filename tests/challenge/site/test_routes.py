@@ -16,7 +16,7 @@ from fieldmark.challenge.mailing.topics import stop_key
 from fieldmark.challenge.people import accounts, admissions, classrooms, merging, teams
 from fieldmark.challenge.records.code_schema import Program
 from fieldmark.challenge.records.database import Database
-from fieldmark.challenge.records.schema import ApiToken, Challenge, DataFile, Invitation, Submission
+from fieldmark.challenge.records.schema import ApiToken, Challenge, DataFile, Invitation, Submission, utc_now
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.running import announcing, organizing
 from fieldmark.challenge.scoring import queue
@@ -26,6 +26,7 @@ from fieldmark.challenge.signing_on.asking import Identity
 from fieldmark.challenge.signing_on.providers import read_providers
 from fieldmark.challenge.site.app import create_app
 from fieldmark.challenge.site.security import SESSION_COOKIE
+from fieldmark.challenge.submitting import resuming
 from tests.challenge.conftest import KINDS, administer
 from tests.challenge.platform import PASSWORD, Platform, open_platform, run_text
 from tests.challenge.site.routes_table import LAST, MANAGERS, ROLES, TABLE
@@ -116,6 +117,10 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with platform.database.read() as session:
         newest = session.query(ApiToken).filter_by(user_id=platform.people["member"].id).one()
     own["token_id"] = newest.id
+    own["upload_id"] = resuming.begin(
+        platform.database, platform.storage, platform.people["member"], platform.challenge, "run.csv", 9, "0" * 64,
+        limit_mb=1, arrived=utc_now(),
+    ).id  # fmt: skip
     own["provider"] = "github"
     for name in ("member", "rival"):
         identities.link(platform.database, platform.people[name], Identity("https://github.com", name, name))

@@ -7,7 +7,8 @@ backup.zip
   files/<path>          every file of the store
 ```
 
-Sessions, counts of tries and signs of life are left out: they are of no use elsewhere.
+Sessions, counts of tries, signs of life, attempts to sign in and unfinished uploads are left out: they are of no use
+elsewhere.
 """
 
 from __future__ import annotations
@@ -33,7 +34,15 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import appearing_file
 
 MANIFEST = "manifest.json"
-LEFT_OUT = ("sessions", "rate_counts", "worker_signs", "sign_on_attempts", "code_hosts")
+LEFT_OUT = (
+    "sessions",
+    "rate_counts",
+    "worker_signs",
+    "sign_on_attempts",
+    "code_hosts",
+    "partial_uploads",
+    "upload_parts",
+)
 ROWS_AT_ONCE = 500
 
 
@@ -58,7 +67,7 @@ def backup(database: Database, storage: Storage, out: Path) -> dict[str, int]:
                     values = {name: _to_json(value) for name, value in row.items()}
                     raw.write(json.dumps(values, ensure_ascii=False).encode() + b"\n")
                     counts[table.name] += 1
-        paths = storage.everything()
+        paths = [path for path in storage.everything() if not path.startswith("parts/")]
         for path in paths:
             with archive.open(f"files/{path}", "w", force_zip64=True) as sink:
                 for piece in storage.chunks(path):

@@ -22,6 +22,7 @@ from fieldmark.challenge.records import identity_schema as identity_schema  # it
 from fieldmark.challenge.records import mail_schema as mail_schema  # its tables are among the others
 from fieldmark.challenge.records import participation as participation  # its tables are among the others
 from fieldmark.challenge.records import stamps
+from fieldmark.challenge.records import upload_schema as upload_schema  # its tables are among the others
 from fieldmark.challenge.records.schema import Base, Setting, utc_now
 from fieldmark.errors import InputError, MisuseError
 

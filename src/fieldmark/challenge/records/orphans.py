@@ -11,12 +11,13 @@ from fieldmark.challenge.records.code_schema import CodeTask, Program
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import DataFile, Submission, utc_now
 from fieldmark.challenge.records.storage import Storage
+from fieldmark.challenge.records.upload_schema import UploadPart
 
 log = logging.getLogger(__name__)
 
 # What is younger may be on its way into the database.
 YOUNG = dt.timedelta(hours=6)
-COLLECTED = ("runs/", "data/", "code/", "inputs/")  # old truths are kept on purpose
+COLLECTED = ("runs/", "data/", "code/", "inputs/", "parts/")  # old truths are kept on purpose
 
 
 def collect_orphans(database: Database, storage: Storage, *, young: dt.timedelta = YOUNG) -> list[str]:
@@ -32,7 +33,14 @@ def collect_orphans(database: Database, storage: Storage, *, young: dt.timedelta
     """
     stored = storage.ages(COLLECTED)
     with database.read() as session:
-        columns = (Submission.path, DataFile.path, Program.path, CodeTask.inputs_path, CodeTask.sample_path)
+        columns = [
+            Submission.path,
+            UploadPart.path,
+            DataFile.path,
+            Program.path,
+            CodeTask.inputs_path,
+            CodeTask.sample_path,
+        ]
         used = {path for column in columns for path in session.scalars(select(column))}
     old = utc_now() - young
     orphans = sorted(path for path, changed in stored.items() if path not in used and changed < old)

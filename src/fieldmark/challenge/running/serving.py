@@ -26,6 +26,7 @@ from fieldmark.challenge.refusals import RefusalError
 from fieldmark.challenge.running.settings_file import PlatformSettings
 from fieldmark.challenge.scoring.sandbox import Limits
 from fieldmark.challenge.scoring.walls import require_walls
+from fieldmark.challenge.submitting.resuming import collect_expired
 from fieldmark.errors import InputError, MisuseError
 
 log = logging.getLogger(__name__)
@@ -322,4 +323,5 @@ def tidy_up(platform: Platform) -> None:
     """Removes what ended processes left behind."""
     collect_leftovers()
     collect_groups()
+    collect_expired(platform.database, platform.storage)
     collect_orphans(platform.database, platform.storage)

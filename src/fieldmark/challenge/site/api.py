@@ -17,6 +17,7 @@ def make_router() -> APIRouter:
     from fieldmark.challenge.running import people_api as running_people_api
     from fieldmark.challenge.signing_on import api as signing_on_api
     from fieldmark.challenge.submitting import api as submitting_api
+    from fieldmark.challenge.submitting import resuming_api
 
     router = APIRouter(prefix="/api/v1")
     router.include_router(people_api.router)
@@ -24,6 +25,7 @@ def make_router() -> APIRouter:
     router.include_router(admission_api.router)
     router.include_router(signing_on_api.router)
     router.include_router(submitting_api.router)
+    router.include_router(resuming_api.router)
     router.include_router(boards_api.router)
     router.include_router(running_api.router)
     router.include_router(coding_api.router)

@@ -53,6 +53,7 @@ SESSION_COOKIE, ANONYMOUS_COOKIE = "fieldmark_session", "fieldmark_form"
 UPLOAD_ENDINGS = (
     "/submit",
     "/submissions",
+    "/debug-runs",
     "/baselines",
     "/data",
     "/rescore",
@@ -120,7 +121,7 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         scope.setdefault("state", {})["arrived"] = utc_now()
-        uploads = scope["path"].endswith(UPLOAD_ENDINGS)
+        uploads = scope["path"].endswith(UPLOAD_ENDINGS) or scope["method"] == "PATCH"  # a part of one
         limit = self.upload_mb * MIB + PLAIN_FORM_BYTES if uploads else PLAIN_FORM_BYTES
         sentence = f"That is larger than {limit // MIB} MiB, the limit here."
         scope["state"]["body_limit"] = (limit, sentence)
@@ -172,13 +173,19 @@ def _plainly(scope: Scope, sentence: str, status: int) -> Response:
     return PlainTextResponse(sentence, status)
 
 
-def lower_body_limit(request: Request, limit_mb: int, sentence: str) -> None:
+def lower_body_limit(request: Request, limit_mb: int, sentence: str, *, more: int = PLAIN_FORM_BYTES) -> None:
     """Bounds a request that carries a file of so many mebibytes and some text, also while it streams in chunks.
+
+    Args:
+        request: The request.
+        limit_mb: How large the file may be.
+        sentence: What is said when it is larger.
+        more: How many bytes may come with it.
 
     Raises:
         TooLargeError: When the request says itself that it is larger.
     """
-    most = limit_mb * MIB + PLAIN_FORM_BYTES
+    most = limit_mb * MIB + more
     request.state.body_limit = (most, sentence)
     announced = request.headers.get("content-length", "0")
     if announced.isdigit() and int(announced) > most:

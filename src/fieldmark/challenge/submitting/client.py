@@ -21,6 +21,7 @@ from fieldmark.foundation.registry import require
 POLL_S = 1.0
 LEFT_OUT = (".git", "__pycache__", ".venv")  # of a folder with a program
 TRIES = 4
+IN_PARTS_FROM = 8 << 20  # smaller files are sent again as quickly as they are resumed
 
 
 class PlatformRefusalError(FieldmarkError):
@@ -69,6 +70,12 @@ class Client:
             "external_note": external,
             "once": secrets.token_hex(16),
         }
+        if run.stat().st_size >= IN_PARTS_FROM:
+            from fieldmark.challenge.submitting.resuming_client import send_in_parts
+
+            sent = send_in_parts(self, run, fields)
+            if sent is not None:
+                return sent
         return self._sent("/submissions", run, fields)
 
     def try_out(self, archive: Path) -> dict[str, Any]:
@@ -134,11 +141,11 @@ class Client:
         except ValueError:
             said = {}
         if answer.status_code >= 400:
-            _refuse(answer.status_code, said, run[0] if run else self.api)
+            refuse(answer.status_code, said, run[0] if run else self.api)
         return cast(dict[str, Any], said)
 
 
-def _refuse(status: int, said: dict[str, Any], where: str) -> None:
+def refuse(status: int, said: dict[str, Any], where: str) -> None:
     """Raises what the platform said, with the lines of a run that are wrong as `fieldmark score` would list them."""
     sentence = str(said.get("error") or f"The platform answered {status}.")
     raise PlatformRefusalError(in_lines(sentence, said.get("problems") or [], where))
