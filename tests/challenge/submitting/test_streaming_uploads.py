@@ -123,3 +123,11 @@ def test_a_small_upload_in_chunks_is_taken(small_platform, address, tmp_path):
     answer, _ = send_in_chunks(address, path, pieces, Authorization=f"Bearer {token}", Connection="close")
     assert answer.startswith("HTTP/1.1 201 ") and '"title":"in chunks"' in answer
     assert left_behind(tmp_path / "temporary") == []
+
+
+@pytest.mark.parametrize("path", ["/c/tiny/debug", "/api/v1/challenges/tiny/debug-runs"])
+def test_a_program_may_be_larger_than_a_form(small_platform, path):
+    from starlette.testclient import TestClient
+
+    client = TestClient(create_app(small_platform.database, small_platform.storage), follow_redirects=False)
+    assert client.post(path, content=b"x" * (2 * MIB)).status_code in (303, 401)  # who are you, and not: too large

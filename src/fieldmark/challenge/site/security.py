@@ -53,7 +53,9 @@ SESSION_COOKIE, ANONYMOUS_COOKIE = "fieldmark_session", "fieldmark_form"
 UPLOAD_ENDINGS = (
     "/submit",
     "/submissions",
+    "/debug",
     "/debug-runs",
+    "/git-receive-pack",
     "/baselines",
     "/data",
     "/rescore",

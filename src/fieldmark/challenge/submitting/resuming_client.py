@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from fieldmark.challenge.submitting.client import refuse
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import sha256_of
-from fieldmark.foundation.progress import progress
+from fieldmark.foundation.progress import progress, say
 from fieldmark.foundation.registry import require
 
 if TYPE_CHECKING:
@@ -47,17 +47,14 @@ def send_in_parts(client: Client, run: Path, fields: dict[str, str]) -> dict[str
     if upload is None:
         return None
     if upload["received"]:
-        print_resumed(upload["received"], upload["size"])
+        say(f"going on after {_so_far(upload['received'], upload['size'])} that are there already")
     sender.send(upload)
     form = {name: value for name, value in fields.items() if name != "once"}  # the upload itself is the key
     return cast(dict[str, Any], sender.call("POST", f"/uploads/{upload['id']}/finish", data=form).json())
 
 
-def print_resumed(received: int, size: int) -> None:
-    """Says that an earlier upload goes on."""
-    import sys
-
-    print(f"going on after {received / MIB:.0f} of {size / MIB:.0f} MiB that are there already", file=sys.stderr)
+def _so_far(received: int, size: int) -> str:
+    return f"{received / MIB:.0f} of {size / MIB:.0f} MiB"
 
 
 class _Sender:
@@ -87,7 +84,11 @@ class _Sender:
             while received < self.size:
                 file.seek(received)
                 headers = {"upload-offset": str(received), "content-type": "application/offset+octet-stream"}
-                answer = self._try("PATCH", path, headers=headers, content=file.read(most))
+                try:
+                    answer = self._try("PATCH", path, headers=headers, content=file.read(most))
+                except KeyboardInterrupt:
+                    say(f"stopped after {_so_far(received, self.size)}: the same command goes on from there")
+                    raise
                 if answer is not None and answer.status_code in (204, 409) and "upload-offset" in answer.headers:
                     before, received = received, int(answer.headers["upload-offset"])
                     failed = 0 if received > before else failed + 1
@@ -131,7 +132,7 @@ class _Sender:
         time.sleep(min(pause, WAIT_MOST_S))
 
     def _given_up(self, received: int | None) -> InterruptedUploadError:
-        there = "" if received is None else f" after {received / MIB:.0f} of {self.size / MIB:.0f} MiB"
+        there = "" if received is None else f" after {_so_far(received, self.size)}"
         hint = "What was sent stays there for a day: the same command goes on from it."
         return InterruptedUploadError(self.client.api, found=f"no answer{there}", expected="a platform", hint=hint)
 
