@@ -125,8 +125,9 @@ class Postman:
         if topic is not None:
             self._check_wanted(user, topic)
             stop = f"{self.base}/notices/{stop_key(self.database, user.id, topic)}"
-        if taken.kind == "reset":
+        if taken.kind in ("reset", "changed", "linked"):
             self._count(rates.MAIL_TO, address)
+        if taken.kind == "reset":
             data["secret"] = accounts.make_reset(self.database, user.email)
         if taken.kind == "verify":
             with self.database.write() as session:

@@ -119,7 +119,7 @@ def unlink(database: Database, user: User, identity_id: int) -> None:
         others = select(func.count()).where(LinkedIdentity.user_id == user.id, LinkedIdentity.id != identity_id)
         if not mine.password_hash and session.execute(others).scalar_one() == 0:
             raise ConflictError("This is the only way into your account. Set a password first.")
-        audit.note(session, mine, "identity.unlink", subject=mine.name, issuer=linked.issuer, shown=linked.shown)
+        audit.note(session, mine, "account.unlink", subject=mine.name, issuer=linked.issuer)
         session.delete(linked)
 
 
@@ -140,5 +140,5 @@ def _link(session: Session, user: User, identity: Identity) -> None:
     shown = identity.shown[:100]
     session.add(LinkedIdentity(user_id=user.id, issuer=identity.issuer, subject=identity.subject, shown=shown))
     session.flush()
-    audit.note(session, user, "identity.link", subject=user.name, issuer=identity.issuer, shown=shown)
+    audit.note(session, user, "account.link", subject=user.name, issuer=identity.issuer)
     outbox.put(session, "linked", {"issuer": identity.issuer, "shown": shown}, user_id=user.id)
