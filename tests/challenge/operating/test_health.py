@@ -90,6 +90,7 @@ def test_measurements_count_by_pattern_and_name_nobody(small_platform: Platform)
     told = client.get("/metrics").text
     assert 'fieldmark_requests_total{method="GET",route="/c/{slug}",status="200"} 2' in told
     assert 'route="unmatched",status="404"' in told and 'method="other"' in told
+    assert 'fieldmark_mails{state="waiting"} 0' in told
     assert 'fieldmark_submissions{state="queued"} 1' in told and "fieldmark_workers 0" in told
     assert "Zq8" not in told and "ada" not in told and "tiny" not in told
     for line in told.splitlines():

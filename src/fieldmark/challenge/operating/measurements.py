@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
+from fieldmark.challenge.mailing import outbox
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import STATES, Submission
 from fieldmark.challenge.scoring import signs
@@ -114,6 +115,7 @@ def platform_lines(database: Database) -> list[str]:
             select(func.min(Submission.accepted_at)).where(Submission.state == "queued", Submission.priority == 0)
         ).scalar_one()
         now = database.now(session)
+        mails = outbox.counts(session)
     waited = max(0.0, (now - first).total_seconds()) if first is not None else 0.0
     about = "How long the oldest run that waits has waited."
     return [
@@ -124,6 +126,12 @@ def platform_lines(database: Database) -> list[str]:
             [({"state": state}, held.get(state, 0)) for state in STATES],
         ),
         *metric("fieldmark_queue_oldest_seconds", "gauge", about, [({}, waited)]),
+        *metric(
+            "fieldmark_mails",
+            "gauge",
+            "Mails of the last two weeks by state.",
+            [({"state": state}, count) for state, count in mails.items()],
+        ),
         *metric("fieldmark_workers", "gauge", "Workers heard of lately.", [({}, len(signs.alive(database)))]),
     ]
 
