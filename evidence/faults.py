@@ -248,10 +248,12 @@ def midnight(folder: Path) -> dict[str, Any]:
     """A limit of five a day, and eight people of one team who hand in without pause from before to after midnight."""
     with staged(folder, daily_limit=5) as stage:
         token = stage.captain("ada")
+        hand = stage.folder / "clock"
+        hand.write_text("+0s\n")
+        base = stage.serve(UNWALLED, environment=_clock(hand))
         now = utc_now()
         turn = dt.datetime.combine(now.date() + dt.timedelta(days=1), dt.time(), dt.UTC)
-        ahead = (turn - now).total_seconds() - 25
-        base = stage.serve(UNWALLED, environment=_clock(f"+{ahead:.0f}s"))
+        hand.write_text(f"+{(turn - now).total_seconds() - 20:.0f}s\n")  # twenty seconds to midnight
         statuses: Counter[str] = Counter()
         over = time.monotonic() + 45
 
@@ -282,8 +284,7 @@ def clock_jumps(folder: Path) -> dict[str, Any]:
 def _jump(stage: Stage) -> dict[str, Any]:
     hand = stage.folder / "clock"
     hand.write_text("+0s\n")
-    wrong = {**_clock(""), "FAKETIME_TIMESTAMP_FILE": str(hand), "FAKETIME_NO_CACHE": "1"}
-    wrong.pop("FAKETIME")
+    wrong = _clock(hand)
     base, token = stage.serve(UNWALLED, environment=wrong), stage.captain("ada")
     right: dict[int, int] = {}
     stage.start("worker", "--lease", LEASE_S)
@@ -307,11 +308,12 @@ def _jump(stage: Stage) -> dict[str, Any]:
     }
 
 
-def _clock(offset: str) -> dict[str, str]:
-    """The environment of a process whose clock goes wrong; how long it waits is left as it is."""
+def _clock(hand: Path) -> dict[str, str]:
+    """The environment of a process whose clock goes as a file says; how long it waits is left as it is."""
     if FAKETIME is None:
         raise RuntimeError("libfaketime is not installed (Debian: faketime)")
-    return {"LD_PRELOAD": str(FAKETIME), "FAKETIME": offset, "DONT_FAKE_MONOTONIC": "1", "TZ": "UTC"}
+    told = {"FAKETIME_TIMESTAMP_FILE": str(hand), "FAKETIME_NO_CACHE": "1"}
+    return {"LD_PRELOAD": str(FAKETIME), "DONT_FAKE_MONOTONIC": "1", "TZ": "UTC", **told}
 
 
 def canary_labels(folder: Path) -> dict[str, Any]:
