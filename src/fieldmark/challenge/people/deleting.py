@@ -69,7 +69,8 @@ def delete_account(database: Database, actor: User | None, user_id: int, *, rena
     with database.write() as session:
         user: User = database.lock(session, User, user_id)
         _refuse(session, user)
-        for membership in session.scalars(select(Membership).where(Membership.user_id == user.id)).all():
+        mine = select(Membership).where(Membership.user_id == user.id).order_by(Membership.team_id)
+        for membership in session.scalars(mine).all():
             _leave(database, session, user, membership, rename=rename_teams)
         _forget(session, user)
         name = f"deleted account {user.id}"

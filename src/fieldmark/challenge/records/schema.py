@@ -435,7 +435,7 @@ class WorkerSign(Base):
 
 
 class AuditEvent(Base):
-    """Who did what, and when. Rows are only ever added."""
+    """Who did what, and when. Rows are only ever added; in those of a deleted account a number replaces the name."""
 
     __tablename__ = "audit_events"
 

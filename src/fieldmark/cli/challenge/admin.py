@@ -113,14 +113,14 @@ def reset_link(
 
 
 def set_registration(
-    state: Annotated[str, typer.Argument(help="open, or closed: only who has a code for a challenge may register.")],
+    state: Annotated[str, typer.Argument(help="open, or closed: only those who have a code for a challenge.")],
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
     files: FilesUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Say whether everybody may make an account, or only who has a code."""
+    """Say whether everybody may make an account, or only those who have a code."""
     from fieldmark.challenge.people import registration
     from fieldmark.challenge.running import serving
     from fieldmark.errors import MisuseError
