@@ -50,6 +50,11 @@ def test_known_providers_need_little(tmp_path):
         ("[sign-on.orcid]\nclient_id = 'b'", "FIELDMARK_SIGN_ON_ORCID_CLIENT_SECRET"),
         ("[sign-on.orcid]\nclient_id = 'b'\nclient_secret_file = 'nowhere'", "a file that can be read"),
         ("[sign-on.orcid]\nclientid = 'b'", "'clientid'"),
+        (
+            "[sign-on.orcid]\nclient_id = 'b'\nclient_secret = 'c'\n[sign-on.again]\nclient_id = 'b'\n"
+            "client_secret = 'c'\nissuer = 'https://orcid.org'",
+            "each issuer once",
+        ),
         ("[sign-on]\norcid = 3", r"a table \[sign-on.orcid\]"),
         ("[sign-on.finish]\nclient_id = 'b'", "a name of small letters"),
     ],

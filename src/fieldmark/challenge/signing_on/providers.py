@@ -70,7 +70,14 @@ def read_providers(tables: Mapping[str, Any], environment: Mapping[str, str], wh
     Raises:
         InputError: Says which setting is wrong.
     """
-    return tuple(_provider(name, table, environment, where) for name, table in tables.items())
+    providers = tuple(_provider(name, table, environment, where) for name, table in tables.items())
+    names: dict[str, str] = {}
+    for one in providers:  # identities are kept under the issuer: two of one issuer could stand for each other
+        if one.issuer in names:
+            found = f"the issuer {one.issuer} in [sign-on.{names[one.issuer]}] and [sign-on.{one.name}]"
+            raise InputError(where, found=found, expected="each issuer once")
+        names[one.issuer] = one.name
+    return providers
 
 
 def _provider(name: str, table: object, environment: Mapping[str, str], where: object) -> Provider:
