@@ -40,17 +40,23 @@ class NotingReader:
 
 
 class LosingStore(FeatureStore):
-    """A store that has the second node killed after so many blocks."""
+    """A store that has the second node killed after so many blocks, while it is in the middle of one."""
 
-    def __init__(self, root: Path, nodes: TwoNodes, after: int) -> None:
+    def __init__(self, root: Path, nodes: TwoNodes, after: int, marks: Path) -> None:
         super().__init__(root, "x")
-        self.nodes, self.left = nodes, after
+        self.nodes, self.left, self.marks = nodes, after, marks
 
     def add_new(self, keys: Sequence[bytes], outputs: Mapping[str, Any]) -> None:
         super().add_new(keys, outputs)
         self.left -= 1
         if self.left == 0:
+            workers, before = self.nodes.workers_of_second(), self._looks(self.nodes.workers_of_second())
+            while self._looks(workers) == before:
+                time.sleep(0.005)
             self.nodes.kill_second()
+
+    def _looks(self, workers: Sequence[int]) -> int:
+        return sum(int(path.name.split(".")[-2]) in workers for path in self.marks.iterdir())
 
 
 def run() -> dict[str, Any] | None:
@@ -67,9 +73,7 @@ def run() -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary)
 
-        def measured(what: str, store: FeatureStore, engine: str) -> None:
-            marks = root / f"marks-{len(rows)}"
-            marks.mkdir()
+        def measured(what: str, store: FeatureStore, engine: str, marks: Path) -> None:
             started = time.perf_counter()
             with working_on(engine):
                 features[what] = extract(names, NotingReader(photos, marks).read, network, store)
@@ -88,8 +92,12 @@ def run() -> dict[str, Any] | None:
             )
             print(rows[-1], flush=True)
 
-        measured("this machine", FeatureStore(root / "here", "x"), "local")
+        here, two, lost = marked = [root / f"marks-{name}" for name in ("here", "two", "lost")]
+        for marks in marked:
+            marks.mkdir()
+        measured("this machine", FeatureStore(root / "here", "x"), "local", here)
         with two_node_cluster() as nodes:
-            measured("two nodes", FeatureStore(root / "two", "x"), "ray")
-            measured("two nodes, one killed half-way", LosingStore(root / "lost", nodes, blocks // 2), "ray")
+            measured("two nodes", FeatureStore(root / "two", "x"), "ray", two)
+            store = LosingStore(root / "lost", nodes, blocks // 2, lost)
+            measured("two nodes, one killed half-way", store, "ray", lost)
     return {"photos": len(names), "blocks": blocks, "backbone": BACKBONE, "size": SIZE, "rows": rows}

@@ -22,10 +22,17 @@ class TwoNodes:
     def __init__(self, cluster: Any) -> None:
         self.cluster, self.second = cluster, cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES)
 
+    def workers_of_second(self) -> list[int]:
+        """The worker processes of the second node."""
+        return _children(self._raylet)
+
+    @property
+    def _raylet(self) -> int:
+        return int(self.second.all_processes["raylet"][0].process.pid)
+
     def kill_second(self) -> None:
         """Kills the second node, with all that runs on it, as a machine that loses its power."""
-        raylet = self.second.all_processes["raylet"][0].process.pid
-        for process in (raylet, *_children(raylet)):
+        for process in (self._raylet, *self.workers_of_second()):
             os.kill(process, signal.SIGKILL)
         self.cluster.remove_node(self.second, allow_graceful=False)
         self.second = None

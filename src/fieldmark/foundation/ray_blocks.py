@@ -43,7 +43,6 @@ KEPT_FUNCTIONS = 2
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing about the work leaves the cluster
     "RAY_TQDM_PATCH_PRINT": "0",  # Python's print stays what it is
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # a block without GPUs leaves their list alone
 }
 
 
@@ -74,7 +73,7 @@ class RayExecutor:
 
     def map(self, fn: Callable[[B], R], blocks: Iterable[B]) -> Iterator[R]:
         ray: Any = require("ray", "The engine ray")
-        job = _Job(uuid.uuid4().hex, __version__, str(Path.cwd()))
+        job = _Job(uuid.uuid4().hex, __version__, str(Path.cwd()), bool(self.gpus))
         function = [_put(ray, fn)]  # in a list, so that workers are handed the reference and unpack it once
         # A block's own exception is a result, so that Ray repeats only what was lost with a worker or a node.
         remote = ray.remote(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=self.retries)(_work)
@@ -110,11 +109,12 @@ class RayExecutor:
 
 
 class _Job(NamedTuple):
-    """What a worker must know about a call of `map`: its function, the version that asks, and its folder."""
+    """What a worker must know about a call of `map`: its function, who asks from which folder, if it has GPUs."""
 
     token: str
     version: str
     folder: str
+    on_gpus: bool
 
 
 class _Failed(NamedTuple):
@@ -145,6 +145,8 @@ def _function(job: _Job, reference: Any) -> Callable[[Any], Any]:
             raise ClusterError(f"Every node needs the same version of fieldmark: {asks}.")
         if Path(job.folder).is_dir():
             os.chdir(job.folder)  # relative paths mean the same as where the work was asked for
+        if not job.on_gpus:
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""  # networks would crowd a GPU that nobody has asked for
         _FUNCTIONS[job.token] = ray.get(reference)
         while len(_FUNCTIONS) > KEPT_FUNCTIONS:
             _FUNCTIONS.popitem(last=False)
