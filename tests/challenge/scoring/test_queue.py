@@ -207,3 +207,14 @@ def test_a_frozen_board_shows_what_was_accepted_before(small_platform: Platform)
         shown = challenge_scores(session, challenge, "public", until=challenge.frozen_at)
         assert [submission.id for submission, _ in shown] == [early.id]
         assert len(challenge_scores(session, challenge, "public")) == 2
+
+
+def test_a_pause_set_by_a_clock_that_was_put_back_does_not_last(platform: Platform):
+    run = platform.hand_in(platform.captain("ada"))
+    queue.give_back(platform.database, queue.claim(platform.database, "w"), "a fault")
+    assert queue.claim(platform.database, "w") is None  # it waits for its pause to end
+    with platform.database.write() as session:
+        row = session.get_one(Submission, run.id)
+        row.lease_until = utc_now() + dt.timedelta(hours=2)  # the clock was two hours ahead
+    claimed = queue.claim(platform.database, "w")
+    assert claimed is not None and claimed.submission_id == run.id

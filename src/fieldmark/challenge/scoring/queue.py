@@ -292,7 +292,10 @@ def _ready(now: dt.datetime) -> ColumnElement[bool]:
     A submission without a run waits for the program that writes it.
     """
     written = and_(Submission.state == "queued", Submission.path != "")
-    rested = and_(written, or_(Submission.lease_until.is_(None), Submission.lease_until <= now))
+    # A pause that is longer than any was set by a clock that has been put back since.
+    longest = dt.timedelta(seconds=RETRY_S * RETRY_GROWTH ** (MAX_ATTEMPTS - 1))
+    over = or_(Submission.lease_until <= now, Submission.lease_until > now + longest)
+    rested = and_(written, or_(Submission.lease_until.is_(None), over))
     return or_(rested, and_(Submission.state == "running", Submission.lease_until < now))
 
 
