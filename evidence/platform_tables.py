@@ -45,7 +45,8 @@ def faults(name: str, result: dict[str, Any]) -> str:
         if isinstance(one, dict):
             rows.append(_row(f"a clock that jumps by an hour, {kind}", one))
     columns = ["what happened (simulated)", "accepted", "lost", "scored", "failed", "scored twice", "wrong score"]
-    said = [f"{sum(parts[part]['killed'] for part in TITLES if 'killed' in parts.get(part, {}))} workers were killed."]
+    killed = sum(parts[part].get("killed", 0) for part in TITLES if part in parts)
+    said = [f"{killed} workers were killed while they scored a run."] if killed else []
     if "database_restarted" in parts:
         one = parts["database_restarted"]
         said.append(
