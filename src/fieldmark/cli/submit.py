@@ -81,6 +81,8 @@ def _try_out(client: Client, archive: Path, wait: bool, as_json: bool) -> None:
         tried = client.wait_for_debug(tried["id"])
     if as_json:
         print_json(tried)
+    elif not wait:
+        print(f"debug run {tried['id']} accepted at {tried['accepted_at']}")
     else:
         print((tried["output"] or "").rstrip() or "(it said nothing)")
         print(in_lines(f"{tried['state']}: {tried['reason']}", tried["problems"], "predictions"))

@@ -213,11 +213,12 @@ def serve(
         mail=settings.mail,
         providers=settings.providers,
     )
+    programs: list[threading.Thread] = []
     if code_workers:
         from fieldmark.challenge.coding.program_worker import start_program_workers
 
         try:
-            start_program_workers(platform.database, platform.storage, stopping, jobs=code_workers)
+            programs = start_program_workers(platform.database, platform.storage, stopping, jobs=code_workers)
         except MisuseError as error:  # pages say so, and phases that ask for programs do not open
             log.error("%s", error)
     config = uvicorn.Config(
@@ -233,6 +234,7 @@ def serve(
         timeout_graceful_shutdown=int(operation.grace_s),
     )
     WebServer(config, stopping).run()
+    stopping.wait_for(programs)
 
 
 def work(
