@@ -1,6 +1,6 @@
 """Is anything lost, doubled or changed when a node of a Ray cluster dies in the middle of an extraction?
 
-Features of real photos (fungi_genera, 540 files; some are copies of others) are computed on this machine, on a cluster
+Features of real photos (fungi_genera, 540 files) are computed on this machine, on a cluster
 of two nodes, and on such a cluster whose second node is killed after half of the blocks, worker processes and all. The
 readers note each look at a photo, so that work that was done again can be counted.
 """
