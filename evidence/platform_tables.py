@@ -44,9 +44,10 @@ def faults(name: str, result: dict[str, Any]) -> str:
     for kind, one in parts.get("clock_jumps", {}).items():
         if isinstance(one, dict):
             rows.append(_row(f"a clock that jumps by an hour, {kind}", one))
-    columns = ["what happened (simulated)", "accepted", "lost", "scored", "failed", "scored twice", "wrong score"]
+    columns = ["what happened (simulated)", "accepted", "lost", "scored", "given up", "scored twice", "wrong score"]
     killed = sum(parts[part].get("killed", 0) for part in TITLES if part in parts)
-    said = [f"{killed} workers were killed while they scored a run."] if killed else []
+    given_up = "; a run is given up after its fourth attempt, and then costs its team nothing"
+    said = [f"{killed} workers were killed while they scored a run{given_up}."] if killed else []
     if "database_restarted" in parts:
         one = parts["database_restarted"]
         said.append(
@@ -89,7 +90,8 @@ def interface(name: str, result: dict[str, Any]) -> str:
 def _row(title: str, one: dict[str, Any]) -> list[str]:
     states = one["states"]
     counts = (one["accepted"], one["lost"], states.get("scored", 0), states.get("failed", 0), one["scored_twice"])
-    return [title, *map(str, counts), str(one["wrong_scores"])]
+    wrong = one["wrong_scores"] - states.get("failed", 0)  # what was given up has none
+    return [title, *map(str, counts), str(wrong)]
 
 
 def _counts(counts: dict[str, int]) -> str:
