@@ -150,6 +150,10 @@ def test_a_captain_hands_over_and_leaves_for_good(small_platform: Platform):
     with pytest.raises(ConflictError, match="there is no other team for you"):
         cyd = platform.captain("cyd")
         teams.join(platform.database, ada, teams.invite(platform.database, cyd, platform.team(cyd)))
+    with platform.database.write() as session:
+        session.get_one(Challenge, platform.challenge.id).max_team_size = 2
+    with pytest.raises(ConflictError, match="full"):  # not more people one after the other than at once
+        join(platform, bob, "fay")
     with pytest.raises(ConflictError, match="takes part"):
         organizing.add_organizer(platform.database, platform.admin, platform.challenge, "ada")
     teams.join(platform.database, ada, teams.invite(platform.database, bob, platform.team(bob)))

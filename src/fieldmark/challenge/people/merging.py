@@ -126,7 +126,7 @@ def _check(session: Session, challenge: Challenge, first: Team, second: Team) ->
         if team.standing:
             raise ConflictError(f"{team.name} is {team.standing} and cannot merge.")
     both = (first.id, second.id)
-    members = select(func.count()).where(Membership.team_id.in_(both), Membership.left_at.is_(None))
+    members = select(func.count()).where(Membership.team_id.in_(both))  # those who left count as well
     size = session.execute(members).scalar_one()
     if size > challenge.max_team_size:
         raise ConflictError(f"Together they have {size} members; a team has at most {challenge.max_team_size}.")

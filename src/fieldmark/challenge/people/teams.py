@@ -137,10 +137,11 @@ def join(database: Database, user: User, secret: str) -> Team:
         need_acceptance(session, user, challenge)
         _need_no_team(session, user, challenge, mark, returning_to=team)
         _need_standing(team)
-        here = (Membership.team_id == team.id, Membership.left_at.is_(None))
+        # Those who left count as well: else a team could have more people than it may, one after the other.
+        here = (Membership.team_id == team.id, Membership.user_id != user.id)
         size = session.execute(select(func.count()).where(*here)).scalar_one()
         if size >= challenge.max_team_size:
-            raise ConflictError(f"The team is full: it has {size} of at most {challenge.max_team_size} members.")
+            raise ConflictError(f"The team is full: {size} are or were in it, of at most {challenge.max_team_size}.")
         used = session.execute(
             update(Invitation).where(Invitation.id == invitation.id, *_usable()).values(used_at=now, used_by=user.id)
         )

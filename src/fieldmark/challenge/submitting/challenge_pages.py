@@ -247,6 +247,7 @@ def show_team(
             c=challenge,
             team=team,
             members=members,
+            people=len(team.members) if team is not None else 0,
             invitations=invitations,
             offers=merging.offers_of(session, team) if team is not None else None,
             link=link,
