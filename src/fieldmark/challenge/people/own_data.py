@@ -40,6 +40,7 @@ TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "muted_topics": ("user_id", ("topic",)),
     "organizers": ("user_id", ("challenge_id",)),
     "outgoing_mails": ("user_id", ("address", "kind", "state", "created_at", "settled_at")),
+    "partial_uploads": ("user_id", ("challenge_id", "filename", "size", "received", "created_at", "expires_at")),
     "programs": ("user_id", ("id", "challenge_id", "team_id", "filename", "size", "sha256", "accepted_at", "state")),
     "sessions": ("user_id", ("created_at", "seen_at", "expires_at")),
 }
