@@ -52,7 +52,7 @@ JOBS = {
         minutes=3,
     ),
     "growth": Job("time and memory of the stages at 1, 4 and 16 times the items", ("numpy", "polars"), minutes=10),
-    "scale": Job("the costs of a larger size as predicted from a smaller one, beside what it took", minutes=3),
+    "scale": Job("what 16 times the items took, beside what 1 and 4 times predict"),
     "networks": Job("multiply-adds of the networks of FungiTastic's Table 4", ("torch", "timm")),
     "scoring": Job(
         "macro-F1 with its interval beside scikit-learn's value alone, and a run file read and scored",

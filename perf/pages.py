@@ -57,13 +57,21 @@ def photo_times() -> str:
 
 def growth_table() -> str:
     """Time and memory of the stages at three sizes."""
-    rows = []
-    for name, one in needed("growth")["stages"].items():
+    rows, above, result = [], [], needed("growth")
+    for name, one in result["stages"].items():
+        above += [
+            f"{what} of `{name}` ({one[f'{what}_exponent']:.2f})"
+            for what in ("time", "memory")
+            if one[f"{what}_exponent"] > result["highest_exponent_allowed"]
+        ]
         seconds, peaks = ([f"{value:,g}" for value in one[what]] for what in ("cpu_s", "peak_mib"))
         items = " / ".join(f"{number:,}" for number in one["items"])
         exponents = [f"{one[what]:.2f}" for what in ("time_exponent", "memory_exponent")]
         rows.append([name, items, " / ".join(seconds), exponents[0], " / ".join(peaks), exponents[1]])
-    return table(["", "items", "CPU seconds", "exponent", "peak MiB", "exponent"], rows)
+    told = (
+        f"Above {result['highest_exponent_allowed']}: {', '.join(above) or 'none'}. {result.get('remark', '')}".strip()
+    )
+    return table(["", "items", "CPU seconds", "exponent", "peak MiB", "exponent"], rows) + f"\n{told}\n"
 
 
 def startup_table() -> str:

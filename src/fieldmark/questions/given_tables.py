@@ -18,6 +18,7 @@ import polars as pl
 
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import open_input
+from fieldmark.foundation.plain_csv import plain_csv
 from fieldmark.tables import missing_column, parse_column
 
 LINE = "line"
@@ -109,6 +110,8 @@ def read_given(source: Any, what: str, required: tuple[str, ...]) -> GivenTable:
 def _of_file(path: Path, what: str) -> GivenTable:
     with open_input(path, f"a CSV table of {what}") as file:
         data = file.read()
+    if (plain := plain_csv(data)) is not None and LINE not in plain.columns:
+        return GivenTable(plain.with_columns(pl.int_range(2, pl.len() + 2).alias(LINE)), str(path))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

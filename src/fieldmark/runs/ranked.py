@@ -17,10 +17,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.files import appearing_file
+from fieldmark.foundation.plain_csv import plain_csv
 from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.runs.code_sets import CodeSets, offsets_of
 from fieldmark.runs.expected import expected_id, expected_label
@@ -28,7 +30,7 @@ from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import NOTHING, LabelScores
 from fieldmark.runs.lines import RunSource, TableRun, read_lines
 from fieldmark.runs.problems import RunProblems
-from fieldmark.runs.ranked_tables import RankedRows, plain_table, read_faultless
+from fieldmark.runs.ranked_tables import RankedRows, read_faultless
 
 UNKNOWN_SCORE = "unknown_score"
 
@@ -145,7 +147,7 @@ class Ranked(RunFormat):
         if self.cut or self.unknown_name != UNKNOWN_NAME:
             return None
         names = [column if isinstance(column, str) else column[0] for column in self._columns()]
-        frame = source.frame if isinstance(source, TableRun) else plain_table(source, names)
+        frame = source.frame if isinstance(source, TableRun) else _plain_file(source)
         if frame is None or frame.columns != names:
             return None
         return read_faultless(
@@ -187,6 +189,13 @@ class Ranked(RunFormat):
                     problems.add(line, f"the label {name!r}", expected_label(name, code_of))
             return [code_of[name] for name in names if name in code_of]
         return []
+
+
+def _plain_file(path: Path) -> pl.DataFrame | None:
+    try:
+        return plain_csv(path.read_bytes())
+    except OSError:  # the reader of lines says what is wrong with it
+        return None
 
 
 def read_number(

@@ -7,7 +7,6 @@ says what is wrong.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +15,6 @@ from numpy.typing import NDArray
 
 from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.runs.code_sets import CodeSets, offsets_of
-
-# Bytes that a reader of CSV may take for something else than text.
-UNUSUAL = (b'"', b"\r", b"\0")
 
 
 class RankedRows(NamedTuple):
@@ -79,21 +75,3 @@ def read_faultless(
     if numbers.has_nulls() or not numbers.is_finite().all():
         return None
     return RankedRows(lists, numbers.to_numpy())
-
-
-def plain_table(path: Path, names: Sequence[str]) -> pl.DataFrame | None:
-    """A file of commas and nothing that could be read in two ways, as text; None for all others, and for faulty ones.
-
-    That is: UTF-8, the header exactly, no quotes, no carriage returns, as many fields in every line.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    header = ",".join(names).encode() + b"\n"
-    if not data.startswith(header) or any(mark in data for mark in UNUSUAL):
-        return None
-    try:
-        return pl.read_csv(data, quote_char=None, infer_schema=False)
-    except pl.exceptions.PolarsError:
-        return None
