@@ -241,7 +241,8 @@ def test_an_address_opens_an_account_only_where_both_sides_have_verified_it(smal
     assert come_in(client).headers["location"] == "/c/tiny"  # from then on it is the identity that counts
 
 
-def test_an_identity_is_linked_by_the_owner_of_the_account(platform, provider):
+def test_an_identity_is_linked_by_the_owner_of_the_account(small_platform, provider):
+    platform = small_platform
     for name in ("ada", "eve"):
         platform.person(name)
     client = browser(platform, provider.settings())
@@ -264,7 +265,8 @@ def test_an_identity_is_linked_by_the_owner_of_the_account(platform, provider):
     assert identities_of(platform, platform.people["ada"]) == []
 
 
-def test_github_tells_who_somebody_is_by_its_own_address(platform, provider):
+def test_github_tells_who_somebody_is_by_its_own_address(small_platform, provider):
+    platform = small_platform
     provider.person = {"id": 583231, "login": "octocat", "name": "The Octocat"}
     provider.emails = [
         {"email": "old@example.org", "primary": False, "verified": True},

@@ -118,21 +118,22 @@ def test_what_arrives_must_be_what_was_announced(small_platform: Platform):
     assert stored_parts(small_platform) == [] and ada.client.get(BASE).json() == []
 
 
-@pytest.mark.parametrize(
-    ("changes", "status", "sentence"),
-    [
-        ({"size": 0}, 400, "empty"),
-        ({"sha256": "x" * 64}, 400, "SHA-256"),
-        ({"size": (1 << 20) + 1}, 413, "larger than 1 MiB"),
-        ({"size": 1 << 60}, 422, "size"),
-        ({"size": "much"}, 422, "size"),
-    ],
+IMPOSSIBLE = (
+    ({"size": 0}, 400, "empty"),
+    ({"sha256": "x" * 64}, 400, "SHA-256"),
+    ({"size": (1 << 20) + 1}, 413, "larger than 1 MiB"),
+    ({"size": 1 << 60}, 422, "size"),
+    ({"size": "much"}, 422, "size"),
 )
-def test_an_upload_that_cannot_be_is_refused_before_a_byte_is_sent(small_platform, changes, status, sentence):
+
+
+def test_an_upload_that_cannot_be_is_refused_before_a_byte_is_sent(small_platform: Platform):
     with small_platform.database.write() as session:
         session.get_one(Challenge, small_platform.challenge.id).max_upload_mb = 1
-    answer = Sender(small_platform).begin(**changes)
-    assert answer.status_code == status and sentence in answer.json()["error"]
+    ada = Sender(small_platform)
+    for changes, status, sentence in IMPOSSIBLE:
+        answer = ada.begin(**changes)
+        assert answer.status_code == status and sentence in answer.json()["error"], changes
 
 
 def test_parts_are_neither_crumbs_nor_more_than_was_announced(small_platform: Platform):
