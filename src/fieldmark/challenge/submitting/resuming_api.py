@@ -30,7 +30,7 @@ from fieldmark.challenge.submitting.run_files import MIB, RunRefusedError
 from fieldmark.challenge.submitting.submissions import Entry
 
 router = APIRouter(responses={404: {"model": Refused}})
-BYTES = "application/offset+octet-stream"
+BYTES = "application/octet-stream"  # tus says application/offset+octet-stream, which is taken as well
 PART_BODY: dict[str, Any] = {
     "requestBody": {"required": True, "content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}}
 }
