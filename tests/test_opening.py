@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
+
+import pytest
 
 import fieldmark
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.datasets import open_dataset
-from fieldmark.opening import ALWAYS_VISIBLE, open_benchmark
+from fieldmark.errors import MisuseError
+from fieldmark.opening import ALWAYS_VISIBLE, open_benchmark, open_release
 
 TABLE = """file,observation,date,latitude,longitude,habitat,genus,poisonous,notes
 train/Alba alba/0-0.jpg,o1,2021-09-30,55.5,9.5,bog,Alba,1,looks like Alba alba
@@ -18,6 +22,12 @@ def test_a_method_sees_only_the_inputs_the_task_allows(make_release):
     (root / "observations.csv").write_text(TABLE)
     view = open_benchmark(BENCHMARKS["folder"], open_dataset("folder", root)).view
     assert set(view.train.items.columns) == {*ALWAYS_VISIBLE, "date", "lat", "lon", "habitat"}
+
+
+def test_a_benchmark_whose_release_nothing_reads_is_scored_against_tables(tmp_path):
+    unread = replace(BENCHMARKS["folder"], name="meadows", dataset="meadows")
+    with pytest.raises(MisuseError, match=r"The release of meadows cannot be opened .* fieldmark score meadows RUN"):
+        open_release(unread, tmp_path)
 
 
 def test_labels_of_test_are_not_in_the_view_but_kept_for_the_scorer(make_release):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from fieldmark.datasets import DATASETS
 from fieldmark.foundation.registry import Registry
 
 TRUTH = "id,label,unit\na.jpg,Alba alba,1\nb.jpg,Rubra vera,2\nc.jpg,Alba alba,3\n"
@@ -35,11 +34,6 @@ def here(tmp_path, monkeypatch, make_release) -> Path:
 FIT = ("fit", "folder", "--out", "run", "--data")
 MISUSED = {
     "a kind to list": (("list", "methds"), "There is nothing called 'methds' to list. Did you mean methods"),
-    "a release that is not read": (
-        ("fit", "geolifeclef-2024", "--data", "photos", "--method", "frequent", "--out", "run"),
-        f"The release of geolifeclef-2024 cannot be opened (those of {', '.join(sorted(DATASETS))} can). "
-        "Its runs are scored against small tables: fieldmark score geolifeclef-2024 RUN --truth truth.csv.",
-    ),
     "a setting that is no number": (
         (*FIT, "photos", "--method", "linear", "--set", "l2=nan"),
         "--set l2=nan: found 'nan', expected a finite number.",

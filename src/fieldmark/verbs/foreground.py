@@ -7,7 +7,7 @@ classifier of whole photos goes by. Photos without a mask are left out of all of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -238,6 +238,9 @@ class _Files:
 
     def read(self, media_id: str) -> bytes:
         return self.photos.read(media_id)
+
+    def read_many(self, media_ids: Iterable[str]) -> Iterator[bytes]:
+        return map(self.read, media_ids)
 
     def where(self, media_id: str) -> str:
         return self.media.where(media_id)
