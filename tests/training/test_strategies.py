@@ -22,9 +22,12 @@ from tests.training.two_processes import ALIKE, KILLED, WHOLE, Shared
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with all trainings of two processes; torchrun has started them three times."""
+    """A folder with all trainings of two processes; torchrun starts them again after each of two that die on purpose.
+
+    It may do so more often: where one process is no more, the other may be ended by gloo at a time of its own.
+    """
     folder = tmp_path_factory.mktemp("shared")
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", "--max-restarts=2"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", "--max-restarts=6"]
     script = ["-m", "tests.training.two_processes", str(folder)]
     # Without it, processes that are started again find the addresses of those before (pytorch/pytorch#135712).
     own_store = {**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}

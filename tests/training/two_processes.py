@@ -1,4 +1,4 @@
-"""Trainings in two processes: `torchrun --nproc-per-node 2 --max-restarts 2 -m tests.training.two_processes FOLDER`.
+"""Trainings in two processes: `torchrun --nproc-per-node 2 --max-restarts 6 -m tests.training.two_processes FOLDER`.
 
 All of them in one start, since most of the time goes into importing torch. Of those that are killed, the second process
 kills itself once, in the middle of an epoch; torchrun then starts both again, and they go on.

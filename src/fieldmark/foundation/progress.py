@@ -89,7 +89,7 @@ def _plain_lines(what: str, total: int) -> Tick:
         now = time.monotonic()
         finished = seen >= total
         if finished or now - last >= SECONDS_BETWEEN_LINES:
-            left = "" if finished else f", about {(now - start) / seen * (total - seen):.0f} s left"
+            left = f", about {(now - start) / seen * (total - seen):.0f} s left" if seen and not finished else ""
             print(f"{what}: {seen}/{total}{left}", file=sys.stderr, flush=True)
             last = now
 
