@@ -228,7 +228,7 @@ def test_an_organizer_creates_freezes_and_reveals(page: Any, served: Served, tmp
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("link", name="Host one").click()
     page.get_by_label("Title").fill("Amanitas of the north")
-    page.get_by_label("Short name").fill("amanitas")
+    page.get_by_label("Short name", exact=True).fill("amanitas")
     page.get_by_label("Benchmark").select_option("folder")
     page.get_by_label("truth.csv").set_input_files(truth / "truth.csv")
     page.get_by_label("classes.csv").set_input_files(truth / "classes.csv")
