@@ -116,6 +116,18 @@ def test_a_run_that_kills_every_worker_ends_as_failed_and_costs_nothing(platform
     assert found.state == "failed" and found.reason == queue.FAULT and platform.quota(user).used == 0
 
 
+def test_a_run_whose_workers_died_twice_lets_those_that_wait_go_first(platform: Platform):
+    first, second, third = [platform.hand_in(platform.captain(name)).id for name in ("ada", "bob", "cyd")]
+    for _ in range(queue.TRIED_IN_VAIN):
+        assert queue.claim(platform.database, "w").submission_id == first
+        expire(platform, first)
+    later = platform.hand_in(platform.captain("dan")).id
+    taken = [queue.claim(platform.database, "w").submission_id for _ in range(3)]
+    assert taken == [second, third, first]  # but what came after its last attempt waits for it
+    with platform.database.read() as session:
+        assert queue.position(session, session.get_one(Submission, later)) == 1
+
+
 def test_scoring_anew_keeps_acceptance_times_and_old_scores_until_the_new_ones_are_there(platform: Platform):
     user = platform.captain("ada")
     run = platform.hand_in(user)

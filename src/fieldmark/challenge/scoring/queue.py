@@ -11,7 +11,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, CursorResult, and_, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, CursorResult, and_, case, delete, func, or_, select, tuple_, update
 from sqlalchemy.orm import Session, joinedload
 
 from fieldmark.challenge.records import audit
@@ -28,6 +28,7 @@ LEASE_S = 60.0
 MAX_ATTEMPTS = 4
 # How long another attempt waits after a fault of the platform, and how many times longer each next one.
 RETRY_S, RETRY_GROWTH = 30.0, 4.0
+TRIED_IN_VAIN = 2
 RESCORE_PRIORITY = 1  # after what has just come in
 FAULT = "The platform could not score this run; it does not count against your limits, and the organizers can see why."
 
@@ -64,7 +65,7 @@ def claim(database: Database, worker: str, *, lease_s: float = LEASE_S) -> Claim
             now = database.now(session)
             ready = _ready(now)
             query = select(Submission).where(ready)
-            query = query.order_by(Submission.priority, Submission.accepted_at, Submission.id).limit(1)
+            query = query.order_by(*_turn()).limit(1)
             row = session.scalars(query if database.is_sqlite else query.with_for_update(skip_locked=True)).first()
             if row is None:
                 return None
@@ -187,16 +188,9 @@ def position(session: Session, submission: Submission) -> int | None:
     """How many submissions come first, this one included; None where it does not wait."""
     if submission.state != "queued" or not submission.path:
         return None
-    ahead = or_(
-        Submission.priority < submission.priority,
-        and_(
-            Submission.priority == submission.priority,
-            or_(
-                Submission.accepted_at < submission.accepted_at,
-                and_(Submission.accepted_at == submission.accepted_at, Submission.id < submission.id),
-            ),
-        ),
-    )
+    turn = _turn()
+    mine = session.execute(select(*turn).where(Submission.id == submission.id)).one()
+    ahead = tuple_(*turn) < tuple_(*mine, types=[one.type for one in turn])
     query = select(func.count()).where(Submission.state == "queued", Submission.path != "", ahead)
     return int(session.execute(query).scalar_one()) + 1
 
@@ -216,7 +210,7 @@ def listed(session: Session, challenge: Challenge | None = None, *, finished: bo
         query = query.where(Submission.challenge_id == challenge.id)
     stage = case({"running": 0, "queued": 1}, value=Submission.state, else_=2)
     query = query.options(joinedload(Submission.team), joinedload(Submission.challenge))
-    return list(session.scalars(query.order_by(stage, Submission.priority, Submission.accepted_at, Submission.id)))
+    return list(session.scalars(query.order_by(stage, *_turn())))
 
 
 def rescore(database: Database, actor: User | None, challenge: Challenge, *, only: int | None = None) -> int:
@@ -284,6 +278,16 @@ def _check_again(session: Session, challenge: Challenge, submission_id: int, aga
         raise NotThereError
     if submission.state not in again:
         raise ConflictError(f"A run that is {submission.state} cannot be scored again.")
+
+
+def _turn() -> tuple[ColumnElement[Any], ...]:
+    """Whose turn comes first.
+
+    A run that was tried in vain more than once goes behind what waited at its last attempt: whatever ends workers does
+    not meet the same run each time.
+    """
+    since = case((Submission.attempts >= TRIED_IN_VAIN, Submission.started_at), else_=Submission.accepted_at)
+    return (Submission.priority.expression, since, Submission.id.expression)
 
 
 def _ready(now: dt.datetime) -> ColumnElement[bool]:
