@@ -28,7 +28,7 @@ def value_of(run: np.ndarray) -> float:
     return float(np.nanmean(run))
 
 
-def check(table: PairTable, runs: dict[str, np.ndarray], higher: bool) -> None:
+def assert_ranked_as_by_compare(table: PairTable, runs: dict[str, np.ndarray], higher: bool) -> None:
     order = sorted(runs, key=lambda name: value_of(runs[name]), reverse=higher)
     ranked = table.rank(order, {name: (value_of(runs[name]), runs[name]) for name in table.missing(order)})
     values = np.array([value_of(runs[name]) for name in order])
@@ -47,7 +47,7 @@ def test_runs_that_come_and_go_are_ranked_as_if_all_were_compared_again(higher):
     rng = np.random.default_rng(3)
     runs = drawn(12, rng)
     table = PairTable(higher_is_better=higher)
-    check(table, runs, higher)
+    assert_ranked_as_by_compare(table, runs, higher)
     for step in range(12):
         if step % 3 == 0:
             runs.pop(sorted(runs)[step % len(runs)])
@@ -55,15 +55,15 @@ def test_runs_that_come_and_go_are_ranked_as_if_all_were_compared_again(higher):
             runs |= {f"n{step}-{n}": (rng.random(UNITS) < rng.random()).astype(float) for n in range(1 + step // 2)}
         else:
             runs[f"n{step}"] = runs.pop(sorted(runs)[0])[::-1].copy()
-        check(table, runs, higher)
-    check(table, {name: runs[name] for name in sorted(runs)[:2]}, higher)
+        assert_ranked_as_by_compare(table, runs, higher)
+    assert_ranked_as_by_compare(table, {name: runs[name] for name in sorted(runs)[:2]}, higher)
 
 
 @pytest.mark.parametrize("kind", ["hits", "real", "alike"])
 def test_many_that_come_at_once_are_ranked_as_if_they_came_one_by_one(kind):
     rng = np.random.default_rng(5)
     runs, table = drawn(8, rng), PairTable()
-    check(table, runs, True)
+    assert_ranked_as_by_compare(table, runs, True)
     if kind == "hits":  # few values: equal ones are counted in another way
         runs = {name: run for name, run in runs.items() if set(run) <= {0.0, 1.0}}
         table = PairTable()
@@ -75,7 +75,7 @@ def test_many_that_come_at_once_are_ranked_as_if_they_came_one_by_one(kind):
             runs[f"m{number}"] = rng.normal(rng.random(), 0.3, UNITS)
         else:  # so alike that rounding would show, in scores that are large
             runs[f"m{number}"] = 1e6 + first + 1e-5 * rng.normal(0, 1, UNITS) * (rng.random(UNITS) < 0.2)
-    check(table, runs, True)
+    assert_ranked_as_by_compare(table, runs, True)
     runs.pop("m3")
     runs["late"] = rng.normal(0.6, 0.3, UNITS)
-    check(table, runs, True)
+    assert_ranked_as_by_compare(table, runs, True)
