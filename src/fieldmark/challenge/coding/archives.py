@@ -33,7 +33,6 @@ DAMAGED = (
     OSError,
     ValueError,
     RuntimeError,
-    NotImplementedError,
 )
 # What the system says about names that cannot all be there: a file in the place of a folder, or one too long.
 AT_ODDS = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
