@@ -8,19 +8,22 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
+from fieldmark.challenge.coding import program_queue
+from fieldmark.challenge.coding.program_queue import WrittenRun
 from fieldmark.challenge.mailing import notices, outbox, topics
-from fieldmark.challenge.mailing.messages import TOPICS
+from fieldmark.challenge.mailing.messages import TOPICS, write_letter
 from fieldmark.challenge.mailing.sending import Postman
-from fieldmark.challenge.people import accounts, teams
+from fieldmark.challenge.people import accounts, admissions, teams
 from fieldmark.challenge.records import backup
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.mail_schema import OutgoingMail
 from fieldmark.challenge.records.participation import Announcement
-from fieldmark.challenge.records.schema import User, utc_now
+from fieldmark.challenge.records.schema import Challenge, User, utc_now
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.site.app import create_app
+from tests.challenge.coding.test_program_queue import ARCHIVE, ask_for_programs, debug
 from tests.challenge.hosting import cards
 from tests.challenge.mailing.mail_server import Mailbox, link_in, listening, plain_settings
 from tests.challenge.platform import Platform
@@ -110,6 +113,60 @@ def test_phases_are_announced_when_they_open_and_before_they_end(platform: Platf
     assert notices.collect(platform.database, now + 120 * hour) == 3
     kinds = [kind for kind, _ in waiting(platform)]
     assert (kinds.count("phase-opens"), kinds.count("phase-ends")) == (2, 6)
+
+
+def test_the_end_of_a_program_is_told_once_and_that_of_a_debug_run_to_who_started_it(small_platform: Platform):
+    platform = small_platform
+    team_of_three(platform)
+    ask_for_programs(platform)
+    outbox.switch(platform.database, True)
+    for name in ("ada", "bob", "cyd"):
+        debug(platform, platform.people[name])
+        program_queue.finish(platform.database, program_queue.claim(platform.database, "w"), "", None)
+    assert notices.collect(platform.database) == 2 and notices.collect(platform.database) == 0
+    assert waiting(platform) == [("program", "ada"), ("program", "bob")]  # the address of Cyd is not verified
+    platform.hand_in(platform.people["cyd"], ARCHIVE, filename="team.tar.gz")
+    ended_well = program_queue.claim(platform.database, "w")
+    program_queue.finish(platform.database, ended_well, "", WrittenRun("runs/1/a", 1, "a"))
+    assert notices.collect(platform.database) == 0  # its run waits to be scored
+    queue.refuse(platform.database, queue.claim(platform.database, "s"), [], "It has one problem.")
+    platform.hand_in(platform.people["ada"], ARCHIVE, filename="team.tar.gz")
+    program_queue.refuse(platform.database, program_queue.claim(platform.database, "w"), "It failed.", "", [])
+    assert notices.collect(platform.database) == 4 and notices.collect(platform.database) == 0
+    with platform.database.read() as session:
+        mails = session.query(OutgoingMail).filter_by(user_id=platform.people["ada"].id).order_by(OutgoingMail.id)
+        letters = [write_letter(mail.kind, mail.data, URL, name="ada") for mail in mails]
+    assert [letter.subject.partition(": ")[2] for letter in letters] == [
+        "debug run 1 ended well", "run 1 refused", "program of run 2 failed",
+    ]  # fmt: skip
+    assert f"{URL}/c/tiny/debug/1\n" in letters[0].text and f"{URL}/c/tiny/submissions/2\n" in letters[2].text
+    assert all("it counts against your limits" in letter.text for letter in letters[1:])
+
+
+def test_who_is_let_in_or_kept_out_is_told_and_a_stranger_learns_of_no_challenge(small_platform: Platform):
+    platform = small_platform
+    database, admin, challenge = platform.database, platform.admin, platform.challenge
+    with database.write() as session:
+        session.get_one(Challenge, challenge.id).access = "approval"
+    people = {name: platform.person(name) for name in ("ada", "bob", "eve", "cyd")}
+    verify(platform, "ada", "bob", "eve")
+    admissions.ask(database, people["ada"], challenge, "")
+    admissions.decide(database, admin, challenge, "ada", admit=True)  # while mail is off
+    outbox.switch(database, True)
+    admissions.ask(database, people["bob"], challenge, "")
+    admissions.ask(database, people["cyd"], challenge, "")
+    for name, admit in (("ada", True), ("ada", False), ("bob", True), ("bob", True), ("cyd", True), ("eve", False)):
+        admissions.decide(database, admin, challenge, name, admit=admit)
+    admissions.use_code(database, platform.person("dan"), admissions.make_code(database, admin, challenge))
+    mailbox, settings = Mailbox(), plain_settings()
+    with listening(settings, mailbox):
+        assert Postman(database, settings, URL).deliver()
+    assert [(mail["To"], mail["Subject"].partition(": ")[2]) for mail in mailbox.mails] == [
+        ("ada@example.org", "you do not take part"),
+        ("bob@example.org", "you may take part"),
+    ]
+    assert f"{URL}/c/tiny\r\n" in mailbox.mails[1].get_content()
+    assert "/notices/" in mailbox.mails[0]["List-Unsubscribe"]
 
 
 def test_an_announcement_is_mailed_to_those_who_take_part(platform: Platform):

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 TOPICS = {
-    "runs": "When a run of your team is scored, refused or has failed",
+    "runs": "When a run of your team is scored, refused or has failed, and when a program has ended",
     "phases": "When a phase opens, and a day before it ends",
     "announcements": "Announcements of challenges you take part in",
+    "admissions": "When organizers decide whether you take part",
 }
 
 
@@ -81,9 +82,10 @@ def _reset(data: dict[str, Any], base: str) -> Letter:
 
 
 def _run(data: dict[str, Any], base: str) -> Letter:
+    counts = "counts" if data.get("counted") else "does not count"  # that of a program counts
     said = {
         "scored": "is scored",
-        "refused": "was refused; it does not count against your limits",
+        "refused": f"was refused; it {counts} against your limits",
         "failed": "could not be scored by a fault of the platform; it does not count against your limits",
     }[data["state"]]
     called = f"{data['title']} (run {data['run']})" if data["title"] else f"run {data['run']}"
@@ -91,6 +93,36 @@ def _run(data: dict[str, Any], base: str) -> Letter:
         f"{data['challenge']}: {called} {data['state'] if data['state'] != 'failed' else 'not scored'}",
         f"{called} of team {data['team']} in {data['challenge']} {said}.\n\n"
         f"{base}/c/{data['slug']}/submissions/{data['run']}",
+    )
+
+
+def _program(data: dict[str, Any], base: str) -> Letter:
+    """A debug run, or a program without a run to score: of one that ended well the run is told when it is scored."""
+    debug = data["run"] is None
+    ended, said = {
+        "done": ("ended well", "ended well, and its answers pass the check"),
+        "refused": ("failed", "failed" + ("" if debug else "; it counts against your limits")),
+        "failed": ("not run", "could not be run by a fault of the platform; it does not count against your limits"),
+    }[data["state"]]
+    called = f"debug run {data['program']}" if debug else f"program of run {data['run']}"
+    where = f"debug/{data['program']}" if debug else f"submissions/{data['run']}"
+    return Letter(
+        f"{data['challenge']}: {called} {ended}",
+        f"{called} ({data['file']}) of team {data['team']} in {data['challenge']} {said}.\n\n"
+        f"{base}/c/{data['slug']}/{where}",
+    )
+
+
+def _admission(data: dict[str, Any], base: str) -> Letter:
+    if data["admitted"]:
+        return Letter(
+            f"{data['challenge']}: you may take part",
+            f"the organizers of {data['challenge']} have let you in. Accept the rules and make or join a team:\n\n"
+            f"{base}/c/{data['slug']}",
+        )
+    return Letter(
+        f"{data['challenge']}: you do not take part",
+        f"the organizers of {data['challenge']} have decided that you do not take part.",
     )
 
 
@@ -124,6 +156,8 @@ KINDS: dict[str, LetterKind] = {
     "linked": LetterKind(None, _linked),
     "reset": LetterKind(None, _reset),
     "run": LetterKind("runs", _run),
+    "program": LetterKind("runs", _program),
+    "admission": LetterKind("admissions", _admission),
     "phase-opens": LetterKind("phases", _phase_opens),
     "phase-ends": LetterKind("phases", _phase_ends),
     "announcement": LetterKind("announcements", _announcement),

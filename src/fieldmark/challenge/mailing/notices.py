@@ -10,10 +10,11 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, and_, or_, select
 from sqlalchemy.orm import Session, joinedload
 
 from fieldmark.challenge.mailing import outbox
+from fieldmark.challenge.records.code_schema import Program
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.mail_schema import OutgoingMail
 from fieldmark.challenge.records.participation import Admission, Announcement
@@ -54,6 +55,7 @@ def collect(database: Database, now: dt.datetime | None = None, *, looked: dt.da
             return 0
         runs_since = max(since, now - NEWS, (looked or since) - OVERLAP)
         wanted = [*_runs(session, runs_since, now), *_openings(session, since, now), *_endings(session, now)]
+        wanted += _programs(session, runs_since, now)
         wanted += _announcements(session, max(since, now - NEWS))
         known: set[str | None] = set()
         for start in range(0, len(wanted), AT_ONCE):
@@ -97,11 +99,41 @@ def _runs(session: Session, since: dt.datetime, now: dt.datetime) -> Iterable[di
     runs = session.scalars(query).unique().all()
     verified = set(session.scalars(_reachable())) if runs else set()
     for run in runs:
-        there = [member.user_id for member in run.team.members if member.left_at is None]
-        readers = verified.intersection(there or [run.user_id])
+        readers = verified.intersection(_present(run.team) or [run.user_id])
         about = _about(run.challenge) | {"run": run.id, "title": run.title, "team": run.team.name, "state": run.state}
+        about["counted"] = run.counted
         for user_id in sorted(readers):
             yield {"kind": "run", "data": about, "user_id": user_id, "once": f"run:{run.id}:{user_id}"}
+
+
+def _programs(session: Session, since: dt.datetime, now: dt.datetime) -> Iterable[dict[str, Any]]:
+    """Debug runs that have ended, for those who started them, and programs that ended without a run, for their teams.
+
+    Of a program that ended well its team hears when the run is scored.
+    """
+    tried = and_(Program.submission_id.is_(None), Program.state.in_(("done", "refused", "failed")))
+    query = (
+        select(Program)
+        .where(or_(tried, Program.state.in_(("refused", "failed"))))
+        .where(Program.finished_at > since, Program.accepted_at > now - RUNS_FROM)
+        .options(joinedload(Program.challenge), joinedload(Program.team).joinedload(Team.members))
+        .order_by(Program.finished_at, Program.id)
+    )
+    programs = session.scalars(query).unique().all()
+    verified = set(session.scalars(_reachable())) if programs else set()
+    for program in programs:
+        debug = program.submission_id is None
+        readers = verified.intersection([program.user_id] if debug else _present(program.team) or [program.user_id])
+        about = _about(program.challenge) | {"program": program.id, "run": program.submission_id}
+        about |= {"file": program.filename, "team": program.team.name, "state": program.state}
+        for user_id in sorted(readers):
+            # One that failed and is run again may end in another way.
+            once = f"program:{program.id}:{program.state}:{user_id}"
+            yield {"kind": "program", "data": about, "user_id": user_id, "once": once}
+
+
+def _present(team: Team) -> list[int]:
+    return [member.user_id for member in team.members if member.left_at is None]
 
 
 def _announcements(session: Session, since: dt.datetime) -> Iterable[dict[str, Any]]:

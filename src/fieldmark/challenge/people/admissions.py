@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, joinedload
 
+from fieldmark.challenge.mailing import outbox
 from fieldmark.challenge.people.accounts import find_user, hashed
 from fieldmark.challenge.people.names import clean_text
 from fieldmark.challenge.people.rights import need_distance
@@ -141,7 +142,7 @@ def ask(database: Database, user: User, challenge: Challenge, note: str) -> None
 
 
 def decide(database: Database, actor: User, challenge: Challenge, who: str, *, admit: bool) -> None:
-    """Lets somebody in by name or address, or keeps them out; either can be changed later.
+    """Lets somebody in by name or address, or keeps them out; either can be changed later, and they are told by mail.
 
     Raises:
         RefusalError: When there is no such account.
@@ -156,6 +157,10 @@ def decide(database: Database, actor: User, challenge: Challenge, who: str, *, a
         state: AdmissionState = "admitted" if admit else "refused"
         _note(session, challenge, user, state, before.note if before is not None else "")
         audit.note(session, actor, f"admission.{state}", challenge=challenge, subject=user.name, before=was)
+        # Who never asked does not learn by a refusal that there is such a challenge.
+        if was != state and (admit or was is not None) and challenge.published_at is not None:
+            about = {"challenge": challenge.title, "slug": challenge.slug, "admitted": admit}
+            outbox.put(session, "admission", about, user_id=user.id)
 
 
 def admissions_of(session: Session, challenge: Challenge) -> list[Admission]:
