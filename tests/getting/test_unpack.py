@@ -16,8 +16,9 @@ from typing import IO
 import pytest
 
 from fieldmark.errors import InputError
+from fieldmark.foundation.untrusted_archives import Member
 from fieldmark.getting import unpack as unpacking
-from fieldmark.getting.archives import ArchiveLimits, Member, members
+from fieldmark.getting.archives import ArchiveLimits, members
 from fieldmark.getting.unpack import staging_of, unpack
 
 FILES = {"images/1_Amanita muscaria /1.JPG": b"red" * 1000, "images/2_Boletus/2.JPG": b"brown" * 900, "a.json": b"{}"}

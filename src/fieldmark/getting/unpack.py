@@ -16,7 +16,8 @@ from pathlib import Path
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import write_json
 from fieldmark.foundation.progress import Tick, progress
-from fieldmark.getting.archives import BLOCK, USUAL_LIMITS, ArchiveLimits, Member, members, refuse, unpacked_size
+from fieldmark.foundation.untrusted_archives import Member
+from fieldmark.getting.archives import USUAL_LIMITS, ArchiveLimits, members, unpacked_size
 from fieldmark.getting.manifest import Archive
 from fieldmark.getting.room import check_room
 
@@ -106,7 +107,7 @@ def _unpack_aside(archive: Path, folder: Path, kind: Archive, limits: ArchiveLim
         progress(f"unpacking {archive.name} (MiB)", total) as tick,
     ):
         for member in inside:
-            _write(member, folder, archive)
+            _write(member, folder)
             count += 1
             shown = _show(tick, shown, min(total, member.archive_bytes_done >> 20))
         _show(tick, shown, total)
@@ -119,25 +120,15 @@ def _show(tick: Tick, shown: int, done: int) -> int:
     return max(shown, done)
 
 
-def _write(member: Member, folder: Path, archive: Path) -> None:
+def _write(member: Member, folder: Path) -> None:
     target = folder / member.name
     if target.is_file() and target.stat().st_size == member.size:
         return  # unpacked before an interruption: a name appears only when its file is complete
     unfinished = folder.parent / "unfinished"
-    written = 0
-    with member.open() as source, unfinished.open("wb") as sink:
-        while block := source.read(BLOCK):
-            written += len(block)
-            if written > member.size:
-                break
-            sink.write(block)
-    if written != member.size:
-        raise refuse(archive, f"{str(member.name)!r} with another size than it declares")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.replace(target)
-    except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-        raise refuse(archive, f"{str(member.name)!r} both as a file and as a folder") from error
+    with unfinished.open("wb") as sink:
+        member.copy(sink)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished.replace(target)
 
 
 def _folds_case(folder: Path) -> bool:

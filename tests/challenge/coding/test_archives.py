@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fieldmark.challenge.coding import archives
-from fieldmark.challenge.coding.archives import ArchiveRefusedError, unpack
+from fieldmark.challenge.coding.archives import ArchiveRefusedError, inspect, unpack
 from tests.challenge.coding.programs import HONEST, archive_of
 
 
@@ -78,3 +78,26 @@ def test_sound_archives_are_unpacked_wherever_run_sh_lies(tmp_path: Path):
     (tmp_path / "deep").mkdir()
     home = unpack(tmp_path / "archive", tmp_path / "deep")
     assert home == tmp_path / "deep" / "team" and (home / archives.ENTRY).read_text() == "true"
+
+
+@pytest.mark.parametrize("compression", ["", "gz", "bz2", "xz"])
+def test_every_compression_is_unpacked_and_a_cut_one_is_refused(compression, tmp_path: Path):
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "run.sh").write_text("true")
+    (tmp_path / "program" / "run.sh").chmod(0o755)
+    with tarfile.open(tmp_path / "archive", f"w:{compression}") as archive:
+        archive.add(tmp_path / "program", ".")
+    inspect(tmp_path / "archive")
+    (tmp_path / "into").mkdir()
+    assert (unpack(tmp_path / "archive", tmp_path / "into") / "run.sh").stat().st_mode & 0o777 == 0o755
+    if compression:
+        (tmp_path / "archive").write_bytes((tmp_path / "archive").read_bytes()[:-4])
+        with pytest.raises(ArchiveRefusedError, match="breaks off"):
+            inspect(tmp_path / "archive")
+
+
+def test_the_archives_of_some_programs_for_windows_are_unpacked(tmp_path: Path):
+    with zipfile.ZipFile(tmp_path / "archive", "w") as archive:
+        archive.writestr("team\\run.sh", "true")
+    (tmp_path / "into").mkdir()
+    assert unpack(tmp_path / "archive", tmp_path / "into") == tmp_path / "into" / "team"

@@ -7,36 +7,24 @@ are files and folders with plain names; links, devices and paths that lead elsew
 from __future__ import annotations
 
 import errno
-import lzma
 import shutil
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 from fieldmark.challenge.refusals import RefusalError
+from fieldmark.foundation.untrusted_archives import (
+    MIB,
+    ArchiveFaultError,
+    ArchiveRules,
+    DamagedArchiveError,
+    Member,
+    kind_of,
+    members,
+)
 
-CHUNK = MIB = 1 << 20
 ENTRY = "run.sh"
 MOST_FILES, MOST_MB = 20_000, 4096
-# What the libraries say about an archive that breaks off, is locked or was made by something else.
-DAMAGED = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    EOFError,
-    OSError,
-    ValueError,
-    RuntimeError,
-)
-# What the system says about names that cannot all be there: a file in the place of a folder, or one too long.
-AT_ODDS = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
-LONGEST_NAME = 255
 PASSED_OVER = ("__MACOSX", ".DS_Store")
 NO_ENTRY = "The archive holds no run.sh at its root."
 
@@ -47,38 +35,27 @@ class ArchiveRefusedError(RefusalError):
     status = 422
 
 
-@dataclass(frozen=True)
-class _Packed:
-    name: str
-    size: int
-    executable: bool
-    file: IO[bytes] | None
-
-
 def unpack(archive: Path, folder: Path, *, most_files: int = MOST_FILES, most_mb: int = MOST_MB) -> Path:
     """Unpacks an archive and returns the folder that holds `run.sh`.
 
     Args:
         archive: The archive.
         folder: Where to; it must be empty.
-        most_files: How many files it may hold.
-        most_mb: What they may take together, counted in the bytes that come out and not in those announced.
+        most_files: How many files and folders it may hold.
+        most_mb: What they may take together.
 
     Raises:
         ArchiveRefusedError: When it is none, holds something strange, or no `run.sh`.
     """
-    room = most_mb * MIB
-    with _damage_said():
-        for path, member in _checked(archive, most_files):
-            target = folder / path
-            if member.file is None:
+    with _checked(archive, most_files, most_mb) as inside:
+        for member in inside:
+            target = folder / member.name
+            if member.open is None:
                 target.mkdir(parents=True, exist_ok=True)
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
-            if target.exists():
-                raise ArchiveRefusedError(f"The archive holds {target.name!r} twice.")
             with target.open("xb") as sink:
-                room -= _copied(member.file, room, most_mb, sink)
+                member.copy(sink)
             target.chmod(0o755 if member.executable else 0o644)
     return _home(folder)
 
@@ -89,17 +66,12 @@ def inspect(archive: Path, *, most_files: int = MOST_FILES, most_mb: int = MOST_
     Raises:
         ArchiveRefusedError: When `unpack` would refuse it.
     """
-    room, names = most_mb * MIB, set[PurePosixPath]()
-    with _damage_said():
-        for path, member in _checked(archive, most_files):
-            if member.file is None:
-                continue
-            if path in names:
-                raise ArchiveRefusedError(f"The archive holds {path.name!r} twice.")
-            names.add(path)
-            room -= _copied(member.file, room, most_mb, None)
-    if any(parent in names for name in names for parent in name.parents):
-        raise ArchiveRefusedError("The archive breaks off or is damaged.")
+    names = set[PurePosixPath]()
+    with _checked(archive, most_files, most_mb) as inside:
+        for member in inside:
+            if member.open is not None:
+                member.copy(None)
+                names.add(member.name)
     tops = {name.parts[0] for name in names} - set(PASSED_OVER)
     if PurePosixPath(ENTRY) in names or (len(tops) == 1 and PurePosixPath(tops.pop(), ENTRY) in names):
         return
@@ -107,71 +79,23 @@ def inspect(archive: Path, *, most_files: int = MOST_FILES, most_mb: int = MOST_
 
 
 @contextmanager
-def _damage_said() -> Iterator[None]:
-    """Says that an archive is damaged where the libraries stumble over it."""
+def _checked(archive: Path, most_files: int, most_mb: int) -> Iterator[Iterator[Member]]:
+    """The members of an archive; what is wrong with it becomes one sentence."""
+    rules = ArchiveRules(most_mb * MIB, most_files, backslash_separates=True)
     try:
-        yield
-    except DAMAGED as error:
-        if isinstance(error, OSError) and error.errno not in (None, *AT_ODDS):
+        kind = kind_of(archive)
+        if kind is None:
+            raise ArchiveRefusedError("Hand in a zip or tar archive with run.sh in it.")
+        with members(archive, kind, rules) as inside:
+            yield inside
+    except DamagedArchiveError as fault:
+        raise ArchiveRefusedError("The archive breaks off or is damaged.") from fault
+    except ArchiveFaultError as fault:
+        raise ArchiveRefusedError(f"The archive holds {fault}.") from fault
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
             raise
-        raise ArchiveRefusedError("The archive breaks off or is damaged.") from error
-
-
-def _checked(archive: Path, most_files: int) -> Iterator[tuple[PurePosixPath, _Packed]]:
-    """The members with paths that stay inside, so many of them."""
-    for taken, member in enumerate(_members(archive), 1):
-        if taken > most_files:
-            raise ArchiveRefusedError(f"The archive holds more than {most_files} files.")
-        yield _safe(member.name), member
-
-
-def _members(archive: Path) -> Iterator[_Packed]:
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as packed:
-            for one in packed.infolist():
-                kind = one.external_attr >> 16
-                if kind & 0o170000 not in (0, 0o100000, 0o040000):
-                    raise ArchiveRefusedError(f"The archive holds {one.filename[:80]!r}, which is no plain file.")
-                if one.is_dir():
-                    yield _Packed(one.filename, 0, False, None)
-                else:
-                    with packed.open(one) as file:
-                        yield _Packed(one.filename, one.file_size, bool(kind & 0o111), file)
-    elif tarfile.is_tarfile(archive):
-        with tarfile.open(archive, "r|*") as stream:
-            for entry in stream:
-                if entry.isdir():
-                    yield _Packed(entry.name, 0, False, None)
-                    continue
-                content = stream.extractfile(entry) if entry.isreg() else None
-                if content is None:
-                    raise ArchiveRefusedError(f"The archive holds {entry.name[:80]!r}, which is no plain file.")
-                yield _Packed(entry.name, entry.size, bool(entry.mode & 0o111), content)
-    else:
-        raise ArchiveRefusedError("Hand in a zip or tar archive with run.sh in it.")
-
-
-def _safe(name: str) -> PurePosixPath:
-    path = PurePosixPath(name.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts or "\0" in name or not name.strip("./"):
-        if name.rstrip("/") in (".", ""):
-            return PurePosixPath()
-        raise ArchiveRefusedError(f"The archive holds {name[:80]!r}, which leads out of it.")
-    if any(len(part.encode(errors="replace")) > LONGEST_NAME for part in path.parts):
-        raise ArchiveRefusedError(f"The archive holds a name of more than {LONGEST_NAME} bytes.")
-    return path
-
-
-def _copied(source: IO[bytes], room: int, most_mb: int, sink: IO[bytes] | None) -> int:
-    """Copies a member, or only counts it; its size."""
-    size = 0
-    while piece := source.read(CHUNK):
-        size += len(piece)
-        if size > room:
-            raise ArchiveRefusedError(f"The archive holds more than {most_mb} MiB.")
-        if sink is not None:
-            sink.write(piece)
-    return size
+        raise ArchiveRefusedError("The archive holds a path that is too long.") from error
 
 
 def _home(folder: Path) -> Path:
