@@ -64,7 +64,7 @@ def worker(
     log_to_terminal(log_format)
     with serving.open_platform(folder, database, files) as platform:
         if check:
-            _check(platform.database)
+            _check(platform.database, lane)
             return
         if lane is WorkLane.code:
             serving.run_programs(
@@ -75,13 +75,14 @@ def worker(
         serving.work(platform, jobs=jobs, lease_s=lease, until_idle=until_idle, safety=safety, grace_s=grace)
 
 
-def _check(database: Database) -> None:
-    """Says which workers of this machine were heard of lately; without any, exit code 1."""
+def _check(database: Database, lane: WorkLane) -> None:
+    """Says which workers of this machine and lane were heard of lately; without any, exit code 1."""
     import socket
 
     from fieldmark.challenge.scoring import signs
 
-    here = [name for name in signs.alive(database) if name.startswith(f"{socket.gethostname()}:")]
-    print(f"alive: {', '.join(here)}" if here else "no worker of this machine was heard of lately")
+    here = [name for name in signs.alive(database, lane.value) if name.startswith(f"{socket.gethostname()}:")]
+    which = {WorkLane.score: "worker", WorkLane.code: "worker that runs programs"}[lane]
+    print(f"alive: {', '.join(here)}" if here else f"no {which} of this machine was heard of lately")
     if not here:
         raise typer.Exit(1)

@@ -25,6 +25,7 @@ from fieldmark.challenge.records.code_schema import CodeHost
 from fieldmark.challenge.records.schema import AuditEvent, PartScore
 from fieldmark.challenge.records.scratch import collect_leftovers, prefix_of
 from fieldmark.challenge.refusals import ConflictError, RefusalError
+from fieldmark.challenge.scoring import signs
 from fieldmark.challenge.scoring.walls import python_places
 from fieldmark.challenge.scoring.worker import Worker
 from fieldmark.errors import MisuseError
@@ -125,9 +126,11 @@ def test_a_worker_that_is_told_to_stop_hands_its_program_back(hosted: Hosted):
     until(lambda: processes_with("handed_back.py"), "the program never ran")
     first = hosted.program(program.id).lease_until
     until(lambda: hosted.program(program.id).lease_until > first, "the lease was not renewed")
+    assert signs.alive(platform.database, "code") == [worker.name] and signs.alive(platform.database) == []
     stop.set()
     thread.join(60)
     worker.inputs.close()
+    assert signs.alive(platform.database, "code") == []
     found = hosted.program(program.id)
     assert not thread.is_alive() and (found.state, found.attempts) == ("queued", 0)
     assert not processes_with("handed_back.py")

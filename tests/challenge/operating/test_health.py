@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 
 import pytest
@@ -9,12 +10,15 @@ from sqlalchemy import text
 from starlette.testclient import TestClient
 
 from fieldmark.challenge.operating.health import Readiness
+from fieldmark.challenge.operating.measurements import platform_lines
 from fieldmark.challenge.operating.stopping import Stopping
 from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.schema import utc_now
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.scoring import signs
 from fieldmark.challenge.site.app import create_app
 from fieldmark.challenge.submitting import uploads
+from tests.challenge.coding.test_program_queue import ask_for_programs
 from tests.challenge.platform import Platform
 
 HERE = ("127.0.0.1", 5000)
@@ -38,6 +42,23 @@ def test_a_server_is_ready_when_a_worker_is_heard_of(platform: Platform, readine
     assert signs.alive(platform.database) == ["w"]
     signs.sign_off(platform.database, "w")
     assert signs.alive(platform.database) == []
+
+
+def test_programs_need_a_worker_of_their_own_where_they_are_asked_for(platform: Platform, readiness: Readiness):
+    signs.give_sign(platform.database, "w")
+    assert readiness.ask()["code_workers"] == "ok"  # nobody asks for programs
+    ask_for_programs(platform)
+    assert readiness.ask()["code_workers"] == "no worker that runs programs is there"
+    platform.set_phase(ends_at=utc_now())
+    assert readiness.ask()["code_workers"] == "ok"
+    platform.set_phase(ends_at=utc_now() + dt.timedelta(days=1))
+    signs.give_sign(platform.database, "c", "code")
+    assert set(readiness.ask().values()) == {"ok"}
+    assert (signs.alive(platform.database), signs.alive(platform.database, "code")) == (["w"], ["c"])
+    lines = platform_lines(platform.database)
+    assert {"fieldmark_workers 1", "fieldmark_code_workers 1", 'fieldmark_programs{state="queued"} 0'} <= set(lines)
+    signs.sign_off(platform.database, "w")
+    assert readiness.ask()["workers"] == "no worker is there" and readiness.ask()["code_workers"] == "ok"
 
 
 def test_what_does_not_work_is_named_with_503(small_platform: Platform, tmp_path):

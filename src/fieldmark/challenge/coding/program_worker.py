@@ -13,6 +13,7 @@ import os
 import socket
 import threading
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,10 @@ from fieldmark.challenge.operating.stopping import Stopping
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import Storage, new_name
+from fieldmark.challenge.scoring import signs
 from fieldmark.challenge.scoring.queue import LEASE_S, StaleClaimError
 from fieldmark.challenge.scoring.sandbox import Limits, how_it_ended, run_walled
+from fieldmark.challenge.scoring.signs import LifeSign
 from fieldmark.challenge.scoring.worker import AFTER_ERROR_S, IDLE_S, EitherEvent
 from fieldmark.challenge.submitting.run_files import RunRefusedError
 from fieldmark.challenge.submitting.uploads import Upload, check_run, checklist
@@ -93,6 +96,7 @@ class ProgramWorker:
         self.runner: CodeRunner = runner or BubblewrapRunner()
         self.name = name or f"{socket.gethostname()}:{os.getpid()}/code"
         self.inputs = inputs or UnpackedInputs()
+        self._sign = LifeSign(database, self.name, "code")
 
     def run(self, stop: threading.Event, *, until_idle: bool = False, cut_short: threading.Event | None = None) -> None:
         """Works until it is told to stop, or until there is nothing to do.
@@ -102,9 +106,17 @@ class ProgramWorker:
             until_idle: Whether to end when none waits.
             cut_short: Ends the program that runs, which another worker then starts again; if not given, `stop` does.
         """
+        try:
+            self._work(stop, until_idle, cut_short or stop)
+        finally:
+            with suppress(Exception):  # it is only a courtesy: a sign of life ages by itself
+                signs.sign_off(self.database, self.name)
+
+    def _work(self, stop: threading.Event, until_idle: bool, cut_short: threading.Event) -> None:
         while not stop.is_set():
             try:
-                worked = self.run_one(cut_short or stop)
+                self._sign.give()
+                worked = self.run_one(cut_short)
             except Exception:  # whatever it is, the next program must not wait for a worker that is no more
                 log.exception("the worker stumbled; it goes on in %g seconds", AFTER_ERROR_S)
                 stop.wait(AFTER_ERROR_S)
@@ -208,8 +220,9 @@ class ProgramWorker:
 
     def _beat(self, claimed: ProgramClaim, done: threading.Event, lost: threading.Event) -> None:
         """Renews the lease until the program has ended; notes when it was lost."""
-        while not done.wait(self.lease_s / 3):
+        while not done.wait(min(self.lease_s / 3, signs.SIGN_S)):
             try:
+                self._sign.give()
                 if not program_queue.renew(self.database, claimed, lease_s=self.lease_s):
                     lost.set()
                     return

@@ -18,14 +18,16 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from fieldmark.challenge.operating.measurements import Measurements, metric, platform_lines, process_lines
 from fieldmark.challenge.operating.stopping import Stopping
+from fieldmark.challenge.records.code_schema import CodePhase, Program
 from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.schema import Challenge, LaneName, Phase
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.scoring import signs
@@ -35,6 +37,7 @@ log = logging.getLogger(__name__)
 
 router = APIRouter()
 OK = "ok"
+WORKERS: dict[LaneName, str] = {"score": "no worker", "code": "no worker that runs programs"}
 WAIT_S, KEPT_S = 5.0, 5.0
 LEAST_FREE_MB = 256
 # A request that came through a proxy is not one of the machine itself, whatever address it comes from.
@@ -82,7 +85,8 @@ class Readiness:
             "database": self._try_database,
             "storage": self._try_storage,
             "checkers": self._try_checkers,
-            "workers": self._try_workers,
+            "workers": lambda: self._try_workers("score"),
+            "code_workers": self._try_code_workers,
         }
         deadline = time.monotonic() + self.wait_s
         for name, check in parts.items():
@@ -122,12 +126,23 @@ class Readiness:
         uploads.CHECKERS.ready()
         return OK
 
-    def _try_workers(self) -> str:
-        seen = signs.seconds_since(self.database)
+    def _try_workers(self, lane: LaneName) -> str:
+        seen, which = signs.seconds_since(self.database, lane), WORKERS[lane]
         if not seen:
-            return "no worker is there"
+            return f"{which} is there"
         last = min(seen.values())
-        return OK if last <= signs.ALIVE_S else f"no worker was heard of for {last:.0f} seconds"
+        return OK if last <= signs.ALIVE_S else f"{which} was heard of for {last:.0f} seconds"
+
+    def _try_code_workers(self) -> str:
+        """Somebody has to run programs where they are asked for now, or wait."""
+        with self.database.read() as session:
+            now = self.database.now(session)
+            phases = select(CodePhase.phase_id).join(Phase, Phase.id == CodePhase.phase_id).join(Phase.challenge)
+            shown = (Challenge.published_at.is_not(None), Challenge.revealed_at.is_(None))
+            asked = phases.where(Phase.starts_at <= now, Phase.ends_at > now, *shown)
+            waiting = select(Program.id).where(Program.state == "queued")
+            needed = any(session.scalars(query.limit(1)).first() is not None for query in (asked, waiting))
+        return self._try_workers("code") if needed else OK
 
 
 @router.get("/healthz")

@@ -5,6 +5,7 @@ Labels take few values: the pattern of an address and never the address itself.
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import resource
 import threading
@@ -12,10 +13,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import get_args
 
 from sqlalchemy import func, select
 
 from fieldmark.challenge.mailing import outbox
+from fieldmark.challenge.records.code_schema import Program, ProgramState
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import STATES, Submission
 from fieldmark.challenge.scoring import signs
@@ -114,10 +117,14 @@ def platform_lines(database: Database) -> list[str]:
         first = session.execute(
             select(func.min(Submission.accepted_at)).where(Submission.state == "queued", Submission.priority == 0)
         ).scalar_one()
+        counts = session.execute(select(Program.state, func.count()).group_by(Program.state))
+        programs: dict[str, int] = {row[0]: row[1] for row in counts}
+        waiting = select(func.min(Program.accepted_at)).where(Program.state == "queued")
+        first_program = session.execute(waiting).scalar_one()
         now = database.now(session)
         mails = outbox.counts(session)
-    waited = max(0.0, (now - first).total_seconds()) if first is not None else 0.0
     about = "How long the oldest run that waits has waited."
+    program_states = get_args(ProgramState)
     return [
         *metric(
             "fieldmark_submissions",
@@ -125,7 +132,19 @@ def platform_lines(database: Database) -> list[str]:
             "Submissions by state.",
             [({"state": state}, held.get(state, 0)) for state in STATES],
         ),
-        *metric("fieldmark_queue_oldest_seconds", "gauge", about, [({}, waited)]),
+        *metric("fieldmark_queue_oldest_seconds", "gauge", about, [({}, _seconds(first, now))]),
+        *metric(
+            "fieldmark_programs",
+            "gauge",
+            "Programs by state, debug runs as well.",
+            [({"state": state}, programs.get(state, 0)) for state in program_states],
+        ),
+        *metric(
+            "fieldmark_programs_oldest_seconds",
+            "gauge",
+            "How long the oldest program that waits has waited.",
+            [({}, _seconds(first_program, now))],
+        ),
         *metric(
             "fieldmark_mails",
             "gauge",
@@ -133,7 +152,17 @@ def platform_lines(database: Database) -> list[str]:
             [({"state": state}, count) for state, count in mails.items()],
         ),
         *metric("fieldmark_workers", "gauge", "Workers heard of lately.", [({}, len(signs.alive(database)))]),
+        *metric(
+            "fieldmark_code_workers",
+            "gauge",
+            "Workers that run programs, heard of lately.",
+            [({}, len(signs.alive(database, "code")))],
+        ),
     ]
+
+
+def _seconds(since: dt.datetime | None, now: dt.datetime) -> float:
+    return max(0.0, (now - since).total_seconds()) if since is not None else 0.0
 
 
 def process_lines() -> list[str]:

@@ -31,6 +31,7 @@ from sqlalchemy.types import TypeDecorator
 Role = Literal["participant", "organizer", "admin"]
 State = Literal["queued", "running", "scored", "refused", "failed"]
 TeamKind = Literal["participants", "baseline"]
+LaneName = Literal["score", "code"]
 # Empty: it counts. Disqualified ones are named below the ranking, hidden ones nowhere; a team withdraws itself, and one
 # that merged lives on in another.
 Standing = Literal["", "disqualified", "hidden", "withdrawn", "merged"]
@@ -425,11 +426,12 @@ class PartScore(Base):
 
 
 class WorkerSign(Base):
-    """When a worker was last heard of; it is gone when the worker ends by itself."""
+    """When a worker was last heard of, and what it does; it is gone when the worker ends by itself."""
 
     __tablename__ = "worker_signs"
 
     name: Mapped[str] = mapped_column(String(100), primary_key=True)
+    lane: Mapped[LaneName] = mapped_column(String(16), default="score")
     started_at: Mapped[dt.datetime] = mapped_column(default=utc_now)
     seen_at: Mapped[dt.datetime] = mapped_column(default=utc_now)
 

@@ -21,6 +21,7 @@ from fieldmark.challenge.records.storage import Storage, digest_folder
 from fieldmark.challenge.scoring import queue, signs
 from fieldmark.challenge.scoring.queue import LEASE_S, Claim, StaleClaimError
 from fieldmark.challenge.scoring.sandbox import Limits, Outcome, score_in_sandbox
+from fieldmark.challenge.scoring.signs import LifeSign
 from fieldmark.challenge.scoring.stored_scores import deciding_value
 from fieldmark.foundation.files import sha256_of
 
@@ -55,7 +56,7 @@ class Worker:
         self.database, self.storage = database, storage
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.lease_s, self.limits, self.walled = lease_s, limits or Limits(), walled
-        self._signed = -math.inf
+        self._sign = LifeSign(database, self.name)
 
     def run(self, stop: threading.Event, *, until_idle: bool = False, cut_short: threading.Event | None = None) -> None:
         """Works until it is told to stop, or until there is nothing to do.
@@ -74,7 +75,7 @@ class Worker:
     def _work(self, stop: threading.Event, until_idle: bool, cut_short: threading.Event) -> None:
         while not stop.is_set():
             try:
-                self._give_sign()
+                self._sign.give()
                 worked = self.run_one(cut_short)
             except Exception:  # whatever it is, the next run must not wait for a worker that is no more
                 log.exception("the worker stumbled; it goes on in %g seconds", AFTER_ERROR_S)
@@ -147,17 +148,12 @@ class Worker:
         """Renews the lease until the work is done; notes when it was lost."""
         while not done.wait(min(self.lease_s / 3, signs.SIGN_S)):
             try:
-                self._give_sign()
+                self._sign.give()
                 if not queue.renew(self.database, claimed, lease_s=self.lease_s):
                     lost.set()
                     return
             except DBAPIError as error:
                 log.warning("could not renew the lease of submission %d: %s", claimed.submission_id, error)
-
-    def _give_sign(self) -> None:
-        if time.monotonic() - self._signed >= signs.SIGN_S:
-            signs.give_sign(self.database, self.name)
-            self._signed = time.monotonic()
 
 
 def _note_end(claimed: Claim, outcome: Outcome, seconds: float) -> None:
