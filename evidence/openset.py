@@ -92,7 +92,7 @@ def _birds() -> dict[str, Any] | None:
         assert isinstance(fitted.method, OpenSet)
         rows["chosen"][choose] = fitted.method.chosen
         if choose == CHOICES[0]:
-            table = unknown_table(opened.benchmark, opened, opened.view, {"val": fitted, "test": fitted})
+            table = unknown_table(opened, opened.view, {"val": fitted, "test": fitted})
             assert table is not None
             rows["scores"] = _values(table)
             rows["ahead_of_max_softmax"] = _ahead(table, opened.truth["test"])

@@ -27,58 +27,35 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.benchmarks.declarations import Benchmark, Task
 from fieldmark.errors import MisuseError, did_you_mean
-from fieldmark.features.settings import data_behind_crop
-from fieldmark.fitting.adding import with_added
-from fieldmark.fitting.allowed import modalities_of, refuse_disallowed, seen_by
-from fieldmark.fitting.configuring import configured_method
-from fieldmark.fitting.learning import (
-    answer_test,
-    final_fit,
-    fit_on_train,
-    guide_of,
-    prepare,
-    readable_inputs,
-    steps_of,
-    supplied_view,
-    supply_of,
-    told_labels,
-    with_features,
-)
-from fieldmark.fitting.lineage import Lineage, lineage_of
+from fieldmark.fitting.adding import Added, with_added
+from fieldmark.fitting.allowed import refuse_disallowed
+from fieldmark.fitting.configuring import Configured, configured_method
+from fieldmark.fitting.learning import Learned, learn, readable_inputs, steps_of, supplied_view, supply_of, told_labels
+from fieldmark.fitting.origins import model_of, run_of
 from fieldmark.fitting.run_folders import score_part, write_run
 from fieldmark.fitting.search_table import Searched
-from fieldmark.fitting.searching import Search, plan, run_search
+from fieldmark.fitting.searching import Search, Trial, plan, run_search
 from fieldmark.fitting.unknown_table import UnknownTable, unknown_table
 from fieldmark.fitting.val_size import remarks_on_val
-from fieldmark.foundation.addresses import recorded_place
 from fieldmark.foundation.engines import working_on
 from fieldmark.foundation.files import appearing_folder, only_writer
 from fieldmark.foundation.notebooks import html_note, html_page
-from fieldmark.guides import Guide
-from fieldmark.methods import Fitted, Method
-from fieldmark.methods.base import NOT_STATED
+from fieldmark.methods import Method
 from fieldmark.models import Model, load_model
 from fieldmark.models.photo_by_photo import OF_FEATURES, check_pooling
-from fieldmark.opening import (
-    ANSWERABLE_PARTS,
-    Opened,
-    open_benchmark,
-    open_release,
-    remarks_on_answers,
-    remarks_on_copies,
-    remarks_on_split,
-)
+from fieldmark.opening import ANSWERABLE_PARTS, Opened, open_benchmark, open_release
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import Scorecard
 from fieldmark.splits.files import SPLIT_FILE, Split, read_split
-from fieldmark.steps import Step, step_to_data
-from fieldmark.supply import Supply, remarks_on_missing
+from fieldmark.steps import Step
+from fieldmark.supply import remarks_on_missing
 
 
 @dataclass(frozen=True)
@@ -155,16 +132,15 @@ def fit(
         InputError: When the release or the split is at fault.
         MisuseError: When names or settings are, or when the task does not allow what the method sees.
     """
-    seconds: dict[str, float] = {}
-    declared = BENCHMARKS[benchmark]
-    task = declared.task
     # Names and settings are checked before anything is read; what is left open follows from what the release holds.
-    configured = configured_method(method, settings or {}, seed)
-    unfitted = steps_of(configured.method, task, steps)
-    refuse_disallowed(method, configured.method, unfitted, task)
+    declared = BENCHMARKS[benchmark]
+    asked = _Asked(configured_method(method, settings or {}, seed), steps, seed, store)
+    asked.allowed_steps(declared.task)
     planned = plan(method, settings or {}, search, seed) if search is not None else None
     check_pooling(pooling)
     other_split = read_split(Path(split)) if split is not None else None
+    seconds: dict[str, float] = {}
+    scratch, trials = Path(f"{out}.training"), Path(f"{out}.search")
     with (
         _held(Path(out)),
         working_on(engine, address),
@@ -172,53 +148,37 @@ def fit(
     ):
         with _timed(seconds, "open"):
             opened = open_benchmark(declared, open_release(declared, data), seed=seed, split=other_split)
-        swapped = []
-        if opened.benchmark is not declared:  # the release has no open set, and the closed one is meant
-            swapped = [f"The release has no open set for {benchmark}: this run is of {opened.benchmark.name}."]
-            declared, task = opened.benchmark, opened.benchmark.task
-            unfitted = steps_of(configured.method, task, steps)
-            refuse_disallowed(method, configured.method, unfitted, task)
         added = with_added(opened, Path(add)) if add is not None else None
-        if added is not None:
-            opened, swapped = added.opened, [*swapped, *added.remarks]
+        opened = opened if added is None else added.opened
         told = told_labels(opened, "test")
-        searched, trials = None, Path(f"{out}.search")
-        if planned is not None:
-            with _timed(seconds, "search"):
-                searched = run_search(*planned, opened, steps=steps, seed=seed, store=store, scratch=trials)
-            configured = planned[1][searched.best].configured
-        configured = configured.on_release(readable_inputs(opened))
-        if searched is not None:
-            unfitted = steps_of(configured.method, task, steps)
+        configured, unfitted, searched = _settled(asked, planned, opened, trials, seconds)
         supply = supply_of(configured, opened, store)
         with _timed(seconds, "features"):
             view = replace(supplied_view(opened, supply), shared=shared)
         with _timed(seconds, "fit"):
-            scratch = Path(f"{out}.training")
-            made = fit_on_train(configured.method, unfitted, replace(view, scratch=scratch), opened, (supply, pooling))
-            fitted, fitted_steps, val_predictions, _ = made
-            guide = guide_of(made, view, opened)
-            final, trained_on = final_fit(fitted, replace(view, scratch=scratch / "refit"), opened)
-        main = supply.main
-        lineage = lineage_of(main.fine_tuned, opened, data) if main and main.fine_tuned else None
-        external = [*_declared_external(configured.method, fitted_steps, lineage, supply), *external_data]
-        model = _model(method, final, fitted_steps, opened, supply, trained_on, seed, external, lineage, guide)
-        if added is not None:
-            extra_annotations = (*extra_annotations, f"Checked answers: {added.remarks[0]}")
-            model.trained["added"] = dict(added.record)
-        if extra_annotations:
-            model.trained["extra_annotations"] = list(extra_annotations)
-        if pooling != OF_FEATURES:
-            model.trained["pooling"] = pooling
-        choices = [*swapped, *_remarks_on_choices(configured.method, fitted.method, opened, searched)]
-        run = _provenance(model, opened, supply, data, seconds, [*remarks_on_missing(view), *choices], searched)
-        predictions = {"val": val_predictions}
+            learned = learn(configured.method, unfitted, view, opened, (supply, pooling), scratch)
+        model = model_of(
+            configured,
+            learned,
+            opened,
+            supply,
+            data,
+            seed=seed,
+            external_data=external_data,
+            extra_annotations=extra_annotations,
+            pooling=pooling,
+            added=added,
+        )
+        choices = [*remarks_on_missing(view), *_remarks_on_data(declared, opened, added)]
+        choices += _remarks_on_choices(configured.method, learned, opened, searched)
+        run = run_of(model, opened, supply, data, seconds, choices, searched)
+        predictions = {"val": learned.on_train.val}
         with _timed(seconds, "predict"):
             if view.test is not None:
-                predictions["test"] = model.predict(view.test, order=task.time_order, truth=told)
+                predictions["test"] = model.predict(view.test, order=opened.benchmark.task.time_order, truth=told)
         with _timed(seconds, "score"):
             scorecards = {part: score_part(opened, predictions[part], part, run) for part in opened.truth}
-            unknown = unknown_table(declared, opened, view, {"val": fitted, "test": model.fitted})
+            unknown = unknown_table(opened, view, {"val": learned.on_train.fitted, "test": model.fitted})
         for table in (unknown, searched):
             if table is not None:
                 table.write(folder)
@@ -230,10 +190,54 @@ def fit(
     return FitResult(Path(out), run, model, scorecards, unknown)
 
 
-def _remarks_on_choices(asked: Method, fitted: Method, opened: Opened, searched: Searched | None) -> list[str]:
+@dataclass(frozen=True)
+class _Asked:
+    """A method with its settings and the names of its steps, as they were asked for."""
+
+    configured: Configured
+    step_names: Sequence[str] | None
+    seed: int
+    store: Path | None
+
+    def allowed_steps(self, task: Task) -> list[Step]:
+        """The steps for a task, which must allow what they and the method see."""
+        steps = steps_of(self.configured.method, task, self.step_names)
+        refuse_disallowed(self.configured.name, self.configured.method, steps, task)
+        return steps
+
+
+def _settled(
+    asked: _Asked,
+    planned: tuple[Search, list[Trial]] | None,
+    opened: Opened,
+    trials: Path,
+    seconds: dict[str, float],
+) -> tuple[Configured, list[Step], Searched | None]:
+    """The method and its steps with nothing left open: by a search, and by what the release holds."""
+    task = opened.benchmark.task
+    steps = asked.allowed_steps(task)  # again: it may be another task where the release has no open set
+    if planned is None:
+        return asked.configured.on_release(readable_inputs(opened)), steps, None
+    with _timed(seconds, "search"):
+        names, seed, store = asked.step_names, asked.seed, asked.store
+        searched = run_search(*planned, opened, steps=names, seed=seed, store=store, scratch=trials)
+    best = planned[1][searched.best].configured.on_release(readable_inputs(opened))
+    return best, steps_of(best.method, task, asked.step_names), searched
+
+
+def _remarks_on_data(declared: Benchmark, opened: Opened, added: Added | None) -> list[str]:
+    """What a reader should know about a release without an open set, and about answers that were added."""
+    remarks = [] if added is None else list(added.remarks)
+    if opened.benchmark is not declared:
+        remarks.insert(0, f"The release has no open set for {declared.name}: this run is of {opened.benchmark.name}.")
+    return remarks
+
+
+def _remarks_on_choices(asked: Method, learned: Learned, opened: Opened, searched: Searched | None) -> list[str]:
     """What a reader should know about how settings were chosen, by search and on val."""
     units = len(set(opened.truth["val"].units)) if "val" in opened.truth else len(opened.items["val"])
-    return [*(searched.remarks if searched is not None else ()), *remarks_on_val(asked, fitted, units)]
+    on_val = remarks_on_val(asked, learned.on_train.fitted.method, units)
+    return [*(searched.remarks if searched is not None else ()), *on_val]
 
 
 def predict(
@@ -291,109 +295,6 @@ def split_of_model(model: str | Path | Model, loaded: Model) -> Split | None:
     )
 
 
-def _declared_external(method: Method, steps: Sequence[Step], lineage: Lineage | None, supply: Supply) -> list[str]:
-    """What method, features and steps declare: pre-trained weights, a location model."""
-    features = [sentence for source in supply.sources.values() for sentence in source.settings.external_data]
-    features += [sentence for encoder in supply.encoders.values() for sentence in encoder.external_data]
-    crops = [sentence for source in supply.sources.values() for sentence in data_behind_crop(source.crop[0])]
-    behind = features if lineage is None else [*lineage.external_data, *crops]
-    behind = list(dict.fromkeys(behind))
-    return [*method.external_data, *behind, *(sentence for step in steps for sentence in step.external_data)]
-
-
-def _model(
-    name: str,
-    fitted: Fitted,
-    steps: tuple[Step, ...],
-    opened: Opened,
-    supply: Supply,
-    trained_on: list[str],
-    seed: int,
-    external_data: list[str],
-    lineage: Lineage | None,
-    guide: Guide | None,
-) -> Model:
-    trained = {
-        "benchmark": opened.benchmark.name,
-        "version": opened.benchmark.version,
-        "parts": trained_on,
-        "seed": seed,
-        "data_digest": opened.dataset.digest,
-        "world": opened.dataset.release.world,
-        "external_data": external_data,
-        **({"backbone": asdict(lineage)} if lineage else {}),
-        **({"split": opened.split.record} if opened.split is not None else {}),
-    }
-    features = {name: source.settings for name, source in supply.sources.items()}
-    backbone = supply.main.fine_tuned if supply.main else None
-    terms = fitted.method.license
-    if terms == NOT_STATED and backbone is not None:
-        terms = backbone.license
-    taxa, labels = opened.dataset.taxa, opened.view.labels
-    return Model(name, fitted, steps, labels, taxa, features, trained, terms, backbone, supply.encoders, guide)
-
-
-def _provenance(
-    model: Model,
-    opened: Opened,
-    supply: Supply,
-    data: str | Path,
-    seconds: dict[str, float],
-    choices: list[str],
-    searched: Searched | None,
-) -> Run:
-    fine_tuned = model.trained.get("backbone", {})
-    return Run(
-        benchmark=opened.benchmark.name,
-        version=opened.benchmark.version,
-        method=model.name,
-        options=model.fitted.method.options,
-        sees=seen_by(model.fitted.method, model.steps),
-        features=_features(supply, fine_tuned),
-        steps=[step_to_data(step) for step in model.steps],
-        trained_on=model.trained["parts"],
-        seed=model.trained["seed"],
-        data=recorded_place(data),
-        data_digest=opened.dataset.digest,
-        world=opened.dataset.release.world,
-        remarks=[
-            *opened.dataset.remarks,
-            *remarks_on_answers(opened),
-            *remarks_on_split(opened),
-            *remarks_on_copies(opened),
-            *fine_tuned.get("remarks", ()),
-            *supply.remarks,
-            *model.fitted.remarks,
-            *choices,
-        ],
-        seconds=seconds,
-        external_data=model.trained["external_data"],
-        learns_from=list(model.fitted.method.learns_from),
-        split=opened.split.record if opened.split is not None else None,
-        search=searched.record if searched is not None else None,
-        extra_annotations=model.trained.get("extra_annotations", []),
-        modalities=modalities_of(model.fitted.method, model.steps, opened.dataset.media_kind),
-        pooling=model.pooling if _has_several(opened) else "",
-    )
-
-
-def _has_several(opened: Opened) -> bool:
-    """Whether some items consist of several photos."""
-    parts = [part for part in (opened.view.train, opened.view.val, opened.view.test) if part is not None]
-    return any((part.items["media_ids"].list.len().max() or 0) > 1 for part in parts)  # type: ignore[operator]
-
-
-def _features(supply: Supply, fine_tuned: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a run records about its features; those of further inputs stand under their names."""
-    if not supply.sources and not supply.encoders:
-        return None
-    further = {name: source.about for name, source in supply.sources.items() if name}
-    encoded = {name: encoder.about for name, encoder in supply.encoders.items()}
-    main = supply.main.about if supply.main else {}
-    named = {"fine_tuned": fine_tuned, "inputs": further, "encoded": encoded}
-    return {**main, **{name: about for name, about in named.items() if about}}
-
-
 def _held(out: Path) -> AbstractContextManager[None]:
     """Keeps other commands off the folder and its checkpoints; of the processes of one training the first does so."""
     rank = os.environ.get("RANK") or os.environ.get("LOCAL_RANK", "0")  # of all hosts, where torchrun says it
@@ -405,6 +306,3 @@ def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
     start = time.perf_counter()
     yield
     seconds[phase] = round(time.perf_counter() - start, 3)
-
-
-__all__ = ["FitResult", "answer_test", "fit", "predict", "prepare", "with_features"]

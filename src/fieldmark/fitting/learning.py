@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -230,6 +230,36 @@ def final_fit(fitted: Fitted, view: View, opened: Opened) -> tuple[Fitted, list[
         return fitted, ["train"]
     together = replace(shown_to(fitted.method, view.with_val_in_train(), opened.hidden), test=None)
     return fitted.method.fit_again(fitted.arrays, together), ["train", "val"]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """All that a fit learns.
+
+    Args:
+        on_train: The method and steps as fitted to train and val apart, which answered val.
+        final: The method that answers test.
+        parts: What the final one was fitted to.
+        guide: What the model keeps to answer people.
+    """
+
+    on_train: TrainFit
+    final: Fitted
+    parts: list[str]
+    guide: Guide | None
+
+
+def learn(
+    method: Method, steps: Sequence[Step], view: View, opened: Opened, pooled: tuple[Supply, str], scratch: Path
+) -> Learned:
+    """Fits the method on train, the steps and the guide on val, and then the method that answers test.
+
+    Networks keep their checkpoints in `scratch`; `pooled` is as for `fit_on_train`.
+    """
+    on_train = fit_on_train(method, steps, replace(view, scratch=scratch), opened, pooled)
+    guide = guide_of(on_train, view, opened)
+    final, parts = final_fit(on_train.fitted, replace(view, scratch=scratch / "refit"), opened)
+    return Learned(on_train, final, parts, guide)
 
 
 def prepare(method: str, settings: Mapping[str, Any], task: Task, steps: Sequence[str] | None = None) -> Configured:

@@ -81,14 +81,11 @@ class UnknownTable:
             raise InputError(path, found=f"something else ({error})", expected="a table of scores") from error
 
 
-def unknown_table(
-    benchmark: Benchmark, opened: Opened, view: View, fitted: Mapping[str, Fitted]
-) -> UnknownTable | None:
+def unknown_table(opened: Opened, view: View, fitted: Mapping[str, Fitted]) -> UnknownTable | None:
     """Measures every score that a method tried, on each part whose truth is there.
 
     Args:
-        benchmark: What was asked.
-        opened: The truth.
+        opened: The benchmark and its truth.
         view: The parts, with the features the method needs.
         fitted: The method that answered each part.
 
@@ -109,7 +106,7 @@ def unknown_table(
         on_val = name == "val"
         values = method.unknown_scores_on_val(arrays, part) if on_val else method.unknown_scores(arrays, part)
         tables[name] = pl.DataFrame({"item_id": part.item_ids, **values})
-        scores[name] = by_group(benchmark, values, part.item_ids, opened.truth[name], view.labels)
+        scores[name] = by_group(opened.benchmark, values, part.item_ids, opened.truth[name], view.labels)
     return UnknownTable(*choice, scores, tables) if scores else None
 
 
