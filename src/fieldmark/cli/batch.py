@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fieldmark.errors import MisuseError
+
+if TYPE_CHECKING:
+    from fieldmark.reviewing.batch import BatchSettings
 
 SHOWN = 10
 
@@ -30,7 +34,7 @@ def identify_batch(
     place: Path,
     model: str | None,
     out: Path | None,
-    settings: object,
+    settings: BatchSettings,
     forms: BatchForms,
     *,
     engine: str | None = None,
@@ -41,10 +45,9 @@ def identify_batch(
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.identification.identify import COMING_ALONG
     from fieldmark.reviewing.answer_tables import as_list
-    from fieldmark.reviewing.batch import BatchSettings, identify_many
+    from fieldmark.reviewing.batch import identify_many
     from fieldmark.reviewing.observations import kind_in
 
-    assert isinstance(settings, BatchSettings)
     if out is None:
         raise MisuseError("Many observations are answered into a folder: add --out ANSWERS.")
     done = identify_many(place, model or COMING_ALONG[kind_in(place)], out, settings, engine=engine, address=address)

@@ -14,6 +14,7 @@ from fieldmark.cli.engine_options import AddressOption, EngineOption
 
 if TYPE_CHECKING:
     from fieldmark.identification import PhotoAnswer, Timeline
+    from fieldmark.reviewing.batch import BatchSettings
 
 
 class Form(StrEnum):
@@ -121,14 +122,10 @@ def identify(
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
     """Say what a photo shows, or who is heard in a recording and when."""
-    from fieldmark.cli.batch import BatchForms, identify_batch
-    from fieldmark.cli.printing import print_json
     from fieldmark.errors import MisuseError
-    from fieldmark.foundation.files import appearing_file
     from fieldmark.foundation.media_files import is_photo
-    from fieldmark.identification import Circumstances, PhotoAnswer, Timeline
+    from fieldmark.identification import Circumstances
     from fieldmark.identification import identify as ask
-    from fieldmark.identification.pages import write_answer_page
     from fieldmark.identification.restricting import read_common_names, read_synonyms
     from fieldmark.reviewing.batch import BatchSettings
     from fieldmark.reviewing.observations import is_many
@@ -142,33 +139,14 @@ def identify(
         raise MisuseError("There is nothing to identify: give a photo, a recording, a folder or a table; or --serve.")
     if (lat is None) != (lon is None):
         raise MisuseError("--lat and --lon go together.")
+    context = Circumstances(lat, lon, None if date is None else date.date(), site, country, habitat, substrate)
     if is_many(files):
-        known = {"lat": lat, "lon": lon, "date": None if date is None else date.date(), "site": site}
-        known |= {"country": country, "habitat": habitat, "substrate": substrate}
-        settings = BatchSettings(
-            at_least=at_least,
-            pooling=pooling,
-            known={name: value for name, value in known.items() if value is not None},
-            exif=exif,
-            only=tuple(only or ()),
-            exclude=tuple(exclude or ()),
-        )
-        if form in (Form.RAVEN, Form.AUDACITY):
-            raise MisuseError(f"--format {form.value} is for one recording.")
-        forms = BatchForms([] if form is Form.TABLE else [form.value], zone=time_zone)
-        identify_batch(files[0], model, out, settings, forms, engine=engine, address=address, as_json=as_json)
+        settings = BatchSettings(tuple(only or ()), tuple(exclude or ()), at_least, pooling, context.known, exif)
+        _identify_many(files[0], model, out, settings, form, time_zone, engine, address, as_json)
         return
     if engine != "local" or address is not None:
         raise MisuseError("--engine and --address are for a folder or a table of many.")
-    if form in (Form.PARQUET, Form.CAMTRAP) or time_zone:
-        raise MisuseError("--time-zone, parquet and camtrap are for a folder or a table of many.")
-    if form is Form.RAVEN and out is None:
-        raise MisuseError("A Raven table is written to a file: add --out NAME.selections.txt.")
-    if out is not None and form is Form.TABLE:
-        raise MisuseError("--out needs --format csv, raven, audacity or darwin-core.")
-    if form is not Form.TABLE and (form is Form.DARWIN_CORE) != is_photo(files[0]):
-        raise MisuseError("--format csv, raven and audacity are for a recording; that of photos is darwin-core.")
-    context = Circumstances(lat, lon, None if date is None else date.date(), site, country, habitat, substrate)
+    _refuse_form(form, out, time_zone, photo=is_photo(files[0]))
     answer = ask(
         files,
         model,
@@ -185,17 +163,70 @@ def identify(
         checklist=checklist,
         overlay=overlay is not None or (html is not None and is_photo(files[0])),
     )
+    _write_pictures(answer, html, overlay)
+    _print(answer, model or "imagenet", form, out, each_window=each_window, as_json=as_json)
+
+
+def _identify_many(
+    place: Path,
+    model: str | None,
+    out: Path | None,
+    settings: BatchSettings,
+    form: Form,
+    time_zone: str,
+    engine: str,
+    address: str | None,
+    as_json: bool,
+) -> None:
+    """Names all observations of a folder or a table."""
+    from fieldmark.cli.batch import BatchForms, identify_batch
+    from fieldmark.errors import MisuseError
+
+    if form in (Form.RAVEN, Form.AUDACITY):
+        raise MisuseError(f"--format {form.value} is for one recording.")
+    forms = BatchForms([] if form is Form.TABLE else [form.value], zone=time_zone)
+    identify_batch(place, model, out, settings, forms, engine=engine, address=address, as_json=as_json)
+
+
+def _refuse_form(form: Form, out: Path | None, time_zone: str, *, photo: bool) -> None:
+    """Refuses forms that the answer about one photo or recording cannot take."""
+    from fieldmark.errors import MisuseError
+
+    if form in (Form.PARQUET, Form.CAMTRAP) or time_zone:
+        raise MisuseError("--time-zone, parquet and camtrap are for a folder or a table of many.")
+    if form is Form.RAVEN and out is None:
+        raise MisuseError("A Raven table is written to a file: add --out NAME.selections.txt.")
+    if out is not None and form is Form.TABLE:
+        raise MisuseError("--out needs --format csv, raven, audacity or darwin-core.")
+    if form is not Form.TABLE and (form is Form.DARWIN_CORE) != photo:
+        raise MisuseError("--format csv, raven and audacity are for a recording; that of photos is darwin-core.")
+
+
+def _write_pictures(answer: PhotoAnswer | Timeline, html: Path | None, overlay: Path | None) -> None:
+    """Writes the answer as a page, and where the model looks as a picture, as far as they were asked for."""
+    from fieldmark.foundation.files import appearing_file
+    from fieldmark.identification import PhotoAnswer
+    from fieldmark.identification.pages import write_answer_page
+
     if html is not None:
         write_answer_page(answer, html)
     if overlay is not None and isinstance(answer, PhotoAnswer) and answer.overlay is not None:
         with appearing_file(overlay) as partial:
             partial.write_bytes(answer.overlay)
+
+
+def _print(
+    answer: PhotoAnswer | Timeline, model: str, form: Form, out: Path | None, *, each_window: bool, as_json: bool
+) -> None:
+    from fieldmark.cli.printing import print_json
+    from fieldmark.identification import PhotoAnswer, Timeline
+
     if as_json:
         print_json(answer.to_json())
         if out is not None and isinstance(answer, Timeline):
             _write(answer, form, out, each_window)
     elif isinstance(answer, PhotoAnswer) and form is Form.DARWIN_CORE:
-        _print_darwin_core(answer, model or "imagenet", out)
+        _print_darwin_core(answer, model, out)
     elif isinstance(answer, PhotoAnswer):
         _print_photo(answer)
     else:

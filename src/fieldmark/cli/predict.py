@@ -11,8 +11,8 @@ import typer
 from fieldmark.cli.engine_options import AddressOption, EngineOption
 
 if TYPE_CHECKING:
+    from fieldmark.identification.predicted_dangers import PredictedDangers
     from fieldmark.models import Model
-    from fieldmark.runs.formats import RunFormat
     from fieldmark.runs.label_scores import LabelScores
     from fieldmark.runs.masks import Masks
 
@@ -47,14 +47,10 @@ def predict(
     as_json: Annotated[bool, typer.Option("--json", help="Print the answers as JSON.")] = False,
 ) -> None:
     """Answer photos, or a part of a release, with a fitted model."""
-    from fieldmark.cli.printing import print_json, print_table
     from fieldmark.errors import MisuseError
     from fieldmark.fitting import predict as predict_part
     from fieldmark.foundation.engines import working_on
-    from fieldmark.identification.predicted_dangers import predicted_dangers
-    from fieldmark.identification.wording import percent
     from fieldmark.models import find_photos, load_model
-    from fieldmark.runs.answer_tables import write_answer_table
     from fieldmark.runs.masks import Masks
 
     if bool(photos) == (data is not None):
@@ -68,39 +64,67 @@ def predict(
             predictions = predict_part(loaded, data, split=split)
     if out is not None:
         as_table = with_probabilities if with_probabilities is not None else bool(photos) or out.suffix == ".parquet"
-        if as_table and not isinstance(predictions, Masks):
-            write_answer_table(out, predictions, answers_each, predicted_dangers(loaded, predictions).poisonous)
-        else:
-            _format(loaded, answers_each).write(out, predictions)
+        _write(out, loaded, predictions, answers_each, as_table=as_table)
     if isinstance(predictions, Masks):
         _print_masks(predictions, out, as_json=as_json, simulated=loaded.simulated)
+    else:
+        _print_labels(loaded, predictions, out, top, as_json=as_json)
+
+
+def _write(
+    out: Path, model: Model, predictions: LabelScores | Masks, answers_each: int | None, *, as_table: bool
+) -> None:
+    """Writes the answers with their probabilities, or as the run file of the benchmark."""
+    from fieldmark.benchmarks import BENCHMARKS
+    from fieldmark.identification.predicted_dangers import predicted_dangers
+    from fieldmark.runs.answer_tables import write_answer_table
+    from fieldmark.runs.masks import Masks
+
+    if as_table and not isinstance(predictions, Masks):
+        write_answer_table(out, predictions, answers_each, predicted_dangers(model, predictions).poisonous)
         return
-    dangers = predicted_dangers(loaded, predictions)
-    answers = _answers(predictions, min(top, len(loaded.labels)), dangers.poisonous)
+    run_format = BENCHMARKS[model.trained["benchmark"]].task.run
+    if answers_each is not None:
+        run_format = run_format.of_length(answers_each)
+    run_format.write(out, predictions)
+
+
+def _print_labels(model: Model, predictions: LabelScores, out: Path | None, top: int, *, as_json: bool) -> None:
+    """The best answers to each photo, or how many were written; and what may be dangerous among them."""
+    from fieldmark.cli.printing import print_json
+    from fieldmark.identification.predicted_dangers import predicted_dangers
+
+    dangers = predicted_dangers(model, predictions)
+    answers = _answers(predictions, min(top, len(model.labels)), dangers.poisonous)
     if as_json:
         notice = {"allowed": dangers.allowed, "probability": dangers.probability, "notice": dangers.lines()}
-        print_json({"simulated": loaded.simulated, "answers": answers, "danger": notice})
+        print_json({"simulated": model.simulated, "answers": answers, "danger": notice})
         return
     if out is None:
-        careful = [dangers.word] if dangers.probability else []
-        print_table(
-            ["photo", *(f"{place}." for place in range(1, top + 1)), *careful],
-            [
-                [
-                    item,
-                    *(f"{_said(a['label'])} {100 * a['probability']:.0f} %" for a in row),
-                    *([""] * (top - len(row))),
-                    *(percent(dangers.probability[item]) if item in dangers.probability else "" for _ in careful),
-                ]
-                for item, row in answers.items()
-            ],
-        )
-        if loaded.simulated:
+        _print_answers(answers, top, dangers)
+        if model.simulated:
             print("The model was trained on simulated data.")
     else:
         print(f"{len(predictions.items)} answers in {out}")
     for line in dangers.lines():
         print(line)
+
+
+def _print_answers(answers: dict[str, list[dict[str, Any]]], top: int, dangers: PredictedDangers) -> None:
+    from fieldmark.cli.printing import print_table
+    from fieldmark.identification.wording import percent
+
+    careful = [dangers.word] if dangers.probability else []
+    rows = [
+        [
+            item,
+            *(f"{_said(a['label'])} {100 * a['probability']:.0f} %" for a in row),
+            *([""] * (top - len(row))),
+            *(percent(dangers.probability[item]) if item in dangers.probability else "" for _ in careful),
+        ]
+        for item, row in answers.items()
+    ]
+    print_table(["photo", *(f"{place}." for place in range(1, top + 1)), *careful], rows)
 
 
 def _print_masks(masks: Masks, out: Path | None, *, as_json: bool, simulated: bool) -> None:
@@ -119,14 +143,6 @@ def _print_masks(masks: Masks, out: Path | None, *, as_json: bool, simulated: bo
     rows = [[item, part, f"{100 * share:.1f} %"] for item, parts in shares.items() for part, share in parts.items()]
     print_table(["photo", "mask", "of the photo"], rows)
     print("Write the masks themselves with --out masks.parquet, or as pictures with --out FOLDER.")
-
-
-def _format(model: Model, answers: int | None) -> RunFormat:
-    """The format of the benchmark that a model was trained on, with so many answers a line."""
-    from fieldmark.benchmarks import BENCHMARKS
-
-    run = BENCHMARKS[model.trained["benchmark"]].task.run
-    return run if answers is None else run.of_length(answers)
 
 
 def _said(label: str) -> str:
