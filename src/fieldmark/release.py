@@ -121,6 +121,11 @@ class Release:
         wanted = list(paths)
         return self._each_named(wanted, self._files.open_many(wanted))
 
+    def local(self, path: str) -> Path | None:
+        """A file of the release as a local path that stays; None where it would have to be copied."""
+        with self._named(path):
+            return self._files.local(path)
+
     @contextmanager
     def local_copy(self, path: str) -> Iterator[Path]:
         """A file of the release as a local path, for libraries that read nothing else.
@@ -128,8 +133,7 @@ class Release:
         The file itself where the release is a local folder, the copy in the cache where there is one; otherwise a
         temporary copy, removed at the end.
         """
-        with self._named(path):
-            kept = self._files.local(path)
+        kept = self.local(path)
         if kept is not None:
             yield kept
             return

@@ -130,7 +130,7 @@ class Schema(Generic[Row]):
                 raise InputError(
                     where, line=int(empty[0]) + 2, found=f"no value for {name}", expected="one in each row"
                 )
-        if self.key is not None:
+        if self.key is not None and not all_different(checked[self.key]):
             twice = checked[self.key].is_duplicated().arg_true()
             if len(twice):
                 value = checked[self.key][int(twice[0])]
@@ -140,6 +140,16 @@ class Schema(Generic[Row]):
     def empty(self) -> pl.DataFrame:
         """Returns the table without rows."""
         return pl.DataFrame(schema=self.types)
+
+
+def all_different(values: pl.Series) -> bool:
+    """Whether no value stands in a column twice.
+
+    >>> all_different(pl.Series(["a", "b"])), all_different(pl.Series(["a", "b", "a"]))
+    (True, False)
+    """
+    # Numbers are far quicker to compare than texts; texts that differ may have the same number, so that they decide.
+    return values.hash().n_unique() == len(values) or values.n_unique() == len(values)
 
 
 _POLARS_TYPES: dict[type, Any] = {

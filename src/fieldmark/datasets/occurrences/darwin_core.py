@@ -33,7 +33,8 @@ from xml.etree import ElementTree
 
 import polars as pl
 
-from fieldmark.datasets.occurrences.delimited import Dialect, read_columns
+from fieldmark.datasets.occurrences.delimited import read_columns
+from fieldmark.datasets.occurrences.table_text import Dialect
 from fieldmark.errors import InputError
 from fieldmark.release import Release
 

@@ -46,8 +46,8 @@ def add_dates(rows: pl.DataFrame, problems: RowProblems, *, date_format: str | N
     if bool(unread.any()) and date_format is None:
         iso = iso.zip_with(~unread, _reordered(distinct, unread))
     parts = _parts(pl.DataFrame({"event_date": distinct, "iso": iso}))
-    parsed = rows.drop(given).with_columns(event_date=text)
-    parsed = parsed.join(parts, on="event_date", how="left", maintain_order="left")
+    of_rows = text.to_frame("event_date").join(parts, on="event_date", how="left", maintain_order="left")
+    parsed = rows.drop(given).hstack(of_rows)  # a join of all columns would copy them
     today = datetime.date.today()
     later = (pl.col("date") > today) | (pl.col("year") > today.year)
     empty = pl.col("event_date").is_not_null() & pl.col("year").is_null() & ~pl.col("spans_years")

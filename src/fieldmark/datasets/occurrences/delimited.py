@@ -1,12 +1,12 @@
 """Large delimited tables: read by column, with the line of each row, in any encoding and compression.
 
-Only the columns that are asked for are held in memory. A table inside an archive, in another encoding or compressed is
-first written out as a temporary file, so that its size in memory never depends on what else it holds.
+Only the columns that are asked for are held in memory. A plain file of this machine is read where it lies. A table
+inside an archive, at an address, in another encoding or compressed is parsed block by block as it is unpacked
+(`table_text.py`); it is written out as a temporary file only where something is wrong with it, to say in which line.
 """
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import csv
 import gzip
@@ -14,41 +14,32 @@ import io
 import lzma
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 import polars as pl
 
+from fieldmark.datasets.occurrences.table_text import (
+    BLOCK_BYTES,
+    UTF8,
+    Dialect,
+    RowTooLongError,
+    first_lines,
+    is_plain,
+    row_blocks,
+    text_pieces,
+)
 from fieldmark.errors import InputError
 from fieldmark.release import Release
 
-CHUNK_CHARACTERS = 1 << 20
+CHUNK_BYTES = 1 << 20
 HEADER_CHARACTERS = 1 << 20
 SEPARATORS = ("\t", ",", ";", "|")
-COMPRESSIONS: Mapping[str, Callable[[IO[bytes]], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
-UTF8 = "utf-8"
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How the lines and fields of a table are written.
-
-    Args:
-        separator: What stands between two fields.
-        quote: What encloses a field; None where quotes are ordinary characters.
-        line_end: What ends a line. A carriage return before a line feed is always part of the end.
-        encoding: Of its text.
-        header_lines: How many lines to pass over.
-    """
-
-    separator: str = ","
-    quote: str | None = '"'
-    line_end: str = "\n"
-    encoding: str = UTF8
-    header_lines: int = 1
+_DAMAGED = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, OSError)
 
 
 @dataclass(frozen=True)
@@ -67,11 +58,7 @@ def read_header(
     Raises:
         InputError: When the file is empty, or is not text in that encoding.
     """
-    with _as_utf8(release, path, encoding) as local, local.open(encoding="utf-8-sig", newline="") as file:
-        try:
-            text = file.read(HEADER_CHARACTERS)
-        except UnicodeDecodeError as error:
-            raise _not_text(release.where(path), local, encoding) from error
+    text = _header_text(release, path, encoding)
     if not text.strip():
         raise InputError(release.where(path), found="an empty file", expected=required)
     line_end = "\r" if "\r" in text and "\n" not in text else "\n"
@@ -82,7 +69,13 @@ def read_header(
 
 
 def read_columns(
-    release: Release, path: str, dialect: Dialect, columns: Mapping[str, int], *, width: int | None = None
+    release: Release,
+    path: str,
+    dialect: Dialect,
+    columns: Mapping[str, int],
+    *,
+    width: int | None = None,
+    block_bytes: int = BLOCK_BYTES,
 ) -> pl.DataFrame:
     """Reads some columns of a table as text; empty fields are nulls, and empty lines are passed over.
 
@@ -92,6 +85,7 @@ def read_columns(
         dialect: How it is written.
         columns: The place of each column, from 0, by the name that it gets.
         width: How many fields a line has; counted in the first line if not given.
+        block_bytes: How much of a table is unpacked at a time, where it has to be.
 
     Returns:
         The columns, and `line`: the number of the line where each row begins.
@@ -100,74 +94,140 @@ def read_columns(
         InputError: When a line has more fields than the first, the text is not in that encoding, or a column is not
             there.
     """
-    where = release.where(path)
-    with _as_utf8(release, path, dialect.encoding) as local:
-        fields = width or _width(local, dialect)
-        for name, place in columns.items():
-            if place >= fields:
-                found = f"{fields} fields in a line"
-                raise InputError(where, found=found, expected=f"at least {place + 1}: {name} is the last of them")
-        if fields == 0:
-            return pl.DataFrame(schema={"line": pl.Int64, **dict.fromkeys(columns, pl.String)})
-        schema = {str(place): pl.String() for place in range(fields)}
-        try:
-            table = pl.scan_csv(
-                local,
-                has_header=False,
-                skip_rows=dialect.header_lines,
-                separator=dialect.separator,
-                quote_char=dialect.quote,
-                eol_char=dialect.line_end,
-                schema=schema,
-                missing_columns="insert",
-                row_index_name="line",
-                row_index_offset=dialect.header_lines + 1,
-                raise_if_empty=False,
-                glob=False,
-            )
-            chosen = [pl.col("line").cast(pl.Int64), *(_stripped(str(place), name) for name, place in columns.items())]
-            rows = table.select(chosen).collect()
-        except pl.exceptions.PolarsError as error:
-            raise _unreadable(where, local, dialect, fields) from error
-        rows = _with_true_lines(rows, local, dialect)
+    rows = _read_in_blocks(release, path, dialect, columns, width, block_bytes)
+    if rows is None:
+        rows = _read_whole(release, path, dialect, columns, width)
     return rows.filter(~pl.all_horizontal(pl.exclude("line").is_null())) if columns else rows
 
 
-def _stripped(column: str, name: str) -> pl.Expr:
-    """A column of text without blanks around it; null where nothing is left."""
-    strip = pl.col(column).str.strip_chars()
-    return pl.when(strip != "").then(strip).alias(name)
+def _header_text(release: Release, path: str, encoding: str) -> str:
+    """The beginning of a table, without the byte order mark."""
+    decoder, text = codecs.getincrementaldecoder("utf-8-sig")(), ""
+    try:
+        for piece in text_pieces(release, path, encoding, CHUNK_BYTES):
+            text += decoder.decode(piece)
+            if len(text) >= HEADER_CHARACTERS:
+                break
+    except (UnicodeError, *_DAMAGED):  # said with its line
+        with _as_utf8(release, path, encoding) as local, local.open(encoding="utf-8-sig", newline="") as file:
+            try:
+                return file.read(HEADER_CHARACTERS)
+            except UnicodeDecodeError as error:
+                raise _not_text(release.where(path), local, encoding) from error
+    return text
+
+
+def _read_in_blocks(
+    release: Release, path: str, dialect: Dialect, columns: Mapping[str, int], width: int | None, block_bytes: int
+) -> pl.DataFrame | None:
+    """The rows of a table that is no plain local file, parsed as it is unpacked; None where anything is unusual."""
+    if is_plain(path, dialect.encoding) and release.local(path) is not None:
+        return None
+    frames: list[pl.DataFrame] = []
+    passed_over, lines_before = dialect.header_lines, 0
+    try:
+        for block in row_blocks(text_pieces(release, path, dialect.encoding, block_bytes), dialect):
+            width = width or _width(io.TextIOWrapper(io.BytesIO(block), "utf-8-sig", "replace", newline=""), dialect)
+            if any(place >= width for place in columns.values()):
+                return None
+            rows = _scan(block, replace(dialect, header_lines=passed_over), columns, width)
+            first, lines = _lines_of_rows(block, dialect, len(rows) + passed_over)
+            if len(first) != len(rows) + passed_over:
+                return None
+            # Rechunked, columns give back the room that the parser had taken beyond their own size.
+            frames.append(rows.with_columns(line=lines_before + 1 + first[passed_over:]).rechunk())
+            lines_before, passed_over = lines_before + lines, 0
+    except (pl.exceptions.PolarsError, RowTooLongError, UnicodeError, *_DAMAGED):
+        return None
+    return _put_together(frames) if frames else None
+
+
+def _put_together(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """The rows of all frames, each column in one piece. The frames are given up, so that no two copies are held."""
+    columns = deque(zip(*(frame.get_columns() for frame in frames), strict=True))
+    frames.clear()
+    whole = []
+    while columns:
+        whole.append(pl.concat(columns.popleft(), rechunk=True))
+    return pl.DataFrame(whole)
+
+
+def _lines_of_rows(block: bytes, dialect: Dialect, rows: int) -> tuple[pl.Series, int]:
+    """The line of a block, from 0, in which each of its rows begins, and how many lines it has."""
+    end = dialect.line_end.encode()
+    if dialect.quote is None:
+        return pl.int_range(rows, eager=True), rows
+    lines = block.count(end) + (not block.endswith(end))
+    if dialect.quote.encode() in block:
+        return pl.Series(first_lines(block, dialect)), lines
+    return pl.int_range(lines, eager=True), lines
+
+
+def _read_whole(
+    release: Release, path: str, dialect: Dialect, columns: Mapping[str, int], width: int | None
+) -> pl.DataFrame:
+    """The rows of a table that is a local file, or is made one; what is wrong with it is said."""
+    where = release.where(path)
+    with _as_utf8(release, path, dialect.encoding) as local:
+        if not width:
+            with local.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+                width = _width(file, dialect)
+        for name, place in columns.items():
+            if place >= width:
+                found = f"{width} fields in a line"
+                raise InputError(where, found=found, expected=f"at least {place + 1}: {name} is the last of them")
+        if width == 0:
+            return pl.DataFrame(schema={"line": pl.Int64, **dict.fromkeys(columns, pl.String)})
+        try:
+            rows = _scan(local, dialect, columns, width)
+        except pl.exceptions.PolarsError as error:
+            raise _unreadable(where, local, dialect, width) from error
+        return _with_true_lines(rows, local, dialect)
+
+
+def _scan(source: Path | bytes, dialect: Dialect, columns: Mapping[str, int], width: int) -> pl.DataFrame:
+    """The columns of a text as polars reads them, stripped, and `line`: the number of each row after the header."""
+    table = pl.scan_csv(
+        source,
+        has_header=False,
+        skip_rows=dialect.header_lines,
+        separator=dialect.separator,
+        quote_char=dialect.quote,
+        eol_char=dialect.line_end,
+        schema={str(place): pl.String() for place in range(width)},
+        missing_columns="insert",
+        row_index_name="line",
+        row_index_offset=dialect.header_lines + 1,
+        raise_if_empty=False,
+        glob=False,
+    )
+    stripped = [pl.col(str(place)).str.strip_chars().alias(name) for name, place in columns.items()]
+    rows = table.select(pl.col("line").cast(pl.Int64), *stripped).collect()
+    # Fields that are empty without quotes are nulls already; few columns have others with nothing in them.
+    blank = rows.select((pl.col(*columns).str.len_bytes() == 0).any()) if columns else pl.DataFrame()
+    emptied = [name for name in blank.columns if blank[name].item()]
+    return rows.with_columns(pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in emptied)
 
 
 @contextmanager
 def _as_utf8(release: Release, path: str, encoding: str) -> Iterator[Path]:
     """The table as a local file in UTF-8."""
-    suffix = Path(path).suffix.lower()
-    with release.local_copy(path) as local:
-        if codecs.lookup(encoding).name == UTF8 and suffix not in COMPRESSIONS:
-            yield local
+    with tempfile.TemporaryDirectory(prefix="fieldmark-") as folder:
+        kept = release.local(path) if is_plain(path, encoding) else None
+        if kept is not None:
+            yield kept
             return
-        with tempfile.TemporaryDirectory(prefix="fieldmark-") as folder:
-            copy = Path(folder) / "table"
-            try:
-                with local.open("rb") as raw:
-                    _transcode(COMPRESSIONS[suffix](raw) if suffix in COMPRESSIONS else raw, copy, encoding)
-            except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, OSError) as error:
-                found, hint = f"a damaged {suffix} file", "Was the download cut short?"
-                raise InputError(release.where(path), found=found, expected="a table", hint=hint) from error
-            except UnicodeError as error:
-                found, expected = f"bytes that are not {encoding}", "text in the encoding that is stated"
-                raise InputError(release.where(path), found=found, expected=expected) from error
-            yield copy
-
-
-def _transcode(plain: IO[bytes], copy: Path, encoding: str) -> None:
-    with (
-        io.TextIOWrapper(plain, encoding=encoding, newline="") as source,
-        copy.open("w", encoding=UTF8, newline="") as target,
-    ):
-        while text := source.read(CHUNK_CHARACTERS):
-            target.write(text)
+        copy = Path(folder) / "table"
+        try:
+            with copy.open("wb") as file:
+                file.writelines(text_pieces(release, path, encoding, CHUNK_BYTES))
+        except UnicodeError as error:
+            found, expected = f"bytes that are not {encoding}", "text in the encoding that is stated"
+            raise InputError(release.where(path), found=found, expected=expected) from error
+        except _DAMAGED as error:
+            found, hint = f"a damaged {Path(path).suffix.lower()} file", "Was the download cut short?"
+            raise InputError(release.where(path), found=found, expected="a table", hint=hint) from error
+        yield copy
 
 
 def _reader(file: Any, dialect: Dialect, *, strict: bool = False) -> Any:
@@ -184,15 +244,13 @@ def _first_row(text: str, separator: str) -> list[str]:
         return []
 
 
-def _width(local: Path, dialect: Dialect) -> int:
+def _width(file: IO[str], dialect: Dialect) -> int:
     """How many fields the header or the first row after it has, whichever is longer."""
-    with local.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        rows = _reader(file, dialect)
-        first: Sequence[str] = ()
-        for number, row in enumerate(rows):
-            first = max(first, row, key=len)
-            if number >= dialect.header_lines and row:
-                break
+    first: Sequence[str] = ()
+    for number, row in enumerate(_reader(file, dialect)):
+        first = max(first, row, key=len)
+        if number >= dialect.header_lines and row:
+            break
     return len(first)
 
 
@@ -216,7 +274,7 @@ def _with_true_lines(rows: pl.DataFrame, local: Path, dialect: Dialect) -> pl.Da
 def _line_count(local: Path, line_end: str) -> int:
     mark, lines, last = line_end.encode(), 0, b""
     with local.open("rb") as file:
-        while chunk := file.read(CHUNK_CHARACTERS):
+        while chunk := file.read(CHUNK_BYTES):
             lines, last = lines + chunk.count(mark), chunk[-1:]
     return lines + (last not in (mark, b""))
 

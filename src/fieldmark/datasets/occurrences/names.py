@@ -145,10 +145,15 @@ def species_name(name: str, *, keep_others: bool) -> str | None:
 
 
 def _is_above_species(rows: pl.DataFrame, problems: RowProblems) -> pl.Expr:
-    rank = pl.col("rank").str.to_lowercase().str.replace_all(" ", "_")
-    strange = rows.filter(rank.is_not_null() & ~rank.is_in([*ABOVE_SPECIES, *OF_SPECIES]))
-    problems.add("warning", "has a rank that is not known, and is named all the same", strange, pl.col("rank"))
-    return rank.is_in(list(ABOVE_SPECIES))
+    # A table has far fewer ranks than rows.
+    given = rows["rank"].drop_nulls().unique()
+    plain = given.str.to_lowercase().str.replace_all(" ", "_")
+    above = given.filter(plain.is_in(list(ABOVE_SPECIES)))
+    unknown = given.filter(~plain.is_in([*ABOVE_SPECIES, *OF_SPECIES]))
+    if len(unknown):
+        strange = rows.filter(pl.col("rank").is_in(unknown.implode()))
+        problems.add("warning", "has a rank that is not known, and is named all the same", strange, pl.col("rank"))
+    return pl.col("rank").is_in(above.implode()) if len(above) else pl.lit(False)
 
 
 def taxa_of(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:

@@ -60,7 +60,7 @@ from fieldmark.datasets.occurrences.values import (
 from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.release import Release
 from fieldmark.splits import Official, Seeded
-from fieldmark.tables import MEDIA, RANKS
+from fieldmark.tables import MEDIA, RANKS, all_different
 
 SUBSETS: Final = ("all", "photos", "places", "presence")
 TRAIN, UNLABELED = "train", "unlabeled"
@@ -180,9 +180,12 @@ def read_records(release: Release, environment: Sequence[str] = ()) -> Records:
     as_stated = "label" in (source.settings.columns if source.kind.has_terms else rows.columns)
     by_rank = source.kind.has_terms or "rank" in rows.columns
     rows = with_ids(with_labels(rows, problems, as_stated=as_stated, by_rank=by_rank), problems)
-    rows = _one_record_per_id(rows, problems)
+    repeated = not all_different(rows["observation_id"])
+    if repeated:
+        rows = _one_record_per_id(rows, problems)
     photos, without_file = photos_of(release, source, rows, problems)
-    rows = rows.unique("observation_id", keep="first", maintain_order=True)
+    if repeated:
+        rows = rows.unique("observation_id", keep="first", maintain_order=True)
     taxa = taxa_of(rows, problems)
     return Records(replace(source, media=None), rows, photos, taxa, problems, without_file)
 
@@ -200,8 +203,6 @@ def _in_degrees(rows: pl.DataFrame, source: RecordSource) -> pl.DataFrame:
 def _one_record_per_id(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
     """Leaves out rows whose id an earlier row has with another name, place or date."""
     again = rows.filter(pl.col("observation_id").is_duplicated())
-    if again.is_empty():
-        return rows
     differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).first().over("observation_id")) for name in SAME)
     marked = again.with_columns(differs=differs)
     other, same = marked.filter("differs"), marked.filter(~pl.col("differs"))

@@ -28,7 +28,8 @@ from fieldmark.datasets.occurrences.darwin_core import (
     read_archive_table,
     read_descriptor,
 )
-from fieldmark.datasets.occurrences.delimited import COMPRESSIONS, read_columns, read_header
+from fieldmark.datasets.occurrences.delimited import read_columns, read_header
+from fieldmark.datasets.occurrences.table_text import COMPRESSIONS
 from fieldmark.errors import InputError
 from fieldmark.release import Release
 from fieldmark.tables import missing_column

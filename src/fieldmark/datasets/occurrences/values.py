@@ -31,7 +31,9 @@ _BOOLEANS: Final = {
 
 def without_placeholders(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with nulls where a database wrote a word for nothing."""
-    columns = [name for name in rows.columns if rows[name].dtype == pl.String and name not in ("country", "file")]
+    texts = [name for name in rows.columns if rows[name].dtype == pl.String and name not in ("country", "file")]
+    there = rows.select(pl.col(name).is_in(EMPTY).any() for name in texts)
+    columns = [name for name in texts if there[name].item()]
     return rows.with_columns(pl.when(~pl.col(name).is_in(EMPTY)).then(pl.col(name)).alias(name) for name in columns)
 
 
@@ -47,8 +49,7 @@ def without_absences(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
 def with_places(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
     """Turns `lat`, `lon`, `coordinate_uncertainty_m` and `elevation_m` into numbers; what cannot be is emptied."""
     numbers = [name for name in ("lat", "lon", "coordinate_uncertainty_m", "elevation_m") if name in rows.columns]
-    # A comma for the decimal point is common in tables with semicolons.
-    point = [pl.col(name).str.replace(r"^([-+]?\d+),(\d+)$", "${1}.${2}") for name in numbers]
+    point = [_with_decimal_point(rows[name]) for name in numbers]
     texts = [pl.col(name).alias(f"{name} text") for name in numbers]
     rows = rows.with_columns(texts).with_columns(column.cast(pl.Float64, strict=False) for column in point)
     for name in numbers:
@@ -68,6 +69,13 @@ def with_places(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
         none = pl.col("coordinate_uncertainty_m") <= 0
         rows = rows.with_columns(coordinate_uncertainty_m=pl.when(~none).then(pl.col("coordinate_uncertainty_m")))
     return rows.drop([f"{name} text" for name in numbers])
+
+
+def _with_decimal_point(numbers: pl.Series) -> pl.Series:
+    """Numbers as text with a point; a comma in its place is common in tables with semicolons."""
+    if not numbers.str.contains(",", literal=True).any():
+        return numbers
+    return numbers.str.replace(r"^([-+]?\d+),(\d+)$", "${1}.${2}")
 
 
 def _possible_places(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
@@ -95,12 +103,12 @@ def _possible_places(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
 
 def _swapped(rows: pl.DataFrame) -> pl.DataFrame:
     lat, lon = pl.col("lat"), pl.col("lon")
-    placed = rows.filter(lat.is_not_null() & pl.col("country").is_not_null())
+    placed = rows.select("lat", "lon", "country").with_row_index("row").drop_nulls()  # a copy of what is needed alone
     middle_lat, middle_lon = lat.median().over("country"), lon.median().over("country")
     as_is = pl.max_horizontal((lat - middle_lat).abs(), (lon - middle_lon).abs())
     swapped = pl.max_horizontal((lon - middle_lat).abs(), (lat - middle_lon).abs())
     enough = pl.len().over("country") >= ENOUGH_RECORDS
-    return placed.filter(enough & (as_is > FAR_DEGREES) & (swapped < NEAR_DEGREES))
+    return rows[placed.filter(enough & (as_is > FAR_DEGREES) & (swapped < NEAR_DEGREES))["row"]]
 
 
 def with_flags(rows: pl.DataFrame) -> pl.DataFrame:
@@ -124,6 +132,8 @@ def with_flags(rows: pl.DataFrame) -> pl.DataFrame:
 
 def with_ids(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
     """Names each row by `observation_id`; rows without an id are called after their file and line."""
+    if "id" in rows.columns and rows["id"].null_count() == 0:
+        return rows.rename({"id": "observation_id"})
     own = pl.col("id") if "id" in rows.columns else pl.lit(None, pl.String)
     file = pl.col("file").str.extract(r"([^/]+)$", 1)
     after_line = pl.concat_str(file, pl.lit(":"), pl.col("line").cast(pl.String))

@@ -1,0 +1,146 @@
+"""The text of a table as it comes: unpacked, in UTF-8, and cut into blocks of whole rows.
+
+Nothing is written out and no more than a few blocks are in memory, however long the table is.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import lzma
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.release import Release
+
+UTF8: Final = "utf-8"
+COMPRESSIONS: Final[Mapping[str, Callable[[IO[bytes]], Any]]] = {
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".bz2": bz2.open,
+}
+# Small enough that what a block becomes is still in the processor's cache when the next step reads it.
+BLOCK_BYTES: Final = 8 << 20
+# A row that is longer has a quote that does not close.
+LONGEST_ROW_BYTES: Final = 64 << 20
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How the lines and fields of a table are written.
+
+    Args:
+        separator: What stands between two fields.
+        quote: What encloses a field; None where quotes are ordinary characters.
+        line_end: What ends a line. A carriage return before a line feed is always part of the end.
+        encoding: Of its text.
+        header_lines: How many lines to pass over.
+    """
+
+    separator: str = ","
+    quote: str | None = '"'
+    line_end: str = "\n"
+    encoding: str = UTF8
+    header_lines: int = 1
+
+
+class RowTooLongError(ValueError):
+    """A block of text in which no row ends."""
+
+
+def is_plain(path: str, encoding: str) -> bool:
+    """Whether the bytes of a table are its text in UTF-8."""
+    return codecs.lookup(encoding).name == UTF8 and Path(path).suffix.lower() not in COMPRESSIONS
+
+
+def unpacked(file: IO[bytes], path: str) -> IO[bytes]:
+    """The file without its compression, which its name tells."""
+    opener = COMPRESSIONS.get(Path(path).suffix.lower())
+    return file if opener is None else opener(file)
+
+
+def text_pieces(release: Release, path: str, encoding: str, piece_bytes: int) -> Iterator[bytes]:
+    """The text of a table in UTF-8, a piece at a time; some pieces may be empty.
+
+    Raises:
+        UnicodeError: When the text is in another encoding. What is said to be UTF-8 is passed on as it is.
+        OSError, EOFError, lzma.LZMAError, zlib.error: When it is compressed and damaged.
+    """
+    as_it_is = codecs.lookup(encoding).name == UTF8
+    with release.open(path) as file, unpacked(file, path) as plain:
+        decoder = codecs.getincrementaldecoder(encoding)()
+        while piece := plain.read(piece_bytes):
+            yield piece if as_it_is else decoder.decode(piece).encode(UTF8)
+        if not as_it_is:
+            yield decoder.decode(b"", final=True).encode(UTF8)
+
+
+def row_blocks(pieces: Iterator[bytes], dialect: Dialect) -> Iterator[bytes]:
+    r"""The same text cut at the ends of rows. The next block is unpacked while the last one is worked on.
+
+    A line end between quotes ends no row.
+
+    >>> list(row_blocks(iter([b"1,a\n2,", b'"b\nc"\n', b"3"]), Dialect()))
+    [b'1,a\n', b'2,"b\nc"\n', b'3']
+
+    Raises:
+        RowTooLongError: When no row ends within `LONGEST_ROW_BYTES`.
+    """
+    blocks = _cut(pieces, dialect)
+    with ThreadPoolExecutor(1, thread_name_prefix="fieldmark-unpacking") as thread:
+        waiting = thread.submit(next, blocks, None)
+        while (block := waiting.result()) is not None:
+            waiting = thread.submit(next, blocks, None)
+            yield block
+
+
+def _cut(pieces: Iterator[bytes], dialect: Dialect) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces:
+        text = rest + piece if rest else piece
+        end = _end_of_rows(text, dialect)
+        if end == 0 and len(text) > LONGEST_ROW_BYTES:
+            raise RowTooLongError(len(text))
+        rest = text[end:]
+        if end:
+            yield text[:end]
+    if rest:
+        yield rest
+
+
+def _end_of_rows(text: bytes, dialect: Dialect) -> int:
+    """Where the last whole row of a text ends that begins with a row; 0 where none does."""
+    mark = dialect.line_end.encode()
+    end = text.rfind(mark)
+    if dialect.quote is None or end < 0:
+        return end + 1
+    quote = dialect.quote.encode()
+    quotes = text.count(quote, 0, end)
+    while quotes % 2 and end >= 0:
+        before = text.rfind(mark, 0, end)
+        quotes -= text.count(quote, max(before, 0), end)
+        end = before
+    return end + 1
+
+
+def first_lines(block: bytes, dialect: Dialect) -> NDArray[np.int64]:
+    r"""The line of a block, from 0, in which each of its rows begins.
+
+    >>> first_lines(b'1,"b\nc"\n2,d\n3', Dialect()).tolist()
+    [0, 2, 3]
+    """
+    text = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(text == ord(dialect.line_end))
+    lines = np.arange(len(ends))
+    if dialect.quote is not None and dialect.quote.encode() in block:
+        quotes = np.flatnonzero(text == ord(dialect.quote))
+        lines = lines[np.searchsorted(quotes, ends) % 2 == 0]
+    starts = np.concatenate([[0], lines + 1])
+    return starts[:-1] if block.endswith(dialect.line_end.encode()) else starts
