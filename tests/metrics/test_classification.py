@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import tracemalloc
 import warnings
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, f1_score, top_k_accuracy_score
 
+from fieldmark.metrics import classification
 from fieldmark.metrics.classification import (
     balanced_accuracy,
     balanced_accuracy_without_each_unit,
@@ -47,14 +50,28 @@ def test_macro_f1_equals_scikit_learn_with_the_classes_spelled_out(over, case):
 
 
 @pytest.mark.parametrize("over", OVERS)
+@pytest.mark.parametrize("pairs_at_once", [5, classification.PAIRS_AT_ONCE])
 @given(case=answers(missing=True))
-def test_leaving_out_a_unit_equals_computing_without_its_rows(over, case):
+def test_leaving_out_a_unit_equals_computing_without_its_rows(over, pairs_at_once, case):
     truth, predicted, unit, n_classes = case
-    fast = macro_f1_without_each_unit(truth, predicted, unit, n_classes=n_classes, over=over)
+    with patch.object(classification, "PAIRS_AT_ONCE", pairs_at_once):
+        fast = macro_f1_without_each_unit(truth, predicted, unit, n_classes=n_classes, over=over)
     for number in range(unit.max() + 1):
         kept = unit != number
         naive = macro_f1(truth[kept], predicted[kept], n_classes=n_classes, over=over) if kept.any() else 0.0
         assert fast[number] == pytest.approx(naive, abs=1e-12)
+
+
+def test_leaving_out_units_takes_memory_for_the_pairs_and_little_else():
+    rng, items = np.random.default_rng(0), 400_000
+    truth, predicted = rng.integers(0, 50, (2, items)).astype(np.int32)
+    unit = np.arange(items, dtype=np.int32)
+    tracemalloc.start()
+    macro_f1_without_each_unit(truth, predicted, unit, n_classes=50, over="union")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    pairs, values = 8 * 2 * items, 8 * items
+    assert peak < 2 * (pairs + values)
 
 
 @given(case=answers(missing=True), seed=st.integers(0, 1000))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from fieldmark.errors import InputError
 from fieldmark.labels import Labels
+from fieldmark.runs import ranked_tables
 from fieldmark.runs.code_sets import CodeSets
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import TableRun
@@ -150,8 +152,8 @@ ODD = st.none() | st.tuples(st.integers(0, 3), st.integers(0, 2), st.text("abc01
 
 
 @settings(max_examples=150)
-@given(fields=FIELDS, odd=ODD, end=st.sampled_from(["", "\n", "\n\n"]))
-def test_a_plain_file_is_read_at_once_exactly_as_line_by_line(tmp_path_factory, fields, odd, end):
+@given(fields=FIELDS, odd=ODD, end=st.sampled_from(["", "\n", "\n\n"]), rows_at_once=st.sampled_from([3, 65536]))
+def test_a_plain_file_is_read_at_once_exactly_as_line_by_line(tmp_path_factory, fields, odd, end, rows_at_once):
     """A carriage return at the end changes nothing for a reader of CSV, and sends a file to the reader of lines."""
     run, folder = Ranked(at_most=2, unknown_score=True), tmp_path_factory.getbasetemp()
     lines = [list(line) for line in zip(*fields, strict=True)]
@@ -162,7 +164,8 @@ def test_a_plain_file_is_read_at_once_exactly_as_line_by_line(tmp_path_factory, 
     for name, text in (("plain.csv", content), ("lines.csv", content.replace("\n", "\r\n"))):
         (folder / name).write_text(text, encoding="utf-8", newline="")
         try:
-            answers = run.read(folder / name, ("a", "b", "c", "d"), LABELS, unknown=True)
+            with patch.object(ranked_tables, "ROWS_AT_ONCE", rows_at_once):
+                answers = run.read(folder / name, ("a", "b", "c", "d"), LABELS, unknown=True)
             read.append((answers.top(2).tolist(), answers.unknown.tolist()))
         except (RunError, InputError) as error:
             read.append(str(error).replace(name, ""))

@@ -36,5 +36,8 @@ def plain_csv(data: bytes) -> pl.DataFrame | None:
         return None
     if frame.height != lines - 1 or frame.width != len(header):
         return None
-    stripped = frame.with_columns(pl.all().str.strip_chars())
-    return stripped.with_columns(pl.when(pl.all() == "").then(None).otherwise(pl.all()).name.keep())
+    frame = frame.with_columns(pl.all().str.strip_chars())
+    blank = [name for name in frame.columns if (frame[name] == "").any()]
+    return frame.with_columns(
+        pl.when(pl.col(name) == "").then(None).otherwise(pl.col(name)).alias(name) for name in blank
+    )

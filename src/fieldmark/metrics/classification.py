@@ -17,6 +17,8 @@ Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Over = Literal["all", "present", "union"]
 
+PAIRS_AT_ONCE = 1 << 15
+
 
 def macro_f1(truth: Codes, predicted: Codes, *, n_classes: int, over: Over, among: Mask | None = None) -> float:
     """Macro-averaged F1: the mean over classes of F_c = 2 TP_c / (2 TP_c + FP_c + FN_c).
@@ -53,32 +55,32 @@ def macro_f1_without_each_unit(
     averaged = _averaged(true, answered, over, among)
     f1 = _f1(hits, true, answered)
 
-    # What each item does to a (unit, class) pair, packed so that one sort of plain numbers brings the pairs together.
-    n_units = int(unit.max()) + 1
-    pair_of_unit = unit.astype(np.int64) * n_classes
-    hit, answer = truth == predicted, (truth != predicted) & (predicted >= 0)
-    packed = np.concatenate(
-        [(pair_of_unit + truth) * 4 + np.where(hit, 2, 0), (pair_of_unit[answer] + predicted[answer]) * 4 + 1]
-    )
-    packed.sort()
-    pair, kind = packed >> 2, packed & 3
-    starts = np.flatnonzero(np.diff(pair, prepend=-1))
-    own_hits = np.add.reduceat(kind == 2, starts, dtype=np.int64)
-    own_answered = np.add.reduceat(kind == 1, starts, dtype=np.int64) + own_hits
-    own_true = np.diff(starts, append=len(pair)) - own_answered + own_hits
+    # Some units at a time: what is computed of them stays in the processor's cache, however many there are.
+    packed, n_units = _packed_pairs(truth, predicted, unit, n_classes), int(unit.max()) + 1
+    some = max(1, n_units * PAIRS_AT_ONCE // len(packed))
+    result = np.empty(n_units)
+    for first in range(0, n_units, some):
+        last = min(first + some, n_units)
+        start, end = np.searchsorted(packed, [first * n_classes * 4, last * n_classes * 4])
+        pair, kind = (packed[start:end] >> 2) - first * n_classes, packed[start:end] & 3
+        starts = np.flatnonzero(np.diff(pair, prepend=-1))
+        own_hits = np.add.reduceat(kind == 2, starts, dtype=np.int64)
+        own_answered = np.add.reduceat(kind == 1, starts, dtype=np.int64) + own_hits
+        own_true = np.diff(starts, append=len(pair)) - own_answered + own_hits
 
-    touching, cls = np.divmod(pair[starts], n_classes)
-    if among is not None:
-        counted = among[cls]
-        touching, cls = touching[counted], cls[counted]
-        own_hits, own_true, own_answered = own_hits[counted], own_true[counted], own_answered[counted]
-    true_left, answered_left = true[cls] - own_true, answered[cls] - own_answered
-    change = _f1(hits[cls] - own_hits, true_left, answered_left) - f1[cls]
-    lost = averaged[cls] & ~_averaged(true_left, answered_left, over)
+        touching, cls = np.divmod(pair[starts], n_classes)
+        if among is not None:
+            counted = among[cls]
+            touching, cls = touching[counted], cls[counted]
+            own_hits, own_true, own_answered = own_hits[counted], own_true[counted], own_answered[counted]
+        true_left, answered_left = true[cls] - own_true, answered[cls] - own_answered
+        change = _f1(hits[cls] - own_hits, true_left, answered_left) - f1[cls]
+        lost = averaged[cls] & ~_averaged(true_left, answered_left, over)
 
-    total = f1[averaged].sum() + np.bincount(touching, weights=change, minlength=n_units)
-    classes = averaged.sum() - np.bincount(touching[lost], minlength=n_units)
-    return np.asarray(total / np.maximum(classes, 1), dtype=np.float64)
+        total = f1[averaged].sum() + np.bincount(touching, weights=change, minlength=last - first)
+        classes = averaged.sum() - np.bincount(touching[lost], minlength=last - first)
+        result[first:last] = total / np.maximum(classes, 1)
+    return result
 
 
 def grouped_macro_f1(truth: Codes, predicted: Codes, group: Codes, *, n_classes: int, over: Over) -> float:
@@ -214,6 +216,23 @@ def _counts(truth: Codes, predicted: Codes, n_classes: int) -> tuple[NDArray[np.
     true = np.bincount(truth, minlength=n_classes)
     answered = np.bincount(predicted[predicted >= 0], minlength=n_classes)
     return hits, true, answered
+
+
+def _packed_pairs(truth: Codes, predicted: Codes, unit: Codes, n_classes: int) -> NDArray[np.int64]:
+    """What each item does to a (unit, class) pair, packed so that one sort of plain numbers brings the pairs together.
+
+    Four times the pair, plus 2 for a hit, 1 for a wrong answer, 0 for an item that was given another class.
+    """
+    wrong, items = (truth != predicted) & (predicted >= 0), len(unit)
+    packed = np.concatenate([unit, unit[wrong]], dtype=np.int64)
+    packed *= n_classes
+    packed[:items] += truth
+    packed[items:] += predicted[wrong]
+    packed *= 4
+    packed[:items][truth == predicted] += 2
+    packed[items:] += 1
+    packed.sort()
+    return packed
 
 
 def _f1(hits: NDArray[np.int64], true: NDArray[np.int64], answered: NDArray[np.int64]) -> Values:

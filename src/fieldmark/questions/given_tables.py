@@ -18,6 +18,7 @@ import polars as pl
 
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import open_input
+from fieldmark.foundation.numbering import all_different
 from fieldmark.foundation.plain_csv import plain_csv
 from fieldmark.tables import missing_column, parse_column
 
@@ -58,7 +59,7 @@ class GivenTable:
             InputError: Names the line where one stands again; `what` may name the columns in braces.
         """
         one = self.frame[columns[0]] if len(columns) == 1 else None
-        if one is not None and one.n_unique() == len(one):
+        if one is not None and all_different(one):
             return self
         again = (~self.frame.select(pl.struct(columns).is_first_distinct()).to_series()).arg_true()
         if len(again):

@@ -13,6 +13,7 @@ import polars as pl
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.numbering import all_different
 from fieldmark.questions.given_tables import GivenTable, read_given
 from fieldmark.questions.truth import Truth
 from fieldmark.tables import ITEMS
@@ -116,7 +117,7 @@ class Items(ABC):
             table = table.parsed("date", datetime.date)
             table = replace(table, frame=table.frame.with_columns(month=pl.col("date").dt.strftime("%m")))
         rows = table.frame.with_columns(item_id="id")
-        alone = rows["item_id"].n_unique() == len(rows)
+        alone = all_different(rows["item_id"])
         one_each = rows if alone else rows.unique("item_id", keep="first", maintain_order=True)
         units = one_each["unit"] if "unit" in table else one_each["item_id"]
         groups = one_each.select([name for name in (*by, "split") if name in table])

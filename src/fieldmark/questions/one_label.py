@@ -63,7 +63,9 @@ class OneLabel(Answer):
 
     def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> LooseTruth:
         rows = items.read_truth(truth, media, by)
-        rows.table.filled("label").once(["item_id"], "the id {item_id} again", "each id once")
+        given = rows.table.filled("label")
+        if len(rows.items) < len(given.frame):
+            given.once(["item_id"], "the id {item_id} again", "each id once")
         if not self.unknown:
             self._refuse_unknown(rows)
         named = rows.rows.filter(pl.col("label") != UNKNOWN_NAME)["label"] if self.unknown else rows.rows["label"]

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.runs.code_sets import CodeSets, offsets_of
 
+# Rows whose labels are taken apart together: what is made of them stays in the processor's cache.
+ROWS_AT_ONCE = 1 << 16
+
 
 class RankedRows(NamedTuple):
     """The labels of each item, best first, and how strange it is where a column says so."""
@@ -46,14 +49,40 @@ def read_faultless(
         strange: Whether the third column is there.
     """
     ids = frame.to_series(0).cast(pl.String).str.strip_chars()
-    if len(ids) != len(items) or ids.has_nulls() or ids.n_unique() != len(ids):
+    if len(ids) != len(items):
         return None
-    order = pl.DataFrame({"id": items}).join(
-        pl.DataFrame({"id": ids}).with_row_index("row"), on="id", how="left", maintain_order="left"
-    )["row"]
-    if order.has_nulls():
+    asked = pl.Series("id", items, dtype=pl.String)
+    order = None if ids.equals(asked) else _rows_of(asked, ids)
+    if order is not None and (len(order) != len(asked) or order.has_nulls()):
         return None
-    texts = frame.to_series(1).cast(pl.String).gather(order)
+    texts = frame.to_series(1).cast(pl.String)
+    texts = texts if order is None else texts.gather(order)
+    answerable = pl.Enum((*labels.names, UNKNOWN_NAME) if unknown else labels.names)
+    blocks = []
+    for start in range(0, len(texts), ROWS_AT_ONCE):
+        block = _named(texts.slice(start, ROWS_AT_ONCE), answerable, separator, lengths)
+        if block is None:
+            return None
+        blocks.append(block)
+    lists = CodeSets.concat(blocks) if blocks else CodeSets.of_lists([])
+    lists = CodeSets(np.where(lists.codes < len(labels), lists.codes, np.int32(UNKNOWN)), lists.offsets)
+    if not strange:
+        return RankedRows(lists, None)
+    numbers = frame.to_series(2).cast(pl.Float64, strict=False)
+    numbers = numbers if order is None else numbers.gather(order)
+    if numbers.has_nulls() or not numbers.is_finite().all():
+        return None
+    return RankedRows(lists, numbers.to_numpy())
+
+
+def _rows_of(asked: pl.Series, ids: pl.Series) -> pl.Series:
+    """The row of each item: null where it has none, and more rows than items where one stands twice."""
+    rows = pl.DataFrame({"id": ids}).with_row_index("row")
+    return asked.to_frame("id").join(rows, on="id", how="left", maintain_order="left")["row"]
+
+
+def _named(texts: pl.Series, answerable: pl.Enum, separator: str, lengths: tuple[int, int]) -> CodeSets | None:
+    """The labels of some rows as places among those that may be named; None where anything is wrong with them."""
     names = texts.str.extract_all(r"\S+") if separator == " " else texts.str.split(separator)
     if separator != " ":
         names = names.list.eval(pl.element().str.strip_chars().filter(pl.element().str.strip_chars() != ""))
@@ -63,15 +92,7 @@ def read_faultless(
         return None
     if not (names.list.n_unique() == counts).all():
         return None
-    answerable = (*labels.names, UNKNOWN_NAME) if unknown else labels.names
-    codes = names.explode(empty_as_null=False).cast(pl.Enum(answerable), strict=False).to_physical()
+    codes = names.explode(empty_as_null=False).cast(answerable, strict=False).to_physical()
     if codes.has_nulls():
         return None
-    values = codes.to_numpy().astype(np.int32)
-    lists = CodeSets(np.where(values < len(labels), values, UNKNOWN).astype(np.int32), offsets_of(counts.to_numpy()))
-    if not strange:
-        return RankedRows(lists, None)
-    numbers = frame.to_series(2).cast(pl.Float64, strict=False).gather(order)
-    if numbers.has_nulls() or not numbers.is_finite().all():
-        return None
-    return RankedRows(lists, numbers.to_numpy())
+    return CodeSets(codes.to_numpy().astype(np.int32), offsets_of(counts.to_numpy()))

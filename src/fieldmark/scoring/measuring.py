@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Benchmark, Metric
 from fieldmark.errors import InputError
+from fieldmark.foundation.numbering import numbered_names
 from fieldmark.labels import Labels
 from fieldmark.questions.answer import Evaluation
 from fieldmark.questions.truth import Truth
@@ -112,10 +113,8 @@ def numbered(names: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     >>> numbered(["b", "a", "b"])
     (('a', 'b'), array([1, 0, 1], dtype=int32))
     """
-    given = pl.Series(names, dtype=pl.String)
-    distinct = given.unique().sort()
-    numbers = pl.Series(np.arange(len(distinct), dtype=np.int32))
-    return tuple(distinct.to_list()), given.replace_strict(distinct, numbers, return_dtype=pl.Int32).to_numpy()
+    distinct, numbers = numbered_names(pl.Series(names, dtype=pl.String))
+    return tuple(distinct.to_list()), numbers
 
 
 def _interval(metric: Metric, value: float, pseudo: Values | None, arguments: dict[str, Any], unit: Units) -> Interval:

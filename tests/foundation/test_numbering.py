@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fieldmark.foundation import numbering
+from fieldmark.foundation.numbering import all_different, numbered_names
+
+
+def same_for_some(names: pl.Series) -> pl.Series:
+    """Numbers that many names share."""
+    return names.hash() % 3 * 2**62
+
+
+HASHES = [pytest.param(pl.Series.hash, id="usual"), pytest.param(same_for_some, id="shared")]
+
+
+@pytest.mark.parametrize("hashed", HASHES)
+@pytest.mark.parametrize("names", [[], ["a"], ["a"] * 9, [f"name {number % 700}" for number in range(2000)]])
+def test_numbers_are_places_among_the_sorted_names(names, hashed, monkeypatch):
+    monkeypatch.setattr(numbering, "BLOCK_BITS", 6)
+    distinct, numbers = numbered_names(pl.Series(names, dtype=pl.String), hashed=hashed)
+    expected, places = np.unique(np.array(names, dtype=object), return_inverse=True)
+    assert distinct.to_list() == expected.tolist()
+    assert numbers.dtype == np.int32 and numbers.tolist() == places.tolist()
+
+
+@pytest.mark.parametrize("hashed", HASHES)
+def test_a_name_that_stands_twice_is_noticed_and_names_of_one_hash_are_not_confused(hashed, monkeypatch):
+    monkeypatch.setattr(numbering, "BLOCK_BITS", 6)
+    names = [f"name {number}" for number in range(2000)]
+    assert all_different(pl.Series(names), hashed=hashed)
+    assert not all_different(pl.Series([*names, "name 7"]), hashed=hashed)
+    assert not all_different(pl.Series([None, "a", None]), hashed=hashed)
