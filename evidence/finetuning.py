@@ -84,10 +84,11 @@ def train_once(
     listed: dict[str, Any], photos: Path, packs: Path, recipe: str, settings: dict[str, Any], seed: int, answer: bool
 ) -> dict[str, Any]:
     """One training; returns what came of it on val and, where asked to `answer`, the logits of test."""
+    from fieldmark.training.boxes import Crops
     from fieldmark.training.loop import train
     from fieldmark.training.networks import make_network, normalization
     from fieldmark.training.objectives import SingleLabel
-    from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform
+    from fieldmark.training.photos import PhotoSource, PhotoTransform
 
     how = _how(recipe, settings, seed)
     network = make_network(
@@ -143,7 +144,7 @@ def _answer(network: Any, source: Any, transform: Any) -> Any:
 
     network.eval()
     device = next(network.parameters()).device
-    batches = evaluation_batches(source, np.arange(len(source)), batch=64, workers=2, pin=False)
+    batches = evaluation_batches(source, np.arange(len(source)), batch=64, workers=2, device=torch.device("cpu"))
     with torch.inference_mode():
         found = [network(batch.inputs).float().cpu().numpy() for batch in prepared(batches, transform, device)]
     return np.concatenate(found).astype(np.float16)

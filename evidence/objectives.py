@@ -64,10 +64,11 @@ def _plain(name: str) -> str:
 def train_once(listed: dict[str, Any], photos: Path, packs: Path, variant: str, seed: int) -> dict[str, Any]:
     """One training; the logits of test."""
     from fieldmark.training.auxiliary_ranks import AuxiliaryRanks, rank_labels
+    from fieldmark.training.boxes import Crops
     from fieldmark.training.loop import train
     from fieldmark.training.networks import answer_with_embedding, first_outputs, make_network, normalization
     from fieldmark.training.objective_names import make_objective
-    from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform
+    from fieldmark.training.photos import PhotoSource, PhotoTransform
 
     how, classes = _how("better", CHOSEN["better"] | VARIANTS[variant], seed), len(listed["classes"])
     objective, genus = make_objective(how.objective, classes=classes), np.array(listed["genus"], dtype=np.int32)

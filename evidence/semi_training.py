@@ -80,8 +80,9 @@ class Trainer:
 
     def source(self, parts: tuple[str, ...], labels: Any, how: Any) -> Any:
         """The photos of some parts, one after the other, with these labels."""
+        from fieldmark.training.boxes import Crops
         from fieldmark.training.packing import open_pack
-        from fieldmark.training.photos import Crops, PhotoSource, pack_side
+        from fieldmark.training.photos import PhotoSource, pack_side
 
         paths = [path for part in parts for path, _ in self.parts[part]]
         side_px = pack_side(SIZE_PX, how.eval_crop, how.eval_share)
@@ -135,7 +136,7 @@ class Trainer:
         network.eval()
         source = self.source((part,), self.codes(part), how)
         device = next(network.parameters()).device
-        batches = evaluation_batches(source, np.arange(len(source)), batch=256, workers=2, pin=False)
+        batches = evaluation_batches(source, np.arange(len(source)), batch=256, workers=2, device=torch.device("cpu"))
         with torch.inference_mode():
             return np.concatenate(
                 [network(batch.inputs).float().cpu().numpy() for batch in prepared(batches, transform, device)]

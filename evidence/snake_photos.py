@@ -96,10 +96,11 @@ def train_once(
     listed: dict[str, Any], photos: Path, packs: Path, boxes: dict[str, list[float]], finder: str, seed: int
 ) -> dict[str, Any]:
     """One training; the logits of val and test."""
+    from fieldmark.training.boxes import Crops
     from fieldmark.training.loop import train
     from fieldmark.training.networks import make_network, normalization
     from fieldmark.training.objectives import SingleLabel
-    from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform
+    from fieldmark.training.photos import PhotoSource, PhotoTransform
 
     how, classes = _how("better", CHOSEN["better"], seed), len(listed["classes"])
     network = make_network(how.network, how.weights, classes=classes, size=SIZE_PX, drop_path=how.drop_path, seed=seed)

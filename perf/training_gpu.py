@@ -19,12 +19,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fieldmark.training.boxes import Crops
 from fieldmark.training.draws import Draws
 from fieldmark.training.loop import train
 from fieldmark.training.networks import make_network
 from fieldmark.training.objectives import SingleLabel
 from fieldmark.training.packing import Format, open_pack
-from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform, pack_side
+from fieldmark.training.photos import PhotoSource, PhotoTransform, pack_side
 from fieldmark.training.recipe import Training
 from fieldmark.training.sources import ProcessShare, training_batches
 from fieldmark.training.strategies import make_fabric
@@ -117,7 +118,7 @@ def loader(source: Any, batch: int) -> float:
         share=ProcessShare(),
         first_step=0,
         workers=0,
-        pin=DEVICE == "cuda",
+        device=torch.device(DEVICE),
     )
     for _ in range(ENGINE_STEPS):
         next(batches)
@@ -151,7 +152,7 @@ def measure(
         source = PhotoSource(pack, rows % len(ids), labels, None, Crops("squash", 0.8, True))
         rates[f"{form} pack alone"] = loader(source, batch)
         for operations in (0, 2) if form == "raw" else (2,):
-            transform = PhotoTransform(SIZE_PX, (0.5,) * 3, (0.5,) * 3, operations, 20)
+            transform = PhotoTransform(SIZE_PX, (0.5,) * 3, (0.5,) * 3, operations, 20, compiled)
             words = f"engine, {form} pack, crops" + (", RandAugment" if operations else "")
             rates[words] = engine(network, source, transform, how)
 

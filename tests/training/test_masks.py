@@ -4,9 +4,9 @@ import numpy as np
 
 from fieldmark.foundation.runlengths import MaskRow
 from fieldmark.runs.masks import Masks
+from fieldmark.training.boxes import random_boxes, resample
 from fieldmark.training.draws import Draws, example_seeds
 from fieldmark.training.masks import class_mask, mask_pack, resample_nearest
-from fieldmark.training.photos import random_boxes, resample
 
 
 def test_the_smaller_of_two_parts_that_overlap_is_on_top():

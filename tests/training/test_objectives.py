@@ -40,6 +40,8 @@ CODES = RNG.integers(0, 4, 40).astype(np.int32)
 SEVERAL = (RNG.random((40, 4)) < 0.4).astype(np.int32)
 PLAIN = {"single": (SingleLabel(4), CODES, "cross-entropy"), "several": (SeveralLabels(4), SEVERAL, "binary")}
 
+CPU = torch.device("cpu")
+
 
 @pytest.fixture(autouse=True)
 def seeded():
@@ -204,8 +206,8 @@ def test_samplers_go_by_the_rarest_class_of_a_mask():
 
 
 def test_a_mask_is_mirrored_with_its_picture():
-    batch = Batch(Squares(8), np.arange(8), example_seeds(0, 0, np.arange(8)), MaskObjective(3), pin=False)
-    prepared = batch.prepare(plain, torch.device("cpu"))
+    batch = Batch(Squares(8), np.arange(8), example_seeds(0, 0, np.arange(8)), MaskObjective(3), device=CPU)
+    prepared = batch.prepare(plain, CPU)
     for picture, mask in zip(prepared.inputs[:, 0], prepared.targets, strict=True):
         assert picture[mask == 1].mean() > 0.5 and picture[mask == 2].mean() < -0.5
     still = Squares(8).read_targets(np.arange(8), None)
@@ -271,19 +273,19 @@ def test_the_strong_view_learns_from_the_weak_one_and_not_the_other_way_round():
 def test_only_unlabeled_examples_are_shown_twice_with_draws_of_their_own():
     source, objective = PartlyLabeled(16), Consistency(CLASSES)
     rows, seeds = np.array([0, 9, 1, 12]), example_seeds(0, 0, np.arange(4))
-    batch = Batch(source, rows, seeds, objective, pin=False)
+    batch = Batch(source, rows, seeds, objective, device=CPU)
     seen = []
 
     def watched(raw, own):
         seen.append(own)
         return raw[0]
 
-    prepared = batch.prepare(WeakAndStrong(plain, watched), torch.device("cpu"))
+    prepared = batch.prepare(WeakAndStrong(plain, watched), CPU)
     assert prepared.strong.places.tolist() == [1, 3] and len(prepared.strong.inputs) == 2 and len(prepared.inputs) == 4
     assert seen[0].strong and not prepared.draws.strong
     assert not np.isclose(seen[0].uniform("phase"), prepared.draws.uniform("phase")[[1, 3]]).any()
     np.testing.assert_array_equal(seen[0].seeds, Draws(seeds[1:]).of_strong_view(np.array([0, 2])).seeds)
-    assert Batch(source, rows, None, objective, pin=False).prepare(plain, torch.device("cpu")).strong is None
+    assert Batch(source, rows, None, objective, device=CPU).prepare(plain, CPU).strong is None
 
 
 # The whole loop

@@ -9,17 +9,10 @@ from fieldmark.errors import InputError
 from fieldmark.features.cropping import Box, PhotoBoxes
 from fieldmark.features.photos import PhotoError
 from fieldmark.training import packing
+from fieldmark.training.boxes import Crops, middle_boxes, random_boxes, resample
 from fieldmark.training.draws import Draws, example_seeds
 from fieldmark.training.packing import UnpackedPhotos, decode_squashed, open_pack
-from fieldmark.training.photos import (
-    Crops,
-    PhotoSource,
-    PhotoTransform,
-    middle_boxes,
-    pack_side,
-    random_boxes,
-    resample,
-)
+from fieldmark.training.photos import PhotoSource, PhotoTransform, pack_side
 from fieldmark.training.randaugment import OPERATIONS, apply_operations
 
 DRAWS = Draws(example_seeds(0, 0, np.arange(4000)))

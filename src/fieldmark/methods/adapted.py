@@ -28,7 +28,7 @@ from fieldmark.training.adaptation import (
     outputs,
     train_adapted,
 )
-from fieldmark.training.photos import Crops
+from fieldmark.training.boxes import Crops
 from fieldmark.views import Part, View
 
 WEIGHTS = "network."

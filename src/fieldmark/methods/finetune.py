@@ -21,6 +21,7 @@ from fieldmark.methods.trained_networks import TrainsNetwork
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import Scale
 from fieldmark.training.auxiliary_ranks import AuxiliaryRanks, rank_labels
+from fieldmark.training.boxes import Crops
 from fieldmark.training.loop import train
 from fieldmark.training.networks import (
     answer_with_embedding,
@@ -32,7 +33,7 @@ from fieldmark.training.networks import (
 )
 from fieldmark.training.objective_names import make_objective, refuse_other_objectives
 from fieldmark.training.objectives import Objective
-from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform
+from fieldmark.training.photos import PhotoSource, PhotoTransform
 from fieldmark.training.recipe import Recipe, read_recipe
 from fieldmark.training.strategies import make_fabric
 from fieldmark.training.trained_backbones import TrainedBackbone
@@ -208,7 +209,7 @@ class Finetune(Recipe, TrainsNetwork):
     def transform(self, network: Any) -> PhotoTransform:
         """What happens to a photo on its way into the network."""
         mean, std = normalization(network)
-        return PhotoTransform(self.size, mean, std, self.randaugment_ops, self.randaugment_magnitude)
+        return PhotoTransform(self.size, mean, std, self.randaugment_ops, self.randaugment_magnitude, self.compile)
 
     def training_transform(self, network: Any) -> Any:
         """The same while it learns."""

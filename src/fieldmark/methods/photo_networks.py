@@ -16,8 +16,9 @@ from fieldmark.features.cropping import USUAL_MARGIN
 from fieldmark.foundation.progress import progress
 from fieldmark.methods.base import media_of, truth_of
 from fieldmark.methods.photo_crops import boxes_of
+from fieldmark.training.boxes import Crops
 from fieldmark.training.packing import Pack, UnpackedPhotos, default_packs, open_pack
-from fieldmark.training.photos import Crops, PhotoSource, PhotoTransform, pack_side
+from fieldmark.training.photos import PhotoSource, PhotoTransform, pack_side
 from fieldmark.training.sources import evaluation_batches, prepared
 from fieldmark.views import Part
 
@@ -82,7 +83,7 @@ class PhotoReading:
         logits = []
         with torch.inference_mode(), progress("answering", len(source)) as tick:
             batches = evaluation_batches(
-                source, np.arange(len(source)), batch=self.batch, workers=self.workers, pin=device.type == "cuda"
+                source, np.arange(len(source)), batch=self.batch, workers=self.workers, device=device
             )
             for batch in prepared(batches, transform, device):
                 logits.append(network(batch.inputs).float().cpu().numpy())

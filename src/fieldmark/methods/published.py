@@ -17,8 +17,9 @@ from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted, Method, Need
 from fieldmark.methods.photo_networks import PhotoReading, on_device
 from fieldmark.runs.label_scores import Scale
+from fieldmark.training.boxes import Crops
 from fieldmark.training.networks import normalization
-from fieldmark.training.photos import Crops, PhotoTransform
+from fieldmark.training.photos import PhotoTransform
 from fieldmark.views import Part, View
 
 # Checkpoints of the organizers of FungiTastic that are known by name; any other of theirs is named owner/name.

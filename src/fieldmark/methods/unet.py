@@ -23,12 +23,13 @@ from fieldmark.methods.base import Arrays, Fitted, media_of, targets_of
 from fieldmark.methods.drawing import DrawsMasks, mean_overlaps
 from fieldmark.methods.photo_networks import on_device, unreadable
 from fieldmark.methods.trained_networks import TrainsNetwork
+from fieldmark.training.boxes import Crops
 from fieldmark.training.loop import train
 from fieldmark.training.masks import BACKGROUND, FIRST_PART, MaskSource, mask_pack
 from fieldmark.training.networks import normalization
 from fieldmark.training.objectives import MaskObjective
 from fieldmark.training.packing import default_packs, open_pack
-from fieldmark.training.photos import Crops, PhotoTransform, pack_side
+from fieldmark.training.photos import PhotoTransform, pack_side
 from fieldmark.training.recipe import BestBy, Recipe
 from fieldmark.training.strategies import make_fabric
 from fieldmark.views import Part, View

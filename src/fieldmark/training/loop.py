@@ -147,7 +147,6 @@ class _Trainer:
         self.train, self.val, self.transform, self.per_group = train, val, transform, per_group
         self.objective = objective
         self.share = ProcessShare(fabric.global_rank, fabric.world_size)
-        self.on_gpu = fabric.device.type == "cuda"
         self.processes, self.place = Processes(fabric), place_of(scratch, how.checkpoints)
         self.strategy = strategy_of(fabric, self.processes, how)
         self.model, self.optimizer = self.strategy.set_up(network, how)
@@ -196,7 +195,7 @@ class _Trainer:
             share=self.share,
             first_step=self.step_in_epoch,
             workers=self.how.workers,
-            pin=self.on_gpu,
+            device=self.fabric.device,
         )
         return prepared(batches, self.transform, self.fabric.device)
 
@@ -278,7 +277,7 @@ class _Trainer:
         self.network.eval()
         how = self.how
         batches = evaluation_batches(
-            val, rows, batch=how.batch, workers=how.workers, pin=self.on_gpu, objective=self.objective
+            val, rows, batch=how.batch, workers=how.workers, device=self.fabric.device, objective=self.objective
         )
         outcomes = []
         for batch in prepared(batches, self.transform, self.fabric.device):

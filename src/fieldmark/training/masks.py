@@ -20,10 +20,10 @@ from fieldmark.foundation.files import appearing_folder
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
 from fieldmark.foundation.masks import Mask, resized, whole
 from fieldmark.foundation.progress import progress
+from fieldmark.training.boxes import Boxes, Crops
 from fieldmark.training.draws import Draws
 from fieldmark.training.objectives import pixels_of_classes
 from fieldmark.training.packing import Pack
-from fieldmark.training.photos import Boxes, Crops
 
 if TYPE_CHECKING:
     from fieldmark.runs.masks import Masks

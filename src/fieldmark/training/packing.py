@@ -63,6 +63,22 @@ def decode_squashed(data: bytes, side_px: int, box: Box | None = None) -> tuple[
     return decode_resized(data, side_px, lambda width, height: whole, box)
 
 
+@dataclass(frozen=True)
+class EncodedSquares:
+    """Squares of photos that are still JPEGs: a GPU may decode them itself."""
+
+    files: tuple[Pixels, ...]
+    side_px: int
+
+    def decoded(self) -> Pixels:
+        """The squares, decoded here."""
+        squares = np.empty((len(self.files), self.side_px, self.side_px, 3), dtype=np.uint8)
+        for square, file in zip(squares, self.files, strict=True):
+            # Sixteen threads that decode with Pillow spend most of their time waiting for the interpreter.
+            simplejpeg.decode_jpeg(file, buffer=square)
+        return squares
+
+
 class UnpackedPhotos:
     """Squares of photos by number, decoded each time. What a pack holds, without the pack."""
 
@@ -78,6 +94,8 @@ class UnpackedPhotos:
         read = zip(wanted, read_each(self._read_medium, wanted), strict=True)
         pairs = [decode_squashed(data, self.side_px, self.boxes.of(media_id)) for media_id, data in read]
         return np.stack([square for square, _ in pairs]), np.array([aspect for _, aspect in pairs], dtype=np.float32)
+
+    read = squares
 
     def find_problems(self) -> dict[str, str]:
         """Every photo that cannot be read, with what is wrong with it."""
@@ -115,13 +133,15 @@ class Pack:
 
     def squares(self, rows: NDArray[np.int64]) -> tuple[Pixels, NDArray[np.float32]]:
         """The squares of some photos and their width / height."""
+        found, aspects = self.read(rows)
+        return found.decoded() if isinstance(found, EncodedSquares) else found, aspects
+
+    def read(self, rows: NDArray[np.int64]) -> tuple[Pixels | EncodedSquares, NDArray[np.float32]]:
+        """The same, as they are kept."""
         if self.offsets is None:
             return self.pixels[rows], self.aspects[rows]
-        squares = np.empty((len(rows), self.side_px, self.side_px, 3), dtype=np.uint8)
-        for square, row in zip(squares, rows, strict=True):
-            # Sixteen threads that decode with Pillow spend most of their time waiting for the interpreter.
-            simplejpeg.decode_jpeg(self.pixels[self.offsets[row] : self.offsets[row + 1]], buffer=square)
-        return squares, self.aspects[rows]
+        files = tuple(np.array(self.pixels[self.offsets[row] : self.offsets[row + 1]]) for row in rows)
+        return EncodedSquares(files, self.side_px), self.aspects[rows]
 
     def find_problems(self) -> dict[str, str]:
         """Every photo that cannot be read, with what is wrong with it."""

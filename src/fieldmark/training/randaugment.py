@@ -29,10 +29,29 @@ OPERATIONS = ("identity", *GEOMETRIC, *BLENDING, "posterize", "solarize", "autoc
 def rand_augment(pixels: Tensor, draws: Draws, operations: int, magnitude: int) -> Tensor:
     """Applies a few operations at random to each photo of a batch (uint8, batch x 3 x height x width)."""
     for turn in range(operations):
-        chosen = draws.integers(f"operation {turn}", len(OPERATIONS))
-        signs = np.where(draws.chance(f"sign {turn}"), -1.0, 1.0)
-        pixels = apply_operations(pixels, chosen, signs, magnitude)
+        pixels = apply_operations(pixels, *drawn_operations(draws, turn), magnitude)
     return pixels
+
+
+def drawn_operations(draws: Draws, turn: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """For each photo the number of an operation and its sign."""
+    chosen = draws.integers(f"operation {turn}", len(OPERATIONS))
+    return chosen, np.where(draws.chance(f"sign {turn}"), -1.0, 1.0)
+
+
+def strengths_of(signs: NDArray[np.float64], magnitude: int) -> NDArray[np.float64]:
+    """How strongly each photo is changed, between -1 and 1."""
+    return signs * magnitude / (MAGNITUDES - 1)
+
+
+def posterized_bits(magnitude: int) -> int:
+    """How many bits of each level posterizing keeps."""
+    return 8 - round(magnitude / ((MAGNITUDES - 1) / 4))
+
+
+def solarized_from(magnitude: int) -> float:
+    """The level from which on solarizing turns levels round."""
+    return 255 * (1 - magnitude / (MAGNITUDES - 1))
 
 
 def apply_operations(pixels: Tensor, chosen: NDArray[np.int64], signs: NDArray[np.float64], magnitude: int) -> Tensor:
@@ -42,7 +61,7 @@ def apply_operations(pixels: Tensor, chosen: NDArray[np.int64], signs: NDArray[n
     the number of photos, so signs and strengths are values of each photo; and nothing here makes the device wait.
     """
     order = np.argsort(chosen, kind="stable")
-    strengths = signs[order] * magnitude / (MAGNITUDES - 1)
+    strengths = strengths_of(signs[order], magnitude)
     factors = to_device((1 + 0.9 * strengths).astype(np.float32), pixels.device).view(-1, 1, 1, 1)
     together = pixels[to_device(order, pixels.device)]
     bounds = np.searchsorted(chosen[order], np.arange(len(OPERATIONS) + 1))
@@ -52,22 +71,22 @@ def apply_operations(pixels: Tensor, chosen: NDArray[np.int64], signs: NDArray[n
         if members.start < members.stop:
             together[members] = operation(together[members], members)
 
-    def move(some: Tensor, members: slice) -> Tensor:
+    def moved(some: Tensor, members: slice) -> Tensor:
         names = [OPERATIONS[number] for number in chosen[order[members]]]
-        return _affine(some, _matrices(names, strengths[members], pixels.shape[-1]))
+        return move(some, to_device(moving_matrices(names, strengths[members], some.shape[-1]), some.device))
 
     def color(some: Tensor, members: slice) -> Tensor:
-        return _blend(some, _gray(some), factors[members])
+        return blend(some, gray_shades(some), factors[members])
 
     def contrast(some: Tensor, members: slice) -> Tensor:
-        return _blend(some, _gray(some).mean(dim=(1, 2, 3), keepdim=True), factors[members])
+        return blend(some, gray_shades(some).mean(dim=(1, 2, 3), keepdim=True), factors[members])
 
-    change(GEOMETRIC[0], GEOMETRIC[-1], move)
-    change("brightness", "brightness", lambda some, members: _blend(some, 0, factors[members]))
+    change(GEOMETRIC[0], GEOMETRIC[-1], moved)
+    change("brightness", "brightness", lambda some, members: blend(some, 0, factors[members]))
     change("color", "color", color)
     change("contrast", "contrast", contrast)
     change("sharpness", "sharpness", lambda some, members: _sharpen(some, factors[members]))
-    bits, threshold = 8 - round(magnitude / ((MAGNITUDES - 1) / 4)), 255 * (1 - magnitude / (MAGNITUDES - 1))
+    bits, threshold = posterized_bits(magnitude), solarized_from(magnitude)
     change("posterize", "posterize", lambda some, _: colors.posterize(some, bits))
     change("solarize", "solarize", lambda some, _: colors.solarize(some, threshold))
     change("autocontrast", "autocontrast", lambda some, _: colors.autocontrast(some))
@@ -75,7 +94,7 @@ def apply_operations(pixels: Tensor, chosen: NDArray[np.int64], signs: NDArray[n
     return together[to_device(np.argsort(order), pixels.device)]
 
 
-def _matrices(names: Sequence[str], strengths: NDArray[np.float64], side_px: int) -> NDArray[np.float32]:
+def moving_matrices(names: Sequence[str], strengths: NDArray[np.float64], side_px: int) -> NDArray[np.float32]:
     """For each photo where its pixels come from, as rows (x, y, 1) -> (x, y) in units of half its side."""
     matrices = np.tile(np.eye(2, 3, dtype=np.float32), (len(names), 1, 1))
     for matrix, name, strength in zip(matrices, names, strengths, strict=True):
@@ -95,8 +114,9 @@ def _matrices(names: Sequence[str], strengths: NDArray[np.float64], side_px: int
     return matrices
 
 
-def _affine(pixels: Tensor, matrices: NDArray[np.float32]) -> Tensor:
-    theta = to_device(matrices, pixels.device)[:, :, :, None, None]
+def move(pixels: Tensor, matrices: Tensor) -> Tensor:
+    """Brings each photo's pixels from where its matrix says; what comes from outside is black."""
+    theta = matrices[:, :, :, None, None]
     side_px = pixels.shape[-1]
     centers = (2 * torch.arange(side_px, device=pixels.device) + 1) / side_px - 1
     where = theta[:, :, 0] * centers + theta[:, :, 1] * centers[:, None] + theta[:, :, 2]
@@ -105,13 +125,13 @@ def _affine(pixels: Tensor, matrices: NDArray[np.float32]) -> Tensor:
     return moved.to(torch.uint8)
 
 
-def _gray(pixels: Tensor) -> Tensor:
+def gray_shades(pixels: Tensor) -> Tensor:
     """The photo in whole shades of gray, by the weights of television (ITU-R BT.601)."""
     red, green, blue = pixels.unbind(1)
     return (0.2989 * red + 0.587 * green + 0.114 * blue).floor_().unsqueeze(1)
 
 
-def _blend(pixels: Tensor, other: Tensor, factors: Tensor) -> Tensor:
+def blend(pixels: Tensor, other: Tensor, factors: Tensor) -> Tensor:
     """Between another picture (factor 0) and this one (factor 1), or beyond."""
     return (pixels * factors).add_(other * (1 - factors)).clamp_(0, 255).to(torch.uint8)
 

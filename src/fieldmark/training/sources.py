@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -11,10 +12,15 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.foundation.map_blocks import LocalExecutor, all_cores, map_blocks
+from fieldmark.training.device_decoding import can_decode, decode_on
 from fieldmark.training.draws import Draws, Seeds, example_seeds
 from fieldmark.training.objectives import Objective, Prepared, StrongView
+from fieldmark.training.packing import EncodedSquares
 
 Tensor = Any
+
+# One waits for the decoder of the device while the other gets its files ready.
+DECODING_THREADS = 2
 
 
 class ProcessShare(NamedTuple):
@@ -43,7 +49,7 @@ class Source(Protocol):
 
     def __len__(self) -> int: ...
 
-    def read(self, rows: NDArray[np.int64], draws: Draws | None) -> tuple[NDArray[Any], ...]:
+    def read(self, rows: NDArray[np.int64], draws: Draws | None) -> tuple[NDArray[Any] | EncodedSquares, ...]:
         """The raw arrays of some examples, stacked; with draws for training, None for evaluation."""
         ...
 
@@ -82,7 +88,7 @@ class Batch:
         rows: Which of them.
         seeds: Their seeds in training, None for evaluation.
         objective: What is to be learned or measured; without one, no targets are read.
-        pin: Whether tensors are put where a GPU can fetch them.
+        device: Where the batch is going: tensors are put where a GPU can fetch them.
     """
 
     def __init__(
@@ -92,21 +98,33 @@ class Batch:
         seeds: Seeds | None,
         objective: Objective | None,
         *,
-        pin: bool,
+        device: Any,
     ) -> None:
         self.rows, self.objective = rows, objective
         self.draws = None if seeds is None else Draws(seeds)
-        self.raw = [_tensor(array, pin) for array in source.read(rows, self.draws)]
+        self.raw = [_read(array, device) for array in source.read(rows, self.draws)]
         self.targets: Tensor = None
-        self.strong: tuple[list[Tensor], Draws, Tensor] | None = None
+        self.strong: tuple[list[Any], Draws, Tensor] | None = None
         if objective is None:
             return
         targets = source.read_targets(rows, self.draws)
-        self.targets = _tensor(targets, pin)
+        self.targets = _tensor(targets, device)
         if self.draws is not None and len(again := objective.shown_again(targets)):
             draws = self.draws.of_strong_view(again)
-            raw = [_tensor(array, pin) for array in source.read(rows[again], draws)]
-            self.strong = raw, draws, _tensor(again, pin)
+            raw = [_read(array, device) for array in source.read(rows[again], draws)]
+            self.strong = raw, draws, _tensor(again, device)
+
+    @property
+    def is_encoded(self) -> bool:
+        """Whether it holds photos that the device is to decode."""
+        return any(isinstance(one, EncodedSquares) for one in self.raw)
+
+    def decode(self, device: Any) -> Batch:
+        """The batch with its photos on the device, decoded there."""
+        self.raw = _decoded(self.raw, device)
+        if self.strong is not None:
+            self.strong = _decoded(self.strong[0], device), *self.strong[1:]
+        return self
 
     def prepare(self, transform: Transform, device: Any) -> Prepared:
         """The batch on a device, transformed."""
@@ -119,12 +137,25 @@ class Batch:
         return Prepared(inputs, targets, self.draws, strong)
 
 
-def _tensor(array: NDArray[Any], pin: bool) -> Tensor:
+def _read(array: NDArray[Any] | EncodedSquares, device: Any) -> Tensor | EncodedSquares:
+    if not isinstance(array, EncodedSquares):
+        return _tensor(array, device)
+    return array if can_decode(device) else _tensor(array.decoded(), device)
+
+
+def _tensor(array: NDArray[Any], device: Any) -> Tensor:
     tensor = torch.from_numpy(np.ascontiguousarray(array))
-    return tensor.pin_memory() if pin else tensor
+    return tensor.pin_memory() if device.type == "cuda" else tensor
+
+
+def _decoded(raw: Sequence[Tensor | EncodedSquares], device: Any) -> list[Tensor]:
+    return [decode_on(device, one) if isinstance(one, EncodedSquares) else one for one in raw]
 
 
 def _moved(tensors: Sequence[Tensor], device: Any) -> list[Tensor]:
+    for tensor in tensors:
+        if tensor.is_cuda:  # decoded on another stream than the one that goes on with it
+            tensor.record_stream(torch.cuda.current_stream(device))
     return [tensor.to(device, non_blocking=True) for tensor in tensors]
 
 
@@ -140,7 +171,7 @@ def training_batches(
     share: ProcessShare,
     first_step: int,
     workers: int,
-    pin: bool,
+    device: Any,
 ) -> Iterator[Batch]:
     """This process's share of all epochs: `accumulate` batches for every step.
 
@@ -158,7 +189,7 @@ def training_batches(
         share: Which process this is, of how many.
         first_step: Steps of the first epoch that were taken before.
         workers: Threads, 0 for one per core.
-        pin: Whether tensors are put where a GPU can fetch them.
+        device: Where the batches are going.
     """
     own = batch // share.processes
 
@@ -170,7 +201,7 @@ def training_batches(
                 for part in np.split(step * batch + share.rank * own + np.arange(own), accumulate):
                     yield order[part], seeds[part]
 
-    return map_blocks(lambda block: Batch(source, *block, objective, pin=pin), blocks(), _threads(workers))
+    return map_blocks(lambda block: Batch(source, *block, objective, device=device), blocks(), _threads(workers))
 
 
 def prepared(batches: Iterable[Batch], transform: Transform, device: Any) -> Iterator[Prepared]:
@@ -179,7 +210,7 @@ def prepared(batches: Iterable[Batch], transform: Transform, device: Any) -> Ite
         yield from (batch.prepare(transform, device) for batch in batches)
         return
     beside, waiting = torch.cuda.Stream(device), None
-    for batch in batches:
+    for batch in _decoded_ahead(batches, device):
         with torch.cuda.stream(beside):
             upcoming = batch.prepare(transform, device), beside.record_event()
         if waiting is not None:
@@ -187,6 +218,19 @@ def prepared(batches: Iterable[Batch], transform: Transform, device: Any) -> Ite
         waiting = upcoming
     if waiting is not None:
         yield _handed_over(*waiting)
+
+
+def _decoded_ahead(batches: Iterable[Batch], device: Any) -> Iterator[Batch]:
+    """Batches whose photos the device has decoded, where it can, beside everything else it does."""
+    coming = iter(batches)
+    first = next(coming, None)
+    if first is None:
+        return
+    everything = itertools.chain([first], coming)
+    if first.is_encoded:
+        yield from map_blocks(lambda batch: batch.decode(device), everything, LocalExecutor(DECODING_THREADS, "thread"))
+    else:
+        yield from everything
 
 
 def _handed_over(batch: Prepared, done: Any) -> Prepared:
@@ -205,12 +249,12 @@ def evaluation_batches(
     *,
     batch: int,
     workers: int,
-    pin: bool,
+    device: Any,
     objective: Objective | None = None,
 ) -> Iterator[Batch]:
     """Examples in the given order, without draws; with targets where an objective is to measure something."""
     blocks = (rows[start : start + batch] for start in range(0, len(rows), batch))
-    return map_blocks(lambda block: Batch(source, block, None, objective, pin=pin), blocks, _threads(workers))
+    return map_blocks(lambda block: Batch(source, block, None, objective, device=device), blocks, _threads(workers))
 
 
 def _threads(workers: int) -> LocalExecutor:

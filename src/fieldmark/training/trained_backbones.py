@@ -11,8 +11,9 @@ import torch
 
 from fieldmark.features.backbones import Backbone
 from fieldmark.features.cropping import Box
+from fieldmark.training.boxes import EvalCrop, middle_boxes
 from fieldmark.training.packing import PACK_VERSION, Pixels, decode_squashed
-from fieldmark.training.photos import EvalCrop, PhotoTransform, middle_boxes, pack_side
+from fieldmark.training.photos import PhotoTransform, pack_side
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,52 @@
+"""JPEGs decoded by the GPU that learns from them.
+
+Many threads that decode keep the thread that launches kernels waiting for the interpreter; a GPU with a decoder of its
+own (nvJPEG) needs one thread, and only the files are copied to it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torchvision.io import ImageReadMode, decode_jpeg
+
+from fieldmark.training.packing import EncodedSquares
+
+Tensor = Any
+
+
+@lru_cache(maxsize=16)
+def can_decode(device: Any) -> bool:
+    """Whether a device decodes JPEGs, and to the pixels that we have without it: tried once, on a drawn one."""
+    if device.type != "cuda":
+        return False
+    drawn = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    file = BytesIO()
+    Image.fromarray(drawn).resize((64, 64)).save(file, "JPEG", quality=90, subsampling=0)
+    squares = EncodedSquares((np.frombuffer(file.getvalue(), dtype=np.uint8).copy(),), 64)
+    try:
+        found = decode_on(device, squares).cpu().numpy()
+    except RuntimeError:  # torchvision was built without it, or the GPU has none
+        return False
+    return bool((np.abs(found.astype(int) - squares.decoded()) <= 1).all())
+
+
+def decode_on(device: Any, squares: EncodedSquares) -> Tensor:
+    """Squares on a device, decoded there; they are complete when this returns."""
+    stream = _stream(device)
+    with torch.cuda.stream(stream):
+        files = [torch.from_numpy(file) for file in squares.files]
+        photos = torch.stack(decode_jpeg(files, mode=ImageReadMode.RGB, device=device))
+        stream.synchronize()
+    return photos.permute(0, 2, 3, 1)
+
+
+@lru_cache(maxsize=16)
+def _stream(device: Any) -> Any:
+    """A stream of its own: on the usual one decoding would wait for the network."""
+    return torch.cuda.Stream(device)
