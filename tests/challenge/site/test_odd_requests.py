@@ -8,12 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 from sqlalchemy.exc import OperationalError
+from starlette.datastructures import FormData
 from starlette.testclient import TestClient
 
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.records.storage import Storage
+from fieldmark.challenge.refusals import RefusalError
 from fieldmark.challenge.running.creating import add_data_file
 from fieldmark.challenge.site.app import create_app
+from fieldmark.challenge.site.forms import moment_of
 from fieldmark.challenge.site.security import SESSION_COOKIE
 from tests.challenge.platform import PASSWORD, Platform, run_text
 
@@ -89,3 +92,14 @@ def test_a_full_disk_is_said_to_be(client: TestClient, monkeypatch):
     monkeypatch.setattr(Storage, "put", full)
     answer = client.post("/api/v1/challenges/tiny/submissions", files={"run": ("run.csv", run_text())})
     assert answer.status_code == 507 and "room" in answer.json()["error"]
+
+
+def test_a_moment_before_the_first_year_is_refused(client: TestClient, small_platform: Platform):
+    """In its own time zone it is in the year 1, in UTC in the year before, which is none."""
+    token = accounts.make_token(small_platform.database, small_platform.admin, "shell", accounts.SCOPES)
+    form = {"name": "late", "starts_at": "2026-01-01T00:00:00Z", "ends_at": "0001-01-01T00:00:00+04:19"}
+    headers = {"authorization": f"Bearer {token}"}
+    answer = client.post("/api/v1/challenges/tiny/phases", data=form, headers=headers)
+    assert answer.status_code == 422 and "years 1 to 9999" in answer.json()["error"]
+    with pytest.raises(RefusalError, match="expected a date and time"):
+        moment_of(FormData({"ends": "0001-01-01T00:00:00+04:19"}), "ends", "End")

@@ -54,8 +54,15 @@ FILE_FORM = described_form(["file"], file={"type": "string", "format": "binary"}
 
 
 def in_utc(moment: dt.datetime) -> dt.datetime:
-    """A moment with its time zone; one without is in UTC."""
-    return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+    """A moment with its time zone; one without is in UTC.
+
+    Raises:
+        ValueError: When it is not within the years 1 to 9999 there.
+    """
+    try:
+        return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+    except OverflowError as error:
+        raise ValueError("expected a moment of the years 1 to 9999") from error
 
 
 Moment = Annotated[dt.datetime, AfterValidator(in_utc)]

@@ -48,11 +48,11 @@ def moment_of(form: FormData, name: str, what: str) -> dt.datetime:
     text = text_of(form, name).strip()
     try:
         moment = dt.datetime.fromisoformat(text)
-    except ValueError as error:
+        return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+    except (ValueError, OverflowError) as error:
         raise RefusalError(
             f"{what}: found {text[:40]!r}, expected a date and time such as 2026-11-15T12:00."
         ) from error
-    return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
 
 
 def file_of(form: FormData, name: str) -> UploadFile | None:
