@@ -1,4 +1,4 @@
-"""All pages, for everybody: sound, labeled, without script; and no private number in any of them before its time."""
+"""All pages, for everybody: sound, labeled, all but one without script; and no private number before its time."""
 
 from __future__ import annotations
 
@@ -110,12 +110,14 @@ class Checker(HTMLParser):
         self.ids: list[str] = []
         self.labeled: set[str] = set()
         self.fields: list[str] = []
-        self.headings = 0
+        self.headings = self.scripts = 0
         self.form: tuple[str, bool] | None = None
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         given = dict(attributes)
-        if tag in ("script", "style", "iframe") or "style" in given:
+        ours = tag == "script" and given.get("src") == "/static/upload.js"
+        self.scripts += ours
+        if (tag in ("script", "style", "iframe") and not ours) or "style" in given:
             self.faults.append(f"<{tag}> with script or style")
         self.faults += [f"{tag} {name}" for name in given if name.startswith("on")]
         if given.get("id"):
@@ -154,7 +156,7 @@ def walked(server) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize("viewer", VIEWERS)
-def test_every_page_is_sound_labeled_and_without_script(server, walked, viewer):
+def test_every_page_is_sound_labeled_and_without_script_but_for_one(server, walked, viewer):
     pages = walked[viewer]
     shown = {path: text for path, text in pages.items() if text.startswith("<!doctype html>")}
     assert len(shown) > 10
@@ -162,6 +164,7 @@ def test_every_page_is_sound_labeled_and_without_script(server, walked, viewer):
         checker = Checker()
         checker.feed(text)
         assert checker.found() == [], path
+        assert checker.scripts <= path.endswith("/submit"), path  # the one page that has a script
         assert "<title>" in text and 'lang="en"' in text and 'href="#content"' in text
         assert "Something went wrong" not in text, path
     policy = server.get(viewer, "/").headers["content-security-policy"]

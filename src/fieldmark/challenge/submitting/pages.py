@@ -32,7 +32,9 @@ from fieldmark.challenge.site.context import AdmittedOf, FormOf, UserOf, address
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
 from fieldmark.challenge.site.forms import file_of, text_of, texts_of
 from fieldmark.challenge.site.lanes import lane_of
+from fieldmark.challenge.site.security import POLICY_WITH_SCRIPT
 from fieldmark.challenge.submitting import submissions
+from fieldmark.challenge.submitting.client import IN_PARTS_FROM
 from fieldmark.challenge.submitting.run_files import RunRefusedError
 from fieldmark.challenge.submitting.submissions import Entry
 from fieldmark.challenge.submitting.uploads import received
@@ -232,7 +234,7 @@ def _submit(
         team = rights.team_of(session, user, challenge)
         phase = phase_at(challenge.phases, utc_now())
         task = asks_for_code(session, phase)
-        return render(
+        page = render(
             request,
             "submit.html",
             error.status if error else 200,
@@ -251,4 +253,7 @@ def _submit(
             problems=problems or [],
             total=error.total if isinstance(error, RunRefusedError) else 0,
             values=texts_of(form, *FIELDS) if form else dict.fromkeys(FIELDS, ""),
+            parts_from=IN_PARTS_FROM,
         )
+    page.headers["content-security-policy"] = POLICY_WITH_SCRIPT  # large files are sent in parts
+    return page

@@ -11,7 +11,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from fieldmark.challenge.people.api import Reader, Submitter
 from fieldmark.challenge.people.rights import open_challenge
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import Challenge, Submission, User
@@ -27,6 +26,7 @@ from fieldmark.challenge.submitting.api import submission_out
 from fieldmark.challenge.submitting.replies import SubmissionOut
 from fieldmark.challenge.submitting.resuming import WrongOffsetError
 from fieldmark.challenge.submitting.run_files import MIB, RunRefusedError
+from fieldmark.challenge.submitting.senders import UploadReader, UploadSender
 from fieldmark.challenge.submitting.submissions import Entry
 
 router = APIRouter(responses={404: {"model": Refused}})
@@ -44,7 +44,7 @@ class UploadOut(BaseModel):
     size: int
     sha256: str
     received: int
-    part: int = resuming.PART
+    part: int
     expires_at: dt.datetime
     submission: int | None
 
@@ -56,13 +56,14 @@ class UploadOut(BaseModel):
             size=upload.size,
             sha256=upload.sha256,
             received=upload.received,
+            part=resuming.PART,
             expires_at=upload.expires_at,
             submission=upload.submission_id,
         )
 
 
 @router.get("/challenges/{slug}/uploads", tags=["submissions"])
-def uploads(slug: str, user: Reader, database: DatabaseOf) -> list[UploadOut]:
+def uploads(slug: str, user: UploadReader, database: DatabaseOf) -> list[UploadOut]:
     """Your uploads that are not finished, to send on."""
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
@@ -78,7 +79,7 @@ def uploads(slug: str, user: Reader, database: DatabaseOf) -> list[UploadOut]:
 def begin(
     request: Request,
     slug: str,
-    user: Submitter,
+    user: UploadSender,
     database: DatabaseOf,
     storage: StorageOf,
     response: Response,
@@ -97,13 +98,13 @@ def begin(
 
 
 @router.get("/challenges/{slug}/uploads/{upload_id}", tags=["submissions"])
-def upload(slug: str, upload_id: str, user: Reader, database: DatabaseOf) -> UploadOut:
+def upload(slug: str, upload_id: str, user: UploadReader, database: DatabaseOf) -> UploadOut:
     """One upload, and how much of it has arrived (`received`): the next part begins there."""
     return UploadOut.of(_own(database, user, slug, upload_id)[1])
 
 
 @router.head("/challenges/{slug}/uploads/{upload_id}", include_in_schema=False)
-def offset(slug: str, upload_id: str, user: Reader, database: DatabaseOf) -> Response:
+def offset(slug: str, upload_id: str, user: UploadReader, database: DatabaseOf) -> Response:
     """The same in headers, as tus asks."""
     return _standing_at(_own(database, user, slug, upload_id)[1], 200)
 
@@ -120,7 +121,7 @@ async def send_part(
     request: Request,
     slug: str,
     upload_id: str,
-    user: Submitter,
+    user: UploadSender,
     database: DatabaseOf,
     storage: StorageOf,
     upload_offset: Annotated[int, Header(ge=0, le=LARGEST * MIB, description="where in the file the part begins")] = 0,
@@ -156,7 +157,7 @@ async def finish(
     request: Request,
     slug: str,
     upload_id: str,
-    user: Submitter,
+    user: UploadSender,
     database: DatabaseOf,
     storage: StorageOf,
     title: Annotated[str, Form()] = "",
@@ -192,7 +193,7 @@ def _finish(
 
 
 @router.delete("/challenges/{slug}/uploads/{upload_id}", tags=["submissions"])
-def remove(slug: str, upload_id: str, user: Submitter, database: DatabaseOf, storage: StorageOf) -> Done:
+def remove(slug: str, upload_id: str, user: UploadSender, database: DatabaseOf, storage: StorageOf) -> Done:
     """Throws an upload away."""
     resuming.remove(database, storage, _own(database, user, slug, upload_id)[1].id)
     return Done(done="removed")
