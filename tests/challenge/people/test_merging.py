@@ -9,7 +9,7 @@ import pytest
 from fieldmark.challenge.boards import visibility
 from fieldmark.challenge.people import merging, teams
 from fieldmark.challenge.people.rights import team_of
-from fieldmark.challenge.records.schema import Challenge, Submission, Team, User, utc_now
+from fieldmark.challenge.records.schema import AuditEvent, Challenge, Submission, Team, User, utc_now
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError, TooOftenError
 from fieldmark.challenge.running import organizing, phases
 from fieldmark.challenge.submitting.submissions import select_final
@@ -97,10 +97,10 @@ def test_teams_that_handed_in_more_than_one_could_have_stay_apart(platform: Plat
         for _ in range(2):
             platform.hand_in(user, arrived=yesterday)
     day = yesterday.date().isoformat()
-    with pytest.raises(ConflictError, match=f"4 runs on {day} in the phase 'main', where one team has 2 a day"):
+    with pytest.raises(ConflictError, match=f"4 runs on {day} in the phase 'main', where one team had 2 a day"):
         merging.offer_merge(platform.database, ada, platform.challenge, "team bea")
     platform.set_phase(daily_limit=9, total_limit=3)
-    with pytest.raises(ConflictError, match="4 runs in the phase 'main', where one team has 3"):
+    with pytest.raises(ConflictError, match="4 runs in the phase 'main', where one team had 3"):
         merging.offer_merge(platform.database, ada, platform.challenge, "team bea")
     platform.set_phase(total_limit=4)
     allow(platform, max_team_size=1)
@@ -126,6 +126,37 @@ def test_teams_that_handed_in_more_than_one_could_have_stay_apart(platform: Plat
     platform.set_phase(ends_at=utc_now())
     with pytest.raises(ConflictError, match="while a phase is open"):
         merging.offer_merge(platform.database, platform.captain("cyd"), platform.challenge, platform.team(ada).name)
+
+
+def test_a_merge_goes_by_the_limits_that_held_when_each_run_was_handed_in(small_platform: Platform):
+    """A limit that was raised later would let two teams gain, one that was lowered would keep them apart."""
+    platform = small_platform
+    ada, bea, cyd = (platform.captain(name) for name in ("ada", "bea", "cyd"))
+    allow(platform)
+    day = dt.timedelta(days=1)
+    now = utc_now()
+    platform.set_phase(starts_at=now - 9 * day, daily_limit=2, total_limit=9)
+
+    def change(ago: dt.timedelta, **limits: object) -> None:
+        phases.change_phase(platform.database, platform.admin, platform.challenge, platform.phase(), **limits)
+        with platform.database.write() as session:
+            session.query(AuditEvent).filter_by(action="phase.set").order_by(AuditEvent.id.desc()).first().at = (
+                now - ago
+            )
+
+    for user in (ada, bea):
+        for _ in range(2):
+            platform.hand_in(user, arrived=now - 3 * day)
+    change(2 * day, daily_limit=8, name="renamed")
+    with pytest.raises(ConflictError, match=r"4 runs on .* in the phase 'renamed', where one team had 2 a day"):
+        merging.offer_merge(platform.database, ada, platform.challenge, "team bea")
+    for _ in range(4):
+        platform.hand_in(cyd, arrived=now - 1.5 * day)
+    change(day, daily_limit=3, total_limit=4)
+    merging.offer_merge(platform.database, ada, platform.challenge, "team cyd")  # six in all, when nine were allowed
+    platform.hand_in(bea)
+    with pytest.raises(ConflictError, match="7 runs in the phase 'renamed', where one team had 4"):
+        merging.offer_merge(platform.database, bea, platform.challenge, "team cyd")
 
 
 def test_a_captain_hands_over_and_leaves_for_good(small_platform: Platform):

@@ -1,7 +1,8 @@
 """Two teams that become one.
 
 The captain of one team asks, the captain of the other agrees. Together they must not have handed in more than one team
-could have: for each phase no more runs in all than its limit, and on no day more than the limit of a day. From then on
+could have: for each phase no more runs in all than its limit, and on no day more than the limit of a day, each run by
+the limits that held when it was handed in. From then on
 all runs count as those of one team, so that nobody gains runs by merging. Merging is possible where the organizers
 allow it, while a phase is open, and between teams that are both in the ranking.
 """
@@ -23,7 +24,7 @@ from fieldmark.challenge.records.participation import LaterStage, MergeOffer
 from fieldmark.challenge.records.schema import Challenge, Invitation, Membership, Submission, Team, User, utc_now
 from fieldmark.challenge.records.stamps import note_change
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError
-from fieldmark.challenge.running.phases import phase_at
+from fieldmark.challenge.running.phases import limits_over_time, phase_at
 
 OPEN_OFFERS = 5
 
@@ -134,23 +135,25 @@ def _check(session: Session, challenge: Challenge, first: Team, second: Team) ->
 
 
 def _check_quota(session: Session, challenge: Challenge, both: tuple[int, int]) -> None:
-    """Refuses teams that have handed in together more than one team could have."""
-    query = select(Submission.phase_id, Submission.quota_day).where(
-        Submission.team_id.in_(both), Submission.counted.is_(True), Submission.phase_id.is_not(None)
-    )
-    used = [(phase_id, day) for phase_id, day in session.execute(query)]
-    of_phase, of_day = Counter(phase_id for phase_id, _ in used), Counter(used)
+    """Refuses teams that have handed in together more than one team could have, by the limits of that time."""
     for phase in challenge.phases:
-        if of_phase[phase.id] > phase.total_limit:
-            raise ConflictError(
-                f"Together they have handed in {of_phase[phase.id]} runs in the phase {phase.name!r}, "
-                f"where one team has {phase.total_limit}."
-            )
-        for day in sorted(day for number, day in of_day if number == phase.id):
-            if of_day[phase.id, day] > phase.daily_limit:
+        counted = (Submission.team_id.in_(both), Submission.phase_id == phase.id, Submission.counted.is_(True))
+        query = select(Submission.accepted_at, Submission.quota_day).where(*counted)
+        runs = session.execute(query.order_by(Submission.accepted_at, Submission.id)).all()
+        of_day = Counter(day for _, day in runs)
+        limits, so_far = limits_over_time(session, phase), Counter[str]()
+        for number, (moment, day) in enumerate(runs, start=1):
+            so_far[day] += 1
+            then = max((one for one in limits if one.since <= moment), key=lambda one: one.since)
+            if so_far[day] > then.daily:
                 raise ConflictError(
-                    f"Together they have handed in {of_day[phase.id, day]} runs on {day} in the phase {phase.name!r}, "
-                    f"where one team has {phase.daily_limit} a day."
+                    f"Together they have handed in {of_day[day]} runs on {day} in the phase {phase.name!r}, "
+                    f"where one team had {then.daily} a day."
+                )
+            if number > then.total:
+                raise ConflictError(
+                    f"Together they have handed in {len(runs)} runs in the phase {phase.name!r}, "
+                    f"where one team had {then.total}."
                 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import func, select
@@ -13,7 +14,7 @@ from sqlalchemy.orm import Session
 from fieldmark.challenge.people.names import clean_name
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
-from fieldmark.challenge.records.schema import Challenge, Phase, Submission, User, utc_now
+from fieldmark.challenge.records.schema import AuditEvent, Challenge, Phase, Submission, User, utc_now
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError
 
 # What the audit log keeps of a phase, as it was and as it is.
@@ -75,6 +76,29 @@ def set_phase(
 
 def _noted(value: Any) -> Any:
     return value.isoformat() if isinstance(value, dt.datetime) else value
+
+
+@dataclass(frozen=True)
+class PhaseLimits:
+    """How many runs a team may hand in, from a moment on."""
+
+    since: dt.datetime
+    daily: int
+    total: int
+
+
+def limits_over_time(session: Session, phase: Phase) -> list[PhaseLimits]:
+    """The limits of a phase as they were, first to last: the log says when they were changed, and what they were."""
+    query = select(AuditEvent).where(AuditEvent.challenge_id == phase.challenge_id, AuditEvent.action == "phase.set")
+    name, daily, total = phase.name, phase.daily_limit, phase.total_limit
+    limits: list[PhaseLimits] = []
+    for event in session.scalars(query.order_by(AuditEvent.id.desc())):
+        before = event.details.get("before")
+        if event.details.get("name") != name or not before:  # of another phase, or its first word
+            continue
+        limits.append(PhaseLimits(event.at, daily, total))
+        name, daily, total = before["name"], before["daily_limit"], before["total_limit"]
+    return [PhaseLimits(dt.datetime.min.replace(tzinfo=dt.UTC), daily, total), *reversed(limits)]
 
 
 def change_phase(
