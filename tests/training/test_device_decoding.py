@@ -5,7 +5,7 @@ from PIL import Image
 
 from fieldmark.training.boxes import Crops
 from fieldmark.training.device_decoding import can_decode, decode_on
-from fieldmark.training.packing import EncodedSquares, open_pack
+from fieldmark.training.packing import EncodedSquares, filled, open_pack
 from fieldmark.training.photos import PhotoSource, PhotoTransform
 from fieldmark.training.sources import evaluation_batches, prepared
 
@@ -28,7 +28,7 @@ def test_a_jpeg_pack_is_read_as_files_and_a_processor_decodes_them(pack):
     read, aspects = pack.read(rows)
     assert isinstance(read, EncodedSquares) and [file[:2].tolist() for file in read.files] == [[0xFF, 0xD8]] * 2
     squares, again = pack.squares(rows)
-    assert squares.shape == (2, 64, 64, 3) and (read.decoded() == squares).all() and (aspects == again).all()
+    assert squares.shape == (2, 64, 64, 3) and (filled(read) == squares).all() and (aspects == again).all()
     assert not can_decode(CPU)
 
 
@@ -51,5 +51,5 @@ def test_a_gpu_decodes_to_the_same_pixels_and_trains_on_them(pack):
     assert can_decode(device)
     read, _ = pack.read(np.arange(6))
     found = decode_on(device, read).cpu().numpy().astype(int)
-    assert (np.abs(found - read.decoded()) <= 1).all()
+    assert (np.abs(found - filled(read)) <= 1).all()
     torch.testing.assert_close(shown(pack, device), shown(pack, CPU), atol=0.02, rtol=0)

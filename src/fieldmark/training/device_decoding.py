@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from torchvision.io import ImageReadMode, decode_jpeg
 
-from fieldmark.training.packing import EncodedSquares
+from fieldmark.training.packing import EncodedSquares, filled
 
 Tensor = Any
 
@@ -33,7 +33,7 @@ def can_decode(device: Any) -> bool:
         found = decode_on(device, squares).cpu().numpy()
     except RuntimeError:  # torchvision was built without it, or the GPU has none
         return False
-    return bool((np.abs(found.astype(int) - squares.decoded()) <= 1).all())
+    return bool((np.abs(found.astype(int) - filled(squares)) <= 1).all())
 
 
 def decode_on(device: Any, squares: EncodedSquares) -> Tensor:

@@ -21,7 +21,7 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import simplejpeg
@@ -63,20 +63,54 @@ def decode_squashed(data: bytes, side_px: int, box: Box | None = None) -> tuple[
     return decode_resized(data, side_px, lambda width, height: whole, box)
 
 
+class KeptSquares(Protocol):
+    """Squares of photos as a pack keeps them, to be read into memory that somebody else has ready."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def fill(self, squares: Pixels) -> None:
+        """Writes them to an array of their shape."""
+        ...
+
+
+@dataclass(frozen=True)
+class RawSquares:
+    """Some squares of a raw pack."""
+
+    pixels: Pixels
+    rows: NDArray[np.int64]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return len(self.rows), *self.pixels.shape[1:]
+
+    def fill(self, squares: Pixels) -> None:
+        np.take(self.pixels, self.rows, axis=0, out=squares, mode="clip")  # the usual mode would buffer them
+
+
 @dataclass(frozen=True)
 class EncodedSquares:
-    """Squares of photos that are still JPEGs: a GPU may decode them itself."""
+    """Squares that are still JPEGs: a GPU may decode them itself."""
 
     files: tuple[Pixels, ...]
     side_px: int
 
-    def decoded(self) -> Pixels:
-        """The squares, decoded here."""
-        squares = np.empty((len(self.files), self.side_px, self.side_px, 3), dtype=np.uint8)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return len(self.files), self.side_px, self.side_px, 3
+
+    def fill(self, squares: Pixels) -> None:
         for square, file in zip(squares, self.files, strict=True):
             # Sixteen threads that decode with Pillow spend most of their time waiting for the interpreter.
             simplejpeg.decode_jpeg(file, buffer=square)
-        return squares
+
+
+def filled(squares: KeptSquares) -> Pixels:
+    """The squares in an array of their own."""
+    found = np.empty(squares.shape, dtype=np.uint8)
+    squares.fill(found)
+    return found
 
 
 class UnpackedPhotos:
@@ -133,13 +167,12 @@ class Pack:
 
     def squares(self, rows: NDArray[np.int64]) -> tuple[Pixels, NDArray[np.float32]]:
         """The squares of some photos and their width / height."""
-        found, aspects = self.read(rows)
-        return found.decoded() if isinstance(found, EncodedSquares) else found, aspects
+        return filled(self.read(rows)[0]), self.aspects[rows]
 
-    def read(self, rows: NDArray[np.int64]) -> tuple[Pixels | EncodedSquares, NDArray[np.float32]]:
+    def read(self, rows: NDArray[np.int64]) -> tuple[KeptSquares, NDArray[np.float32]]:
         """The same, as they are kept."""
         if self.offsets is None:
-            return self.pixels[rows], self.aspects[rows]
+            return RawSquares(self.pixels, rows), self.aspects[rows]
         files = tuple(np.array(self.pixels[self.offsets[row] : self.offsets[row + 1]]) for row in rows)
         return EncodedSquares(files, self.side_px), self.aspects[rows]
 

@@ -14,7 +14,7 @@ from fieldmark.training.boxes import Crops, EvalCrop, resample
 from fieldmark.training.devices import constant
 from fieldmark.training.draws import Draws
 from fieldmark.training.fused_views import fused_view
-from fieldmark.training.packing import EncodedSquares, Pack, Pixels, UnpackedPhotos
+from fieldmark.training.packing import KeptSquares, Pack, Pixels, UnpackedPhotos
 from fieldmark.training.randaugment import rand_augment
 
 Tensor = Any
@@ -56,7 +56,7 @@ class PhotoSource:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def read(self, rows: NDArray[np.int64], draws: Draws | None) -> tuple[Pixels | EncodedSquares, NDArray[np.float32]]:
+    def read(self, rows: NDArray[np.int64], draws: Draws | None) -> tuple[Pixels | KeptSquares, NDArray[np.float32]]:
         squares, aspects = self.photos.read(self.rows[rows])
         return squares, self.crops.boxes(aspects, draws)
 

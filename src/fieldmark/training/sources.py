@@ -15,7 +15,7 @@ from fieldmark.foundation.map_blocks import LocalExecutor, all_cores, map_blocks
 from fieldmark.training.device_decoding import can_decode, decode_on
 from fieldmark.training.draws import Draws, Seeds, example_seeds
 from fieldmark.training.objectives import Objective, Prepared, StrongView
-from fieldmark.training.packing import EncodedSquares
+from fieldmark.training.packing import EncodedSquares, KeptSquares
 
 Tensor = Any
 
@@ -49,7 +49,7 @@ class Source(Protocol):
 
     def __len__(self) -> int: ...
 
-    def read(self, rows: NDArray[np.int64], draws: Draws | None) -> tuple[NDArray[Any] | EncodedSquares, ...]:
+    def read(self, rows: NDArray[np.int64], draws: Draws | None) -> tuple[NDArray[Any] | KeptSquares, ...]:
         """The raw arrays of some examples, stacked; with draws for training, None for evaluation."""
         ...
 
@@ -137,10 +137,15 @@ class Batch:
         return Prepared(inputs, targets, self.draws, strong)
 
 
-def _read(array: NDArray[Any] | EncodedSquares, device: Any) -> Tensor | EncodedSquares:
-    if not isinstance(array, EncodedSquares):
-        return _tensor(array, device)
-    return array if can_decode(device) else _tensor(array.decoded(), device)
+def _read(raw: NDArray[Any] | KeptSquares, device: Any) -> Tensor | EncodedSquares:
+    if isinstance(raw, np.ndarray):
+        return _tensor(raw, device)
+    if isinstance(raw, EncodedSquares) and can_decode(device):
+        return raw
+    # Straight into memory that a GPU can fetch, and that is used again: fresh memory costs as much as the copy.
+    squares = torch.empty(raw.shape, dtype=torch.uint8, pin_memory=device.type == "cuda")
+    raw.fill(squares.numpy())
+    return squares
 
 
 def _tensor(array: NDArray[Any], device: Any) -> Tensor:
