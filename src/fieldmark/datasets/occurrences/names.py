@@ -158,22 +158,25 @@ def _is_above_species(rows: pl.DataFrame, problems: RowProblems) -> pl.Expr:
 
 def taxa_of(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
     """One row per label with the ranks that its rows tell: of several, the one that most of them do."""
-    labeled = rows.drop_nulls("label")
-    taxa = labeled.select(pl.col("label").unique().sort())
-    for rank in (*RANKS[:-1], "common_name"):
-        if rank in labeled.columns:
-            counts = labeled.drop_nulls(rank).group_by("label", rank).agg(pl.len(), pl.col("file", "line").first())
-            counts = counts.sort("label", "len", rank, descending=[False, True, False])
-            firsts = counts.unique("label", keep="first", maintain_order=True).select("label", rank)
-            taxa = taxa.join(firsts, on="label", how="left", maintain_order="left")
-            if rank != "common_name":
-                what = f"gives a label another {rank} than most of its rows, which count"
-                others = counts.filter(~pl.col("label").is_first_distinct())
-                problems.add("warning", what, others, pl.concat_str("label", pl.lit(" in "), rank))
+    ranks = [rank for rank in (*RANKS[:-1], "common_name") if rank in rows.columns]
+    # One look at all rows: there are far fewer combinations of names than rows.
+    named = rows.select("label", *ranks, "file", "line").drop_nulls("label")
+    together = named.group_by("label", *ranks, maintain_order=True).agg(pl.len(), pl.col("file", "line").first())
+    taxa = together.select(pl.col("label").unique().sort())
+    for rank in ranks:
+        own = together.drop_nulls(rank).group_by("label", rank, maintain_order=True)
+        counts = own.agg(pl.col("len").sum(), pl.col("file", "line").first())
+        counts = counts.sort("label", "len", rank, descending=[False, True, False])
+        firsts = counts.unique("label", keep="first", maintain_order=True).select("label", rank)
+        taxa = taxa.join(firsts, on="label", how="left", maintain_order="left")
+        if rank != "common_name":
+            what = f"gives a label another {rank} than most of its rows, which count"
+            others = counts.filter(~pl.col("label").is_first_distinct())
+            problems.add("warning", what, others, pl.concat_str("label", pl.lit(" in "), rank))
     names = [parse_name(label) for label in taxa["label"]]
     own = {"genus": [name.genus for name in names], "species": [name.species for name in names]}
     for rank, values in own.items():
         series = pl.Series(rank, values, dtype=pl.String)
         taxa = taxa.with_columns(pl.coalesce(rank, series).alias(rank) if rank in taxa.columns else series)
-    ranks = [rank for rank in (*RANKS, "common_name") if rank in taxa.columns]
-    return taxa.select("label", *ranks, pl.lit(None, pl.Boolean).alias("poisonous"))
+    there = [rank for rank in (*RANKS, "common_name") if rank in taxa.columns]
+    return taxa.select("label", *there, pl.lit(None, pl.Boolean).alias("poisonous"))

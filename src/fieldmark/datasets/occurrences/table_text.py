@@ -102,27 +102,31 @@ def row_blocks(pieces: Iterator[bytes], dialect: Dialect) -> Iterator[bytes]:
 
 
 def _cut(pieces: Iterator[bytes], dialect: Dialect) -> Iterator[bytes]:
-    rest = b""
+    rest: list[bytes] = []
+    inside, waiting = False, 0
+    quote = None if dialect.quote is None else dialect.quote.encode()
     for piece in pieces:
-        text = rest + piece if rest else piece
-        end = _end_of_rows(text, dialect)
-        if end == 0 and len(text) > LONGEST_ROW_BYTES:
-            raise RowTooLongError(len(text))
-        rest = text[end:]
+        end = _end_of_rows(piece, dialect, inside=inside)
         if end:
-            yield text[:end]
-    if rest:
-        yield rest
+            yield b"".join([*rest, memoryview(piece)[:end]])
+            rest, inside, waiting = [], False, 0
+        rest.append(piece[end:])
+        inside ^= quote is not None and piece.count(quote, end) % 2 == 1
+        waiting += len(rest[-1])
+        if waiting > LONGEST_ROW_BYTES:
+            raise RowTooLongError(waiting)
+    if any(rest):
+        yield b"".join(rest)
 
 
-def _end_of_rows(text: bytes, dialect: Dialect) -> int:
-    """Where the last whole row of a text ends that begins with a row; 0 where none does."""
+def _end_of_rows(text: bytes, dialect: Dialect, *, inside: bool) -> int:
+    """Where the last row that ends in a text ends; 0 where none does. The text may begin inside of quotes."""
     mark = dialect.line_end.encode()
     end = text.rfind(mark)
     if dialect.quote is None or end < 0:
         return end + 1
     quote = dialect.quote.encode()
-    quotes = text.count(quote, 0, end)
+    quotes = text.count(quote, 0, end) + inside
     while quotes % 2 and end >= 0:
         before = text.rfind(mark, 0, end)
         quotes -= text.count(quote, max(before, 0), end)

@@ -104,11 +104,14 @@ def _possible_places(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
 def _swapped(rows: pl.DataFrame) -> pl.DataFrame:
     lat, lon = pl.col("lat"), pl.col("lon")
     placed = rows.select("lat", "lon", "country").with_row_index("row").drop_nulls()  # a copy of what is needed alone
-    middle_lat, middle_lon = lat.median().over("country"), lon.median().over("country")
+    middle = placed.group_by("country").agg(
+        pl.len(), lat.median().name.prefix("middle "), lon.median().name.prefix("middle ")
+    )
+    placed = placed.join(middle.filter(pl.col("len") >= ENOUGH_RECORDS), on="country", maintain_order="left")
+    middle_lat, middle_lon = pl.col("middle lat"), pl.col("middle lon")
     as_is = pl.max_horizontal((lat - middle_lat).abs(), (lon - middle_lon).abs())
     swapped = pl.max_horizontal((lon - middle_lat).abs(), (lat - middle_lon).abs())
-    enough = pl.len().over("country") >= ENOUGH_RECORDS
-    return rows[placed.filter(enough & (as_is > FAR_DEGREES) & (swapped < NEAR_DEGREES))["row"]]
+    return rows[placed.filter((as_is > FAR_DEGREES) & (swapped < NEAR_DEGREES))["row"]]
 
 
 def with_flags(rows: pl.DataFrame) -> pl.DataFrame:
