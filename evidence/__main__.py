@@ -12,6 +12,7 @@ STUDIES = {
     "coverage": "do the 95 % intervals of the closed-set metrics cover?",
     "challenges": "do the 95 % intervals of the other challenges cover?",
     "editions": "do the 95 % intervals of the editions of 2021 to 2026 cover?",
+    "place_weights": "weights of an ensemble for places: equal, from val, from blocks of train (real)",
     "later_baselines": "lists for surveys, tiles of plots, clusters of individuals, from releases on disk (real)",
     "ladder": "can the public board be climbed by guessing past the Ladder? (simulated)",
     "baselines": "the baselines on five worlds, beside the best that can be known from the traits (simulated)",

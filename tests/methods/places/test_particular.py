@@ -10,13 +10,15 @@ from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
+from fieldmark.errors import MisuseError
 from fieldmark.features.geoclip import encode_places
 from fieldmark.methods.places.ensemble import PlaceEnsemble, mixture_weights
 from fieldmark.methods.places.extrapolation import distances_km, extrapolations, similarities
 from fieldmark.methods.places.forest import RandomForest
+from fieldmark.methods.places.holding_out import held_out_chances
 from fieldmark.methods.places.maxent import Maxent
 from fieldmark.methods.places.neighbors import NeighborsInSpace
-from fieldmark.methods.places.records import Points
+from fieldmark.methods.places.records import PlaceRecords, Points
 from fieldmark.methods.places.sinr import Sinr
 from fieldmark.methods.places.splines import penalized_logistic
 from fieldmark.methods.places.trees import Trees
@@ -182,3 +184,59 @@ def test_a_place_far_away_and_unlike_train_is_told_apart(sightings):
     assert not near.is_far and not near.is_outside
     assert far.is_far and far.is_outside and far.covariate == 0
     assert distances_km(fitted.arrays, asked)[1] == pytest.approx(38 * 111.2, rel=0.05)
+
+
+# Degrees of the drawn region are some 111 km long: it has a dozen blocks of this side.
+BLOCKS = {"blocks_m": 150_000.0, "folds": 3}
+
+
+@pytest.mark.parametrize("kind", ["sightings", "presences", "survey"])
+def test_weights_from_folds_prefer_the_member_that_knows_blocks_it_has_not_seen(kind, request):
+    view = replace(request.getfixturevalue(kind), val=None)
+    members = "spline-logistic,neighbors:strength=10000.0"  # the second says what is common, and no more
+    fitted = PlaceEnsemble(**ENVIRONMENT, **BLOCKS, members=members, weights="folds").fit(view)
+    weights = fitted.arrays["weights"]
+    assert weights[0] > 0.8 and weights.sum() == pytest.approx(1)
+    assert fitted.remarks[-1].startswith(
+        f"Weights of the members, by folds: spline-logistic {weights[0]:.2f}, neighbors"
+    )
+    again = fitted.method.fit_again(fitted.arrays, view)
+    assert (again.arrays["weights"] == weights).all() and again.method.weights == "folds"
+
+
+def test_a_member_that_remembers_where_it_has_been_gets_its_weight_by_blocks_and_not_by_nearby_places():
+    """Species live in patches of their own: neighbors know them, until whole patches are held out."""
+    rng = np.random.default_rng(0)
+    lat, lon = rng.uniform(-2, 2, (2, 400))
+    patch = (np.floor(lat) + 2) * 4 + np.floor(lon) + 2
+    code = np.random.default_rng(1).integers(0, 5, 16)[patch.astype(int)].astype(np.int32)
+    points = Points(lat, lon, np.zeros((400, 1), dtype=np.float32))
+    records = PlaceRecords(points, np.arange(400), code, 5, points)
+    methods = [NeighborsInSpace(), NeighborsInSpace(strength=10000.0)]
+    near, far = (mixture_weights(held_out_chances(methods, records, 4, side, 0))[0] for side in (5_000.0, 222_000.0))
+    assert near > 0.9 and far < 0.5
+
+
+def test_what_is_held_out_is_what_a_member_says_that_has_learned_from_the_rest():
+    """Two blocks, held out in turn, by hand."""
+    lat, lon = np.array([0.5, 0.6, 0.7, 9.5, 9.6, 9.7]), np.array([0.5, 0.6, 0.7, 9.5, 9.6, 9.7])
+    points = Points(lat, lon, np.zeros((6, 1), dtype=np.float32))
+    row, code = np.array([0, 1, 2, 2, 3, 4, 5]), np.array([0, 0, 0, 1, 1, 1, 0], dtype=np.int32)
+    survey = PlaceRecords(points, row, code, 2, None)
+    member = NeighborsInSpace(several=True, strength=1e9)
+    found = held_out_chances([member], survey, 2, 500_000.0, 0)
+    # Elsewhere: species 0 at 3 of 3 and 1 of 3 places, species 1 at 1 of 3 and 2 of 3, with half a place added.
+    first, second = np.array([3.5, 1.5]) / 4, np.array([1.5, 2.5]) / 4
+    holds = np.array([[1, 0], [1, 0], [1, 1], [0, 1], [0, 1], [1, 0]], dtype=bool)
+    said = np.vstack([np.tile(second, (3, 1)), np.tile(first, (3, 1))])
+    expected = np.where(holds, said, 1 - said)
+    halves = [expected[:3].ravel(), expected[3:].ravel()]
+    np.testing.assert_allclose(np.sort(found[0]), np.sort(np.concatenate(halves)), atol=1e-4)
+
+
+def test_too_few_blocks_for_the_folds_are_refused_in_a_sentence(survey):
+    ensemble = PlaceEnsemble(**ENVIRONMENT, members="spline-logistic", weights="folds", blocks_m=1e7)
+    with pytest.raises(MisuseError, match=r"blocks of 1e\+07 m cannot be cut into 5 folds: set smaller blocks_m"):
+        ensemble.fit(survey)
+    with pytest.raises(MisuseError, match="at least two folds"):
+        PlaceEnsemble(folds=1)

@@ -164,8 +164,8 @@ def taxa_of(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
     together = named.group_by("label", *ranks, maintain_order=True).agg(pl.len(), pl.col("file", "line").first())
     taxa = together.select(pl.col("label").unique().sort())
     for rank in ranks:
-        own = together.drop_nulls(rank).group_by("label", rank, maintain_order=True)
-        counts = own.agg(pl.col("len").sum(), pl.col("file", "line").first())
+        by_name = together.drop_nulls(rank).group_by("label", rank, maintain_order=True)
+        counts = by_name.agg(pl.col("len").sum(), pl.col("file", "line").first())
         counts = counts.sort("label", "len", rank, descending=[False, True, False])
         firsts = counts.unique("label", keep="first", maintain_order=True).select("label", rank)
         taxa = taxa.join(firsts, on="label", how="left", maintain_order="left")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from fieldmark.foundation.key_values import configure, parse_pairs
 from fieldmark.foundation.registry import Registry
 from fieldmark.methods.base import Arrays, Fitted, targets_of
 from fieldmark.methods.places.base import OnPlaces, Ratios, as_odds, log_odds
+from fieldmark.methods.places.holding_out import held_out_chances
 from fieldmark.methods.places.records import PlaceRecords, Points
 from fieldmark.runs.label_scores import log_softmax
 from fieldmark.views import View
@@ -30,6 +31,7 @@ MEMBERS: Registry[type[OnPlaces]] = Registry(
         "deepmaxent": ("fieldmark.methods.places.sinr:DeepMaxent", "the same by maximum entropy"),
     },
 )
+Weights = Literal["equal", "val", "folds"]
 FEW_SPECIES = 200
 FOR_FEW = "random-forest,maxent,down-weighted-boosting,spline-logistic,sinr"
 FOR_MANY = "neighbors,random-forest,sinr"
@@ -44,23 +46,34 @@ class PlaceEnsemble(OnPlaces):
     tell none: there the log ratios of each member are first brought to the same mean and spread over the background,
     species by species, so that no member counts more because it is bolder.
 
-    All members count the same. Weights from val would reward members that have learned where people look, because val
-    was recorded by the same people as train.
+    All members count the same unless weights are asked for: the mixture that gives what was found the highest
+    probability, on val or on blocks of train that the members have not seen (stacking, Wolpert 1992; blocks, Roberts
+    et al. 2017). Where only presences are recorded, weights reward members that have learned where people look,
+    because val and train were recorded by the same people.
 
     Args:
         members: Their names with commas between them, each with settings after colons
             (`random-forest:trees=500,sinr:epochs=10`); auto is random-forest, maxent, down-weighted-boosting,
             spline-logistic and sinr for up to 200 species, and neighbors, random-forest and sinr for more.
-        weights: equal, or val: the mixture of lowest log loss there.
+        weights: equal; val: the mixture of lowest log loss there; folds: the same on blocks of train, held out in turn.
+        folds: How many times blocks are held out.
+        blocks_m: The side of the square blocks.
     """
 
     members: str = "auto"
-    weights: Literal["equal", "val"] = "equal"
+    weights: Weights = "equal"
+    folds: int = 5
+    blocks_m: float = 20_000.0
+
+    added_settings: ClassVar[tuple[str, ...]] = ("folds", "blocks_m")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.weights not in ("equal", "val"):
-            raise MisuseError(f"ensemble has no weights={self.weights}: expected equal or val.")
+        if self.weights not in get_args(Weights):
+            raise MisuseError(f"ensemble has no weights={self.weights}: expected {', '.join(get_args(Weights))}.")
+        if self.folds < 2 or not self.blocks_m > 0:
+            found = f"folds={self.folds}, blocks_m={self.blocks_m:g}"
+            raise MisuseError(f"ensemble needs at least two folds and blocks with a size: found {found}.")
         if self.members != "auto":
             self.made(0)
 
@@ -79,8 +92,12 @@ class PlaceEnsemble(OnPlaces):
         return replace(method, inputs=self.inputs, background=self.background, several=self.several)
 
     def learn(self, records: PlaceRecords) -> tuple[PlaceEnsemble, Arrays]:
-        fitted = [member.learn(records) for member in self.made(records.n_labels)]
-        arrays: Arrays = {"weights": np.full(len(fitted), 1 / len(fitted))}
+        members = self.made(records.n_labels)
+        weights = np.full(len(members), 1 / len(members))
+        if self.weights == "folds":
+            weights = mixture_weights(held_out_chances(members, records, self.folds, self.blocks_m, self.seed))
+        fitted = [member.learn(records) for member in members]
+        arrays: Arrays = {"weights": weights}
         common = {"log_prior": records.log_prior.astype(np.float32), "survey": np.array([records.is_survey])}
         for number, (member, own) in enumerate(fitted):
             arrays |= {f"{number}.{name}": array for name, array in own.items()}
@@ -124,18 +141,27 @@ class PlaceEnsemble(OnPlaces):
     def fit(self, view: View) -> Fitted:
         fitted = super().fit(view)
         method, arrays = fitted.method, fitted.arrays
-        if self.weights == "val" and view.val is not None and isinstance(method, PlaceEnsemble):
+        assert isinstance(method, PlaceEnsemble)  # it is this method with its choices made
+        if self.weights == "val" and view.val is not None:
             ratios = method.of_members(arrays, method.points(arrays, view.val))
             chance = np.stack([_chance_of_truth(method, arrays, one, view) for one in ratios])
             arrays = {**arrays, "weights": mixture_weights(chance)}
-        return Fitted(method, arrays, fitted.remarks)
+        remarks = () if self.weights == "equal" else (method.told_weights(arrays),)
+        return Fitted(method, arrays, (*fitted.remarks, *remarks))
 
     def fit_again(self, arrays: Arrays, view: View) -> Fitted:
-        fitted = super().fit(view)
-        return Fitted(fitted.method, {**fitted.arrays, "weights": arrays["weights"]}, fitted.remarks)
+        fitted = super(PlaceEnsemble, replace(self, weights="equal")).fit(view)
+        weighted = {**fitted.arrays, "weights": arrays["weights"]}
+        return Fitted(replace(fitted.method, weights=self.weights), weighted, fitted.remarks)  # type: ignore[type-var]
+
+    def told_weights(self, arrays: Arrays) -> str:
+        """Who counts how much, in a sentence."""
+        names = [text.partition(":")[0] for text in self.members.split(",")]
+        shares = ", ".join(f"{name} {weight:.2f}" for name, weight in zip(names, arrays["weights"], strict=True))
+        return f"Weights of the members, by {self.weights}: {shares}."
 
 
-def mixture_weights(chance: NDArray[np.float64]) -> NDArray[np.float64]:
+def mixture_weights(chance: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """The mixture of lowest log loss, by expectation and maximization, which cannot leave the simplex.
 
     Args:
@@ -144,9 +170,9 @@ def mixture_weights(chance: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> mixture_weights(np.array([[0.9, 0.9, 0.1], [0.1, 0.1, 0.2]])).round(2).tolist()
     [1.0, 0.0]
     """
-    weights = np.full(len(chance), 1 / len(chance))
+    weights, likely = np.full(len(chance), 1 / len(chance)), np.maximum(chance.astype(np.float64), 1e-300)
     for _ in range(ROUNDS):
-        shares = weights[:, None] * np.maximum(chance, 1e-300)
+        shares = weights[:, None] * likely
         weights = (shares / shares.sum(axis=0)).mean(axis=1)
     return weights
 
