@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from evidence.markdown import difference, percent, table
 
 TITLES = {"roc_auc": "ROC-AUC", "cor": "COR", "prg_auc": "PR-gain AUC"}
@@ -109,3 +111,23 @@ def land_worlds(name: str, result: dict[str, Any]) -> str:
 def _of_world(world: Mapping[str, Any], method: str) -> str:
     found = world["methods"].get(method)
     return "" if found is None else percent(found["adaptive_top_30"])
+
+
+def weights(name: str, result: dict[str, Any]) -> str:
+    """Members and ways of weighing them, with the gain of weights from folds over each."""
+    parts = ["## Weights of an ensemble for places (real data)\n", result["about"]]
+    for region, found in result["regions"].items():
+        parts.append(
+            f"\n{region}: {found['places']:,} places in {found['blocks']} blocks, {found['species']} species. Mean F1 "
+            "over places in percent, mean log loss of a species at a place, and how much better `folds` is in F1:\n"
+        )
+        rows = [
+            [one, percent(f1), f"{found['log_loss'][one]:.4f}", difference(found["folds_less"].get(one), 100, ".2f")]
+            for one, f1 in found["sample_f1"].items()
+        ]
+        parts.append(table(["", "F1 by place", "log loss", "folds less this"], rows))
+        for way in ("val", "folds"):
+            means = np.mean(found["weights"][way], axis=0)
+            shares = ", ".join(f"{one} {mean:.2f}" for one, mean in zip(found["members"], means, strict=True))
+            parts.append(f"\nMean weights by {way} over the five folds: {shares}.")
+    return "\n".join(parts)
