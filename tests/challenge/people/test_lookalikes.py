@@ -10,7 +10,8 @@ import pytest
 from fieldmark.challenge.people import accounts, teams
 from fieldmark.challenge.records.schema import DataFile, Organizer, Team, User
 from fieldmark.challenge.refusals import ConflictError, RefusalError
-from fieldmark.challenge.running import creating, organizing
+from fieldmark.challenge.running import organizing
+from fieldmark.challenge.running.offered_files import add_data_file
 from fieldmark.challenge.submitting.submissions import add_baseline
 from fieldmark.challenge.submitting.uploads import received
 from tests.challenge.platform import PASSWORD, Platform, run_text
@@ -65,7 +66,7 @@ def test_the_same_file_baseline_or_organizer_twice_at_once_is_one(platform: Plat
             return add_baseline(database, storage, platform.admin, challenge, "chance", upload)
 
     acts = {
-        "file": lambda _: creating.add_data_file(database, storage, platform.admin, challenge, source, "extra.txt"),
+        "file": lambda _: add_data_file(database, storage, platform.admin, challenge, source, "extra.txt"),
         "baseline": baseline,
         "organizer": lambda _: organizing.add_organizer(database, platform.admin, challenge, "helper"),
     }

@@ -9,7 +9,7 @@ from PIL import Image
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.records.schema import Challenge, DataFile, Submission, Team
 from fieldmark.challenge.refusals import RefusalError
-from fieldmark.challenge.running import creating
+from fieldmark.challenge.running import creating, offered_files
 from fieldmark.challenge.scoring.score_parts import truth_files
 from fieldmark.challenge.submitting.uploads import checklist
 from fieldmark.errors import MisuseError
@@ -24,7 +24,7 @@ def test_the_sample_run_of_every_benchmark_is_a_valid_run(name, tmp_path):
     task = BENCHMARKS[name].task
     items = ("rec/0", "rec/5", "other/0") if task.items.noun == "segment" else ("x1", "x2", "x3")
     labels = Labels(tuple(f"label{number}" for number in range(40)))
-    creating.write_sample(tmp_path / "run.csv", task, items, labels)
+    offered_files.write_sample(tmp_path / "run.csv", task, items, labels)
     read = task.run.read(tmp_path / "run.csv", items, labels, unknown=task.unknown)
     assert read.items == items
 

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from fieldmark.challenge.records.schema import DataFile
-from fieldmark.challenge.running import creating
-from fieldmark.challenge.running.creating import ITEMS_FILE, LABELS_FILE
+from fieldmark.challenge.running import creating, offered_files
 from fieldmark.challenge.running.label_leaks import leaks_of, natural, runs_test, secret_order
+from fieldmark.challenge.running.offered_files import ITEMS_FILE, LABELS_FILE
 from fieldmark.challenge.submitting.uploads import checklist
 from fieldmark.questions.truth import Truth
 from tests.challenge.platform import Platform
@@ -64,7 +64,7 @@ def test_the_secret_order_is_the_same_on_renewal_and_another_in_another_challeng
     ids = drawn_ids()
     one, other = (make_challenge(small_platform, slug, ids, SORTED) for slug in ("one", "other"))
     before = [offered(small_platform, one, file) for file in (ITEMS_FILE, "sample_run.csv")]
-    creating.renew_lists(small_platform.database, small_platform.storage, small_platform.admin, one)
+    offered_files.renew_lists(small_platform.database, small_platform.storage, small_platform.admin, one)
     assert [offered(small_platform, one, file) for file in (ITEMS_FILE, "sample_run.csv")] == before
     assert offered(small_platform, other, ITEMS_FILE) != before[0]
     assert secret_order(ids, b"key") == secret_order(ids[::-1], b"key") != secret_order(ids, b"another")

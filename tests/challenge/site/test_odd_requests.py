@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import RefusalError
-from fieldmark.challenge.running.creating import add_data_file
+from fieldmark.challenge.running.offered_files import add_data_file
 from fieldmark.challenge.site.app import create_app
 from fieldmark.challenge.site.forms import moment_of
 from fieldmark.challenge.site.security import SESSION_COOKIE

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 import fieldmark
 from fieldmark.challenge.people import accounts, teams
 from fieldmark.challenge.records.schema import Challenge
-from fieldmark.challenge.running.creating import add_data_file
+from fieldmark.challenge.running.offered_files import add_data_file
 from fieldmark.challenge.site.app import create_app
 from fieldmark.challenge.site.markdown_text import prose
 from fieldmark.challenge.site.security import HEADERS, SESSION_COOKIE

@@ -13,7 +13,7 @@ import pytest
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.refusals import BusyError
-from fieldmark.challenge.running.creating import write_sample
+from fieldmark.challenge.running.offered_files import write_sample
 from fieldmark.challenge.scoring.sandbox import Limits, Outcome
 from fieldmark.challenge.submitting import checking_job, plain_problems, run_files, uploads
 from fieldmark.challenge.submitting.checkers import RunChecker, RunCheckers

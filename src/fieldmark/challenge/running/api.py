@@ -20,7 +20,7 @@ from fieldmark.challenge.people.api import ApiOrganizer, Managed
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.schema import Challenge, Submission, User
 from fieldmark.challenge.refusals import NotThereError, RefusalError
-from fieldmark.challenge.running import creating, exports, organizing, phases
+from fieldmark.challenge.running import creating, exports, offered_files, organizing, phases
 from fieldmark.challenge.running.creation_form import create_from, usual_values
 from fieldmark.challenge.running.replies import EventOut, ManagedOut, OrganizerOut, QueuedOut, organizers_out
 from fieldmark.challenge.scoring import queue
@@ -272,7 +272,7 @@ async def add_file(
             raise RefusalError("Send the file in the field 'file'.")
         with received(file.file, file.filename or "file", limit_mb=request.app.state.upload_mb) as upload:
             about = text_of(form, "about")
-            added = creating.add_data_file(database, storage, user, challenge, upload.path, upload.filename, about)
+            added = offered_files.add_data_file(database, storage, user, challenge, upload.path, upload.filename, about)
         return FileOut.of(added)
 
     async with request.form(max_files=1, max_fields=10) as form:

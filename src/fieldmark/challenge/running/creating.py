@@ -5,28 +5,28 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from fieldmark.benchmarks import BENCHMARKS
-from fieldmark.benchmarks.declarations import Task
 from fieldmark.challenge.people.names import clean_filename, clean_slug, clean_text
 from fieldmark.challenge.people.rights import note_insider
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.participation import LaterStage
-from fieldmark.challenge.records.schema import Access, AuditEvent, Challenge, DataFile, Phase, User, utc_now
+from fieldmark.challenge.records.schema import Access, AuditEvent, Challenge, Phase, User, utc_now
 from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import Storage, digest_folder, new_name
 from fieldmark.challenge.refusals import ConflictError, RefusalError
-from fieldmark.challenge.running.label_leaks import leaks_of, order_key, secret_order
+from fieldmark.challenge.running.label_leaks import leaks_of
+from fieldmark.challenge.running.offered_files import add_data_file, write_lists
 from fieldmark.challenge.running.organizing import known_access
 from fieldmark.challenge.running.stages import checked_entry, stage_before
 from fieldmark.challenge.scoring import queue
@@ -45,10 +45,9 @@ from fieldmark.challenge.submitting.uploads import Upload
 from fieldmark.datasets import release_of
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.files import sha256_of
-from fieldmark.labels import Labels
+from fieldmark.questions.truth import Truth
 from fieldmark.verbs.score_run import write_truth
 
-ITEMS_FILE, LABELS_FILE = "items.csv", "labels.csv"
 # What is handed in for comparison, by what runs hold: title, method, and a sentence about it.
 BASELINES = {
     "labels": ("most frequent", "frequent", "Answers every item with the most frequent labels of the training set."),
@@ -88,6 +87,11 @@ class NewChallenge:
     stage_entry: str = "all"
     stage_top: int | None = None
     published: bool = True
+
+    @property
+    def end(self) -> dt.datetime:
+        """When its phase ends: 30 days after it starts unless that is said."""
+        return self.ends_at or self.starts_at + dt.timedelta(days=30)
 
 
 @dataclass(frozen=True)
@@ -151,24 +155,14 @@ def create_challenge(
     """
     slug = clean_slug(new.slug)
     benchmark = BENCHMARKS[new.benchmark]
-    ends_at = new.ends_at or new.starts_at + dt.timedelta(days=30)
-    if new.starts_at >= ends_at:
-        raise RefusalError("The challenge would end before it begins.")
-    if min(new.daily_limit, new.total_limit) < 1:
-        raise RefusalError("Limits are whole numbers from 1 on.")
+    _refuse_impossible(new)
     with database.read() as session:
         if session.scalars(select(Challenge.id).where(Challenge.slug == slug)).first():
-            raise ConflictError(f"There is a challenge called {slug!r} already.")
+            raise _taken(slug)
         before = stage_before(session, owner, new.stage_of, benchmark.name) if new.stage_of else None
-    entry = checked_entry(new.stage_entry, new.stage_top)
-    files = truth_files(material.folder)
-    truth, labels, *_ = read_truth(benchmark.name, files)
-    units = units_public = len(set(truth.units))
-    if new.public_share is not None:
-        parts = draw_parts(truth.units, public=new.public_share, seed=new.seed)
-        parts.write_csv(material.folder / PARTS_FILE)
-        units_public = int((parts["part"] == PUBLIC).sum())
-    truth_path = _store_folder(storage, material.folder, "truth")
+    entry, top = checked_entry(new.stage_entry, new.stage_top)
+    truth, labels, *_ = read_truth(benchmark.name, truth_files(material.folder))
+    units_public = _draw_parts(new, truth, material.folder)
     challenge = Challenge(
         slug=slug,
         title=clean_text(new.title, 200, "title") or slug,
@@ -181,41 +175,26 @@ def create_challenge(
         simulated=material.simulated,
         owner_id=owner.id,
         published_at=utc_now() if new.published else None,
-        truth_path=truth_path,
+        truth_path=_store_folder(storage, material.folder, "truth"),
         truth_sha256=digest_folder(material.folder),
         items=len(truth.items),
-        units=units,
+        units=len(set(truth.units)),
         units_public=units_public,
         classes=len(labels),
         needs_run_without_external=new.needs_run_without_external,
         ladder=new.ladder,
         access=_stage_access(before, new.access) if before else known_access(new.access),
     )
+    warnings = [] if before is None else _known_items(storage, before, truth.items)
+    warnings += leaks_of(truth, [path for path, _ in material.downloads])
     try:
         with database.write() as session:
-            session.add(challenge)
-            session.flush()
-            session.add(
-                Phase(
-                    challenge_id=challenge.id,
-                    name="main",
-                    starts_at=new.starts_at,
-                    ends_at=ends_at,
-                    daily_limit=new.daily_limit,
-                    total_limit=new.total_limit,
-                )
-            )
-            note_insider(session, challenge.id, owner.id)
+            _add(session, owner, challenge, new, warnings)
             if before is not None:
-                session.add(LaterStage(challenge_id=challenge.id, first_id=before.id, entry=entry[0], top=entry[1]))
-                if sentence := _known_items(storage, before, truth.items):
-                    audit.note(session, owner, LEAK_WARNING, challenge=challenge, subject=slug, sentence=sentence)
-            audit.note(session, owner, "challenge.create", challenge=challenge, subject=slug, benchmark=benchmark.name)
-            for sentence in leaks_of(truth, [path for path, _ in material.downloads]):
-                audit.note(session, owner, LEAK_WARNING, challenge=challenge, subject=slug, sentence=sentence)
+                session.add(LaterStage(challenge_id=challenge.id, first_id=before.id, entry=entry, top=top))
     except IntegrityError as error:
-        raise ConflictError(f"There is a challenge called {slug!r} already.") from error
-    _write_lists(database, storage, owner, challenge, truth.items, labels)
+        raise _taken(slug) from error
+    write_lists(database, storage, owner, challenge, truth.items, labels)
     for path, sentence in material.downloads:
         add_data_file(database, storage, owner, challenge, path, path.name, sentence)
     for name, path, about in material.baselines:
@@ -224,17 +203,60 @@ def create_challenge(
     return challenge
 
 
+def _refuse_impossible(new: NewChallenge) -> None:
+    if new.starts_at >= new.end:
+        raise RefusalError("The challenge would end before it begins.")
+    if min(new.daily_limit, new.total_limit) < 1:
+        raise RefusalError("Limits are whole numbers from 1 on.")
+
+
+def _taken(slug: str) -> ConflictError:
+    return ConflictError(f"There is a challenge called {slug!r} already.")
+
+
+def _draw_parts(new: NewChallenge, truth: Truth, folder: Path) -> int:
+    """Draws which units are public and notes it beside the truth; returns how many are: all of them without a share."""
+    if new.public_share is None:
+        return len(set(truth.units))
+    parts = draw_parts(truth.units, public=new.public_share, seed=new.seed)
+    parts.write_csv(folder / PARTS_FILE)
+    return int((parts["part"] == PUBLIC).sum())
+
+
+def _add(session: Session, owner: User, challenge: Challenge, new: NewChallenge, warnings: Sequence[str]) -> None:
+    """Adds the challenge with its phase, and notes who made it and what gives labels away."""
+    session.add(challenge)
+    session.flush()
+    session.add(
+        Phase(
+            challenge_id=challenge.id,
+            name="main",
+            starts_at=new.starts_at,
+            ends_at=new.end,
+            daily_limit=new.daily_limit,
+            total_limit=new.total_limit,
+        )
+    )
+    note_insider(session, challenge.id, owner.id)
+    slug, benchmark = challenge.slug, challenge.benchmark
+    audit.note(session, owner, "challenge.create", challenge=challenge, subject=slug, benchmark=benchmark)
+    for sentence in warnings:
+        audit.note(session, owner, LEAK_WARNING, challenge=challenge, subject=slug, sentence=sentence)
+
+
 def _stage_access(before: Challenge, wanted: str) -> Access:
     """Who may see a later stage: its teams are those that came through, and a private line of stages stays private."""
     return "private" if "private" in (before.access, known_access(wanted)) else "invitation"
 
 
-def _known_items(storage: Storage, before: Challenge, items: tuple[str, ...]) -> str:
-    """A warning about items that were in the stage before, whose labels may be known by now."""
+def _known_items(storage: Storage, before: Challenge, items: tuple[str, ...]) -> list[str]:
+    """A warning about items that were in the stage before, whose labels may be known by now; none without them."""
     with scratch("truth") as folder:
         earlier, *_ = read_truth(before.benchmark, truth_files(storage.fetch_folder(before.truth_path, folder)))
     again = set(items) & set(earlier.items)
-    return f"{len(again)} of {len(items)} items are those of {before.slug}, whose labels may be known" if again else ""
+    if not again:
+        return []
+    return [f"{len(again)} of {len(items)} items are those of {before.slug}, whose labels may be known"]
 
 
 def replace_truth(
@@ -284,44 +306,6 @@ def _keep(benchmark: str, folder: Path, truth: Path, classes: Path | None, media
             shutil.copyfile(source, folder / target)
 
 
-def add_data_file(
-    database: Database, storage: Storage, actor: User, challenge: Challenge, source: Path, name: str, about: str = ""
-) -> DataFile:
-    """Adds something to download, or a newer version of it."""
-    shown = clean_filename(name)
-    path = f"data/{challenge.id}/{new_name()}"
-    storage.put(source, path)
-    with database.write() as session:
-        database.lock(session, Challenge, challenge.id)  # the same file twice at once is one file
-        query = select(DataFile).where(DataFile.challenge_id == challenge.id, DataFile.name == shown)
-        row = session.scalars(query).one_or_none() or DataFile(challenge_id=challenge.id, name=shown)
-        row.path, row.size, row.sha256 = path, source.stat().st_size, sha256_of(source)
-        row.about = clean_text(about, 500, "description")
-        session.add(row)
-        session.flush()
-        audit.note(session, actor, "data.add", challenge=challenge, subject=shown, sha256=row.sha256)
-    return row
-
-
-def sample_file(task: Task) -> str:
-    """What the example of a run is called."""
-    return f"sample_{task.run.file_name}"
-
-
-def write_sample(path: Path, task: Task, items: tuple[str, ...], labels: Labels, *, seed: int = 0) -> None:
-    """Writes a run with labels drawn at random: an example of the format, and what guessing scores."""
-    rng = np.random.default_rng(seed)
-    task.run.write(path, task.answer.sample(items, labels, rng, dense=task.run.dense))
-
-
-def renew_lists(database: Database, storage: Storage, actor: User, challenge: Challenge) -> None:
-    """Writes the lists for participants again, in their secret order; for challenges of before there was one."""
-    with scratch("truth") as folder:
-        files = truth_files(storage.fetch_folder(challenge.truth_path, folder))
-        truth, labels, *_ = read_truth(challenge.benchmark, files)
-    _write_lists(database, storage, actor, challenge, truth.items, labels)
-
-
 def warnings_about(database: Database, storage: Storage, challenge: Challenge, file: Path | None = None) -> list[str]:
     """What gives labels of a challenge away: as noted when it was made, or by a file that will be offered."""
     if file is None:
@@ -335,26 +319,6 @@ def warnings_about(database: Database, storage: Storage, challenge: Challenge, f
         files = truth_files(storage.fetch_folder(challenge.truth_path, folder))
         truth, *_ = read_truth(challenge.benchmark, files)
     return [sentence for sentence in leaks_of(truth, [file]) if sentence.startswith(file.name)]
-
-
-def _write_lists(
-    database: Database, storage: Storage, owner: User, challenge: Challenge, items: tuple[str, ...], labels: Labels
-) -> None:
-    """Items in their secret order, labels by name: neither says anything about the truth."""
-    task = BENCHMARKS[challenge.benchmark].task
-    shown, named = secret_order(items, order_key(database, challenge.id)), Labels.of(labels.names)
-    with scratch("data") as folder:
-        sample = sample_file(task)
-        write_sample(folder / sample, task, shown, named)
-        pl.DataFrame({"label": named.names}).write_csv(folder / LABELS_FILE)
-        pl.DataFrame({"id": shown}).write_csv(folder / ITEMS_FILE)
-        about = {
-            sample: f"A run in the right format with {task.run.holds} drawn at random.",
-            ITEMS_FILE: "What has to be answered.",
-            LABELS_FILE: "The labels there are.",
-        }
-        for file, sentence in about.items():
-            add_data_file(database, storage, owner, challenge, folder / file, file, sentence)
 
 
 def _store_folder(storage: Storage, folder: Path, kind: str) -> str:

@@ -18,7 +18,7 @@ from fieldmark.challenge.people.rights import open_challenge, team_of
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.schema import Challenge, Submission, User
 from fieldmark.challenge.refusals import NotThereError, RefusalError
-from fieldmark.challenge.running import announcing, creating, exports, organizing, phases
+from fieldmark.challenge.running import announcing, creating, exports, offered_files, organizing, phases
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.site.context import FormOf, UserOf, bounded_by_challenge, go, render, require_manager
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
@@ -150,7 +150,7 @@ def add_data(
             raise RefusalError("Choose a file.")
         with received(file.file, file.filename or "file", limit_mb=request.app.state.upload_mb) as upload:
             about = text_of(form, "about")
-            creating.add_data_file(database, storage, user, challenge, upload.path, upload.filename, about)
+            offered_files.add_data_file(database, storage, user, challenge, upload.path, upload.filename, about)
 
     return _do(request, slug, user, database, act, "file")
 

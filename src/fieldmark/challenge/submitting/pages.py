@@ -23,7 +23,7 @@ from fieldmark.challenge.people.rights import open_challenge
 from fieldmark.challenge.records.schema import Challenge, Submission, User, utc_now
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import NotThereError, RefusalError
-from fieldmark.challenge.running.creating import sample_file
+from fieldmark.challenge.running.offered_files import sample_file
 from fieldmark.challenge.running.phases import phase_at
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.stored_scores import own_cards, own_metrics, released

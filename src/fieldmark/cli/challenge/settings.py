@@ -126,7 +126,7 @@ def data(
 ) -> None:
     """List what participants can download; offer a file, or take one back."""
     from fieldmark.challenge.records.schema import Challenge
-    from fieldmark.challenge.running import creating, organizing
+    from fieldmark.challenge.running import creating, offered_files, organizing
     from fieldmark.challenge.submitting.replies import FileOut
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.errors import InputError, MisuseError, did_you_mean
@@ -141,11 +141,11 @@ def data(
                 raise MisuseError(f"{name} offers no file {remove!r}. {did_you_mean(remove, there)}")
             organizing.delete_data_file(platform.database, platform.storage, user, challenge, there[remove])
         if renew:
-            creating.renew_lists(platform.database, platform.storage, user, challenge)
+            offered_files.renew_lists(platform.database, platform.storage, user, challenge)
         if add is not None:
             for sentence in creating.warnings_about(platform.database, platform.storage, challenge, add):
                 typer.echo(f"warning: {sentence}", err=True)
-            creating.add_data_file(platform.database, platform.storage, user, challenge, add, add.name, about)
+            offered_files.add_data_file(platform.database, platform.storage, user, challenge, add, add.name, about)
         with platform.database.read() as session:
             offered = [FileOut.of(file) for file in session.get_one(Challenge, challenge.id).files]
     if as_json:
