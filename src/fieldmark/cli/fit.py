@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fieldmark.cli import completing
 from fieldmark.cli.engine_options import AddressOption, EngineOption
+
+if TYPE_CHECKING:
+    from fieldmark.fitting import FitResult
 
 
 def add_to(app: typer.Typer) -> None:
@@ -87,12 +90,10 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
     """Fit a method, score it on val and test, and write the folder of the run."""
-    from fieldmark.cli.printing import print_external_data, print_json, print_scorecards, print_unknown
     from fieldmark.fitting import Search
     from fieldmark.fitting import fit as fit_method
     from fieldmark.fitting.searching import parse_search
     from fieldmark.foundation.key_values import parse_pairs
-    from fieldmark.runs.provenance import LEAKAGE, OTHER_SPLIT
 
     folder = out or Path("runs", f"{benchmark.replace('/', '-')}-{method}")
     result = fit_method(
@@ -114,19 +115,34 @@ def fit(
         address=address,
     )
     if as_json:
-        for leak in result.run.leaks:
-            print(f"note: {LEAKAGE}{leak}", file=sys.stderr)
-        for remark in result.run.remarks:
-            if remark.startswith(OTHER_SPLIT):
-                print(f"note: {remark}", file=sys.stderr)
-        print_json(result.scorecard.to_json())
-        return
+        _print_json(result)
+    else:
+        _print(result)
+
+
+def _print_json(result: FitResult) -> None:
+    """The scorecard for a program; what nobody may overlook goes to standard error."""
+    from fieldmark.cli.printing import print_json
+    from fieldmark.runs.provenance import LEAKAGE, OTHER_SPLIT
+
+    for leak in result.run.leaks:
+        print(f"note: {LEAKAGE}{leak}", file=sys.stderr)
     for remark in result.run.remarks:
+        if remark.startswith(OTHER_SPLIT):
+            print(f"note: {remark}", file=sys.stderr)
+    print_json(result.scorecard.to_json())
+
+
+def _print(result: FitResult) -> None:
+    from fieldmark.cli.printing import print_external_data, print_scorecards, print_unknown
+
+    run, folder = result.run, result.folder
+    for remark in run.remarks:
         print(f"note: {remark}")
-    print_scorecards({method: result.scorecard})
+    print_scorecards({run.method: result.scorecard})
     print_external_data(result.scorecard)
     if result.unknown is not None and len(result.unknown.names) > 1:
         print_unknown(result.unknown)
-    if result.run.search is not None:
-        print(f"{result.run.search['trials']} trials in {folder / result.run.search['table']}")
+    if run.search is not None:
+        print(f"{run.search['trials']} trials in {folder / run.search['table']}")
     print(f"run in {folder}; a page about it: fieldmark report {folder}")

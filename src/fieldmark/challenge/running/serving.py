@@ -213,14 +213,7 @@ def serve(
         mail=settings.mail,
         providers=settings.providers,
     )
-    programs: list[threading.Thread] = []
-    if code_workers:
-        from fieldmark.challenge.coding.program_worker import start_program_workers
-
-        try:
-            programs = start_program_workers(platform.database, platform.storage, stopping, jobs=code_workers)
-        except MisuseError as error:  # pages say so, and phases that ask for programs do not open
-            log.error("%s", error)
+    programs = _program_workers(platform, stopping, code_workers)
     config = uvicorn.Config(
         app,
         host=host,
@@ -235,6 +228,19 @@ def serve(
     )
     WebServer(config, stopping).run()
     stopping.wait_for(programs)
+
+
+def _program_workers(platform: Platform, stopping: Stopping, jobs: int) -> list[threading.Thread]:
+    """Starts what runs programs of participants; nothing where their walls do not hold."""
+    if not jobs:
+        return []
+    from fieldmark.challenge.coding.program_worker import start_program_workers
+
+    try:
+        return start_program_workers(platform.database, platform.storage, stopping, jobs=jobs)
+    except MisuseError as error:  # pages say so, and phases that ask for programs do not open
+        log.error("%s", error)
+        return []
 
 
 def work(

@@ -64,8 +64,7 @@ def claim(database: Database, worker: str, *, lease_s: float = LEASE_S) -> Claim
         with database.write() as session:
             now = database.now(session)
             ready = _ready(now)
-            query = select(Submission).where(ready)
-            query = query.order_by(*_turn()).limit(1)
+            query = select(Submission).where(ready).order_by(*_turn()).limit(1)
             row = session.scalars(query if database.is_sqlite else query.with_for_update(skip_locked=True)).first()
             if row is None:
                 return None
@@ -89,21 +88,24 @@ def claim(database: Database, worker: str, *, lease_s: float = LEASE_S) -> Claim
             )
             if not _one(taken):
                 continue
-            challenge = session.get_one(Challenge, row.challenge_id)
-            return Claim(
-                submission_id=row.id,
-                challenge_id=challenge.id,
-                fence=fence,
-                attempt=attempt,
-                benchmark=challenge.benchmark,
-                metric=challenge.metric,
-                path=row.path,
-                sha256=row.sha256,
-                filename=row.filename,
-                truth_path=challenge.truth_path,
-                truth_sha256=challenge.truth_sha256,
-                revision=challenge.revision,
-            )
+            return _claim(row, session.get_one(Challenge, row.challenge_id), fence, attempt)
+
+
+def _claim(row: Submission, challenge: Challenge, fence: int, attempt: int) -> Claim:
+    return Claim(
+        submission_id=row.id,
+        challenge_id=challenge.id,
+        fence=fence,
+        attempt=attempt,
+        benchmark=challenge.benchmark,
+        metric=challenge.metric,
+        path=row.path,
+        sha256=row.sha256,
+        filename=row.filename,
+        truth_path=challenge.truth_path,
+        truth_sha256=challenge.truth_sha256,
+        revision=challenge.revision,
+    )
 
 
 def renew(database: Database, claimed: Claim, *, lease_s: float = LEASE_S) -> bool:

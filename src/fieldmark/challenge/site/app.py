@@ -60,6 +60,26 @@ log = logging.getLogger(__name__)
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 STATIC = Path(__file__).parent / "static"
+# What is asked first stands first: a path that two of them could take goes to the first.
+AREAS = (
+    entrance_pages,
+    account_pages,
+    mailing_pages,
+    admission_pages,
+    signing_on_pages,
+    own_data_pages,
+    challenge_pages,
+    team_pages,
+    submitting_pages,
+    boards_pages,
+    board_downloads,
+    api_pages,
+    creation_pages,
+    running_pages,
+    health,
+    people_pages,
+    coding_pages,
+)
 TITLES = {
     403: "Not from here",
     404: "Nothing here",
@@ -127,25 +147,7 @@ def create_app(
         database.setting("form-secret", lambda: new_secret().encode()), https=https, public_url=public_url
     )
     app.state.templates = make_environment()
-    for area in (
-        entrance_pages,
-        account_pages,
-        mailing_pages,
-        admission_pages,
-        signing_on_pages,
-        own_data_pages,
-        challenge_pages,
-        team_pages,
-        submitting_pages,
-        boards_pages,
-        board_downloads,
-        api_pages,
-        creation_pages,
-        running_pages,
-        health,
-        people_pages,
-        coding_pages,
-    ):
+    for area in AREAS:
         app.include_router(area.router, include_in_schema=False)
     if namer is not None:
         app.state.namer, app.state.areas = namer, {"/identify": "Identify"}

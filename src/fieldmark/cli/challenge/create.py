@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fieldmark.cli import completing
 from fieldmark.cli.challenge.options import MOMENTS, WHEN, Actor, Json, Name, moment
 from fieldmark.cli.serve import DEFAULT_FOLDER, DatabaseUrl, FilesUrl, Folder
+
+if TYPE_CHECKING:
+    from fieldmark.challenge.records.schema import Challenge
 
 
 def add_to(group: typer.Typer) -> None:
@@ -62,7 +65,6 @@ def create(
 ) -> None:
     """Make a challenge from a release, or from the truth as small tables."""
     from fieldmark.challenge.running import creating, serving
-    from fieldmark.cli.printing import print_json
     from fieldmark.errors import MisuseError
 
     if (data is None) == (truth is None):
@@ -99,22 +101,21 @@ def create(
     if link:  # the first account: without the link nobody could ever sign in; apart from what a program reads
         place = f"http://127.0.0.1:8000/reset/{link}"
         typer.echo(f"Set the password of the account 'admin' (works once, for a day): {place}", err=True)
-    about = {
-        "challenge": made.slug,
-        "items": made.items,
-        "units": made.units,
-        "units_public": made.units_public,
-        "classes": made.classes,
-        "truth_sha256": made.truth_sha256,
-        "warnings": warnings,
-    }
+    _print(made, warnings, folder, as_json=as_json)
+
+
+def _print(made: Challenge, warnings: list[str], folder: Path, *, as_json: bool) -> None:
+    """What was made."""
+    from fieldmark.cli.printing import print_json
+
     if as_json:
-        print_json(about)
-    else:
-        print(
-            f"{made.slug}: {made.items} items in {made.units} independent units ({made.units_public} public), "
-            f"{made.classes} classes; see it with `fieldmark serve --folder {folder}`"
-        )
+        counts = {name: getattr(made, name) for name in ("items", "units", "units_public", "classes", "truth_sha256")}
+        print_json({"challenge": made.slug, **counts, "warnings": warnings})
+        return
+    print(
+        f"{made.slug}: {made.items} items in {made.units} independent units ({made.units_public} public), "
+        f"{made.classes} classes; see it with `fieldmark serve --folder {folder}`"
+    )
 
 
 def plan(
