@@ -1,15 +1,11 @@
-"""The promises of the world in the layout of FungiTastic: names and columns are typed here as the release has them."""
+"""The promises of the world in the layout of FungiTastic: names and columns are those of the release."""
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -19,72 +15,31 @@ from PIL import Image
 
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.map_blocks import LocalExecutor
-from fieldmark.worlds import WORLDS
 from fieldmark.worlds.fungi.painter import paint_with_parts
-from fieldmark.worlds.fungi.spores import paint_spores
 from fieldmark.worlds.layouts import fungitastic, fungitastic_photos
-from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS, Finds, find
-from fieldmark.worlds.layouts.fungitastic_photos import ReleasePhoto, mask_rows, paint_release
-from fieldmark.worlds.nature.nature import Nature, grow_nature
-from fieldmark.worlds.scenery.landcover import Ground, as_picture, reflectance_of
-
-SEED = 0
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-COLUMNS = _words("""
-    eventDate year month day habitat countryCode scientificName kingdom phylum class order family genus specificEpithet
-    hasCoordinate species iucnRedListCategory substrate latitude longitude coorUncert observationID region district
-    filename category_id metaSubstrate poisonous elevation landcover biogeographicalRegion
-""")
-UNLABELED_COLUMNS = _words("""
-    eventDate year month day habitat countryCode hasCoordinate substrate latitude longitude coorUncert observationID
-    region district filename metaSubstrate elevation landcover biogeographicalRegion
-""")
-ALWAYS = {
-    "FungiTastic": ("Train", "ClosedSet-Val", "ClosedSet-Test", "OpenSet-Val", "OpenSet-Test", "DNA-Test"),
-    "FungiTastic-FewShot": ("Train", "Val", "Test"),
-}
-MINI = {
-    "2024": ("Train", "ClosedSet-Val", "ClosedSet-Test", "OpenSet-Val", "OpenSet-Test", "DNA-Test"),
-    "2025": ("Train", "Val", "Test", "DNA-Test"),
-}
-FOLDERS = {"Train": "train", "Val": "val", "Test": "test", "DNA-Test": "dna-test"}
-
-Row = dict[str, str]
+from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS
+from fieldmark.worlds.layouts.fungitastic_photos import paint_release
+from tests.worlds.layouts.fungitastic_release import (
+    ALWAYS,
+    COLUMNS,
+    FOLDERS,
+    MINI,
+    SEED,
+    UNLABELED_COLUMNS,
+    Row,
+    Source,
+    World,
+    column,
+    folder_of,
+    masks_of,
+    source_of,
+    subset_of,
+)
 
 
-@dataclass(frozen=True)
-class World:
-    root: Path
-    release: str
-    mark: dict[str, object]
-
-    @cached_property
-    def tables(self) -> dict[str, list[Row]]:
-        """Every metadata file by its stem, cells as they are written."""
-        tables = {}
-        for path in sorted(self.root.glob("metadata/*/*.csv")):
-            with path.open(encoding="utf-8", newline="") as file:
-                tables[path.stem] = list(csv.DictReader(file))
-        return tables
-
-    @cached_property
-    def traits(self) -> pl.DataFrame:
-        return pl.read_parquet(self.root / "traits.parquet")
-
-
-@dataclass(frozen=True)
-class Source:
-    nature: Nature
-    finds: Finds
-    photos: pl.DataFrame
-
-    def published(self, release: fungitastic.ReleaseName) -> list[ReleasePhoto]:
-        return fungitastic.release_photos(self.nature, self.finds, self.photos, SEED, release)
+@pytest.fixture(scope="module")
+def source() -> Source:
+    return source_of(SEED)
 
 
 @pytest.fixture(scope="session")
@@ -110,33 +65,6 @@ def world(request: pytest.FixtureRequest) -> World:
     return made
 
 
-@pytest.fixture(scope="session")
-def source() -> Source:
-    return _source(SEED)
-
-
-def _source(seed: int) -> Source:
-    nature = grow_nature(EXTENTS["tiny"].nature, seed)
-    finds = find(nature, EXTENTS["tiny"], seed)
-    return Source(nature, finds, fungitastic.describe(nature, finds, seed))
-
-
-def _column(rows: Iterable[Row], name: str) -> set[str]:
-    return {row[name] for row in rows}
-
-
-def _folder_of(stem: str) -> str:
-    return next(folder for part, folder in reversed(FOLDERS.items()) if stem.endswith(part))
-
-
-def _subset_of(stem: str) -> str:
-    return next((name for name in ("FungiTastic-Mini", "FungiTastic-FewShot") if stem.startswith(name)), "FungiTastic")
-
-
-def test_the_world_is_found_by_its_name() -> None:
-    assert WORLDS["fungitastic"] is fungitastic.write
-
-
 def test_metadata_files_bear_the_names_of_the_release(world: World) -> None:
     expected = {
         f"metadata/{subset}/{subset}-{part}.csv"
@@ -148,16 +76,16 @@ def test_metadata_files_bear_the_names_of_the_release(world: World) -> None:
 
 def test_columns_are_the_31_of_the_release_or_the_19_without_labels(world: World) -> None:
     for stem, rows in world.tables.items():
-        hidden = world.release == "2024" and _folder_of(stem) == "test"
+        hidden = world.release == "2024" and folder_of(stem) == "test"
         assert tuple(rows[0]) == (UNLABELED_COLUMNS if hidden else COLUMNS), stem
 
 
 def test_photos_lie_where_the_metadata_says_and_nowhere_else(world: World) -> None:
     expected = set()
     for stem, rows in world.tables.items():
-        subset, folder = _subset_of(stem), _folder_of(stem)
+        subset, folder = subset_of(stem), folder_of(stem)
         sizes = ("300p", "fullsize") if subset == "FungiTastic-Mini" else ("300p",)
-        expected |= {f"{subset}/{folder}/{size}/{name}" for size in sizes for name in _column(rows, "filename")}
+        expected |= {f"{subset}/{folder}/{size}/{name}" for size in sizes for name in column(rows, "filename")}
     on_disk = {str(path.relative_to(world.root)) for path in world.root.glob("FungiTastic*/*/*/*")}
     assert on_disk == expected
     known = {"metadata", "masks", "captions", "climaticData", "satellite_RGB", "satellite_NIR", "WORLD.json"}
@@ -169,11 +97,11 @@ def test_ids_are_contiguous_and_alphabetical_in_each_subset_and_differ_between_s
     ids: dict[str, dict[str, int]] = {}
     for stem, rows in labeled.tables.items():
         here = {row["scientificName"]: int(row["category_id"]) for row in rows if row["category_id"] != "-1"}
-        subset = ids.setdefault(_subset_of(stem), {})
+        subset = ids.setdefault(subset_of(stem), {})
         assert all(subset.setdefault(name, number) == number for name, number in here.items())
     for subset, numbers in ids.items():
         assert numbers == {name: i for i, name in enumerate(sorted(numbers))}
-        assert set(numbers) == _column(labeled.tables[f"{subset}-Train"], "scientificName")
+        assert set(numbers) == column(labeled.tables[f"{subset}-Train"], "scientificName")
     mini, full = ids["FungiTastic-Mini"], ids["FungiTastic"]
     assert set(mini) < set(full) and any(mini[name] != full[name] for name in mini)
     assert not set(full) & set(ids["FungiTastic-FewShot"])
@@ -185,7 +113,7 @@ def test_the_class_is_the_scientific_name_and_some_classes_share_their_species(l
     for row in rows:
         assert row["species"] == f"{row['genus']} {row['specificEpithet']}"
         assert row["scientificName"].startswith(f"{row['species']} ")
-    main = _column(labeled.tables["FungiTastic-Train"], "scientificName")
+    main = column(labeled.tables["FungiTastic-Train"], "scientificName")
     shared = Counter(species_of[name] for name in main)
     assert max(shared.values()) == 2
     for species in (name for name, classes in shared.items() if classes == 2):
@@ -195,9 +123,9 @@ def test_the_class_is_the_scientific_name_and_some_classes_share_their_species(l
 def test_unknown_species_are_in_the_open_sets_only_and_never_in_train(world: World) -> None:
     for stem, rows in world.tables.items():
         if "category_id" in rows[0]:
-            assert ("-1" in _column(rows, "category_id")) == ("OpenSet" in stem), stem
-    taught = _column(world.tables["FungiTastic-Train"], "scientificName")
-    taught |= _column(world.tables["FungiTastic-FewShot-Train"], "scientificName")
+            assert ("-1" in column(rows, "category_id")) == ("OpenSet" in stem), stem
+    taught = column(world.tables["FungiTastic-Train"], "scientificName")
+    taught |= column(world.tables["FungiTastic-FewShot-Train"], "scientificName")
     unknown = world.traits.filter(pl.col("category_id") == -1)
     assert unknown.height > 0 and not taught & set(unknown["scientificName"])
 
@@ -217,16 +145,16 @@ def test_species_with_too_few_train_observations_are_the_few_shot_ones(labeled: 
     for stem, allowed in (("FungiTastic-Train", range(few, 10**6)), ("FungiTastic-FewShot-Train", range(1, few))):
         seen = {(row["scientificName"], row["observationID"]) for row in labeled.tables[stem]}
         assert all(count in allowed for count in Counter(name for name, _ in seen).values())
-    train = _column(labeled.tables["FungiTastic-FewShot-Train"], "scientificName")
+    train = column(labeled.tables["FungiTastic-FewShot-Train"], "scientificName")
     for part in ("Val", "Test"):
-        assert _column(labeled.tables[f"FungiTastic-FewShot-{part}"], "scientificName") <= train
+        assert column(labeled.tables[f"FungiTastic-FewShot-{part}"], "scientificName") <= train
 
 
 def test_splits_are_years_and_share_no_observation(world: World) -> None:
     years = {"train": range(1900, 2022), "val": (2022,), "test": (2023,), "dna-test": (2023,)}
     split_of: dict[str, str] = {}
     for stem, rows in world.tables.items():
-        folder = _folder_of(stem)
+        folder = folder_of(stem)
         for row in rows:
             assert int(float(row["year"])) == int(row["eventDate"][:4]) and float(row["year"]) in years[folder]
             assert split_of.setdefault(row["observationID"], folder.removeprefix("dna-")) == folder.removeprefix("dna-")
@@ -245,7 +173,7 @@ def test_dna_rows_repeat_test_rows(world: World) -> None:
 
 
 def test_mini_is_every_row_of_its_genera_with_the_same_photos(labeled: World) -> None:
-    genera = _column(labeled.tables["FungiTastic-Mini-Train"], "genus")
+    genera = column(labeled.tables["FungiTastic-Mini-Train"], "genus")
     assert len(genera) == 2
     for mini, full in (("Train", "Train"), ("Val", "ClosedSet-Val"), ("Test", "ClosedSet-Test"), ("DNA-Test",) * 2):
         everything = [row["filename"] for row in labeled.tables[f"FungiTastic-{full}"] if row["genus"] in genera]
@@ -279,7 +207,7 @@ def test_the_quirks_of_the_real_cells_are_there(labeled: World) -> None:
         assert 0 < sum(not row[name] for row in rows) < 0.2 * len(rows)
     covers = {float(row["landcover"]) for row in rows if row["landcover"]}
     assert covers <= set(range(1, 18)) and len(covers) > 4
-    assert _column(rows, "hasCoordinate") == {"True"} and _column(rows, "poisonous") == {"0", "1"}
+    assert column(rows, "hasCoordinate") == {"True"} and column(rows, "poisonous") == {"0", "1"}
     assert any(not row["scientificName"].isascii() for row in rows)
     indices: dict[str, set[int]] = {}
     for row in rows:
@@ -289,37 +217,18 @@ def test_the_quirks_of_the_real_cells_are_there(labeled: World) -> None:
 
 def test_the_country_is_invented_and_lies_in_the_sea(labeled: World) -> None:
     rows = labeled.tables["FungiTastic-Train"]
-    assert _column(rows, "countryCode") == {"XF"}
+    assert column(rows, "countryCode") == {"XF"}
     assert all(42 <= float(row["latitude"]) <= 48 and -34 <= float(row["longitude"]) <= -26 for row in rows)
     region_of = {row["district"]: row["region"] for row in rows}
     assert all(region_of[row["district"]] == row["region"] for row in rows)
     assert len(set(region_of.values())) > 1
 
 
-def _decode(rle: list[int], height: int, width: int) -> np.ndarray:
-    *runs, left, top, box_width, box_height = rle
-    flat = np.concatenate([np.full(run, i % 2 == 1) for i, run in enumerate(runs)])
-    mask = flat.reshape(height, width)
-    rows, columns = np.nonzero(mask)
-    assert (left, top) == (columns.min(), rows.min())
-    assert (left + box_width - 1, top + box_height - 1) == (columns.max(), rows.max())
-    return mask
-
-
-def _masks(world: World, name: str) -> dict[str, list[tuple[str, np.ndarray]]]:
-    table = pl.read_parquet(world.root / f"masks/FungiTastic-Mini-{name}Masks.parquet")
-    assert table.columns == ["file_name", "label", "width", "height", "rle"]
-    photos: dict[str, list[tuple[str, np.ndarray]]] = {}
-    for file, label, width, height, rle in table.iter_rows():
-        photos.setdefault(file, []).append((label, _decode(rle, height, width)))
-    return photos
-
-
 def test_masks_are_those_of_mini_photos_and_end_with_the_merged_one(labeled: World) -> None:
     share = {}
     for name, part in (("Train", "Train"), ("Validation", "Val"), ("Test", "Test")):
-        photos, rows = _masks(labeled, name), labeled.tables[f"FungiTastic-Mini-{part}"]
-        assert set(photos) <= _column(rows, "filename")
+        photos, rows = masks_of(labeled, name), labeled.tables[f"FungiTastic-Mini-{part}"]
+        assert set(photos) <= column(rows, "filename")
         share[part] = len(photos) / len(rows)
         for layers in photos.values():
             labels = [label for label, _ in layers]
@@ -334,7 +243,7 @@ def test_masks_are_those_of_mini_photos_and_end_with_the_merged_one(labeled: Wor
 
 def test_masks_show_the_painted_parts_of_the_full_photo(labeled: World, source: Source) -> None:
     """Parts are painted here once more, from the traits; they are those that the release decodes to."""
-    on_disk = {**_masks(labeled, "Train"), **_masks(labeled, "Test")}
+    on_disk = {**masks_of(labeled, "Train"), **masks_of(labeled, "Test")}
     published = {Path(photo.job.file).name: photo for photo in source.published("2025")}
     some = [name for name in sorted(on_disk) if not published[name].microscopic][::8]
     assert len(some) >= 3
@@ -359,19 +268,9 @@ def test_microscopic_photos_are_few_never_alone_and_flagged_by_their_mask(labele
     assert all(photos[observation] > 1 for observation in spores["observationID"])
     flagged = set()
     for name in ("Train", "Validation", "Test"):
-        flagged |= {file for file, layers in _masks(labeled, name).items() if layers[-1][0] == "microscopic"}
+        flagged |= {file for file, layers in masks_of(labeled, name).items() if layers[-1][0] == "microscopic"}
     in_mini = spores.filter(pl.col("mini_category_id") >= 0)
     assert flagged == set(in_mini["filename"]) and flagged
-
-
-def test_spores_follow_from_the_traits_alone(source: Source) -> None:
-    specimen = dict(source.finds.seen.traits.specimen(0))
-    one, mask = paint_spores(specimen | {"label": "a"}, np.random.default_rng(0), 96)
-    same, _ = paint_spores(specimen | {"label": "b"}, np.random.default_rng(0), 96)
-    darker, _ = paint_spores(specimen | {"underside_color": 3.0}, np.random.default_rng(0), 96)
-    paler, _ = paint_spores(specimen | {"underside_color": -3.0}, np.random.default_rng(0), 96)
-    assert np.array_equal(np.asarray(one), np.asarray(same)) and 0.02 < mask.mean() < 0.6
-    assert np.asarray(darker)[mask].mean() < np.asarray(paler)[mask].mean() - 20
 
 
 def test_captions_are_bare_strings_that_name_no_species(labeled: World) -> None:
@@ -419,22 +318,6 @@ def test_a_satellite_saw_the_place_of_every_observation(labeled: World) -> None:
                 assert (picture.format, picture.mode, picture.size) == ("PNG", mode, (128, 128))
 
 
-def test_satellites_show_the_habitat_that_was_noted() -> None:
-    woods, dunes = (
-        as_picture(reflectance_of(Ground("1.png", 45.0, -30.0, habitat, seed=0, observation=1)))
-        for habitat in ("coniferous woodland", "dunes")
-    )
-    middle = slice(56, 72)
-    assert woods[middle, middle, :3].mean() < dunes[middle, middle, :3].mean() - 40
-    assert np.array_equal(woods[:8, :8], dunes[:8, :8])
-
-
-def test_the_picture_of_reflectance_is_clipped_brightened_and_rounded() -> None:
-    raw = np.array([-5.0, 0.0, 1.0, 400.0, 9_999.0, 10_000.0, 60_000.0])
-    expected = [round(255 * (min(max(value, 0.0), 10_000.0) / 10_000) ** 0.4) for value in raw]
-    assert as_picture(raw).tolist() == expected
-
-
 def test_counts_in_the_world_file_are_those_of_the_metadata(world: World) -> None:
     mark = json.loads((world.root / "WORLD.json").read_text())
     assert mark == world.mark
@@ -445,7 +328,7 @@ def test_counts_in_the_world_file_are_those_of_the_metadata(world: World) -> Non
         names = {row["scientificName"] if "scientificName" in row else _true_name(truth, row) for row in rows}
         unknown = {_true_name(truth, row) for row in rows if truth[row["filename"]]["category_id"] == -1}
         assert mark["counts"][stem] == {
-            "observations": len(_column(rows, "observationID")),
+            "observations": len(column(rows, "observationID")),
             "images": len(rows),
             "classes": len(names),
             "unknown_classes": len(unknown),
@@ -490,45 +373,12 @@ def test_neither_workers_nor_blocks_change_a_byte(
     assert list(dict.fromkeys(row.file_name for row in masks)) == files and len(files) >= 4
 
 
-def test_equal_seeds_give_equal_tables_and_other_seeds_others(source: Source) -> None:
-    assert _source(SEED).photos.equals(source.photos)
-    assert not _source(SEED + 1).photos.equals(source.photos)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_tiny_is_small_and_yet_has_something_of_everything(seed: int) -> None:
-    made = _source(seed)
-    photos, finds = made.photos, made.finds
-    assert photos.height <= 300 and photos["filename"].n_unique() == photos.height
-    assert 12 <= finds.known.sum() <= 24 and finds.few_shot.sum() >= 4 and (finds.known & finds.mini).sum() >= 4
-    for split in ("val", "test"):
-        for species in (
-            finds.known & finds.mini,
-            finds.known & ~finds.mini,
-            finds.few_shot,
-            finds.unknown & finds.mini,
-        ):
-            assert len(finds.of(split, species)) > 0
-    known = photos.filter("known").unique("scientificName")
-    assert known["species"].is_duplicated().any()
-    assert photos.filter(pl.col("masked") & pl.col("microscopic")).height > 0
-
-
 def test_the_best_possible_is_stated_for_the_closed_and_for_the_open_test(labeled: World) -> None:
     best = labeled.mark["best_possible"]
     assert isinstance(best, dict)
     assert set(best) == {"test_top_1", "expected_top_1", "open_test_top_1", "open_expected_top_1"}
     assert all(0.7 < value <= 1 for value in best.values())
     assert best["open_expected_top_1"] < 0.999
-
-
-def test_a_mask_that_begins_in_the_corner_begins_with_no_background() -> None:
-    mask = np.array([[True, False], [True, True]])
-    rows = mask_rows("a.JPG", {"cap": mask})
-    assert [(row.label, row.rle) for row in rows] == [
-        ("cap", [0, 1, 1, 2, 0, 0, 2, 2]),
-        ("fruiting_body", [0, 1, 1, 2, 0, 0, 2, 2]),
-    ]
 
 
 def test_what_cannot_be_made_is_answered_with_what_can(labeled: World, tmp_path: Path) -> None:
