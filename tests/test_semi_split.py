@@ -10,7 +10,8 @@ from fieldmark.cli.main import app
 from fieldmark.datasets import open_dataset
 from fieldmark.errors import MisuseError
 from fieldmark.fitting.learning import shown_to
-from fieldmark.methods.semi.heads import Oracle, PseudoLabel
+from fieldmark.methods.semi.heads import Oracle
+from fieldmark.methods.semi.pseudo_labels import PseudoLabel
 from fieldmark.opening import open_benchmark
 from fieldmark.splits.files import read_split
 from tests.conftest import save_photo

@@ -11,9 +11,11 @@ import pytest
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
 from fieldmark.methods import METHODS
+from fieldmark.methods.semi.coarse import CoarsePseudoLabel
 from fieldmark.methods.semi.guessing import Guessing
-from fieldmark.methods.semi.heads import CoarsePseudoLabel, FixMatch, Oracle, PseudoLabel, SelfTraining, Supervised
+from fieldmark.methods.semi.heads import Oracle, SelfTraining, Supervised
 from fieldmark.methods.semi.propagating import propagate
+from fieldmark.methods.semi.pseudo_labels import FixMatch, PseudoLabel
 from fieldmark.questions.targets import LabelTargets
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part, View

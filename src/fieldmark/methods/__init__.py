@@ -70,15 +70,15 @@ METHODS: Registry[type[Method]] = Registry(
             "reads the hidden labels of in-class unlabeled photos: a bound, not a method",
         ),
         "pseudo-label": (
-            "fieldmark.methods.semi.heads:PseudoLabel",
+            "fieldmark.methods.semi.pseudo_labels:PseudoLabel",
             "unlabeled photos taught as what the head is sure of; thresholds, alignment, filters as options",
         ),
         "pseudo-label-coarse": (
-            "fieldmark.methods.semi.heads:CoarsePseudoLabel",
+            "fieldmark.methods.semi.coarse:CoarsePseudoLabel",
             "pseudo-labels that the stated kingdom and phylum allow",
         ),
         "fixmatch": (
-            "fieldmark.methods.semi.heads:FixMatch",
+            "fieldmark.methods.semi.pseudo_labels:FixMatch",
             "consistency of plain and shaken features; of two views of a photo with finetune",
         ),
         "self-training": (
@@ -90,7 +90,7 @@ METHODS: Registry[type[Method]] = Registry(
             "labels spread over a graph of nearest neighbors",
         ),
         "coarse": (
-            "fieldmark.methods.semi.heads:Coarse",
+            "fieldmark.methods.semi.coarse:Coarse",
             "a hierarchical loss: unlabeled photos are some label of their kingdom and phylum",
         ),
         "fixmatch-network": (

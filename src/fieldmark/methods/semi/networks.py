@@ -15,7 +15,8 @@ from fieldmark.errors import MisuseError
 from fieldmark.labels import UNKNOWN
 from fieldmark.methods.base import Fitted, truth_of
 from fieldmark.methods.finetune import Finetune, as_they_are
-from fieldmark.methods.semi.heads import labels_by_rank, oracle_remark
+from fieldmark.methods.semi.coarse import labels_by_rank
+from fieldmark.methods.semi.heads import oracle_remark
 from fieldmark.questions.targets import LabelTargets
 from fieldmark.runs.label_scores import log_softmax
 from fieldmark.training.consistency import Consistency

@@ -1,0 +1,187 @@
+"""Unlabeled items taught as what the head is sure of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.errors import MisuseError
+from fieldmark.methods.semi.guessing import Guessing, Thresholds, taught_hard
+from fieldmark.methods.semi.heads import LabelsOnly, SemiHead
+from fieldmark.methods.semi.soft_heads import (
+    Matrix,
+    SoftLesson,
+    SoftTargets,
+    fit_head,
+    logits,
+    probabilities,
+    val_loss,
+)
+from fieldmark.runs.label_scores import log_softmax
+from fieldmark.views import View
+
+
+@dataclass(frozen=True)
+class PseudoLabel(SemiHead):
+    """Teaches unlabeled items as what the head is sure of, several times over (Lee 2013).
+
+    Args:
+        threshold, thresholds, align, keep: See `guessing.Guessing`; a threshold of 0 is chosen on val.
+        weight: The weight of unlabeled items beside the labels.
+        rounds: How often guesses are made anew.
+    """
+
+    threshold: float = 0.0
+    thresholds: Thresholds = "fixed"
+    align: bool = False
+    keep: float = 1.0
+    weight: float = 1.0
+    rounds: int = 3
+
+    CANDIDATES: ClassVar[tuple[float, ...]] = (0.95, 0.8, 0.6, 0.4)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Guessing(self.threshold, self.thresholds, self.align, self.keep)
+        if self.weight < 0 or self.rounds < 1:
+            raise MisuseError("weight must be at least 0, and there must be at least one round.")
+
+    def learn(
+        self, view: View, lesson: SoftLesson, labels_only: LabelsOnly, remarks: list[str]
+    ) -> tuple[Matrix, float, SoftTargets | None]:
+        allowed = self.allowed(view, remarks)
+        search = not self.threshold and self.thresholds == "fixed"
+        if search and lesson.val is None:
+            raise MisuseError(f"{self.called} chooses threshold on val, and there is none: pass --set threshold=0.95.")
+        guessing, chosen = self._guessing, ""
+        if search:  # by one round each
+            tried = [replace(guessing, threshold=one) for one in self.CANDIDATES]
+            guessing = min(
+                tried, key=lambda one: val_loss(lesson, self._rounds(lesson, labels_only, one, allowed, 1)[0])
+            )
+            chosen = f", threshold {guessing.threshold:g} by val"
+        head, taught = self._rounds(lesson, labels_only, guessing, allowed, self.rounds)
+        head, l2 = self.finish(lesson, head, taught, labels_only)
+        remarks.append(
+            f"{int((taught.weights > 0).sum()):,} of {len(taught.weights):,} unlabeled items were taught{chosen}."
+        )
+        return head, l2, taught
+
+    def finish(
+        self, lesson: SoftLesson, head: Matrix, taught: SoftTargets, labels_only: LabelsOnly
+    ) -> tuple[Matrix, float]:
+        """The last head, with a penalty of its own: taught items may want another than labels alone."""
+        return self.student(lesson, taught, self.weight)
+
+    @property
+    def _guessing(self) -> Guessing:
+        return Guessing(self.threshold, self.thresholds, self.align, self.keep)
+
+    def _rounds(
+        self,
+        lesson: SoftLesson,
+        labels_only: LabelsOnly,
+        guessing: Guessing,
+        allowed: NDArray[np.bool_] | None,
+        rounds: int,
+    ) -> tuple[Matrix, SoftTargets]:
+        """The head after some rounds with the penalty of labels alone, and what items were taught as in the last."""
+        head, taught = labels_only.head, SoftTargets(lesson.one_hot[:0], np.zeros(0, np.float32))
+        for _ in range(rounds):
+            taught = self._guessed(lesson, head, guessing, allowed)
+            head = fit_head(lesson, taught, self.weight, labels_only.l2, self.iterations, start=head)
+        return head, taught
+
+    def _guessed(
+        self, lesson: SoftLesson, head: Matrix, guessing: Guessing, allowed: NDArray[np.bool_] | None
+    ) -> SoftTargets:
+        said = logits(head, lesson.unlabeled)
+        label_shares = np.asarray(lesson.one_hot.mean(axis=0), dtype=np.float32)
+        shares = guessing.shares(np.exp(log_softmax(said)).astype(np.float32), label_shares, allowed)
+        return taught_hard(shares, guessing.weights(shares, said.max(axis=1)))
+
+    def allowed(self, view: View, remarks: list[str]) -> NDArray[np.bool_] | None:
+        """Which labels each unlabeled item may have; None where nothing is known of them."""
+        return None
+
+
+@dataclass(frozen=True)
+class FixMatch(PseudoLabel):
+    """Consistency of two views of the features (after Sohn et al. 2020): the answer to the plain features, where it is
+    sure, is the label of features that were dropped out and shaken.
+
+    On frozen features there are no two photos to compare: the strong view drops a share of the features and adds noise.
+    For views of the photo itself, train the network (`finetune` with objective=consistency).
+
+    Args:
+        dropout: The share of features that the strong view sets to their mean.
+        noise: The noise of the strong view, in spreads of a feature.
+        steps: How many steps of Adam.
+        rate: Their length.
+        seed: The seed of what is dropped and shaken.
+    """
+
+    threshold: float = 0.0
+    dropout: float = 0.3
+    noise: float = 0.3
+    steps: int = 200
+    rate: float = 0.01
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.dropout < 1 or self.noise < 0 or self.steps < 1 or self.rate <= 0:
+            raise MisuseError(
+                "fixmatch needs dropout from 0 to below 1, noise of at least 0, steps and a rate above 0."
+            )
+
+    def finish(
+        self, lesson: SoftLesson, head: Matrix, taught: SoftTargets, labels_only: LabelsOnly
+    ) -> tuple[Matrix, float]:
+        return head, labels_only.l2
+
+    def _rounds(
+        self,
+        lesson: SoftLesson,
+        labels_only: LabelsOnly,
+        guessing: Guessing,
+        allowed: NDArray[np.bool_] | None,
+        rounds: int,
+    ) -> tuple[Matrix, SoftTargets]:
+        """The weights after all steps, or the best of every twentieth by val; guesses are made anew at each step."""
+        rng = np.random.default_rng(self.seed)
+        weights = labels_only.head.copy()
+        first, second = np.zeros_like(weights), np.zeros_like(weights)
+        best: tuple[float, Matrix] | None = None
+        taught = SoftTargets(lesson.one_hot[:0], np.zeros(0, np.float32))
+        for step in range(1, self.steps + 1):
+            taught = self._guessed(lesson, weights, guessing, allowed)
+            gradient = self._gradient(lesson, weights, taught, labels_only.l2, rng)
+            first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
+            length = self.rate / np.sqrt(second / (1 - 0.999**step) + 1e-12)
+            weights = np.asarray(weights - length * first / (1 - 0.9**step), dtype=np.float32)
+            if lesson.val is not None and step % 20 == 0:
+                loss = val_loss(lesson, weights)
+                if best is None or loss < best[0]:
+                    best = loss, weights
+        return (weights if best is None else best[1]), taught
+
+    def _gradient(
+        self, lesson: SoftLesson, weights: Matrix, taught: SoftTargets, l2: float, rng: np.random.Generator
+    ) -> Matrix:
+        def view_of(features: Matrix) -> Matrix:
+            kept = rng.random(features.shape, dtype=np.float32) >= self.dropout
+            return features * kept + np.float32(self.noise) * rng.standard_normal(features.shape, dtype=np.float32)
+
+        residual = (probabilities(weights, lesson.labeled) - lesson.one_hot) / np.float32(len(lesson.truth))
+        gradient = np.vstack([lesson.labeled.T @ residual + np.float32(l2) * weights[:-1], residual.sum(axis=0)])
+        used = taught.weights > 0
+        if used.any():
+            strong = view_of(lesson.unlabeled[used])
+            off = (probabilities(weights, strong) - taught.shares[used]) * taught.weights[used][:, None]
+            off = np.float32(self.weight) * off / np.float32(len(used))
+            gradient = gradient + np.vstack([strong.T @ off, off.sum(axis=0)])
+        return np.asarray(gradient, dtype=np.float32)
