@@ -21,6 +21,7 @@ from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.platform_tables import faults, interface, ray_cluster
 from evidence.results import RESULTS, read_result
 from evidence.review_tables import label_noise, review
+from evidence.scorer_tables import challenges, coverage, fuzzing, ladder, mutations
 from evidence.search_tables import search
 from evidence.semi_tables import (
     birds_with_few_labels,
@@ -29,6 +30,7 @@ from evidence.semi_tables import (
     worlds_with_few_labels,
 )
 from evidence.snake_tables import countries, photos, worlds
+from evidence.sound_tables import chipnotes, soundscapes
 from evidence.time_tables import camera_traps, mushroom_stream, prior_shift, temporal
 from evidence.variant_tables import variants
 
@@ -38,13 +40,13 @@ PAGE = RESULTS.parent / "results.md"
 def write_tables() -> Path:
     """Renews the page from whatever results there are."""
     sections = {
-        "coverage": _coverage,
-        "challenges": _challenges,
-        "editions": _challenges,
+        "coverage": coverage,
+        "challenges": challenges,
+        "editions": challenges,
         "later_baselines": later_baselines,
-        "ladder": _ladder,
-        "fuzzing": _fuzzing,
-        "mutations": _mutations,
+        "ladder": ladder,
+        "fuzzing": fuzzing,
+        "mutations": mutations,
         "birds": _birds,
         "fungi": _fungi,
         "search": search,
@@ -85,9 +87,9 @@ def write_tables() -> Path:
         "plants_gpu": trained,
         "plant_worlds": plant_worlds,
         "baselines": _baselines,
-        "chipnotes": _chipnotes,
+        "chipnotes": chipnotes,
         "front-ends": variants,
-        "soundscapes": _soundscapes,
+        "soundscapes": soundscapes,
         "packaged_photos": packaged_photos,
         "ray_cluster": ray_cluster,
         "faults": faults,
@@ -101,107 +103,6 @@ def write_tables() -> Path:
             parts.append(render(name, result) + f"\nAgain: `{result['command']}`\n")
     PAGE.write_text("\n".join(parts), encoding="utf-8")
     return PAGE.relative_to(RESULTS.parents[1])
-
-
-def _coverage(name: str, result: dict[str, Any]) -> str:
-    rows = [
-        [
-            row["population"],
-            row["metric"],
-            f"{100 * row['coverage']:.1f}",
-            f"{row['relative_width']:.2f}",
-            f"{100 * row['bootstrap_units_coverage']:.1f}",
-            f"{100 * row['bootstrap_items_coverage']:.1f}",
-            f"{100 * row['bootstrap_units_within_class_coverage']:.1f}",
-        ]
-        for row in result["rows"]
-    ]
-    short = [f"`{row['metric']}` ({row['population']})" for row in result["rows"] if row["coverage"] < 0.93]
-    wide = [f"`{row['metric']}` ({row['population']})" for row in result["rows"] if row["relative_width"] > 1.5]
-    columns = ["population (simulated)", "metric", "coverage", "width", "bootstrap: units", "items", "units in class"]
-    return (
-        "## Do the intervals cover?\n\n"
-        f"Share of {result['draws']:,} simulated test sets whose 95 % interval holds the expected score, in percent; "
-        "mean width relative to the true sampling distribution; for comparison the coverage of percentile bootstraps "
-        f"over units, over items, and over units within their class ({result['bootstrapped_draws']} test sets). "
-        f"Below 93 %: {'; '.join(short) or 'none'}. Wider than 1.5 times: {'; '.join(wide) or 'none'}.\n\n"
-        + table(columns, rows)
-    )
-
-
-def _challenges(name: str, result: dict[str, Any]) -> str:
-    rows = [
-        [row["population"], row["metric"], f"{100 * row['coverage']:.1f}", f"{row['relative_width']:.2f}"]
-        for row in result["rows"]
-    ]
-    short = sorted({row["metric"] for row in result["rows"] if row["coverage"] < 0.93})
-    wide = sorted({row["metric"] for row in result["rows"] if row["relative_width"] > 1.5})
-    title = "And for the other challenges?" if name == "challenges" else "And for the editions of 2021 to 2026?"
-    return (
-        f"## {title}\n\n"
-        f"The same for {result['draws']} simulated test sets each, through the scorer itself. Below 93 %: "
-        f"{', '.join(short) or 'none'}. Wider than 1.5 times: {', '.join(wide) or 'none'}.\n\n"
-        + table(["population (simulated)", "metric", "coverage", "width"], rows)
-    )
-
-
-def _ladder(name: str, result: dict[str, Any]) -> str:
-    rules = ("plain", "one standard error", "ours")
-    rows = [[row["metric"], *(f"{row[rule]['gain']:.4f}" for rule in rules)] for row in result["rows"]]
-    return (
-        "## Can a board be climbed by guessing? (simulated)\n\n"
-        f"What a public score shows to have been gained by {result['runs']} runs that exchange answers at random and "
-        f"keep whatever the board calls better, for the exchange that works best; mean of {result['attacks']} attacks. "
-        "On a plain board, on one that asks for an improvement of one standard error, and on ours, which asks for a "
-        "paired test at 0.001. Of the deciding metrics of all benchmarks these were simulated.\n\n"
-        + table(["metric", "plain board", "one standard error", "ours"], rows)
-    )
-
-
-def _fuzzing(name: str, result: dict[str, Any]) -> str:
-    ends, shown = result["ends"], ("refused", "scored", "fault")
-    rows = [
-        [case, f"{sum(one.values()):,}", *(f"{one.get(end, 0):,}" for end in shown)]
-        for case, one in result["by_case"].items()
-    ]
-    refused, scored, faults = (f"{ends.get(end, 0):,}" for end in shown)
-    return (
-        "## Do damaged files end in a sentence?\n\n"
-        f"{result['files']:,} files of runs, truth, classes and media, damaged at random: {refused} were refused in a "
-        f"sentence, {scored} could still be scored, {faults} ended otherwise or took longer than "
-        f"{result['longest_allowed_s']} s. The largest process took {result['peak_mb_of_a_process']} MB.\n\n"
-        + table(["case", "files", "refused", "scored", "faults"], rows)
-    )
-
-
-def _mutations(name: str, result: dict[str, Any]) -> str:
-    rows, equivalent = [], []
-    for draw in result["draws"]:
-        tried = draw["mutations"]
-        given_a_test = sum(row["first_pass"] == "survived" and row["now"] == "killed" for row in tried)
-        explained = [row for row in tried if row["now"] == "equivalent"]
-        counts = (
-            len(tried),
-            draw["first_pass"].get("killed", 0),
-            given_a_test,
-            len(explained),
-            draw["now"].get("unexplained", 0),
-        )
-        rows.append([f"seed {draw['seed']}: {draw['drawn']} of {draw['tokens']:,} tokens", *map(str, counts)])
-        equivalent += [
-            f"- `{row['path'].removeprefix('fieldmark/')}`: `{row['becomes']}`. {row['reason']}" for row in explained
-        ]
-    columns = ["drawn", "tried", "killed at first", "killed by a test since", "equivalent", "unexplained"]
-    return (
-        "## Do the tests notice a wrong scorer?\n\n"
-        "One token of `metrics`, `runs`, `scoring` or `stats` is changed at random (a comparison, an operator, a "
-        "number, a truth value, `min` for `max`), and the tests of that package run against it. A change that no test "
-        "noticed got a test, or an explanation why nothing that is promised changes.\n\n"
-        + table(columns, rows)
-        + "\nThe equivalent ones, as the line became:\n\n"
-        + "\n".join(equivalent)
-        + "\n"
-    )
 
 
 def _birds(name: str, result: dict[str, Any]) -> str:
@@ -354,57 +255,6 @@ def _baselines(name: str, result: dict[str, Any]) -> str:
             + "\n"
         )
     return text
-
-
-def _chipnotes(name: str, result: dict[str, Any]) -> str:
-    rows = [[run, *(percent(row[metric]) for metric in ("top_1", "top_3"))] for run, row in result["rows"].items()]
-    pair = result["difference"]
-    ahead = percent((pair["value"], pair["low"], pair["high"]))
-    unknown = result["names_birdnet_does_not_have"]
-    return (
-        "## Real birds by ear\n\n"
-        f"`birds_chipnotes`: {result['clips']} clips of {result['sources']} recordings, {result['species']} species, "
-        f"in {result['folds']} folds by source recording; percent with 95 % intervals over recordings. Val is drawn "
-        f'from the folds that are trained on. {result["remark"]} "{pair["first"]}" is ahead of "{pair["second"]}" by '
-        f"{ahead} points of top-1. BirdNET's list spells {len(unknown)} of the names otherwise "
-        f"({', '.join(unknown) or 'none'}), so that BirdNET as it is cannot give them.\n\n"
-        + table(["", "top-1", "top-3"], rows)
-    )
-
-
-def _soundscapes(name: str, result: dict[str, Any]) -> str:
-    worlds = result["worlds"]
-
-    def over_seeds(values: list[float]) -> str:
-        return f"{100 * np.mean(values):.1f} ({100 * min(values):.1f} to {100 * max(values):.1f})"
-
-    rows = []
-    for run in worlds[0]["runs"]:
-        values = [world["runs"][run]["cmap_expected"][0] for world in worlds]
-        constant = np.array([world["runs"]["frequent"]["cmap_expected"][0] for world in worlds])
-        ahead = "" if run == "frequent" else mean_difference(np.array(values) - constant)
-        slowest = max(world["seconds"][run]["wall"] for world in worlds)
-        busiest = max(world["seconds"][run]["cores_together"] for world in worlds)
-        rows.append([run, over_seeds(values), ahead, f"{slowest:.0f}", f"{busiest:.0f}"])
-    steps = []
-    for run, changed in worlds[0]["steps"].items():
-        before = np.array([world["runs"][run]["cmap_expected"][0] for world in worlds])
-        for variant in changed:
-            after = np.array([world["steps"][run][variant]["cmap_expected"] for world in worlds])
-            steps.append([f"{run}: {variant}", over_seeds(after.tolist()), mean_difference(after - before)])
-    return (
-        "## Soundscapes (simulated)\n\n"
-        f"Worlds `birdclef-2020`, size `{result['size']}`, {len(worlds)} seeds: cmAP on test in percent, mean over "
-        "seeds (lowest to highest), and the difference to the constant baseline with its 95 % interval over seeds. "
-        "Equal scores count as if drawn in random order (`cmap_expected`): under the organizers' rule, right ones "
-        "first, a constant run would score 100. Times are those of the slowest seed, reading and scoring included, as "
-        "the clock had it and for all cores together."
-        " `cnn` had 6 epochs when this study was first run and scored 32.3 (34.5 on a busy machine); it has 20 since "
-        "the test score of a world with seed 11 was looked at.\n\n"
-        + table(["", "cmAP", "ahead of the constant by", "seconds", "core seconds"], rows)
-        + "\nThe steps, fitted on the validation soundscapes (two of the four sites): cmAP on test, and the difference "
-        "to the same method without a step.\n\n" + table(["", "cmAP", "change"], steps)
-    )
 
 
 if __name__ == "__main__":

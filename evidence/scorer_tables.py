@@ -1,0 +1,113 @@
+"""Tables about the scorer itself: intervals that cover, readers that stand odd files, tests that notice mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evidence.markdown import table
+
+
+def coverage(name: str, result: dict[str, Any]) -> str:
+    """How often intervals hold the true value."""
+    rows = [
+        [
+            row["population"],
+            row["metric"],
+            f"{100 * row['coverage']:.1f}",
+            f"{row['relative_width']:.2f}",
+            f"{100 * row['bootstrap_units_coverage']:.1f}",
+            f"{100 * row['bootstrap_items_coverage']:.1f}",
+            f"{100 * row['bootstrap_units_within_class_coverage']:.1f}",
+        ]
+        for row in result["rows"]
+    ]
+    short = [f"`{row['metric']}` ({row['population']})" for row in result["rows"] if row["coverage"] < 0.93]
+    wide = [f"`{row['metric']}` ({row['population']})" for row in result["rows"] if row["relative_width"] > 1.5]
+    columns = ["population (simulated)", "metric", "coverage", "width", "bootstrap: units", "items", "units in class"]
+    return (
+        "## Do the intervals cover?\n\n"
+        f"Share of {result['draws']:,} simulated test sets whose 95 % interval holds the expected score, in percent; "
+        "mean width relative to the true sampling distribution; for comparison the coverage of percentile bootstraps "
+        f"over units, over items, and over units within their class ({result['bootstrapped_draws']} test sets). "
+        f"Below 93 %: {'; '.join(short) or 'none'}. Wider than 1.5 times: {'; '.join(wide) or 'none'}.\n\n"
+        + table(columns, rows)
+    )
+
+
+def challenges(name: str, result: dict[str, Any]) -> str:
+    """The same on populations of challenges, by metric."""
+    rows = [
+        [row["population"], row["metric"], f"{100 * row['coverage']:.1f}", f"{row['relative_width']:.2f}"]
+        for row in result["rows"]
+    ]
+    short = sorted({row["metric"] for row in result["rows"] if row["coverage"] < 0.93})
+    wide = sorted({row["metric"] for row in result["rows"] if row["relative_width"] > 1.5})
+    title = "And for the other challenges?" if name == "challenges" else "And for the editions of 2021 to 2026?"
+    return (
+        f"## {title}\n\n"
+        f"The same for {result['draws']} simulated test sets each, through the scorer itself. Below 93 %: "
+        f"{', '.join(short) or 'none'}. Wider than 1.5 times: {', '.join(wide) or 'none'}.\n\n"
+        + table(["population (simulated)", "metric", "coverage", "width"], rows)
+    )
+
+
+def ladder(name: str, result: dict[str, Any]) -> str:
+    """What an adaptive team gains from the public board."""
+    rules = ("plain", "one standard error", "ours")
+    rows = [[row["metric"], *(f"{row[rule]['gain']:.4f}" for rule in rules)] for row in result["rows"]]
+    return (
+        "## Can a board be climbed by guessing? (simulated)\n\n"
+        f"What a public score shows to have been gained by {result['runs']} runs that exchange answers at random and "
+        f"keep whatever the board calls better, for the exchange that works best; mean of {result['attacks']} attacks. "
+        "On a plain board, on one that asks for an improvement of one standard error, and on ours, which asks for a "
+        "paired test at 0.001. Of the deciding metrics of all benchmarks these were simulated.\n\n"
+        + table(["metric", "plain board", "one standard error", "ours"], rows)
+    )
+
+
+def fuzzing(name: str, result: dict[str, Any]) -> str:
+    """How odd run files end: refused, scored, or a fault."""
+    ends, shown = result["ends"], ("refused", "scored", "fault")
+    rows = [
+        [case, f"{sum(one.values()):,}", *(f"{one.get(end, 0):,}" for end in shown)]
+        for case, one in result["by_case"].items()
+    ]
+    refused, scored, faults = (f"{ends.get(end, 0):,}" for end in shown)
+    return (
+        "## Do damaged files end in a sentence?\n\n"
+        f"{result['files']:,} files of runs, truth, classes and media, damaged at random: {refused} were refused in a "
+        f"sentence, {scored} could still be scored, {faults} ended otherwise or took longer than "
+        f"{result['longest_allowed_s']} s. The largest process took {result['peak_mb_of_a_process']} MB.\n\n"
+        + table(["case", "files", "refused", "scored", "faults"], rows)
+    )
+
+
+def mutations(name: str, result: dict[str, Any]) -> str:
+    """How many planted mistakes the tests notice."""
+    rows, equivalent = [], []
+    for draw in result["draws"]:
+        tried = draw["mutations"]
+        given_a_test = sum(row["first_pass"] == "survived" and row["now"] == "killed" for row in tried)
+        explained = [row for row in tried if row["now"] == "equivalent"]
+        counts = (
+            len(tried),
+            draw["first_pass"].get("killed", 0),
+            given_a_test,
+            len(explained),
+            draw["now"].get("unexplained", 0),
+        )
+        rows.append([f"seed {draw['seed']}: {draw['drawn']} of {draw['tokens']:,} tokens", *map(str, counts)])
+        equivalent += [
+            f"- `{row['path'].removeprefix('fieldmark/')}`: `{row['becomes']}`. {row['reason']}" for row in explained
+        ]
+    columns = ["drawn", "tried", "killed at first", "killed by a test since", "equivalent", "unexplained"]
+    return (
+        "## Do the tests notice a wrong scorer?\n\n"
+        "One token of `metrics`, `runs`, `scoring` or `stats` is changed at random (a comparison, an operator, a "
+        "number, a truth value, `min` for `max`), and the tests of that package run against it. A change that no test "
+        "noticed got a test, or an explanation why nothing that is promised changes.\n\n"
+        + table(columns, rows)
+        + "\nThe equivalent ones, as the line became:\n\n"
+        + "\n".join(equivalent)
+        + "\n"
+    )
