@@ -19,9 +19,10 @@ from fieldmark.foundation.media_files import PHOTO_SUFFIXES, SOUND_SUFFIXES
 from fieldmark.foundation.progress import progress
 from fieldmark.identification.asking import AskedSpecimen
 from fieldmark.identification.circumstances import with_camera_notes
+from fieldmark.identification.label_facts import taxa_of
 from fieldmark.identification.looking import look_overlay
 from fieldmark.identification.photo_answers import PhotoAnswer
-from fieldmark.identification.photos import PhotoQuestion, answer_photos, ignored, taxa_of
+from fieldmark.identification.photos import PhotoQuestion, answer_photos, ignored
 from fieldmark.identification.restricting import KnownNames, NameFinder, Restriction, restriction_of
 from fieldmark.identification.results import Circumstances, Detection, Timeline
 from fieldmark.identification.zero_shot import is_zero_shot

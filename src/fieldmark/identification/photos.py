@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from fieldmark.features.photos import is_plain
 from fieldmark.guides import Guide
 from fieldmark.guides.conformal import ConformalSets, calibrate
-from fieldmark.guides.dangers import allowed_by, dangerous_labels
-from fieldmark.guides.living_groups import FUNGI, OTHER, SNAKES, groups_of, is_genus
+from fieldmark.guides.dangers import allowed_by
+from fieldmark.guides.living_groups import FUNGI, OTHER, SNAKES, is_genus
 from fieldmark.guides.rolling_up import OF_LABEL, RollUp, learn_roll_up, rank_of_labels
 from fieldmark.identification.advice import advice_for, danger_word, next_photos
 from fieldmark.identification.asking import AskedSpecimen
 from fieldmark.identification.coming_along import TrainedElsewhere
+from fieldmark.identification.label_facts import THREATENED, LabelFacts
 from fieldmark.identification.microscopy import is_microscopic
 from fieldmark.identification.photo_answers import (
     Contribution,
@@ -33,60 +34,15 @@ from fieldmark.identification.photo_answers import (
 )
 from fieldmark.identification.restricting import Restriction
 from fieldmark.identification.results import Circumstances
-from fieldmark.models import Model
 from fieldmark.tables import RANKS
 
 Floats = NDArray[np.float64]
 NEAREST, LOOK_ALIKES, PHOTOS_EACH = 5, 3, 2
 # Look-alikes below this probability are named only where nothing likelier is dangerous.
 WORTH_NAMING = 0.002
-# Categories of the Red List whose places are not told exactly, and from which probability on a name counts for that.
-THREATENED = ("CR", "EN", "VU", "EW")
+# From which probability on a name counts for whether places are told exactly.
 LIKELY = 0.05
 PLAIN = "It shows nothing but one color."
-
-
-class TaxonOfLabel(NamedTuple):
-    """What is known about one label."""
-
-    label: str
-    species: str | None
-    common_name: str | None
-    poisonous: bool | None
-
-
-def taxa_of(model: Model) -> list[TaxonOfLabel]:
-    """What is known about each label of a model, in the order of their codes."""
-    row_of = {row["label"]: row for row in model.taxa.iter_rows(named=True)}
-    rows = [row_of.get(label, {}) for label in model.labels.names]
-    return [
-        TaxonOfLabel(label, _species(row), row.get("common_name"), row.get("poisonous"))
-        for label, row in zip(model.labels.names, rows, strict=True)
-    ]
-
-
-def _species(row: Mapping[str, Any]) -> str | None:
-    return row.get("species") or row.get("scientific_name")
-
-
-@dataclass(frozen=True)
-class LabelFacts:
-    """What is known about the labels of a model, the same for every question.
-
-    Args:
-        taxa: The taxon of each label.
-        groups: The group of living things that each belongs to.
-        dangerous: Whether each is poisonous or venomous, or must be taken for it.
-    """
-
-    taxa: Sequence[TaxonOfLabel]
-    groups: Sequence[str]
-    dangerous: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, model: Model) -> LabelFacts:
-        groups = groups_of(model.labels, model.taxa)
-        return cls(taxa_of(model), groups, dangerous_labels(model.labels, model.taxa, groups))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from fieldmark.exporting.darwin_core import About, export_darwin_core
 from fieldmark.exporting.identifications import MACHINE, UNVERIFIED, Identifications
 from fieldmark.foundation.files import appearing_file
 from fieldmark.identification.darwin_core_rows import COARSE_DEGREES, COARSE_M, WITHHELD
-from fieldmark.identification.photos import THREATENED
+from fieldmark.identification.label_facts import THREATENED
 from fieldmark.release import Release
 from fieldmark.reviewing.answer_folders import SCHEMA, AnswerFolder
 from fieldmark.reviewing.camera_traps import PackageAbout, write_camtrap

@@ -29,8 +29,9 @@ from fieldmark.foundation.map_blocks import blocks_of, map_blocks
 from fieldmark.foundation.progress import progress
 from fieldmark.identification.asking import AskedSpecimen
 from fieldmark.identification.identify import BIRDNET, identify, named_model
+from fieldmark.identification.label_facts import LabelFacts
 from fieldmark.identification.photo_answers import PhotoAnswer
-from fieldmark.identification.photos import LabelFacts, PhotoQuestion, answer_photos
+from fieldmark.identification.photos import PhotoQuestion, answer_photos
 from fieldmark.identification.restricting import NameFinder, restriction_of
 from fieldmark.identification.results import Circumstances, Timeline
 from fieldmark.models import Model

@@ -33,7 +33,7 @@ from typing import Any, Final
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import appearing_folder
 from fieldmark.identification.darwin_core_rows import COARSE_DEGREES, COARSE_M, WITHHELD
-from fieldmark.identification.photos import THREATENED
+from fieldmark.identification.label_facts import THREATENED
 from fieldmark.reviewing.answer_folders import AnsweredEntry, AnswerFolder
 from fieldmark.reviewing.review import ReviewLook
 from fieldmark.tables import RANKS
