@@ -12,10 +12,8 @@ chosen: all networks have the same settings, and the last epoch counts.
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -23,6 +21,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+
+from evidence.study_parts import run_part
 
 if TYPE_CHECKING:
     from fieldmark.scoring import Scorecard
@@ -183,15 +183,5 @@ def score(packed: Path, folder: Path) -> None:
     print("written to", write_result("front-ends", result, f"{COMMAND} --help"), write_tables())
 
 
-def main() -> None:
-    """Runs one part of the study."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts: dict[str, Callable[..., None]] = {"pack": pack, "train": train_all, "score": score}
-    parser.add_argument("part", choices=list(parts))
-    parser.add_argument("paths", nargs="+", type=Path)
-    arguments = parser.parse_args()
-    parts[arguments.part](*arguments.paths)
-
-
 if __name__ == "__main__":
-    main()
+    run_part(__doc__, {"pack": pack, "train": train_all, "score": score})

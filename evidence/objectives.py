@@ -12,10 +12,8 @@ go with mixup, so that labels are trained without it as well.
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from multiprocessing import get_context
@@ -25,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evidence.finetuning import AT_ONCE, CHOSEN, SEEDS, SIZE_PX, _answer, _how, _pack, ahead, list_photos
+from evidence.study_parts import run_part
 
 if TYPE_CHECKING:
     from fieldmark.scoring import Scorecard
@@ -154,15 +153,5 @@ def score(folder: Path) -> None:
     print("written to", write_result("objectives", result, f"{COMMAND} --help"), write_tables())
 
 
-def main() -> None:
-    """Runs one part of the study."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts: dict[str, Callable[..., None]] = {"list": list_with_genera, "train": train_all, "score": score}
-    parser.add_argument("part", choices=list(parts))
-    parser.add_argument("paths", nargs="+", type=Path)
-    arguments = parser.parse_args()
-    parts[arguments.part](*arguments.paths)
-
-
 if __name__ == "__main__":
-    main()
+    run_part(__doc__, {"list": list_with_genera, "train": train_all, "score": score})

@@ -168,6 +168,21 @@ def _row(hits: list[Any], base: list[Any], used: list[Any]) -> dict[str, Any]:
     return row
 
 
+def against_supervised(own: Any, base: Any, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """How a way of training stands beside labels alone.
+
+    Args:
+        own: Whether each photo was answered rightly, by draw.
+        base: The same of labels alone.
+        runs: What was noted about its trainings.
+    """
+    sure = {
+        name: round(float(np.mean([run[name] for run in runs])), 4) for name in ("sure_in_class", "sure_out_of_class")
+    }
+    ahead = interval(own - base) if len(own) > 1 else None
+    return {"draws": len(own), "mean_top_1": round(float(own.mean()), 4), "ahead_of_supervised": ahead, **sure}
+
+
 def interval(differences: Any) -> list[float]:
     """Mean, low and high at 95 % of differences by draw and photo; variances over draws and photos add up."""
     by_photo, by_draw = differences.mean(axis=0), differences.mean(axis=1)

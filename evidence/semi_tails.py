@@ -200,7 +200,7 @@ def train_all(photos: Path, out: Path, *, seconds: float, draws: int, epochs: in
 def score(folder: Path) -> None:
     """Each arm against labels alone, over photos and draws."""
     from evidence.results import write_result
-    from evidence.semi import interval
+    from evidence.semi import against_supervised
 
     facts = json.loads((folder / "runs.json").read_text())
     with np.load(folder / "right.npz") as kept:
@@ -215,12 +215,7 @@ def score(folder: Path) -> None:
                 continue
             own, base = (np.stack([right[pair[which]] for pair in have]).astype(float) for which in (0, 1))
             runs = [run for run in facts if (run["start"], run["tail"], run["arm"]) == (start, tail, arm)]
-            rows[arm] = {
-                "draws": len(have), "mean_top_1": round(float(own.mean()), 4),
-                "ahead_of_supervised": interval(own - base) if len(have) > 1 else None,
-                "sure_in_class": round(float(np.mean([run["sure_in_class"] for run in runs])), 4),
-                "sure_out_of_class": round(float(np.mean([run["sure_out_of_class"] for run in runs])), 4),
-            }  # fmt: skip
+            rows[arm] = against_supervised(own, base, runs)
         sets[f"{start}, {tail}"] = rows
     result = {
         "simulated": False,

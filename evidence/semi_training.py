@@ -228,7 +228,7 @@ def train_all(photos: Path, out: Path) -> None:
 def score(folder: Path) -> None:
     """Each arm against labels alone, over photos and draws."""
     from evidence.results import write_result
-    from evidence.semi import interval
+    from evidence.semi import against_supervised
 
     facts, right = json.loads((folder / "runs.json").read_text()), np.load(folder / "right.npz")
     sets: dict[str, Any] = {}
@@ -242,12 +242,7 @@ def score(folder: Path) -> None:
                 np.stack([right[f"{d}-{start}-{one}"] for d in have]).astype(float) for one in (arm, "supervised")
             )
             runs = [run for run in facts if run["arm"] == arm and run["start"] == start]
-            rows[arm] = {
-                "draws": len(have), "mean_top_1": round(float(own.mean()), 4),
-                "ahead_of_supervised": interval(own - base) if len(have) > 1 else None,
-                "sure_in_class": round(float(np.mean([run["sure_in_class"] for run in runs])), 4),
-                "sure_out_of_class": round(float(np.mean([run["sure_out_of_class"] for run in runs])), 4),
-            }  # fmt: skip
+            rows[arm] = against_supervised(own, base, runs)
         sets[start] = rows
     result = {
         "simulated": False,

@@ -12,10 +12,8 @@ Nothing is chosen on these photos but what a method chooses on their val.
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from evidence.finetuning import AT_ONCE, CHOSEN, SEEDS, SIZE_PX, _answer, _how
+from evidence.study_parts import run_part
 
 COMMAND = "python -m evidence.snake_photos"
 DATA, LISTING, YOLOX_FILE = "snakes_philippines", "listing.json", "yolox.pth"
@@ -188,15 +187,5 @@ def score(folder: Path) -> None:
         print("written to", write_result("snake-photos", result, f"{COMMAND} --help"), write_tables())
 
 
-def main() -> None:
-    """Runs one part of the study."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts: dict[str, Callable[..., None]] = {"list": list_photos, "train": train_all, "score": score}
-    parser.add_argument("part", choices=list(parts))
-    parser.add_argument("paths", nargs="+", type=Path)
-    arguments = parser.parse_args()
-    parts[arguments.part](*arguments.paths)
-
-
 if __name__ == "__main__":
-    main()
+    run_part(__doc__, {"list": list_photos, "train": train_all, "score": score})
