@@ -50,9 +50,3 @@ class BusyError(RefusalError):
     def __init__(self, sentence: str, *, retry_after_s: int = 30) -> None:
         super().__init__(sentence)
         self.retry_after_s = retry_after_s
-
-
-class FullError(RefusalError):
-    """There is no room left to store anything."""
-
-    status = 507

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -258,12 +257,6 @@ def _following(lesson: TwoDomains, share: float, sheets: Floats, photos: Floats,
                 followed[label] += share * ways_moved[relatives].mean(axis=0)
                 break
     return unit(followed)
-
-
-def all_ways(by: str = "map") -> list[Ways]:
-    """The ways that are tried where nothing is settled."""
-    strengths = STRENGTHS if by == "map" else STRENGTHS[1:2]
-    return [Ways(by, *one) for one in product(SHRINKAGES, strengths, RELATIVES)]
 
 
 def choose_ways(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any
 
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.features.cropping import SOURCES, USUAL_MARGIN, check_margin
@@ -185,8 +184,3 @@ BEHIND_FINDERS = {
 def data_behind_crop(crop: str) -> tuple[str, ...]:
     """The external data that finding the organism brings along."""
     return BEHIND_FINDERS.get(crop, ())
-
-
-def defaults_for(media_kind: Literal["photo", "recording"]) -> Mapping[str, Any]:
-    """The settings that differ from the usual ones for a kind of media."""
-    return {"backbone": "logmel"} if media_kind == "recording" else {}

@@ -163,11 +163,6 @@ class Model:
             check_name(str(photo))
         return self.predict(Part(loose_items(photos, context), media=loose_media("photo", photos)))
 
-    def predict_specimen(self, photos: Sequence[Path], pooling: str, context: Mapping[str, Any] | None = None) -> Any:
-        """The prediction for one specimen from several photo files, answered one by one and pooled."""
-        items = loose_items(photos[:1], context).with_columns(media_ids=pl.lit([str(photo) for photo in photos]))
-        return self.predict(Part(items, media=loose_media("photo", photos)), pooling=pooling)
-
     def save(self, folder: Path) -> None:
         """Writes the model into a folder."""
         folder.mkdir(parents=True, exist_ok=True)

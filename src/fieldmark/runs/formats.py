@@ -24,7 +24,6 @@ class RunFormat(ABC):
         dense: Whether a file has a score for every label.
         hosted: Whether runs can be handed in to a challenge, which takes one file.
         folders: Whether a folder of files is a run as well.
-        expands: Whether reading may take far more memory and time than the size of a file tells.
         holds: What a run says of the items, in a word.
     """
 
@@ -33,7 +32,6 @@ class RunFormat(ABC):
     dense: ClassVar[bool] = False
     hosted: ClassVar[bool] = True
     folders: ClassVar[bool] = False
-    expands: ClassVar[bool] = False
     holds: ClassVar[str] = "labels"
 
     @abstractmethod

@@ -43,7 +43,6 @@ class MaskFiles(RunFormat):
     file_name: ClassVar[str] = RUN_PARQUET
     file_types: ClassVar[tuple[str, ...]] = (".parquet", ".json")
     folders: ClassVar[bool] = True
-    expands: ClassVar[bool] = True  # a few run lengths may draw a very large picture
     holds: ClassVar[str] = "masks"
 
     def write(self, path: Path, predictions: Masks) -> None:

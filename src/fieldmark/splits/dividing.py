@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import InputError
 from fieldmark.splits.assigning import dealt, drawn_groups, folds_of, shares_of
-from fieldmark.splits.grouping import Links, grouped, links_of
+from fieldmark.splits.grouping import Links, grouped
 from fieldmark.splits.rules import Rule
 
 Numbers = NDArray[np.int64]
@@ -139,11 +139,6 @@ def row_by_row(ids: Sequence[str], division: Division, seed: int) -> pl.Series:
     drawn = np.empty(len(ids), dtype=object)
     drawn[order] = parts[np.random.default_rng(seed).permutation(len(ids))]
     return pl.Series("part", drawn.tolist(), dtype=pl.String)
-
-
-def links_of_rules(rules: Sequence[Rule], table: pl.DataFrame, where: object) -> list[Links]:
-    """The links of several rules at once."""
-    return [links_of(rule.keys(table, where)) for rule in rules]
 
 
 def _codes(classes: pl.Series | None) -> Numbers | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 
 from PIL import Image
@@ -25,8 +24,3 @@ def as_jpeg(photo: bytes, most_px: int) -> bytes:
     buffer = io.BytesIO()
     bare.save(buffer, "JPEG", quality=JPEG_QUALITY)
     return buffer.getvalue()
-
-
-def as_data_uri(data: bytes, kind: str = "image/jpeg") -> str:
-    """Bytes as text that can stand in a page."""
-    return f"data:{kind};base64,{base64.b64encode(data).decode()}"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from fieldmark.challenge.records.schema import Base, utc_now
-
-MailState = Literal["waiting", "sent", "dropped"]
 
 
 class OutgoingMail(Base):

@@ -11,8 +11,6 @@ from fieldmark.worlds.land.waves import METERS_PER_DEGREE
 from fieldmark.worlds.nature.kingdom import Floats
 
 TOWN_REACH_M, ROAD_REACH_M = 9_000.0, 2_500.0
-# What is looked at without town or road.
-WILD = 0.004
 
 
 @dataclass(frozen=True)
