@@ -49,6 +49,11 @@ class ProgramClaim:
     limits: CodeLimits
 
     @property
+    def called(self) -> str:
+        """What the log calls it."""
+        return f"program {self.program_id}"
+
+    @property
     def debug(self) -> bool:
         """Whether it is only tried out."""
         return self.submission_id is None

@@ -9,16 +9,11 @@ from __future__ import annotations
 import atexit
 import json
 import logging
-import os
-import socket
 import threading
 import traceback
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-from sqlalchemy.exc import DBAPIError
 
 from fieldmark.challenge.coding import program_queue
 from fieldmark.challenge.coding.hosts import try_walls
@@ -29,11 +24,9 @@ from fieldmark.challenge.operating.stopping import Stopping
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import Storage, new_name
-from fieldmark.challenge.scoring import signs
+from fieldmark.challenge.scoring.leases import LeasedWorker, start_threads, worker_name
 from fieldmark.challenge.scoring.queue import LEASE_S, StaleClaimError
 from fieldmark.challenge.scoring.sandbox import Limits, how_it_ended, run_walled
-from fieldmark.challenge.scoring.signs import LifeSign
-from fieldmark.challenge.scoring.worker import AFTER_ERROR_S, IDLE_S, EitherEvent
 from fieldmark.challenge.submitting.run_files import RunRefusedError
 from fieldmark.challenge.submitting.uploads import Upload, check_run, checklist
 from fieldmark.errors import MisuseError
@@ -70,7 +63,7 @@ class ProgramOutcome:
     fault: str | None = None
 
 
-class ProgramWorker:
+class ProgramWorker(LeasedWorker[ProgramClaim]):
     """Runs programs, one at a time.
 
     Args:
@@ -92,42 +85,17 @@ class ProgramWorker:
         lease_s: float = LEASE_S,
         inputs: UnpackedInputs | None = None,
     ) -> None:
-        self.database, self.storage, self.lease_s = database, storage, lease_s
+        super().__init__(database, storage, name=name or worker_name("/code"), lane="code", lease_s=lease_s)
         self.runner: CodeRunner = runner or BubblewrapRunner()
-        self.name = name or f"{socket.gethostname()}:{os.getpid()}/code"
         self.inputs = inputs or UnpackedInputs()
-        self._sign = LifeSign(database, self.name, "code")
 
-    def run(self, stop: threading.Event, *, until_idle: bool = False, cut_short: threading.Event | None = None) -> None:
-        """Works until it is told to stop, or until there is nothing to do.
+    def any_waits(self) -> bool:
+        return program_queue.any_waits(self.database)
 
-        Args:
-            stop: Takes no further program.
-            until_idle: Whether to end when none waits.
-            cut_short: Ends the program that runs, which another worker then starts again; if not given, `stop` does.
-        """
-        try:
-            self._work(stop, until_idle, cut_short or stop)
-        finally:
-            with suppress(Exception):  # it is only a courtesy: a sign of life ages by itself
-                signs.sign_off(self.database, self.name)
-
-    def _work(self, stop: threading.Event, until_idle: bool, cut_short: threading.Event) -> None:
-        while not stop.is_set():
-            try:
-                self._sign.give()
-                worked = self.run_one(cut_short)
-            except Exception:  # whatever it is, the next program must not wait for a worker that is no more
-                log.exception("the worker stumbled; it goes on in %g seconds", AFTER_ERROR_S)
-                stop.wait(AFTER_ERROR_S)
-                continue
-            if not worked:
-                if until_idle and not program_queue.any_waits(self.database):
-                    return
-                stop.wait(IDLE_S)
+    def renew(self, claimed: ProgramClaim) -> bool:
+        return program_queue.renew(self.database, claimed, lease_s=self.lease_s)
 
     def run_one(self, stop: threading.Event | None = None) -> bool:
-        """Runs the next program; False where there is none."""
         claimed = program_queue.claim(self.database, self.name, lease_s=self.lease_s)
         if claimed is None:
             return False
@@ -144,21 +112,15 @@ class ProgramWorker:
 
     def _attempt(self, claimed: ProgramClaim, stop: threading.Event) -> ProgramOutcome:
         log.info("program %d: attempt %d by %s", claimed.program_id, claimed.attempt, self.name)
-        lost, done = threading.Event(), threading.Event()
-        beating = threading.Thread(target=self._beat, args=(claimed, done, lost), daemon=True)
-        beating.start()
-        with scratch("program") as folder:
+        with scratch("program") as folder, self.holding(claimed, stop) as end:
             try:
-                outcome = self._outcome(claimed, folder, EitherEvent(stop, lost))
+                outcome = self._outcome(claimed, folder, end)
             except Exception as error:  # a fault of ours, whatever it is: noted for organizers, never charged
                 outcome = ProgramOutcome(fault="".join(traceback.format_exception(error)))
-            finally:
-                done.set()
-                beating.join()
-        if lost.is_set():
+        if end.lost.is_set():
             if outcome.run is not None:
                 self.storage.delete(outcome.run.path)
-            raise StaleClaimError(f"program {claimed.program_id}")
+            raise StaleClaimError(claimed.called)
         return outcome
 
     def _outcome(self, claimed: ProgramClaim, folder: Path, ended: threading.Event) -> ProgramOutcome:
@@ -218,17 +180,6 @@ class ProgramWorker:
                     self.storage.delete(outcome.run.path)
                 raise
 
-    def _beat(self, claimed: ProgramClaim, done: threading.Event, lost: threading.Event) -> None:
-        """Renews the lease until the program has ended; notes when it was lost."""
-        while not done.wait(min(self.lease_s / 3, signs.SIGN_S)):
-            try:
-                self._sign.give()
-                if not program_queue.renew(self.database, claimed, lease_s=self.lease_s):
-                    lost.set()
-                    return
-            except DBAPIError as error:
-                log.warning("could not renew the lease of program %d: %s", claimed.program_id, error)
-
 
 def start_program_workers(
     database: Database,
@@ -250,12 +201,10 @@ def start_program_workers(
         raise MisuseError(f"Programs cannot be run safely with {runner.name} here: {failure}.")
     if isinstance(runner, PodmanRunner):
         runner.collect_leftovers()
-    inputs, threads = UnpackedInputs(), []
+    inputs = UnpackedInputs()
     atexit.register(inputs.close)
-    for number in range(jobs):
-        name = f"{socket.gethostname()}:{os.getpid()}/code{number + 1}"
-        worker = ProgramWorker(database, storage, runner=runner, name=name, lease_s=lease_s, inputs=inputs)
-        how = {"until_idle": until_idle, "cut_short": stopping.cut_short}
-        threads.append(threading.Thread(target=worker.run, args=(stopping.begun,), kwargs=how, name=name, daemon=True))
-        threads[-1].start()
-    return threads
+    names = [worker_name(f"/code{number}") for number in range(1, jobs + 1)]
+    workers = [
+        ProgramWorker(database, storage, runner=runner, name=name, lease_s=lease_s, inputs=inputs) for name in names
+    ]
+    return start_threads(workers, stopping, until_idle=until_idle)

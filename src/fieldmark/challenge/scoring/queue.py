@@ -54,6 +54,11 @@ class Claim:
     truth_sha256: str
     revision: int
 
+    @property
+    def called(self) -> str:
+        """What the log calls it."""
+        return f"submission {self.submission_id}"
+
 
 def claim(database: Database, worker: str, *, lease_s: float = LEASE_S) -> Claim | None:
     """Takes the next submission that waits, or whose worker has fallen silent; None where there is none."""
