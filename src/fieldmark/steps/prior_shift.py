@@ -9,7 +9,6 @@ a frequency of its own; left out, its items would be taken for many items of the
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -29,6 +28,7 @@ from fieldmark.stats.prior_shift import (
     reweighted,
 )
 from fieldmark.steps.base import Lesson, Step
+from fieldmark.steps.keeping import KeepsArrays
 
 # Fewer items than this tell nothing about frequencies: they are answered as they were.
 LEAST_ITEMS = 30
@@ -42,7 +42,7 @@ def default_step(labels: Labels) -> str:
     return "prior-em" if len(labels) <= MOST_LABELS_FOR_EM else "prior-map"
 
 
-class FromSource(Step):
+class FromSource(KeepsArrays, Step):
     """A step that knows the frequencies that the answers of a classifier rest on (`source`, from val)."""
 
     learns_from_unknown: ClassVar[bool] = True
@@ -54,16 +54,6 @@ class FromSource(Step):
         if source is None:
             raise ValueError(f"the step {self.name} has not been fitted yet")
         return source
-
-    @property
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
-        kept: Mapping[str, NDArray[Any]] = self.__dict__.get("_kept", {})
-        return kept
-
-    def with_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        made: Self = replace(self)  # type: ignore[type-var]
-        object.__setattr__(made, "_kept", dict(arrays))
-        return made
 
     def check(self, task: Task) -> None:
         if task.answer.several:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,13 +17,14 @@ from fieldmark.labels import Labels
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.predictions import rows_by_item
 from fieldmark.steps.base import Step
+from fieldmark.steps.keeping import KeepsArrays
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part
 
 Logs = NDArray[np.float64]
 
 
-class PriorSource(ABC):
+class PriorSource(KeepsArrays, ABC):
     """What is known about labels from the context of an item. Sources are dataclasses that are saved as plain data.
 
     What a source has learned are its fields and its arrays; a fitted model of places is a source of its own that keeps
@@ -78,18 +79,6 @@ class PriorSource(ABC):
     def log_odds_ratio(self, items: pl.DataFrame) -> Logs:
         """The same for labels that hold independently: log-odds given the context less log-odds without it."""
         return log_odds(self.log_prob(items)) - log_odds(self.log_prior)
-
-    @property
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """What it keeps besides its fields, to be saved with the model; nothing before it was fitted."""
-        kept: Mapping[str, NDArray[Any]] = self.__dict__.get("_kept", {})
-        return kept
-
-    def with_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The source with the arrays that were saved, or that it has just learned."""
-        made: Self = replace(self)  # type: ignore[type-var]
-        object.__setattr__(made, "_kept", dict(arrays))
-        return made
 
 
 def log_odds(log_probability: Logs) -> Logs:

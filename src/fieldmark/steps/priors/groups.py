@@ -8,23 +8,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson
-from fieldmark.steps.multilabel import Chances, Holds, chances_of, logits_of, mean_average_precision
-from fieldmark.steps.priors.base import ContextStep, in_order
-from fieldmark.steps.priors.combining import shifted
+from fieldmark.steps.multilabel import Chances, Holds
+from fieldmark.steps.priors.base import in_order
+from fieldmark.steps.priors.weighted import WeightedShift, best_weight
 
-WEIGHTS = (0.0, 0.25, 0.5, 1.0)
 # The rate of a label over all of val counts as much as this many segments of a group, so that few segments say little.
 SEGMENTS_OF_ALL = 120.0
 
 
 @dataclass(frozen=True)
-class _GroupPrior(ContextStep):
+class _GroupPrior(WeightedShift):
     """Shifts the logit of each label by how much more often it holds in a group than everywhere.
 
     The shift is the log of (rate in the group / rate in all of val), rates shrunk toward the common one, times a
@@ -49,28 +47,19 @@ class _GroupPrior(ContextStep):
         holds, items = lesson.holds, in_order(lesson.items, val)
         groups = self._groups(items)
         recordings = items["observation_id"].to_numpy()
-        logits = logits_of(chances_of(val))
-        held_out = np.zeros_like(logits)
+        held_out = np.zeros((len(val.items), len(val.labels)))
         for recording in np.unique(recordings):
             rows, rest = recordings == recording, recordings != recording
             shifts = _shifts(holds[rest], groups[rest])
             for row in np.flatnonzero(rows):
                 held_out[row] = shifts.get(groups[row], 0.0)
-        values = [mean_average_precision(expit(logits + weight * held_out), holds) for weight in WEIGHTS]
-        weight = WEIGHTS[int(np.argmax(np.nan_to_num(values)))]
+        weight = best_weight(val, held_out, holds)
         rounded = {group: [round(value, 4) for value in row] for group, row in _shifts(holds, groups).items()}
         return replace(self, weight=weight, shifts=rounded)
 
     def log_shift(self, items: pl.DataFrame, labels: Labels) -> Chances:
         none = np.zeros(len(labels))
         return np.stack([np.array(self.shifts.get(group, none)) for group in self._groups(items)])
-
-    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
-        chances = chances_of(predictions)
-        if self.weight:
-            shift = self.log_shift(in_order(items, predictions), predictions.labels)
-            chances = shifted(chances, self.weight * shift)
-        return predictions.with_scores(chances.astype(np.float32), "score")
 
     def _groups(self, items: pl.DataFrame) -> NDArray[Any]:
         """The group of each item; an empty text where it is not known."""

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import MisuseError
@@ -17,13 +16,11 @@ from fieldmark.features.birdnet import LICENSE, BirdNet, week_of
 from fieldmark.labels import UNKNOWN, Labels
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson
-from fieldmark.steps.multilabel import chances_of, logits_of, mean_average_precision
-from fieldmark.steps.priors.base import ContextStep, Logs, PriorSource, in_order
-from fieldmark.steps.priors.combining import shifted
+from fieldmark.steps.priors.base import Logs, PriorSource, in_order
+from fieldmark.steps.priors.weighted import WeightedShift, best_weight
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part
 
-WEIGHTS = (0.0, 0.25, 0.5, 1.0)
 EXTERNAL_DATA = (f"The location model of {LICENSE}",)
 
 
@@ -102,7 +99,7 @@ class BirdNetPlaces(PriorSource):
 
 
 @dataclass(frozen=True)
-class PlacePrior(ContextStep):
+class PlacePrior(WeightedShift):
     """Shifts the logit of each label by the log of how likely BirdNET holds it there and then, times a weight.
 
     For any classifier, of BirdNET's embeddings or not; see `BirdNetPlaces`. The weight comes from val by mean average
@@ -141,20 +138,11 @@ class PlacePrior(ContextStep):
     def fit(self, val: LabelScores, lesson: Lesson) -> Self:
         source = self._source.for_labels(Taxonomy.of(val.labels, lesson.taxa))
         step = replace(self, places=tuple(source.places))
-        logits, holds = logits_of(chances_of(val)), lesson.holds
         shift = step.log_shift(in_order(lesson.items, val), val.labels)
-        values = [mean_average_precision(expit(logits + weight * shift), holds) for weight in WEIGHTS]
-        return replace(step, weight=WEIGHTS[int(np.argmax(np.nan_to_num(values)))])
+        return replace(step, weight=best_weight(val, shift, lesson.holds))
 
     def log_shift(self, items: pl.DataFrame, labels: Labels) -> Logs:
         return self._source.log_odds_ratio(items)
-
-    def apply(self, predictions: LabelScores, items: pl.DataFrame) -> LabelScores:
-        chances = chances_of(predictions)
-        if self.weight:
-            shift = self.log_shift(in_order(items, predictions), predictions.labels)
-            chances = shifted(chances, self.weight * shift)
-        return predictions.with_scores(chances.astype(np.float32), "score")
 
 
 def places_of(taxonomy: Taxonomy, species: tuple[tuple[str, str], ...]) -> NDArray[np.int32]:
