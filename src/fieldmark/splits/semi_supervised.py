@@ -8,7 +8,7 @@ is in-class; of each in-class species 5, 10 and 10 photos go to val and two test
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -121,17 +121,9 @@ def draw_semi_supervised(
         if label not in inside:
             part_of.update(dict.fromkeys(photos[: recipe.most_out_of_class], "unlabeled"))
             continue
-        for part, usage, number in (
-            ("val", "", recipe.val),
-            ("test", PUBLIC, recipe.public),
-            ("test", PRIVATE, recipe.private),
-        ):
-            taken, photos = photos[:number], photos[number:]
+        for part, usage, taken in _shared_out(photos, recipe):
             part_of.update(dict.fromkeys(taken, part))
             usage_of.update(dict.fromkeys(taken, usage))
-        number = max(recipe.least_labeled, round(recipe.labeled * len(photos)))
-        part_of.update(dict.fromkeys(photos[:number], "train"))
-        part_of.update(dict.fromkeys(photos[number:], "unlabeled"))
     ids = rows["id"].to_list()
     table = pl.DataFrame(
         {
@@ -141,6 +133,20 @@ def draw_semi_supervised(
         }
     )
     return SemiDraw(table, _species_table(photos_of, group_of, inside, set(dropped)))
+
+
+def _shared_out(photos: list[str], recipe: SemiSupervised) -> Iterator[tuple[str, str, list[str]]]:
+    """The photos of an in-class species by part, each with what it is used for in test."""
+    for part, usage, number in (
+        ("val", "", recipe.val),
+        ("test", PUBLIC, recipe.public),
+        ("test", PRIVATE, recipe.private),
+    ):
+        yield part, usage, photos[:number]
+        photos = photos[number:]
+    number = max(recipe.least_labeled, round(recipe.labeled * len(photos)))
+    yield "train", "", photos[:number]
+    yield "unlabeled", "", photos[number:]
 
 
 def _one_per_contributor(own: pl.DataFrame, rng: np.random.Generator) -> list[str]:

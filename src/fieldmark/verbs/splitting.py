@@ -165,12 +165,19 @@ def split_table(
     }
     result = given.result(division, {**links, **given.checked(check)}, about, seed)
     if isinstance(rule, PlaceRule) and not folds:
-        lat, lon = rule.places(given.frame, given.where)
-        plain = row_by_row(given.ids, division, seed).to_numpy()
-        result = replace(result, apart=apart(lat, lon, division.parts.to_numpy()), apart_by_rows=apart(lat, lon, plain))
+        result = _with_distances(result, given, rule, division, seed)
     if out is not None:
         result.split.write(Path(out))
     return result
+
+
+def _with_distances(
+    result: SplitResult, given: GivenRows, rule: PlaceRule, division: Division, seed: int
+) -> SplitResult:
+    """How far val and test lie from train, by the rule and as if nothing belonged together."""
+    lat, lon = rule.places(given.frame, given.where)
+    plain = row_by_row(given.ids, division, seed).to_numpy()
+    return replace(result, apart=apart(lat, lon, division.parts.to_numpy()), apart_by_rows=apart(lat, lon, plain))
 
 
 def _as_organizers(given: GivenRows, rule: Quadrats, shares: Mapping[str, float], seed: int) -> Division:
