@@ -6,7 +6,7 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
-from fieldmark.challenge.scoring import score_receipts
+from fieldmark.challenge.scoring import score_receipts, scorer_digest
 from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
 from fieldmark.cli.main import app
 from fieldmark.errors import InputError
@@ -110,3 +110,24 @@ def test_a_signature_holds_until_a_word_is_changed(folder):
 def test_an_unsigned_receipt_does_not_pass_where_a_signer_is_asked_for(folder):
     with pytest.raises(InputError, match="found the signature of nobody"):
         score_receipts.verify(folder / "receipt.json", signer="ed25519:abc")
+
+
+def test_a_worker_finds_the_sources_of_the_scorer_once_and_again_when_one_has_changed(tmp_path, monkeypatch):
+    names = scorer_digest.ScorerSources().names()
+    assert scorer_digest.digest_of(names) == scorer_digest.scorer_digest()
+    assert {"metrics/ranking.py", "challenge/scoring/score_parts.py"} <= set(names) and "cli/main.py" not in names
+    package = tmp_path / "fieldmark"
+    entrance, ranks = package / "challenge/scoring/score_parts.py", package / "metrics/ranking.py"
+    for file, content in ((entrance, "import fieldmark.metrics\n"), (ranks, "")):
+        file.parent.mkdir(parents=True)
+        file.write_text(content)
+        for folder in file.relative_to(tmp_path).parents[:-1]:
+            (tmp_path / folder / "__init__.py").touch()
+    monkeypatch.setattr(scorer_digest.resources, "files", lambda _: package)
+    copied = scorer_digest.ScorerSources()
+    assert copied.names() is copied.names() and "metrics/ranking.py" not in copied.names()
+    entrance.write_text("from fieldmark.metrics import ranking\n")
+    assert "metrics/ranking.py" in copied.names()
+    entrance.write_text("")
+    ranks.unlink()
+    assert "metrics/ranking.py" not in copied.names()

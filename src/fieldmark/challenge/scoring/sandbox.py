@@ -18,10 +18,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fieldmark.challenge.scoring.scorer_digest import ScorerSources
 from fieldmark.challenge.scoring.walls import bubblewrap, environment, wall
 from fieldmark.scoring import Scorecard
 
 SCORING_JOB = "fieldmark.challenge.scoring.scoring_job"
+SOURCES = ScorerSources()
 TAIL = 4000
 POLL_S = 0.05
 
@@ -38,12 +40,16 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a scoring process: scorecards, or the problems of the run, or a fault of the platform."""
+    """What came of a scoring process: scorecards, or the problems of the run, or a fault of the platform.
+
+    `used` says which CPU time (`cpu_s`) and memory (`memory_mb`) the process took, where it came to its end.
+    """
 
     cards: dict[str, Scorecard] = field(default_factory=dict)
     problems: list[dict[str, Any]] | None = None
     total: int = 0
     fault: str | None = None
+    used: dict[str, float] = field(default_factory=dict)
 
 
 def score_in_sandbox(
@@ -60,15 +66,21 @@ def score_in_sandbox(
     """
     if walled and bubblewrap() is None:
         return Outcome(fault="runs are scored within bubblewrap only, which does not work here")
-    ended, said = run_walled(folder, SCORING_JOB, {"benchmark": benchmark}, limits, stop)
+    job = {"benchmark": benchmark, "scorer": SOURCES.names()}
+    ended, said = run_walled(folder, SCORING_JOB, job, limits, stop)
     out = folder / "out"
     if ended != 0:
         return Outcome(fault=f"{how_it_ended(ended, limits)}\n{said}".strip())
+    used = json.loads((out / "used").read_text(encoding="utf-8")) if (out / "used").exists() else {}
     if (out / "refused.json").exists():
         refused = json.loads((out / "refused.json").read_text(encoding="utf-8"))
-        return Outcome(problems=refused["problems"], total=refused["total"])
+        return Outcome(problems=refused["problems"], total=refused["total"], used=used)
     cards = {path.stem: Scorecard.read(path) for path in sorted(out.glob("*.json"), reverse=True)}
-    return Outcome(cards=cards) if cards else Outcome(fault=f"the scoring process wrote nothing\n{said}".strip())
+    return (
+        Outcome(cards=cards, used=used)
+        if cards
+        else Outcome(fault=f"the scoring process wrote nothing\n{said}".strip())
+    )
 
 
 def run_walled(

@@ -46,7 +46,9 @@ def truth_files(folder: Path) -> dict[str, Path]:
     return {what: folder / name for what, name in names if (folder / name).exists()}
 
 
-def score_parts(name: str, run: Path, files: Mapping[str, Path], *, parts: Iterable[str] = ()) -> dict[str, Scorecard]:
+def score_parts(
+    name: str, run: Path, files: Mapping[str, Path], *, parts: Iterable[str] = (), scorer: str | None = None
+) -> dict[str, Scorecard]:
     """Scores each part of a truth.
 
     Args:
@@ -54,6 +56,7 @@ def score_parts(name: str, run: Path, files: Mapping[str, Path], *, parts: Itera
         run: The run file, which answers every item.
         files: The truth as `truth_files` finds it. Without `parts` everything is public.
         parts: Which parts; all of them if none is named.
+        scorer: The digest of the scorer, if it is known.
 
     Returns:
         A scorecard per part, with its pseudo-values, and in its provenance under "scored" the digests of run, truth
@@ -67,7 +70,7 @@ def score_parts(name: str, run: Path, files: Mapping[str, Path], *, parts: Itera
     truth, labels, table, _ = read_truth(name, files)
     predictions, labels = read_run(benchmark.task, run, truth.items, labels, closed="classes" in files)
     of_units = read_parts(files["parts"], truth.units) if "parts" in files else dict.fromkeys(truth.units, PUBLIC)
-    scored = _scored(run, files)
+    scored = _scored(run, files, scorer or scorer_digest())
     cards = {}
     for part in parts or sorted(set(of_units.values()), reverse=True):
         true = _part(truth, of_units, part)
@@ -137,12 +140,12 @@ def draw_parts(units: Sequence[str], *, public: float, seed: int) -> pl.DataFram
     return pl.DataFrame({"unit": names, "part": np.where(chosen, PUBLIC, PRIVATE)})
 
 
-def _scored(run: Path, files: Mapping[str, Path]) -> dict[str, Any]:
+def _scored(run: Path, files: Mapping[str, Path], scorer: str) -> dict[str, Any]:
     """What a receipt says about the bytes that were scored."""
     return {
         "run": {"name": run.name, "sha256": sha256_of(run)},
         "truth": {what: {"name": path.name, "sha256": sha256_of(path)} for what, path in sorted(files.items())},
-        "scorer": {"version": __version__, "sha256": scorer_digest()},
+        "scorer": {"version": __version__, "sha256": scorer},
     }
 
 

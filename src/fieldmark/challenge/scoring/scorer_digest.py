@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -19,17 +20,51 @@ REGISTERED = re.compile(r"^(fieldmark[\w.]*):\w+$")
 @cache
 def scorer_digest() -> str:
     """One digest over everything that decides a number: all modules that scoring a run may import."""
-    root = Path(str(resources.files("fieldmark")))
-    total = hashlib.sha256()
-    for file in sorted(scorer_sources()):
-        total.update(f"{file.relative_to(root).as_posix()} {sha256_of(file)}\n".encode())
+    return digest_of(_find_sources())
+
+
+def digest_of(sources: Iterable[str]) -> str:
+    """The digest of source files by name, as they are now."""
+    root, total = _root(), hashlib.sha256()
+    for name in sorted(sources):
+        total.update(f"{name} {sha256_of(root / name)}\n".encode())
     return total.hexdigest()
 
 
-@cache
-def scorer_sources() -> frozenset[Path]:
-    """The files of the scorer: what `score_parts` imports, directly or not, at once or later, by name or registry."""
-    root = Path(str(resources.files("fieldmark"))).parent
+class ScorerSources:
+    """The files of the scorer, for a process that has runs scored by many others.
+
+    To find them takes as long as to score a small run. So it is done once, and again when one of them has changed.
+    """
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._seen: list[tuple[int, int]] | None = None
+        self._lock = threading.Lock()
+
+    def names(self) -> list[str]:
+        """Their names below the package, in order."""
+        with self._lock:
+            if self._seen is None or self._stamps() != self._seen:
+                self._names = _find_sources()
+                self._seen = self._stamps()
+            return self._names
+
+    def _stamps(self) -> list[tuple[int, int]] | None:
+        try:
+            found = [(_root() / name).stat() for name in self._names]
+        except FileNotFoundError:
+            return None
+        return [(one.st_mtime_ns, one.st_size) for one in found]
+
+
+def _root() -> Path:
+    return Path(str(resources.files("fieldmark")))
+
+
+def _find_sources() -> list[str]:
+    """What `score_parts` imports, directly or not, at once or later, by name or registry."""
+    root = _root().parent
     seen: set[str] = set()
     waiting = [ENTRANCE]
     while waiting:
@@ -40,7 +75,8 @@ def scorer_sources() -> frozenset[Path]:
         seen.add(module)
         waiting += _imported(ast.parse(file.read_text(encoding="utf-8")))
         waiting += [module.rpartition(".")[0]] if "." in module else []
-    return frozenset(file for module in seen if (file := _file_of(root, module)) is not None)
+    files = {file for module in seen if (file := _file_of(root, module)) is not None}
+    return sorted(file.relative_to(_root()).as_posix() for file in files)
 
 
 def _file_of(root: Path, module: str) -> Path | None:

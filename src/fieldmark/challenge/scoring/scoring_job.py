@@ -2,10 +2,10 @@
 
 ```
 FOLDER/
-  job.json     benchmark, and the limits this process puts on itself before it reads anything
+  job.json     benchmark, source files of the scorer, and limits this process puts on itself before it reads anything
   run          the run as it was handed in
   truth/       the truth of the challenge
-  out/         <part>.json and <part>.units.parquet; or refused.json
+  out/         <part>.json and <part>.units.parquet, or refused.json; and `used`, what this process used
 ```
 
 It runs no code of participants, but it reads what they wrote: it has no network, no database and no secrets
@@ -20,6 +20,7 @@ import resource
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 PR_SET_PDEATHSIG = 1
 MIB = 1 << 20
@@ -51,13 +52,26 @@ def main(folder: Path) -> None:
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     limit(job["memory_mb"], job["cpu_s"], job["output_mb"])
 
+    out = folder / "out"
+    _score(job, folder, out)
+    (out / "used").write_text(json.dumps(used()), encoding="utf-8")
+
+
+def used() -> dict[str, float]:
+    """What this process has used. Walls leave no trace of it: the one that waits is not the one that worked."""
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    return {"cpu_s": round(spent.ru_utime + spent.ru_stime, 3), "memory_mb": round(spent.ru_maxrss / 1024)}
+
+
+def _score(job: dict[str, Any], folder: Path, out: Path) -> None:
     from fieldmark.challenge.scoring.score_parts import score_parts, truth_files
+    from fieldmark.challenge.scoring.scorer_digest import digest_of
     from fieldmark.challenge.submitting.plain_problems import problems_of
     from fieldmark.errors import InputError
 
-    out = folder / "out"
     try:
-        cards = score_parts(job["benchmark"], folder / "run", truth_files(folder / "truth"))
+        scorer = digest_of(job["scorer"]) if "scorer" in job else None
+        cards = score_parts(job["benchmark"], folder / "run", truth_files(folder / "truth"), scorer=scorer)
     except InputError as error:
         problems, total = problems_of(error)
         (out / "refused.json").write_text(json.dumps({"problems": problems, "total": total}), encoding="utf-8")

@@ -111,7 +111,7 @@ class Worker(LeasedWorker[Claim]):
 
 def _note_end(claimed: Claim, outcome: Outcome, seconds: float) -> None:
     ended = "failed" if outcome.fault is not None else "refused" if outcome.problems is not None else "scored"
-    about = fields(submission=claimed.submission_id, outcome=ended, seconds=round(seconds, 3))
+    about = fields(submission=claimed.submission_id, outcome=ended, seconds=round(seconds, 3), **outcome.used)
     log.info("submission %d: %s after %.1f s", claimed.submission_id, ended, seconds, extra=about)
 
 
