@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -278,25 +279,52 @@ def midnight(folder: Path) -> dict[str, Any]:
 def clock_jumps(folder: Path) -> dict[str, Any]:
     """The clock of a machine jumps an hour ahead, two back, and home again, while two workers score.
 
-    PostgreSQL tells the time to all; on SQLite it is the clock of the machine, which is injected here.
+    On SQLite that is the clock of the machine, which is injected here.
     """
     offset = dt.timedelta()
+
+    def turn(seconds: int) -> None:
+        nonlocal offset
+        offset = dt.timedelta(seconds=seconds)
+
     with staged(folder) as stage, mock.patch.object(database, "utc_now", lambda: utc_now() + offset):
-        base, token = stage.serve(), stage.captain("ada")
-        right: dict[int, int] = {}
-        stopping = Stopping()
-        threads = start_workers(stage.database, stage.storage, stopping, jobs=2, lease_s=float(LEASE_S))
-        for number in range(30):
-            if number in (8, 16, 24):
-                offset = dt.timedelta(hours={8: 1, 16: -1, 24: 0}[number])
-            answer = post_run(base, token, run_text(number))
-            assert answer is not None and answer.status_code == 201, answer and answer.text
-            right[int(answer.json()["id"])] = number
-            until(lambda: _unfinished(stage) < 4)
-        waited = until(lambda: not _unfinished(stage), 2 * 3600)
-        stopping.wait_for(threads)
-        told = _reckoning(stage, right)
-    return {"sqlite": {"jumps_s": [3600, -7200, 3600], "until_scored_s": round(waited), **told}}
+        return {"sqlite": _turn_clock(stage, turn)}
+
+
+def clock_on_postgresql(folder: Path) -> dict[str, Any]:
+    """The same with the clock of PostgreSQL, which tells the time to all: libfaketime stands in front of it."""
+    hand = Path(tempfile.mkdtemp(prefix="faults-clock-")) / "clock"
+    hand.write_text("+0s\n")
+    for place in (hand.parent, hand):
+        place.chmod(0o755)  # for the account that PostgreSQL runs under
+    server = OwnPostgres(_clock(hand))
+    try:
+        with staged(folder, server.new_database("clock")) as stage:
+            told = _turn_clock(stage, lambda seconds: hand.write_text(f"{seconds:+d}s\n"))
+            with stage.database.read() as session:
+                started = [moment for moment in session.scalars(select(Submission.started_at)) if moment]
+            told["clock_moved_s"] = round((max(started) - min(started)).total_seconds())
+            return told
+    finally:
+        server.close()
+        shutil.rmtree(hand.parent)
+
+
+def _turn_clock(stage: Stage, turn: Callable[[int], object]) -> dict[str, Any]:
+    base, token = stage.serve(), stage.captain("ada")
+    right: dict[int, int] = {}
+    stopping = Stopping()
+    threads = start_workers(stage.database, stage.storage, stopping, jobs=2, lease_s=float(LEASE_S))
+    for number in range(30):
+        if number in (8, 16, 24):
+            turn({8: 3600, 16: -3600, 24: 0}[number])
+        answer = post_run(base, token, run_text(number))
+        assert answer is not None and answer.status_code == 201, answer and answer.text
+        right[int(answer.json()["id"])] = number
+        until(lambda: _unfinished(stage) < 4)
+    waited = until(lambda: not _unfinished(stage), 2 * 3600)
+    stopping.wait_for(threads)
+    return {"jumps_s": [3600, -7200, 3600], "until_scored_s": round(waited), **_reckoning(stage, right)}
 
 
 def _clock(hand: Path) -> dict[str, str]:
@@ -317,6 +345,7 @@ PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "canary_labels": canary_labels,
     "database_restarted": database_restarted,
     "clock_jumps": clock_jumps,
+    "clock_on_postgresql": clock_on_postgresql,
     "disk_full": disk_full,
     "midnight": midnight,
     "workers_on_sqlite": workers_on_sqlite,

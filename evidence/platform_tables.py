@@ -11,6 +11,7 @@ TITLES = {
     "workers_on_sqlite": "workers ended by kill -9, SQLite",
     "database_restarted": "PostgreSQL stopped and started under load",
     "disk_full": "no room on the disk, then room again",
+    "clock_on_postgresql": "a clock that jumps by an hour, that of PostgreSQL",
 }
 
 
@@ -43,7 +44,7 @@ def faults(name: str, result: dict[str, Any]) -> str:
     rows = [_row(title, parts[part]) for part, title in TITLES.items() if part in parts]
     for kind, one in parts.get("clock_jumps", {}).items():
         if isinstance(one, dict):
-            rows.append(_row(f"a clock that jumps by an hour, {kind}", one))
+            rows.append(_row(f"a clock that jumps by an hour, that of the machine ({kind})", one))
     columns = ["what happened (simulated)", "accepted", "lost", "scored", "given up", "scored twice", "wrong score"]
     killed = sum(parts[part].get("killed", 0) for part in TITLES if part in parts)
     given_up = "; a run is given up after its fourth attempt, and then costs its team nothing"

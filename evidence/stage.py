@@ -61,9 +61,14 @@ def free_port() -> int:
 
 
 class OwnPostgres:
-    """A PostgreSQL server in a folder, with the usual promises (fsync on)."""
+    """A PostgreSQL server in a folder, with the usual promises (fsync on).
 
-    def __init__(self) -> None:
+    Args:
+        environment: What its processes find in their environment besides.
+    """
+
+    def __init__(self, environment: dict[str, str] | None = None) -> None:
+        self.environment = environment or {}
         self.folder = Path(tempfile.mkdtemp(prefix="fieldmark-pg-"))
         found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
         if not found:
@@ -99,7 +104,8 @@ class OwnPostgres:
 
     def _call(self, program: str, *arguments: str) -> None:
         command = [*self.run_as, str(self.binaries / program), *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
+        told = {**os.environ, **(self.environment if program == "pg_ctl" else {})}
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", env=told)
 
 
 @dataclass
