@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fieldmark.cli import completing
+from fieldmark.cli.options import BenchmarkName, MethodSettings, ReleaseOrPhotos
 
 
 def add_to(app: typer.Typer) -> None:
@@ -19,10 +19,8 @@ def add_to(app: typer.Typer) -> None:
 
 
 def ablate(
-    benchmark: Annotated[
-        str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).", autocompletion=completing.benchmarks)
-    ],
-    data: Annotated[Path, typer.Option(help="The root of the release, or of your photos.")],
+    benchmark: BenchmarkName,
+    data: ReleaseOrPhotos,
     modalities: Annotated[
         str,
         typer.Option(
@@ -34,9 +32,7 @@ def ablate(
     out: Annotated[
         Path | None, typer.Option(help="The folder for all runs; runs/BENCHMARK-ablation if not given.")
     ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method or its features.")
-    ] = None,
+    settings: MethodSettings = None,
     steps: Annotated[
         list[str] | None, typer.Option("--step", help="A step after the method, in order, as for `fit`.")
     ] = None,

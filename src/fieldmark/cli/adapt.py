@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fieldmark.cli.options import Overwrite
+
 
 def add_to(app: typer.Typer) -> None:
     app.command("adapt", epilog="Example: `fieldmark adapt runs/linear --step prior-em --out runs/linear-em`")(adapt)
@@ -32,7 +34,7 @@ def adapt(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="With --method: a setting of it.")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="The release, if it has moved since.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
+    overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
     """Adapt the predictions of a run, without fitting the classifier again: to other frequencies, to the season."""

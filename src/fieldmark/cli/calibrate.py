@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fieldmark.cli.options import Overwrite
+
 
 def add_to(app: typer.Typer) -> None:
     app.command(
@@ -19,7 +21,7 @@ def calibrate(
     checked: Annotated[Path, typer.Argument(help="A table file,label[,observation,drawn,date,lat,lon,...].")],
     out: Annotated[Path | None, typer.Option(help="The folder to write; MODEL-calibrated if not given.")] = None,
     synonyms: Annotated[Path | None, typer.Option(help="A table synonym,name for names in the table.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
+    overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what it did as JSON.")] = False,
 ) -> None:
     """Calibrate a model by answers that you have checked yourself: one temperature and a bias for each species."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fieldmark.cli import completing
+from fieldmark.cli.options import BenchmarkName
 
 
 def add_to(app: typer.Typer) -> None:
@@ -19,9 +19,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def episodes(
-    benchmark: Annotated[
-        str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).", autocompletion=completing.benchmarks)
-    ],
+    benchmark: BenchmarkName,
     data: Annotated[Path, typer.Option(help="The root of the release, with labels for test.")],
     method: Annotated[
         list[str], typer.Option(metavar="NAME[:KEY=VALUE,...]", help="A method, with settings of its own.")

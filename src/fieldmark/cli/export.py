@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fieldmark.cli import completing
+from fieldmark.cli.options import BenchmarkName, Overwrite, Release, ReleaseOrPhotos
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,7 +36,7 @@ def coco(
             metavar="DATASET", help="The dataset (`fieldmark list datasets`).", autocompletion=completing.datasets
         ),
     ],
-    data: Annotated[Path, typer.Option(help="The root of the release.")],
+    data: Release,
     out: Annotated[Path, typer.Option(help="The file to write.")],
     part: Annotated[str | None, typer.Option(help="One part of the release, such as train; all if not given.")] = None,
     subset: Annotated[str, typer.Option(help="The subset, where there are any (fungitastic: all, Mini, FewShot).")] = (
@@ -72,10 +73,8 @@ def coco(
 
 
 def split(
-    benchmark: Annotated[
-        str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).", autocompletion=completing.benchmarks)
-    ],
-    data: Annotated[Path, typer.Option(help="The root of the release, or of your photos.")],
+    benchmark: BenchmarkName,
+    data: ReleaseOrPhotos,
     out: Annotated[Path, typer.Option(help="The CSV file to write (id,part); a JSON file beside it says how.")],
     seed: Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, as given to `fit`.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
@@ -102,7 +101,7 @@ def darwin_core(
             metavar="DATASET", help="The dataset (`fieldmark list datasets`).", autocompletion=completing.datasets
         ),
     ],
-    data: Annotated[Path, typer.Option(help="The root of the release.")],
+    data: Release,
     out: Annotated[Path, typer.Option(help="The .zip to write.")],
     run: Annotated[
         Path | None, typer.Option(help="The folder of a run on this dataset: its answers become identifications.")
@@ -167,7 +166,7 @@ def snakeclef_2020(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")],
     model: Annotated[Path, typer.Option(help="The folder of a model, or of the run that made it.")],
     author: Annotated[str, typer.Option(help="Who submits: a name on the platform.")] = "",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
+    overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Write a model as a code submission: a folder with run.sh, as SnakeCLEF 2020 asked for.

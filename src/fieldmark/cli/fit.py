@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fieldmark.cli import completing
-from fieldmark.cli.engine_options import AddressOption, EngineOption
+from fieldmark.cli.options import (
+    AddressOption,
+    BenchmarkName,
+    DrawSeed,
+    EngineOption,
+    MethodSettings,
+    Overwrite,
+    ReleaseOrPhotos,
+)
 
 if TYPE_CHECKING:
     from fieldmark.fitting import FitResult
@@ -20,19 +28,15 @@ def add_to(app: typer.Typer) -> None:
 
 
 def fit(
-    benchmark: Annotated[
-        str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).", autocompletion=completing.benchmarks)
-    ],
-    data: Annotated[Path, typer.Option(help="The root of the release, or of your photos.")],
+    benchmark: BenchmarkName,
+    data: ReleaseOrPhotos,
     method: Annotated[
         str, typer.Option(help="The method (`fieldmark list methods`).", autocompletion=completing.methods)
     ],
     out: Annotated[
         Path | None, typer.Option(help="The folder for the run; runs/BENCHMARK-METHOD if not given.")
     ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method or its features.")
-    ] = None,
+    settings: MethodSettings = None,
     steps: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,8 +87,8 @@ def fit(
             help="Items of several photos: from their mean features, or each answered and pooled: mean, max, attention."
         ),
     ] = "features",
-    seed: Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, where the release has none.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
+    seed: DrawSeed = 0,
+    overwrite: Overwrite = False,
     engine: EngineOption = "local",
     address: AddressOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fieldmark.cli.options import DrawSeed, Release
+
 if TYPE_CHECKING:
     from fieldmark.verbs.foreground import ForegroundStudy
 
@@ -19,7 +21,7 @@ def add_to(app: typer.Typer) -> None:
 
 def foreground(
     benchmark: Annotated[str, typer.Argument(help="A benchmark with one label for each photo.")],
-    data: Annotated[Path, typer.Option(help="The root of the release.")],
+    data: Release,
     masks: Annotated[
         str, typer.Option(help="Where masks come from: release, saliency, sam, or a folder or file of masks.")
     ] = "release",
@@ -28,7 +30,7 @@ def foreground(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A setting of the features: size=160."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, where the release has none.")] = 0,
+    seed: DrawSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Compare a classifier on whole photos, on the object alone, on what surrounds it, and on its parts."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from fieldmark.cli.engine_options import AddressOption, EngineOption
+from fieldmark.cli.options import AddressOption, EngineOption
 
 if TYPE_CHECKING:
     from fieldmark.identification import PhotoAnswer, Timeline

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fieldmark.cli.engine_options import AddressOption, EngineOption
+from fieldmark.cli.options import AddressOption, EngineOption
 
 if TYPE_CHECKING:
     from fieldmark.identification.predicted_dangers import PredictedDangers

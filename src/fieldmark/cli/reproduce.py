@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from fieldmark.cli.options import Release
+
 
 def add_to(app: typer.Typer) -> None:
     app.command(
@@ -18,7 +20,7 @@ def add_to(app: typer.Typer) -> None:
 
 def reproduce(
     table: Annotated[str, typer.Argument(help="The table (`fieldmark list tables`).")],
-    data: Annotated[Path, typer.Option(help="The root of the release.")],
+    data: Release,
     out: Annotated[Path | None, typer.Option(help="The folder to write, or go on with; reproduced/TABLE.")] = None,
     only: Annotated[
         list[str] | None, typer.Option(metavar="CELL", help="A cell, or a pattern; all of them if not given.")

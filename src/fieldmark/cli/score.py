@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fieldmark.cli import completing
-from fieldmark.cli.engine_options import AddressOption, EngineOption
+from fieldmark.cli.options import AddressOption, EngineOption
 from fieldmark.errors import MisuseError
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fieldmark.cli import completing
+from fieldmark.cli.options import BenchmarkName, DrawSeed, Overwrite, Release
 
 
 def add_to(app: typer.Typer) -> None:
@@ -15,14 +15,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def truth(
-    benchmark: Annotated[
-        str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).", autocompletion=completing.benchmarks)
-    ],
-    data: Annotated[Path, typer.Option(help="The root of the release.")],
+    benchmark: BenchmarkName,
+    data: Release,
     out: Annotated[Path, typer.Option(help="The folder for truth.csv (truth.parquet for masks) and classes.csv.")],
     split: Annotated[str, typer.Option(help="The part whose truth is written.")] = "test",
-    seed: Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, where the release has none.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
+    seed: DrawSeed = 0,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write truth.csv (masks: truth.parquet) and classes.csv, with which `fieldmark score --truth` needs no release."""
     from fieldmark.benchmarks import BENCHMARKS

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from fieldmark.cli import completing
+from fieldmark.cli.options import Overwrite
 
 
 class Size(StrEnum):
@@ -42,7 +43,7 @@ def world(
         typer.Option(help="Which edition of the release, where there are several (fungitastic: 2024, 2025)."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same world.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")] = False,
+    overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
 ) -> None:
     """Make a small simulated release in the layout of a real one."""

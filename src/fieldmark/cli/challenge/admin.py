@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fieldmark.cli.challenge.options import Actor, Json, answer, many
+from fieldmark.cli.challenge.options import Actor, Json, Sure, answer, many
 from fieldmark.cli.serve import DEFAULT_FOLDER, DatabaseUrl, FilesUrl, Folder
 
 Who = Annotated[str, typer.Argument(help="The name or address of the account.")]
@@ -157,7 +157,7 @@ def delete_account(
     rename_teams: Annotated[
         bool, typer.Option("--rename-teams", help="Replace names of teams in which nobody else was.")
     ] = False,
-    sure: Annotated[bool, typer.Option("--yes", help="Do not ask; for scripts.")] = False,
+    sure: Sure = False,
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,

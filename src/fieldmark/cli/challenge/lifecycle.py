@@ -16,6 +16,7 @@ from fieldmark.cli.challenge.options import (
     Json,
     Name,
     Number,
+    Sure,
     answer,
     as_shown,
     many,
@@ -132,7 +133,7 @@ def freeze(
 
 def reveal(
     name: Name,
-    sure: Annotated[bool, typer.Option("--yes", help="Do not ask; for scripts.")] = False,
+    sure: Sure = False,
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
