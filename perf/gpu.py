@@ -1,22 +1,28 @@
 """Extraction and training on a GPU with everything included, and where the time goes: `python -m perf gpu`.
 
-For ViT-B/16, ConvNeXt-B and EfficientNet-Lite0 (random weights, 224 px):
+For ViT-B/16, ConvNeXt-B, EfficientNet-Lite0 and ResNet-50 (random weights, 224 px):
 
 - the network alone, on inputs that never leave the device, in single precision as features are computed, and in bf16;
 - extraction as `fieldmark fit` does it: files, decoding in threads, network, store;
 - the same with the GPU's own JPEG decoder (`torchvision.io.decode_jpeg(device="cuda")`), resizing on the device;
 - training, as `perf.training_gpu` has it: plain loops, the engine without a loader, raw and JPEG packs.
 
-Besides, both decoders alone. `python -m perf.gpu` goes through all of it with a tiny network on whatever device there
-is and writes nothing: a rehearsal, whose figures mean nothing.
+Besides, both decoders alone. A machine with a GPU may have nothing but torch: `python -m perf.gpu OUT.json` measures
+there, and writes what it has after each part. `python -m perf.gpu --rehearse` goes through all of it with a tiny
+network on whatever device there is and writes nothing; its figures mean nothing.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
+import json
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,48 +38,61 @@ from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
 from fieldmark.training.networks import make_network
 from perf import training_gpu
 from perf.camera_photos import write_camera_photos
+from perf.jobs import JOBS
+from perf.machine import about_machine
 from perf.training_gpu import CLASSES, DEVICE, SIZE_PX, wait
 
-NETWORKS = {"vit_base_patch16_224": 256, "convnext_base": 128, "tf_efficientnet_lite0": 512}
-LONG_PX, PHOTOS, STEPS = (500, 1600), 2048, 40
+NETWORKS = {"vit_base_patch16_224": 256, "convnext_base": 128, "tf_efficientnet_lite0": 512, "resnet50": 256}
+LONG_PX, PHOTOS, DRAWN, STEPS = (500, 1600), 2048, 24, 15
 HOW = Preprocessing(SIZE_PX, 0.875, (0.5,) * 3, (0.5,) * 3)
 SIDE_PX = round(HOW.size_px / HOW.crop)
+Keep = Callable[[dict[str, Any]], object]
 
 
 def run() -> dict[str, Any]:
     """Photos per second by network, and of the decoders by size of photo."""
+    warm_up(NETWORKS)
     return measured(NETWORKS, PHOTOS, STEPS, compiled=True)
 
 
-def measured(networks: dict[str, int], photos: int, steps: int, *, compiled: bool) -> dict[str, Any]:
-    """All rates; each part says so where it fails, so that a long run does not end with nothing."""
+def measured(
+    networks: dict[str, int], photos: int, steps: int, *, compiled: bool, keep: Keep = lambda result: None
+) -> dict[str, Any]:
+    """All rates; a part that fails says so, and what is known is kept after each, so that nothing is lost."""
     device = torch.cuda.get_device_name() if DEVICE == "cuda" else "processors"
     result: dict[str, Any] = {"device": device, "photos": photos, "decoders": {}, "networks": {}}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for long_px in LONG_PX:
-            write_camera_photos(folder / str(long_px), photos if long_px == LONG_PX[0] else photos // 4, long_px)
-            paths = _paths(folder / str(long_px))
-            result["decoders"][f"{long_px} px"] = dict(_kept(_decoders(paths)))
+            write_photos(folder / str(long_px), photos, long_px)
+            rates = result["decoders"].setdefault(f"{long_px} px", {})
+            _measure(_decoders(_paths(folder / str(long_px))), rates, lambda: keep(result))
         for network, batch in networks.items():
+            rates = result["networks"].setdefault(f"{network}, batch {batch}", {})
             torch.set_float32_matmul_precision("highest")  # as features are computed
-            rates: dict[str, Any] = dict(_kept(_extraction(network, batch, folder, steps)))
+            _measure(_extraction(network, batch, folder, steps), rates, lambda: keep(result))
             torch.set_float32_matmul_precision("high")  # as trainings have it
-            trained = dict(_kept(_training(network, batch, folder, compiled=compiled)))
-            rates |= trained["training"] if isinstance(trained["training"], dict) else trained
-            result["networks"][f"{network}, batch {batch}"] = rates
-            print(network, rates, flush=True)
+            _measure(_training(network, batch, folder, rates, compiled=compiled), {}, lambda: keep(result))
     return result
 
 
-def _kept(rates: Iterator[tuple[str, Callable[[], Any]]]) -> Iterator[tuple[str, Any]]:
-    for words, measure in rates:
+def write_photos(folder: Path, number: int, long_px: int) -> None:
+    """Writes photos whose pixels repeat and whose bytes do not: what follows a JPEG is no part of its picture."""
+    write_camera_photos(folder, min(number, DRAWN), long_px)
+    drawn = [path.read_bytes() for path in _paths(folder)]
+    for place in range(len(drawn), number):
+        (folder / "photo" / f"{place:05}.jpg").write_bytes(drawn[place % len(drawn)] + place.to_bytes(4, "big"))
+
+
+def _measure(parts: Iterator[tuple[str, Callable[[], Any]]], rates: dict[str, Any], keep: Callable[[], object]) -> None:
+    for words, measure in parts:
         try:
             rate = measure()
         except (RuntimeError, AssertionError, ImportError) as error:
             rate = f"failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
         print(f"{words}: {rate}", flush=True)
-        yield words, round(rate, 1) if isinstance(rate, float) else rate
+        rates[words] = round(rate, 1) if isinstance(rate, float) else rate
+        keep()
 
 
 def _decoders(paths: Sequence[Path]) -> Iterator[tuple[str, Callable[[], float]]]:
@@ -106,7 +125,6 @@ def _extraction(name: str, batch: int, folder: Path, steps: int) -> Iterator[tup
     network = make_network(name, "random", classes=CLASSES, size=SIZE_PX).eval().requires_grad_(False)
     network = network.to(DEVICE, memory_format=torch.channels_last)
     backbone = Backbone(name, "random", network, HOW)
-    paths = _paths(folder / str(LONG_PX[0]))
     numbers = itertools.count()
 
     def forward(precision: Any) -> float:
@@ -116,13 +134,13 @@ def _extraction(name: str, batch: int, folder: Path, steps: int) -> Iterator[tup
             wait()
             return _rate(steps * batch, lambda: [network(inputs) for _ in range(steps)])
 
-    def from_files() -> object:
+    def from_files(paths: Sequence[Path]) -> object:
         ids = [str(path) for path in paths]
         store = FeatureStore(folder / f"store{next(numbers)}", backbone.digest)
         return extract(ids, lambda one: Path(one).read_bytes(), backbone, store)
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
-    def on_device() -> object:
+    def on_device(paths: Sequence[Path]) -> object:
         outputs = []
         for block in blocks_of(paths, batch):
             pixels = device_squares([path.read_bytes() for path in block]).div(255).sub(0.5).div(0.5)
@@ -131,20 +149,22 @@ def _extraction(name: str, batch: int, folder: Path, steps: int) -> Iterator[tup
 
     yield "forward, inputs on the device", lambda: forward(torch.float32)
     yield "forward, inputs on the device, bf16", lambda: forward(torch.bfloat16)
-    yield "extraction from files", lambda: _rate(len(paths), from_files)
-    yield "extraction, decoded on the device", lambda: _rate(len(paths), on_device)
+    for long_px in LONG_PX:
+        paths = _paths(folder / str(long_px))
+        yield f"extraction from files of {long_px} px", partial(_rate, len(paths), partial(from_files, paths))
+        yield f"extraction, {long_px} px decoded on the device", partial(_rate, len(paths), partial(on_device, paths))
 
 
 def _training(
-    name: str, batch: int, folder: Path, *, compiled: bool
+    name: str, batch: int, folder: Path, rates: dict[str, Any], *, compiled: bool
 ) -> Iterator[tuple[str, Callable[[], dict[str, float]]]]:
     def measure() -> dict[str, float]:
-        rates: dict[str, float] = {}
         photos = folder / str(LONG_PX[0])
         training_gpu.measure(name, batch, photos, folder / "packs", ("raw", "jpeg"), rates, compiled=compiled)
-        return {words: round(rate, 1) for words, rate in rates.items()}
+        rates.update({words: round(rate, 1) for words, rate in rates.items() if isinstance(rate, float)})
+        return rates
 
-    yield "training", measure
+    yield f"training {name}", measure
 
 
 def _paths(folder: Path) -> list[Path]:
@@ -158,6 +178,39 @@ def _rate(items: int, work: Callable[[], object]) -> float:
     return items / (time.perf_counter() - started)
 
 
+def warm_up(networks: dict[str, int]) -> None:
+    """Compiles all networks at once, in processes of their own; what follows finds it in torch's cache."""
+    command = [sys.executable, "-m", "perf.gpu", "--compile"]
+    started = [subprocess.Popen([*command, name, str(batch)]) for name, batch in networks.items()]
+    print("compiled:", [process.wait() == 0 for process in started], flush=True)
+
+
+def main() -> None:
+    """Measures on a machine that need not have more than torch."""
+    parser = argparse.ArgumentParser(prog="python -m perf.gpu", description=__doc__)
+    parser.add_argument("out", type=Path, nargs="?")
+    parser.add_argument("--networks", nargs="*", default=list(NETWORKS), choices=list(NETWORKS))
+    parser.add_argument("--rehearse", action="store_true")
+    parser.add_argument("--compile", nargs=2, metavar=("NETWORK", "BATCH"))
+    arguments = parser.parse_args()
+    if arguments.compile:
+        torch.set_float32_matmul_precision("high")
+        training_gpu.WARMUP, training_gpu.STEPS = 1, 1
+        training_gpu.plain_loop(arguments.compile[0], int(arguments.compile[1]), compiled=True)
+        return
+    if arguments.rehearse:
+        training_gpu.WARMUP, training_gpu.STEPS, training_gpu.ENGINE_STEPS = 1, 2, 2
+        print(measured({"resnet10t": 8}, photos=16, steps=2, compiled=False))
+        return
+    about = about_machine(JOBS["gpu"].packages)
+    networks = {name: NETWORKS[name] for name in arguments.networks}
+    warm_up(networks)
+
+    def keep(result: dict[str, Any]) -> None:
+        arguments.out.write_text(json.dumps({**about, **result}, indent=2))
+
+    measured(networks, PHOTOS, STEPS, compiled=True, keep=keep)
+
+
 if __name__ == "__main__":
-    training_gpu.WARMUP, training_gpu.STEPS, training_gpu.ENGINE_STEPS = 1, 2, 2
-    print(measured({"resnet10t": 8}, photos=16, steps=2, compiled=False))
+    main()

@@ -110,4 +110,11 @@ JOBS = {
         cuda_device,
         minutes=25,
     ),
+    "table4": Job(
+        "the sixteen cells of FungiTastic's Table 4 on a GPU, as their recipes say and compiled",
+        VISION,
+        cuda_device,
+        minutes=30,
+    ),
+    "sharing": Job("small trainings that share a GPU, beside one alone", VISION, cuda_device, minutes=2),
 }

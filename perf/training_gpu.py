@@ -32,7 +32,7 @@ from fieldmark.training.strategies import make_fabric
 
 NETWORKS = ("vit_base_patch16_224=256", "resnet50=256", "convnext_base=128")
 SIZE_PX, CLASSES, WARMUP, STEPS = 224, 1000, 10, 40
-ENGINE_STEPS = 100
+ENGINE_STEPS = 60
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -4,7 +4,7 @@ import torch
 from PIL import Image
 
 from fieldmark.training.boxes import Crops
-from fieldmark.training.device_decoding import can_decode, decode_on
+from fieldmark.training.device_decoding import can_decode, decode_on, decodes_itself
 from fieldmark.training.packing import EncodedSquares, filled, open_pack
 from fieldmark.training.photos import PhotoSource, PhotoTransform
 from fieldmark.training.sources import evaluation_batches, prepared
@@ -29,7 +29,7 @@ def test_a_jpeg_pack_is_read_as_files_and_a_processor_decodes_them(pack):
     assert isinstance(read, EncodedSquares) and [file[:2].tolist() for file in read.files] == [[0xFF, 0xD8]] * 2
     squares, again = pack.squares(rows)
     assert squares.shape == (2, 64, 64, 3) and (filled(read) == squares).all() and (aspects == again).all()
-    assert not can_decode(CPU)
+    assert not can_decode(CPU) and not decodes_itself(CPU, 1)
 
 
 def shown(pack, device):
@@ -48,7 +48,7 @@ def test_batches_of_a_jpeg_pack_are_its_squares(pack):
 @NEEDS_GPU
 def test_a_gpu_decodes_to_the_same_pixels_and_trains_on_them(pack):
     device = torch.device("cuda")
-    assert can_decode(device)
+    assert decodes_itself(device, 2) and not decodes_itself(device, 16)
     read, _ = pack.read(np.arange(6))
     found = decode_on(device, read).cpu().numpy().astype(int)
     assert (np.abs(found - filled(read)) <= 1).all()

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from fieldmark.foundation.map_blocks import LocalExecutor, all_cores, map_blocks
-from fieldmark.training.device_decoding import can_decode, decode_on
+from fieldmark.training.device_decoding import decode_on, decodes_itself
 from fieldmark.training.draws import Draws, Seeds, example_seeds
 from fieldmark.training.objectives import Objective, Prepared, StrongView
 from fieldmark.training.packing import EncodedSquares, KeptSquares
@@ -89,6 +89,7 @@ class Batch:
         seeds: Their seeds in training, None for evaluation.
         objective: What is to be learned or measured; without one, no targets are read.
         device: Where the batch is going: tensors are put where a GPU can fetch them.
+        keep_encoded: Whether JPEGs are left to that device.
     """
 
     def __init__(
@@ -99,10 +100,11 @@ class Batch:
         objective: Objective | None,
         *,
         device: Any,
+        keep_encoded: bool = False,
     ) -> None:
         self.rows, self.objective = rows, objective
         self.draws = None if seeds is None else Draws(seeds)
-        self.raw = [_read(array, device) for array in source.read(rows, self.draws)]
+        self.raw = [_read(one, device, keep_encoded) for one in source.read(rows, self.draws)]
         self.targets: Tensor = None
         self.strong: tuple[list[Any], Draws, Tensor] | None = None
         if objective is None:
@@ -111,7 +113,7 @@ class Batch:
         self.targets = _tensor(targets, device)
         if self.draws is not None and len(again := objective.shown_again(targets)):
             draws = self.draws.of_strong_view(again)
-            raw = [_read(array, device) for array in source.read(rows[again], draws)]
+            raw = [_read(one, device, keep_encoded) for one in source.read(rows[again], draws)]
             self.strong = raw, draws, _tensor(again, device)
 
     @property
@@ -137,10 +139,10 @@ class Batch:
         return Prepared(inputs, targets, self.draws, strong)
 
 
-def _read(raw: NDArray[Any] | KeptSquares, device: Any) -> Tensor | EncodedSquares:
+def _read(raw: NDArray[Any] | KeptSquares, device: Any, keep_encoded: bool) -> Tensor | EncodedSquares:
     if isinstance(raw, np.ndarray):
         return _tensor(raw, device)
-    if isinstance(raw, EncodedSquares) and can_decode(device):
+    if isinstance(raw, EncodedSquares) and keep_encoded:
         return raw
     # Straight into memory that a GPU can fetch, and that is used again: fresh memory costs as much as the copy.
     squares = torch.empty(raw.shape, dtype=torch.uint8, pin_memory=device.type == "cuda")
@@ -206,7 +208,11 @@ def training_batches(
                 for part in np.split(step * batch + share.rank * own + np.arange(own), accumulate):
                     yield order[part], seeds[part]
 
-    return map_blocks(lambda block: Batch(source, *block, objective, device=device), blocks(), _threads(workers))
+    threads = _threads(workers)
+    keep = decodes_itself(device, threads.workers)
+    return map_blocks(
+        lambda block: Batch(source, *block, objective, device=device, keep_encoded=keep), blocks(), threads
+    )
 
 
 def prepared(batches: Iterable[Batch], transform: Transform, device: Any) -> Iterator[Prepared]:
@@ -259,7 +265,11 @@ def evaluation_batches(
 ) -> Iterator[Batch]:
     """Examples in the given order, without draws; with targets where an objective is to measure something."""
     blocks = (rows[start : start + batch] for start in range(0, len(rows), batch))
-    return map_blocks(lambda block: Batch(source, block, None, objective, device=device), blocks, _threads(workers))
+    threads = _threads(workers)
+    keep = decodes_itself(device, threads.workers)
+    return map_blocks(
+        lambda block: Batch(source, block, None, objective, device=device, keep_encoded=keep), blocks, threads
+    )
 
 
 def _threads(workers: int) -> LocalExecutor:
