@@ -1,6 +1,6 @@
 """Extraction and training on a GPU with everything included, and where the time goes: `python -m perf gpu`.
 
-For ViT-B/16, ConvNeXt-B, EfficientNet-Lite0 and ResNet-50 (random weights, 224 px):
+For ResNet-50, ViT-B/16, ConvNeXt-B and EfficientNet-Lite0 (random weights, 224 px):
 
 - the network alone, on inputs that never leave the device, in single precision as features are computed, and in bf16;
 - extraction as `fieldmark fit` does it: files, decoding in threads, network, store;
@@ -42,7 +42,7 @@ from perf.jobs import JOBS
 from perf.machine import about_machine
 from perf.training_gpu import CLASSES, DEVICE, SIZE_PX, wait
 
-NETWORKS = {"vit_base_patch16_224": 256, "convnext_base": 128, "tf_efficientnet_lite0": 512, "resnet50": 256}
+NETWORKS = {"resnet50": 256, "vit_base_patch16_224": 256, "convnext_base": 128, "tf_efficientnet_lite0": 512}
 LONG_PX, PHOTOS, DRAWN, STEPS = (500, 1600), 2048, 24, 15
 HOW = Preprocessing(SIZE_PX, 0.875, (0.5,) * 3, (0.5,) * 3)
 SIDE_PX = round(HOW.size_px / HOW.crop)
