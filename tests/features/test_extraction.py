@@ -9,9 +9,11 @@ from PIL import Image
 
 from fieldmark.errors import InputError
 from fieldmark.features import extraction
-from fieldmark.features.extraction import extract
+from fieldmark.features import store as stores
+from fieldmark.features.extraction import extract, fill_store
 from fieldmark.features.photos import Preprocessing, decode_square
 from fieldmark.features.store import FeatureStore
+from tests.peak_memory import peak_bytes
 
 
 class MeanColor:
@@ -72,3 +74,28 @@ def test_broken_photos_are_all_found_and_the_good_ones_kept(photos, tmp_path):
             list(broken), broken.__getitem__, MeanColor(), FeatureStore(tmp_path, "x"), where=lambda name: f"at {name}"
         )
     assert len(FeatureStore(tmp_path, "x")) == 10
+
+
+class WideFeatures:
+    """An extractor of many features that costs nothing."""
+
+    def decode(self, data: bytes) -> bytes:
+        return data
+
+    def __call__(self, pixels: Sequence[bytes]) -> dict[str, np.ndarray]:
+        return {"features": np.zeros((len(pixels), 20_000), dtype=np.float16)}
+
+
+def test_filling_a_store_takes_no_more_memory_for_more_photos(tmp_path, monkeypatch):
+    monkeypatch.setattr(extraction, "BLOCK_PHOTOS", 8)
+    monkeypatch.setattr(stores, "LEAST_IN_BLOCK", 16)
+    monkeypatch.setattr(stores, "MOST_IN_BLOCK", 16)
+
+    def peak(photos: int) -> int:
+        names = [str(number) for number in range(photos)]
+        store = FeatureStore(tmp_path / names[-1], "x")
+        return peak_bytes(lambda: fill_store(names, str.encode, WideFeatures(), store))
+
+    few, many = peak(100), peak(400)
+    all_features = 2 * 20_000 * 400
+    assert many < 1.5 * few and many < 0.3 * all_features

@@ -3,7 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fieldmark.errors import MisuseError
+from fieldmark.features import store as stores
+from fieldmark.features.large_arrays import MEMORY_SETTING
 from fieldmark.features.store import FeatureStore, content_key
+from tests.peak_memory import peak_bytes
 
 KEYS = [content_key(bytes([n])) for n in range(5)]
 
@@ -36,3 +40,75 @@ def test_a_block_that_was_interrupted_does_not_count(tmp_path):
 def test_what_is_not_there_is_not_made_up(tmp_path):
     with pytest.raises(KeyError):
         FeatureStore(tmp_path, "one").get(KEYS[:1])
+
+
+MANY = [content_key(f"{number}".encode()) for number in range(4000)]
+
+
+def add_in_blocks(store: FeatureStore, numbers: range, size: int = 64, width: int = 1) -> None:
+    for start in range(numbers.start, numbers.stop, size):
+        rows = range(start, min(start + size, numbers.stop))
+        values = np.repeat(np.array(rows, dtype=np.float32)[:, None], width, axis=1)
+        store.add_new([MANY[row] for row in rows], {"features": values})
+
+
+def blocks_in(store: FeatureStore) -> int:
+    return len(list(store.folder.glob("*.keys.npy")))
+
+
+def test_a_long_extraction_writes_fewer_blocks_and_a_killed_one_loses_a_sixteenth_at_most(tmp_path):
+    store = FeatureStore(tmp_path, "x")
+    with store.gathering():
+        for start in range(0, 4000, 64):
+            add_in_blocks(store, range(start, min(start + 64, 4000)))
+            written = len(FeatureStore(tmp_path, "x"))  # what another process would find after a kill
+            assert len(store) - written <= max(64, written / 16) and MANY[start] in store
+    assert len(FeatureStore(tmp_path, "x")) == len(store) == 4000
+    assert blocks_in(store) < 4000 / 64 * 0.7
+    assert store.get(MANY)[:, 0].tolist() == list(range(4000))
+
+
+def test_what_was_gathered_is_written_when_it_is_interrupted(tmp_path):
+    store = FeatureStore(tmp_path, "x")
+    with pytest.raises(KeyboardInterrupt), store.gathering():
+        add_in_blocks(store, range(5))
+        add_in_blocks(store, range(3, 8))  # three of them for the second time
+        raise KeyboardInterrupt
+    assert FeatureStore(tmp_path, "x").get(MANY[:8])[:, 0].tolist() == list(range(8)) and blocks_in(store) == 1
+
+
+def test_what_is_gathered_can_be_read_before_the_end(tmp_path):
+    store = FeatureStore(tmp_path, "x")
+    with store.gathering():
+        add_in_blocks(store, range(5))
+        assert store.get([MANY[4]]).tolist() == [[4.0]] and MANY[3] in store.stored_keys()
+
+
+def test_many_new_keys_are_kept_in_the_index_and_none_is_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr(stores, "MOST_ADDED", 100)
+    store = FeatureStore(tmp_path, "x")
+    add_in_blocks(store, range(1000))
+    assert len(store) == 1000 and all(key in store for key in MANY[:1000]) and MANY[1000] not in store
+    assert store.get(MANY[999::-1])[:, 0].tolist() == list(range(999, -1, -1))
+
+
+def test_what_does_not_fit_into_memory_lies_in_a_file_and_is_the_same(tmp_path, monkeypatch):
+    store, asked = FeatureStore(tmp_path, "x"), [MANY[row] for row in np.random.default_rng(0).integers(0, 1000, 2000)]
+    add_in_blocks(store, range(1000), size=500, width=800)
+    monkeypatch.setattr(stores, "BYTES_READ_AT_ONCE", 1 << 18)
+    expected, files = store.get(asked, dtype=np.float32), set(store.folder.iterdir())
+    monkeypatch.setenv(MEMORY_SETTING, "1")
+    taken: list[np.ndarray] = []
+    peak = peak_bytes(lambda: taken.append(store.get(asked, dtype=np.float32)))
+    assert peak < 0.3 * expected.nbytes
+    assert np.array_equal(taken[0], expected) and set(store.folder.iterdir()) == files
+    taken[0][0] = -1  # changes nothing of what is stored
+    assert np.array_equal(store.get(asked[:1]), expected[:1])
+
+
+def test_a_limit_that_is_no_number_is_refused(tmp_path, monkeypatch):
+    store = FeatureStore(tmp_path, "x")
+    store.add(KEYS[:1], outputs([1]))
+    monkeypatch.setenv(MEMORY_SETTING, "2 GB")
+    with pytest.raises(MisuseError, match="FIELDMARK_FEATURES_MIB=2 GB: expected a number of MiB, such as 1024"):
+        store.get(KEYS[:1])

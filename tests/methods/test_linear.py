@@ -10,15 +10,17 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from fieldmark.errors import MisuseError
+from fieldmark.features.large_arrays import MEMORY_SETTING
 from fieldmark.methods.base import features_of
 from fieldmark.methods.centroid import Centroid
 from fieldmark.methods.linear import Linear
 from fieldmark.methods.ridge import Ridge
-from fieldmark.questions.targets import PairTargets
+from fieldmark.questions.targets import LabelTargets, PairTargets
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part, View
 from tests.lessons import with_columns
 from tests.methods.photos_of_three import LABELS
+from tests.peak_memory import peak_bytes
 
 
 def test_linear_finds_the_minimum_that_scikit_learn_finds(view):
@@ -39,6 +41,27 @@ def test_linear_takes_its_regularizer_from_val_and_keeps_it(view):
     assert fitted.method.fit(view.with_val_in_train()).method.l2 == fitted.method.l2
     with pytest.raises(MisuseError, match="chooses l2 on val"):
         Linear().fit(view.with_val_in_train())
+
+
+def test_linear_is_the_same_with_features_in_files(view, monkeypatch, tmp_path):
+    in_memory = Linear().fit(view)
+    monkeypatch.setenv(MEMORY_SETTING, "0")
+    monkeypatch.setenv("FIELDMARK_CACHE", str(tmp_path))
+    in_files = Linear().fit(view)
+    assert in_files.arrays.keys() == in_memory.arrays.keys()
+    assert all(np.array_equal(in_files.arrays[name], in_memory.arrays[name]) for name in in_memory.arrays)
+    scores = [fitted.predict(view.test, LABELS).scores for fitted in (in_files, in_memory)]
+    assert np.array_equal(*scores)
+
+
+def test_linear_takes_one_copy_of_the_features(view):
+    features = np.random.default_rng(0).normal(size=(30_000, 100)).astype(np.float32)
+    items = with_columns(pl.DataFrame({"item_id": [f"{number}" for number in range(len(features))]}))
+    targets = LabelTargets((np.arange(len(features)) % 3).astype(np.int32))
+    many = replace(view, train=Part(items, targets, features={"photo": features}))
+    method = Linear(l2=1.0, iterations=2)
+    method.fit(view)  # imports what it needs
+    assert peak_bytes(lambda: method.fit(many)) < 1.5 * features.nbytes
 
 
 def surveyed(seed: int, n: int = 80) -> Part:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import tracemalloc
 import warnings
 from unittest.mock import patch
 
@@ -20,6 +19,7 @@ from fieldmark.metrics.classification import (
     top_k,
     top_k_without_each_unit,
 )
+from tests.peak_memory import peak_bytes
 
 OVERS = ("all", "present", "union")
 
@@ -50,8 +50,7 @@ def test_macro_f1_equals_scikit_learn_with_the_classes_spelled_out(over, case):
 
 
 @pytest.mark.parametrize("over", OVERS)
-@pytest.mark.parametrize("pairs_at_once", [5, classification.PAIRS_AT_ONCE])
-@given(case=answers(missing=True))
+@given(case=answers(missing=True), pairs_at_once=st.sampled_from([5, classification.PAIRS_AT_ONCE]))
 def test_leaving_out_a_unit_equals_computing_without_its_rows(over, pairs_at_once, case):
     truth, predicted, unit, n_classes = case
     with patch.object(classification, "PAIRS_AT_ONCE", pairs_at_once):
@@ -66,10 +65,7 @@ def test_leaving_out_units_takes_memory_for_the_pairs_and_little_else():
     rng, items = np.random.default_rng(0), 400_000
     truth, predicted = rng.integers(0, 50, (2, items)).astype(np.int32)
     unit = np.arange(items, dtype=np.int32)
-    tracemalloc.start()
-    macro_f1_without_each_unit(truth, predicted, unit, n_classes=50, over="union")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    peak = peak_bytes(lambda: macro_f1_without_each_unit(truth, predicted, unit, n_classes=50, over="union"))
     pairs, values = 8 * 2 * items, 8 * items
     assert peak < 2 * (pairs + values)
 

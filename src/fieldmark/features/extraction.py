@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import InputError
 from fieldmark.features.cropping import Box, PhotoBoxes, cropped_key
 from fieldmark.features.photos import PhotoError
-from fieldmark.features.store import FeatureStore, Key, content_key
+from fieldmark.features.store import KEY_BYTES, FeatureStore, Key, content_key
 from fieldmark.foundation.engines import cluster
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks, reader_of
 from fieldmark.foundation.progress import progress
@@ -117,7 +117,7 @@ def extract(
 
     On this machine, reading and decoding run in threads ahead of the network; on a cluster (`foundation.engines`), a
     worker does all of a block. What is computed is stored here, block by block, so that an interrupted extraction goes
-    on where it stopped.
+    on where it stopped. Features of very many photos lie in a file rather than in memory (`FeatureStore.get`).
 
     Args:
         media_ids: The photos.
@@ -132,11 +132,29 @@ def extract(
     Raises:
         InputError: When photos cannot be decoded; all of them have been tried, and the good ones are stored.
     """
-    keys: list[Key] = []
-    problems: list[tuple[str, str]] = []
-    with progress(f"reading {what}", len(media_ids)) as tick:
+    keys = fill_store(media_ids, read_medium, extractor, store, boxes=boxes, where=where, what=what, expected=expected)
+    return store.get(keys, dtype=np.float32)
+
+
+def fill_store(
+    media_ids: Sequence[str],
+    read_medium: Callable[[str], bytes],
+    extractor: Extractor,
+    store: FeatureStore,
+    *,
+    boxes: PhotoBoxes | None = None,
+    where: Callable[[str], str] = str,
+    what: str = "photos",
+    expected: str = "a photo that can be read to its end",
+) -> NDArray[np.uint8]:
+    """Stores the features of photos and returns the key of each as a row of bytes; arguments as in `extract`.
+
+    No features are held beyond the blocks that are being worked on.
+    """
+    keys, problems = bytearray(), list[tuple[str, str]]()
+    with store.gathering(), progress(f"reading {what}", len(media_ids)) as tick:
         for done in _extracted(_blocks(media_ids, read_medium, boxes or PhotoBoxes()), extractor, store):
-            keys += done.keys
+            keys += b"".join(done.keys)
             problems += done.problems
             store.add_new(done.new, done.outputs)
             tick(len(done.keys))
@@ -145,7 +163,7 @@ def extract(
         more = f" {len(problems) - 1} more photos cannot be read either." if len(problems) > 1 else ""
         hint = f"Replace the file or remove it (and its line in any table).{more}"
         raise InputError(where(media_id), found=problem, expected=expected, hint=hint)
-    return store.get(keys, dtype=np.float32)
+    return np.frombuffer(keys, dtype=np.uint8).reshape(len(media_ids), KEY_BYTES)
 
 
 def _extracted(blocks: Iterator[PhotoBlock], extractor: Extractor, store: FeatureStore) -> Iterator[ExtractedBlock]:

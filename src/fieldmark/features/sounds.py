@@ -92,7 +92,7 @@ def extract_sounds(
     """
     keys: list[Key] = [b""] * len(clips)
     problems: list[tuple[str, str]] = []
-    with progress(f"reading {what}", len(clips)) as tick:
+    with store.gathering(), progress(f"reading {what}", len(clips)) as tick:
         for done in _embedded(clips, open_medium, embedder, store):
             for row, key in done.keys.items():
                 keys[row] = key

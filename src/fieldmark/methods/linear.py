@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from fieldmark.errors import MisuseError
+from fieldmark.features.large_arrays import mean_and_spread, standardized
 from fieldmark.foundation.progress import progress
 from fieldmark.methods.base import Arrays, Fitted, Need, OnFeatures, features_of, lists_labels, targets_of, truth_of
 from fieldmark.methods.joined import Joined, input_names, needs_of
@@ -87,9 +88,9 @@ class Linear(OnFeatures):
         read = joined or features_of
         several = lists_labels(view.train) or lists_labels(view.val)
         features, truth = read(view.train), _truth(view.train, len(view.labels), several=several)
-        mean, spread = features.mean(axis=0), features.std(axis=0)
+        mean, spread = mean_and_spread(features)
         spread = np.maximum(spread, 1e-6 * max(float(spread.max()), 1e-12))
-        train = (features - mean) / spread
+        train = standardized(features, mean, spread)
         # The minimum lies in the span of the training items: with fewer items than features the search runs there.
         basis = np.linalg.qr(train.T)[0] if len(train) < train.shape[1] else None
         if basis is not None:
@@ -100,7 +101,7 @@ class Linear(OnFeatures):
         elif view.val is None:
             raise MisuseError("linear chooses l2 on val, and there is none: pass --set l2=VALUE.")
         else:
-            val = (read(view.val) - mean) / spread
+            val = standardized(read(view.val), mean, spread)
             val_truth = _truth(view.val, len(view.labels), several=several)
             best, l2 = self._search(train, truth, val if basis is None else val @ basis, val_truth, weights)
         if basis is not None:
@@ -112,8 +113,9 @@ class Linear(OnFeatures):
         weights = arrays["weights"]
         names = input_names(self.inputs)
         features = Joined.of(names, arrays)(part) if names else features_of(part)
-        standardized = (features - arrays["mean"]) / arrays["spread"]
-        logits = np.asarray(standardized @ weights[:-1] + weights[-1], dtype=np.float32)
+        rows = standardized(features, arrays["mean"], arrays["spread"])
+        logits = np.asarray(rows @ weights[:-1], dtype=np.float32)
+        logits += weights[-1]
         return np.asarray(expit(logits), dtype=np.float32) if self.several else logits
 
     def _search(

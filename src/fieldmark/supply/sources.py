@@ -197,7 +197,7 @@ class FeatureSource:
             features = extract(media, read, seen, store, boxes=boxes, where=where, what=named)
             total = features if total is None else total + features
         assert total is not None  # there is always the plain view
-        features = total / np.float32(len(views))
+        features = total if len(views) == 1 else total / np.float32(len(views))
         return quantized(features) if self.settings.embeddings == "quantized" else features
 
 

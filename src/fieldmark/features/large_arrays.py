@@ -1,0 +1,91 @@
+"""Arrays with a row for each of very many items: in memory up to a size, beyond it in a file that has no name.
+
+Such a file is gone with the array that reads it, also when the process is killed. The system keeps in memory what fits.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.errors import MisuseError
+from fieldmark.foundation.file_cache import cache_root
+
+MEMORY_SETTING, MEMORY_MIB = "FIELDMARK_FEATURES_MIB", 1024
+# What is computed at a time of an array with many rows: as much as stays in the processor's cache.
+BYTES_AT_ONCE = 1 << 20
+
+
+def fits_in_memory(number_of_bytes: int) -> bool:
+    """Whether an array is held in memory: up to as many MiB as FIELDMARK_FEATURES_MIB says, 1,024 if it is not set.
+
+    Raises:
+        MisuseError: When the setting is no number of MiB.
+    """
+    told = os.environ.get(MEMORY_SETTING, "")
+    if told and not told.isdecimal():
+        raise MisuseError(f"{MEMORY_SETTING}={told}: expected a number of MiB, such as {MEMORY_MIB}.")
+    return number_of_bytes <= int(told or MEMORY_MIB) << 20
+
+
+def array_in_file(blocks: Iterable[NDArray[Any]], folder: Path | None = None) -> NDArray[Any]:
+    """An array made of blocks of rows, which lies in a file; what is changed in the array does not change the file.
+
+    Args:
+        blocks: The rows, one block after the other; at least one, and all of one shape and type.
+        folder: Where the file lies, if not in the user's cache folder.
+    """
+    folder = cache_root() if folder is None else folder
+    folder.mkdir(parents=True, exist_ok=True)
+    rows, block = 0, np.empty(0)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for block in blocks:
+            file.write(np.ascontiguousarray(block).data)
+            rows += len(block)
+        file.flush()
+        return np.asarray(np.memmap(file, dtype=block.dtype, mode="c", shape=(rows, *block.shape[1:])))
+
+
+def row_blocks(array: NDArray[Any]) -> Iterator[slice]:
+    """The rows of an array in blocks of `BYTES_AT_ONCE`."""
+    step = max(1, BYTES_AT_ONCE // max(array[:1].nbytes, 1))
+    return (slice(start, start + step) for start in range(0, len(array), step))
+
+
+def mean_and_spread(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The mean and the standard deviation of each column, as numpy computes them, without a copy of all rows.
+
+    numpy adds up rows one after the other, so that adding blocks to what was summed before gives the same numbers to
+    the last bit; a single column, and rows that do not lie one after the other, it adds up in another order.
+    """
+    if rows.ndim != 2 or rows.shape[1] < 2 or not rows.flags.c_contiguous or not len(rows):
+        return np.asarray(rows.mean(axis=0), np.float32), np.asarray(rows.std(axis=0), np.float32)
+    mean = np.asarray(_summed(rows[block] for block in row_blocks(rows)) / len(rows), dtype=np.float32)
+    squares = _summed(np.square(rows[block] - mean) for block in row_blocks(rows))
+    return mean, np.asarray(np.sqrt(squares / len(rows)), dtype=np.float32)
+
+
+def standardized(
+    rows: NDArray[np.float32], mean: NDArray[np.float32], spread: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """(rows - mean) / spread, made with one copy; in a file where it does not fit into memory."""
+    if fits_in_memory(rows.nbytes):
+        result = rows - mean
+        result /= spread
+        return result
+    return array_in_file((rows[block] - mean) / spread for block in row_blocks(rows))
+
+
+def _summed(blocks: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
+    total: NDArray[np.float32] | None = None
+    for block in blocks:
+        # The sum so far is the first row: every row is added in its turn.
+        total = np.add.reduce(block if total is None else np.concatenate([total[None], block]), axis=0)
+    assert total is not None  # there is a block
+    return total

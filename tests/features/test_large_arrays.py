@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fieldmark.features import large_arrays
+from fieldmark.features.large_arrays import MEMORY_SETTING, array_in_file, mean_and_spread, standardized
+from tests.peak_memory import peak_bytes
+
+
+def drawn(shape: tuple[int, int]) -> np.ndarray:
+    return np.random.default_rng(0).normal(3, 2, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (7, 3), (1000, 1), (1000, 2), (999, 640)])
+@pytest.mark.parametrize("bytes_at_once", [1, 1 << 13, 1 << 20])
+def test_mean_and_spread_are_those_of_numpy_to_the_last_bit(shape, bytes_at_once, monkeypatch):
+    monkeypatch.setattr(large_arrays, "BYTES_AT_ONCE", bytes_at_once)
+    for rows in (drawn(shape), np.asfortranarray(drawn(shape))):
+        mean, spread = mean_and_spread(rows)
+        assert np.array_equal(mean, rows.mean(axis=0)) and np.array_equal(spread, rows.std(axis=0))
+
+
+def test_rows_are_standardized_with_one_copy_or_with_none_in_memory(monkeypatch, tmp_path):
+    rows = drawn((20_000, 100))
+    mean, spread = mean_and_spread(rows)
+    expected = (rows - mean) / spread
+    assert peak_bytes(lambda: mean_and_spread(rows)) < 0.5 * rows.nbytes
+    assert peak_bytes(lambda: standardized(rows, mean, spread)) < 1.2 * rows.nbytes
+    monkeypatch.setenv(MEMORY_SETTING, "1")
+    monkeypatch.setenv("FIELDMARK_CACHE", str(tmp_path))
+    made: list[np.ndarray] = []
+    assert peak_bytes(lambda: made.append(standardized(rows, mean, spread))) < 0.5 * rows.nbytes
+    assert np.array_equal(made[0], expected) and made[0].dtype == np.float32 and not list(tmp_path.iterdir())
+
+
+def test_the_file_of_an_array_stays_as_long_as_the_array_and_is_not_changed_by_it(tmp_path):
+    blocks = [np.arange(6).reshape(3, 2), np.arange(2).reshape(1, 2)]
+    array = array_in_file(blocks, tmp_path)
+    assert array.tolist() == [[0, 1], [2, 3], [4, 5], [0, 1]] and not list(tmp_path.iterdir())
+    array += 1
+    assert array[3].tolist() == [1, 2]
