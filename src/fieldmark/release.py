@@ -21,7 +21,7 @@ from typing import IO, Any, TypeVar
 
 from fieldmark.errors import InputError
 from fieldmark.foundation.addresses import file_system, is_address, missing, patiently, place_text, reaching
-from fieldmark.foundation.disk_files import DiskFiles, StoredFiles
+from fieldmark.foundation.disk_files import AHEAD, DiskFiles, StoredFiles
 from fieldmark.foundation.file_cache import default_file_cache
 from fieldmark.foundation.files import check_name
 from fieldmark.foundation.remote_files import RemoteFiles
@@ -112,14 +112,18 @@ class Release:
         wanted = list(paths)
         return self._each_named(wanted, self._files.read_many(wanted))
 
-    def open_many(self, paths: Iterable[str]) -> Iterator[IO[bytes]]:
+    def open_many(self, paths: Iterable[str], ahead: int = AHEAD) -> Iterator[IO[bytes]]:
         """Many files of the release opened for reading, in order, beside each other as by `read_many`.
+
+        Args:
+            paths: The files.
+            ahead: How many are opened before they are asked for; few where each is long.
 
         Raises:
             InputError: When there is no such file.
         """
         wanted = list(paths)
-        return self._each_named(wanted, self._files.open_many(wanted))
+        return self._each_named(wanted, self._files.open_many(wanted, ahead))
 
     def local(self, path: str) -> Path | None:
         """A file of the release as a local path that stays; None where it would have to be copied."""

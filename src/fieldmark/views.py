@@ -205,6 +205,9 @@ class LooseFiles:
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
         return map(self.read, paths)
 
+    def open_many(self, paths: Iterable[str], ahead: int = 0) -> Iterator[IO[bytes]]:
+        return map(self.open, paths)
+
     def where(self, path: str) -> str:
         return path
 

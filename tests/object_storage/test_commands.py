@@ -16,6 +16,7 @@ from fieldmark.fitting import fit
 from fieldmark.release import Release
 from fieldmark.runs.provenance import Run
 from fieldmark.splits.files import read_split
+from tests.conftest import save_photo
 from tests.object_storage.buckets import in_memory
 
 SETTINGS = {"size": 32, "l2": 0.01}
@@ -71,12 +72,59 @@ def test_exports_of_one_file_are_sent(color_model, bucket, run_main):
     assert len(split.table) == 36 and split.is_own_of("folder")
 
 
+def test_a_report_about_a_run_in_a_bucket_is_sent_there(color_model, bucket, tmp_path, run_main):
+    address = bucket.fill(color_model, "reported")
+    code, out, error = run_main("report", address)
+    assert code == 0 and out.strip().endswith(f"report in {address}/report.html"), error
+    with fsspec.open(f"{address}/report.html", "r", encoding="utf-8") as file:
+        page = file.read()
+    assert "folder: linear" in page and "</html>" in page and "/tmp" not in page
+    code, out, error = run_main("report", f"{address}/nothing", "--out", tmp_path / "page.html")
+    assert code == 1 and f"{address}/nothing: found nothing, expected the folder of a run" in error
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_checked_answers_are_added_to_a_release_in_a_bucket(color_model, bucket, tmp_path, run_main):
+    photos = color_model.parent / "photos"
+    root = bucket.fill(photos, "checked-release")
+    wrong, val, test = (next((photos / part / "Alba alba").iterdir()) for part in ("train", "val", "test"))
+    for number in range(2):
+        save_photo(tmp_path / "new" / f"{number}.jpg", (60, 200, 60), 700 + number)
+    shutil.copyfile(test, tmp_path / "new" / "copy.jpg")
+    rows = [
+        f"{root}/{wrong.relative_to(photos)},Rubra vera,uncertain",
+        f"{root}/{val.relative_to(photos)},Rubra vera,uncertain",
+        *(f"{name}.jpg,Viridis nova,uncertain" for name in ("0", "1", "copy")),
+    ]
+    (tmp_path / "new" / "checked.csv").write_text("\n".join(["file,label,drawn", *rows]) + "\n")
+    beside = bucket.fill(tmp_path / "new", "checked")
+    cards = []
+    for place in (tmp_path / "new", beside):
+        out = tmp_path / f"run-{len(cards)}"
+        settings = ("--set", "size=32", "--set", "l2=0.01", "--out", out)
+        add = ("--add", f"{place}/checked.csv")
+        code, _, error = run_main("fit", "folder", "--data", root, "--method", "linear", *add, *settings)
+        assert code == 0, error
+        cards.append(json.loads((out / "model" / "model.json").read_text())["trained"]["added"])
+        remarks = " ".join(Run.read(out).remarks)
+        assert "2 checked photos were added to train from checked.csv, and 1 labels corrected" in remarks
+        assert "2 lie in val or test" in remarks
+    assert cards[0] == cards[1] and cards[0]["items"] == 2 and cards[0]["corrected"] == 1
+    (tmp_path / "new" / "checked.csv").write_text("file,label\n0.jpg,Rubra vera\nnone.jpg,Rubra vera\n")
+    bucket.fill(tmp_path / "new", "checked-gone")
+    gone = f"s3://{bucket.name}/checked-gone/checked.csv"
+    code, _, error = run_main(
+        "fit", "folder", "--data", root, "--method", "linear", "--add", gone, "--out", tmp_path / "x"
+    )
+    assert code == 1 and f"{gone}, line 3: found 'none.jpg', which is not there, expected a photo" in error
+
+
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
         (("fit", "folder", "--data", "DATA", "--method", "linear", "--out", "s3://b/run"), "--out takes a local path"),
         (("world", "folder", "s3://b/world"), "OUT takes a local path, not s3://b/world. Write to this machine"),
-        (("report", "s3://b/run"), "RUNS takes a local path, not s3://b/run. Copy what lies there"),
+        (("review", "s3://b/run"), "takes a local path, not s3://b/run. Copy what lies there"),
         (
             ("check", "folder", "DATA", "--labels", "--out", "x"),
             "A review shows files of a local disk, not of memory://",

@@ -16,7 +16,13 @@ from fieldmark.foundation.local_inputs import local_input
 # Roots of releases, whatever the verb.
 RELEASES = {"data"}
 # By verb: what is read where it lies, what is fetched, and files that are sent when they are complete.
-READ = {"check": {"root"}, "score": {"runs", "truth", "classes", "media"}, "predict": {"model"}}
+READ = {
+    "check": {"root"},
+    "fit": {"add"},
+    "predict": {"model"},
+    "report": {"runs"},
+    "score": {"runs", "truth", "classes", "media"},
+}
 FETCHED = {
     "score": {"receipt", "parts"},
     "compare": {"runs"},

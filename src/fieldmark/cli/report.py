@@ -13,14 +13,17 @@ def add_to(app: typer.Typer) -> None:
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs; the page is about the first.")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folders or addresses of runs; the page is about the first.")
+    ],
     out: Annotated[Path | None, typer.Option(help="The page; report.html in the first run if not given.")] = None,
     data: Annotated[Path | None, typer.Option(help="The release, if it has moved since the run.")] = None,
 ) -> None:
     """Write a self-contained HTML page about runs of one benchmark."""
+    from fieldmark.foundation.addresses import place_text
     from fieldmark.foundation.registry import require
 
     page = out or runs[0] / "report.html"
     reports = require("fieldmark.reports", "A report")
     written = reports.report(runs, page, data=data)  # type: ignore[attr-defined]
-    print(f"report in {written}")
+    print(f"report in {place_text(written)}")

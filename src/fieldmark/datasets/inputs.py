@@ -171,6 +171,10 @@ class OwnLayer(Layer):
                 raise NotInPartError(one)
 
 
+# A recording may be long, and as many as this are held at a time.
+OPENED_AHEAD = 8
+
+
 class Files(Protocol):
     """Where files are opened by their path; a release is one."""
 
@@ -181,6 +185,8 @@ class Files(Protocol):
     def where(self, path: str) -> str: ...
 
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]: ...
+
+    def open_many(self, paths: Iterable[str], ahead: int) -> Iterator[IO[bytes]]: ...
 
     def sizes(self, paths: Iterable[str]) -> dict[str, int]: ...
 
@@ -211,9 +217,10 @@ class MediaFiles:
         """Returns the bytes of one photo or recording: `read(media_id)`; of many: `read.many(media_ids)`."""
         return MediumReader(self)
 
-    def open(self, media_id: str) -> IO[bytes]:
-        """Opens one photo or recording, for what is too long to hold in memory."""
-        return self.store.open(self.path(media_id))
+    @property
+    def open(self) -> MediumOpener:
+        """Opens one photo or recording, for what is too long to hold in memory: `open(media_id)`; many: `open.many`."""
+        return MediumOpener(self)
 
     def where(self, media_id: str) -> str:
         """The place of one photo or recording as a person would look for it."""
@@ -255,3 +262,21 @@ class MediumReader:
     def many(self, media_ids: Iterable[str]) -> Iterator[bytes]:
         """The bytes of each, in order."""
         return self.media.store.read_many([self.media.path(one) for one in media_ids])
+
+
+@dataclass(frozen=True)
+class MediumOpener:
+    """Opens photos or recordings by their id: one by calling it; many one after the other, the next few ahead."""
+
+    media: MediaFiles
+
+    def __call__(self, media_id: str) -> IO[bytes]:
+        return self.media.store.open(self.media.path(media_id))
+
+    def only(self, media_ids: Sequence[str]) -> MediumOpener:
+        """One that opens some of them and no others."""
+        return MediumOpener(self.media.only(media_ids))
+
+    def many(self, media_ids: Iterable[str]) -> Iterator[IO[bytes]]:
+        """Each of them opened, in order; whoever takes a file closes it."""
+        return self.media.store.open_many([self.media.path(one) for one in media_ids], OPENED_AHEAD)

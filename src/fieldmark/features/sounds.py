@@ -24,6 +24,7 @@ from fieldmark.features.store import KEY_BYTES, FeatureStore, Key
 from fieldmark.foundation.engines import cluster
 from fieldmark.foundation.map_blocks import map_blocks, reader_of
 from fieldmark.foundation.progress import progress
+from fieldmark.foundation.reading_many import open_each
 
 K = TypeVar("K")
 
@@ -222,11 +223,12 @@ class BlockEmbedding:
     def stream(self, block: SoundBlock) -> Iterator[EmbeddedSounds]:
         """A block as it is worked on: after each recording, and after each call of the network."""
         waiting: dict[Key, list[Samples]] = {}
-        for media_id, clips in block.clips.items():
+        opened = open_each(block.open_medium, block.clips)
+        for (media_id, clips), recording in zip(block.clips.items(), opened, strict=True):
             keys: dict[int, Key] = {}
             problems = []
             try:
-                with closing(block.open_medium(media_id)) as file:
+                with closing(recording) as file:
                     content = _content_key(file)
                     keys = {row: _clip_key(content, clip) for row, clip in clips.items()}
                     missing = {keys[row]: clip for row, clip in clips.items() if keys[row] not in self.stored}

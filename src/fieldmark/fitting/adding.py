@@ -3,32 +3,34 @@
 A table with `file` and `label`, and optionally `observation` and `drawn`, as `fieldmark review` writes it. Rows that
 were drawn at random are left out: they tell how good the answers are, and could not once the model has learned them. A
 file of train gets the label of the table; a file of val or test, or a copy of one, is left out; everything else is new.
+
+Files are named by paths beside the table, by absolute paths or by addresses; the table and the release may lie at an
+address too. Only files that are new, or as long as one of val or test, are fetched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
 
 import polars as pl
 
 from fieldmark.datasets.identical import identical_files
-from fieldmark.datasets.inputs import Files, MediaFiles
+from fieldmark.datasets.inputs import MediaFiles
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.fitting.other_files import ELSEWHERE, PlacedFiles, WithOthers, place_of, true_place
 from fieldmark.foundation.files import open_input, sha256_of
+from fieldmark.foundation.local_inputs import local_input
 from fieldmark.foundation.media_files import is_photo, is_recording
 from fieldmark.labels import UNKNOWN_NAME, Labels
 from fieldmark.opening import Opened
 from fieldmark.questions.targets import LabelTargets
 from fieldmark.tables import read_csv
 from fieldmark.taxonomy import Taxonomy
-from fieldmark.views import LooseFiles, Part
+from fieldmark.views import Part
 
 RANDOM = "random"
-# Before the path of a file that does not belong to the release.
-ELSEWHERE = "\N{BULLET}"
 
 
 @dataclass(frozen=True)
@@ -44,39 +46,6 @@ class Added:
     opened: Opened
     remarks: tuple[str, ...]
     record: Mapping[str, object]
-
-
-@dataclass(frozen=True)
-class WithOthers:
-    """The files of a release, and some that lie elsewhere."""
-
-    release: Files
-
-    def open(self, path: str) -> IO[bytes]:
-        store, own = self._of(path)
-        return store.open(own)
-
-    def read(self, path: str) -> bytes:
-        store, own = self._of(path)
-        return store.read(own)
-
-    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
-        wanted = list(paths)
-        own = self.release.read_many([path for path in wanted if not path.startswith(ELSEWHERE)])
-        return (self.read(path) if path.startswith(ELSEWHERE) else next(own) for path in wanted)
-
-    def where(self, path: str) -> str:
-        store, own = self._of(path)
-        return store.where(own)
-
-    def sizes(self, paths: Iterable[str]) -> dict[str, int]:
-        wanted = list(paths)
-        own = self.release.sizes(path for path in wanted if not path.startswith(ELSEWHERE))
-        others = LooseFiles().sizes(path.removeprefix(ELSEWHERE) for path in wanted if path.startswith(ELSEWHERE))
-        return {**own, **{f"{ELSEWHERE}{path}": size for path, size in others.items()}}
-
-    def _of(self, path: str) -> tuple[Files, str]:
-        return (LooseFiles(), path.removeprefix(ELSEWHERE)) if path.startswith(ELSEWHERE) else (self.release, path)
 
 
 def with_added(opened: Opened, table: Path) -> Added:
@@ -97,7 +66,7 @@ def with_added(opened: Opened, table: Path) -> Added:
     drawn = rows.filter(pl.col("drawn") == RANDOM)
     rows = rows.filter(pl.col("drawn") != RANDOM)
     part_of = _parts_of_files(opened)
-    where = {path: part_of.get(str(Path(path).resolve())) for path in rows["path"]}
+    where = {path: part_of.get(true_place(path)) for path in rows["path"]}
     kept_back = {path for path, part in where.items() if part in ("val", "test")}
     kept_back |= _copies(opened, [path for path, part in where.items() if part is None])
     rows = rows.filter(~pl.col("path").is_in(list(kept_back)))
@@ -119,27 +88,32 @@ def with_added(opened: Opened, table: Path) -> Added:
         remarks.append(f"{len(fresh):,} names are new to the label set: {', '.join(fresh[:5])}.")
     taxonomy = opened.view.taxonomy if not fresh else Taxonomy.of(labels, opened.dataset.taxa)
     view = replace(opened.view, labels=labels, taxonomy=taxonomy, train=train)
-    record = {"file": table.name, "digest": sha256_of(table)[:16], "items": len(new), "corrected": changed}
+    digest = sha256_of(local_input(table))[:16]
+    record = {"file": table.name, "digest": digest, "items": len(new), "corrected": changed}
     return Added(replace(opened, view=view), tuple(remarks), record)
 
 
 def _read(table: Path, medium: str) -> pl.DataFrame:
     """The rows with `path`, `label`, `observation` and `drawn`."""
-    with open_input(table, "a table of checked answers") as file:
-        rows = read_csv(file, table, required=("file", "label"))
+    local = local_input(table, "a table of checked answers")
+    with open_input(local, "a table of checked answers") as file:
+        rows = read_csv(file, local, required=("file", "label"))
     wanted = is_photo if medium == "photo" else is_recording
     for line, (path, label) in enumerate(rows.select("file", "label").iter_rows(), start=2):
         if not path or not label or label == UNKNOWN_NAME:
-            raise InputError(table, line=line, found="no file or no label", expected="both in each row")
+            raise InputError(local, line=line, found="no file or no label", expected="both in each row")
         if not wanted(path):
-            raise InputError(table, line=line, found=repr(path), expected=f"a {medium}, as the release holds")
-        if not (table.parent / path).is_file():
-            raise InputError(table, line=line, found=f"{path!r}, which is not there", expected=f"a {medium}")
+            raise InputError(local, line=line, found=repr(path), expected=f"a {medium}, as the release holds")
+    places = [place_of(path, table) for path in rows["file"]]
+    there = PlacedFiles().sizes(places)
+    for line, (path, place) in enumerate(zip(rows["file"], places, strict=True), start=2):
+        if place not in there:
+            raise InputError(local, line=line, found=f"{path!r}, which is not there", expected=f"a {medium}")
     twice = rows.filter(pl.col("file").is_duplicated() & (pl.col("label").n_unique().over("file") > 1))
     if len(twice):
-        raise InputError(table, found=f"two labels for {twice['file'][0]!r}", expected="one for each file")
+        raise InputError(local, found=f"two labels for {twice['file'][0]!r}", expected="one for each file")
     rows = rows.unique("file", keep="first", maintain_order=True)
-    path = pl.Series([str((table.parent / one).absolute()) for one in rows["file"]], dtype=pl.String)
+    path = pl.Series([place_of(one, table) for one in rows["file"]], dtype=pl.String)
     given = {
         name: rows[name] if name in rows.columns else pl.Series([None] * len(rows)) for name in ("observation", "drawn")
     }
@@ -155,12 +129,12 @@ def _read(table: Path, medium: str) -> pl.DataFrame:
 
 def _parts_of_files(opened: Opened) -> dict[str, str]:
     """The part of each file of the release, by where it really lies."""
-    root = Path(opened.dataset.release.root)
+    release = opened.dataset.release
     parts: dict[str, str] = {}
     view = opened.view
     for name, part in (("train", view.train), ("val", view.val), ("test", view.test)):
         if part is not None and part.media is not None:
-            parts |= {str((root / path).resolve()): name for path in part.media.path_of.values()}
+            parts |= {true_place(release.where(path)): name for path in part.media.path_of.values()}
     return parts
 
 
@@ -188,17 +162,17 @@ def _corrected(opened: Opened, rows: pl.DataFrame, labels: Labels) -> tuple[Part
     """Train with the labels of the table for its own files, and how many of those are other labels."""
     train = opened.view.train
     assert train.media is not None and train.truth is not None  # refused before
-    root = Path(opened.dataset.release.root)
-    said = {str(Path(path).resolve()): label for path, label in rows.select("path", "label").iter_rows()}
+    release = opened.dataset.release
+    said = {true_place(path): label for path, label in rows.select("path", "label").iter_rows()}
     codes = train.truth.copy()
     for row, media in enumerate(train.items["media_ids"].to_list()):
         for one in media:
-            label = said.get(str((root / train.media.path_of[one]).resolve()))
+            label = said.get(true_place(release.where(train.media.path_of[one])))
             if label is not None:
                 codes[row] = labels.code_of[label]
     coarse = {} if train.targets is None else dict(train.targets.coarse)
     changed = int((codes != train.truth).sum())
-    store = WithOthers(opened.dataset.release)
+    store = WithOthers(release)
     media_files = MediaFiles(train.media.kind, store, train.media.path_of)
     targets = LabelTargets(codes, coarse={} if changed else coarse)
     return replace(train, targets=targets, media=media_files), changed

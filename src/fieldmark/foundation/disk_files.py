@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Protocol
 
+# How many files are opened or fetched before they are asked for, where they lie far away.
+AHEAD = 64
+
 
 class StoredFiles(Protocol):
     """Files below some root, by their path inside it, with forward slashes and none at either end.
@@ -26,8 +29,8 @@ class StoredFiles(Protocol):
         """The bytes of many files, in order; fetched beside each other where that is quicker."""
         ...
 
-    def open_many(self, paths: Iterable[str]) -> Iterator[IO[bytes]]:
-        """Many files opened for reading, in order; opened beside each other where that is quicker."""
+    def open_many(self, paths: Iterable[str], ahead: int = AHEAD) -> Iterator[IO[bytes]]:
+        """Many files opened for reading, in order; so many are opened ahead where that is quicker."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -75,7 +78,7 @@ class DiskFiles:
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
         return map(self.read, paths)
 
-    def open_many(self, paths: Iterable[str]) -> Iterator[IO[bytes]]:
+    def open_many(self, paths: Iterable[str], ahead: int = AHEAD) -> Iterator[IO[bytes]]:
         return map(self.open, paths)
 
     def exists(self, path: str) -> bool:

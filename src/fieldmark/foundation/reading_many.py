@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from typing import IO, Protocol
 
 
 class ManyReader(Protocol):
@@ -12,6 +12,14 @@ class ManyReader(Protocol):
     def __call__(self, one: str, /) -> bytes: ...
 
     def many(self, ids: Iterable[str], /) -> Iterator[bytes]: ...
+
+
+class ManyOpener(Protocol):
+    """Opens one thing by its id, or many; `datasets.inputs.MediaFiles.open` is one."""
+
+    def __call__(self, one: str, /) -> IO[bytes]: ...
+
+    def many(self, ids: Iterable[str], /) -> Iterator[IO[bytes]]: ...
 
 
 def read_each(read: Callable[[str], bytes] | ManyReader, ids: Iterable[str]) -> Iterator[bytes]:
@@ -24,3 +32,12 @@ def read_each(read: Callable[[str], bytes] | ManyReader, ids: Iterable[str]) -> 
     """
     many = getattr(read, "many", None)
     return map(read, ids) if many is None else many(ids)
+
+
+def open_each(open_one: Callable[[str], IO[bytes]] | ManyOpener, ids: Iterable[str]) -> Iterator[IO[bytes]]:
+    """Many things opened in order, for whoever reads one after the other and closes it; the next few are fetched ahead.
+
+    Unlike `read_each` it takes any number of ids: what is fetched ahead are a few.
+    """
+    many = getattr(open_one, "many", None)
+    return map(open_one, ids) if many is None else many(ids)

@@ -25,6 +25,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 from fieldmark.errors import InputError
 from fieldmark.foundation.addresses import patiently
+from fieldmark.foundation.disk_files import AHEAD
 from fieldmark.foundation.file_cache import FileCache, default_file_cache
 
 R = TypeVar("R")
@@ -107,10 +108,10 @@ class RemoteFiles:
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
         return self._beside_each_other(self.read, paths)
 
-    def open_many(self, paths: Iterable[str]) -> Iterator[IO[bytes]]:
-        return self._beside_each_other(self.open, paths)
+    def open_many(self, paths: Iterable[str], ahead: int = AHEAD) -> Iterator[IO[bytes]]:
+        return self._beside_each_other(self.open, paths, ahead)
 
-    def _beside_each_other(self, get: Callable[[str], R], paths: Iterable[str]) -> Iterator[R]:
+    def _beside_each_other(self, get: Callable[[str], R], paths: Iterable[str], ahead: int = AHEAD) -> Iterator[R]:
         """What is got for each path, in order; a few dozen are under way at any time."""
         wanted = list(paths)
         if self._archive or len(wanted) < 2:
@@ -121,7 +122,7 @@ class RemoteFiles:
         try:
             for path in wanted:
                 waiting.append(_threads().submit(get, path))
-                if len(waiting) > 2 * FETCHES:
+                if len(waiting) > ahead:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

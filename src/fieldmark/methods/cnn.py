@@ -208,10 +208,10 @@ class SpectrogramNetwork(Training, TrainsNetwork):
 
     def _batches(self, part: Part) -> Iterator[tuple[NDArray[np.int64], Samples]]:
         """Windows of the items, a few at a time, each with the row of its item."""
-        opener, waiting = media_of(part).open, list[tuple[int, Samples]]()
-        for media_id, clips in _clips_by_recording(part).items():
+        waiting, clips_of = list[tuple[int, Samples]](), _clips_by_recording(part)
+        for (media_id, clips), recording in zip(clips_of.items(), media_of(part).open.many(clips_of), strict=True):
             try:
-                with closing(opener(media_id)) as file:
+                with closing(recording) as file:
                     for row, windows in windows_of(file, clips, Windowed.of(self.settings), self.windows):
                         waiting += [(row, window) for window in windows]
                         while len(waiting) >= BATCH_WINDOWS:

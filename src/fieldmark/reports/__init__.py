@@ -13,9 +13,9 @@ def report(runs: Sequence[str | Path], out: str | Path, *, data: str | Path | No
     """Writes one self-contained HTML page about one or more runs of the same benchmark.
 
     Args:
-        runs: Folders written by `fieldmark fit`. All stand in the table of scores; the other sections are about the
-            first.
-        out: The page to write.
+        runs: Folders written by `fieldmark fit`, or their addresses. All stand in the table of scores; the other
+            sections are about the first.
+        out: The page to write; at an address it is sent when it is complete.
         data: Where the release lies now, if not where the first run found it.
 
     Returns:

@@ -33,6 +33,7 @@ from fieldmark.audio.spectrograms import MelSettings, MelSpectrogram
 from fieldmark.features.sounds import Clip, scored_windows, windows_of
 from fieldmark.foundation.files import appearing_folder, write_json
 from fieldmark.foundation.progress import progress
+from fieldmark.foundation.reading_many import open_each
 from fieldmark.training.draws import Draws
 
 Tensor = Any
@@ -112,9 +113,11 @@ def _write(
     backgrounds: list[Samples] = []
     with appearing_folder(folder, overwrite=True) as partial, (partial / "windows.bin").open("wb") as file:
         with progress("packing recordings", len(clips)) as tick:
-            for media_id, numbers in _by_recording(clips):
+            of_recordings = _by_recording(clips)
+            opened = open_each(open_medium, of_recordings)
+            for (media_id, numbers), recording in zip(of_recordings.items(), opened, strict=True):
                 try:
-                    with closing(open_medium(media_id)) as sound:
+                    with closing(recording) as sound:
                         own = {number: clips[number] for number in numbers}
                         for number, windows, quiet in _cut(sound, own, Windowed.of(settings), at_most):
                             file.write(b"".join(_as_16_bit(window) for window in windows))
@@ -153,11 +156,11 @@ def _as_16_bit(window: Samples) -> bytes:
     return (np.clip(window, -1, 1) * LOUDEST).astype("<i2").tobytes()
 
 
-def _by_recording(clips: Sequence[Clip]) -> Iterator[tuple[str, list[int]]]:
+def _by_recording(clips: Sequence[Clip]) -> dict[str, list[int]]:
     numbers: dict[str, list[int]] = {}
     for number, clip in enumerate(clips):
         numbers.setdefault(clip.media_id, []).append(number)
-    yield from numbers.items()
+    return numbers
 
 
 def _digest(clips: Sequence[Clip], settings: MelSettings, at_most: int) -> str:
@@ -171,8 +174,9 @@ def _sample(clips: Sequence[Clip], open_medium: Opener) -> list[str]:
     """The beginnings of a few dozen recordings, spread over the list."""
     names = list(dict.fromkeys(clip.media_id for clip in clips))
     digests = []
-    for row in np.unique(np.linspace(0, len(names) - 1, SAMPLED_RECORDINGS).astype(int)):
-        with closing(open_medium(names[row])) as file:
+    rows = np.unique(np.linspace(0, len(names) - 1, SAMPLED_RECORDINGS).astype(int))
+    for opened in open_each(open_medium, [names[row] for row in rows]):
+        with closing(opened) as file:
             digests.append(hashlib.blake2b(file.read(SAMPLED_BYTES), digest_size=16).hexdigest())
     return digests
 

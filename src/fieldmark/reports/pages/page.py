@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from markupsafe import Markup
 
 from fieldmark.foundation.files import appearing_file
+from fieldmark.foundation.local_inputs import local_input
 from fieldmark.guides.dangers import never_because_of_a_model
 from fieldmark.guides.living_groups import groups_of
 from fieldmark.reports.markup import render
@@ -21,7 +22,8 @@ from fieldmark.version import __version__
 
 def write_page(runs: Sequence[str | Path], out: str | Path, *, data: str | Path | None = None) -> Path:
     """Writes the page about some runs; see `fieldmark.reports.report`."""
-    html = render_page(load_context(runs, data=data))
+    local = [local_input(run, "the folder of a run") for run in runs]
+    html = render_page(load_context(local, data=data))
     path = Path(out)
     with appearing_file(path) as partial:
         partial.write_text(html, encoding="utf-8")
