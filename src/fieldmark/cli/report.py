@@ -13,9 +13,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def report(
-    runs: Annotated[
-        list[Path], typer.Argument(help="Folders or addresses of runs; the page is about the first.")
-    ],
+    runs: Annotated[list[Path], typer.Argument(help="Folders or addresses of runs; the page is about the first.")],
     out: Annotated[Path | None, typer.Option(help="The page; report.html in the first run if not given.")] = None,
     data: Annotated[Path | None, typer.Option(help="The release, if it has moved since the run.")] = None,
 ) -> None:
