@@ -54,14 +54,20 @@ def challenges(name: str, result: dict[str, Any]) -> str:
 def ladder(name: str, result: dict[str, Any]) -> str:
     """What an adaptive team gains from the public board."""
     rules = ("plain", "one standard error", "ours")
-    rows = [[row["metric"], *(f"{row[rule]['gain']:.4f}" for rule in rules)] for row in result["rows"]]
+    rows = [
+        [row["metric"], str(row["units"]), str(row["attacks"]), *(f"{row[rule]['gain']:.4f}" for rule in rules)]
+        for row in sorted(result["rows"], key=lambda row: str(row["metric"]))
+    ]
+    covered = len({row["metric"] for row in result["rows"]})
+    missing = f" Not simulated yet: {', '.join(result['missing'])}." if result["missing"] else ""
     return (
         "## Can a board be climbed by guessing? (simulated)\n\n"
         f"What a public score shows to have been gained by {result['runs']} runs that exchange answers at random and "
-        f"keep whatever the board calls better, for the exchange that works best; mean of {result['attacks']} attacks. "
-        "On a plain board, on one that asks for an improvement of one standard error, and on ours, which asks for a "
-        "paired test at 0.001. Of the deciding metrics of all benchmarks these were simulated.\n\n"
-        + table(["metric", "plain board", "one standard error", "ours"], rows)
+        "keep whatever the board calls better, for the exchange that works best; mean of so many attacks, each on a "
+        "test set of its own. On a plain board, on one that asks for an improvement of one standard error, and on "
+        f"ours, which asks for a paired test at 0.001. {covered} of the {result['deciding']} metrics that decide a "
+        f"benchmark.{missing}\n\n"
+        + table(["metric", "units", "attacks", "plain board", "one standard error", "ours"], rows)
     )
 
 

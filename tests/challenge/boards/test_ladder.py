@@ -6,6 +6,9 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
+from evidence import ladder as study
+from evidence.guessing import TARGETS, guessed, mixed
+from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.boards.ladder import LEVEL, release, released_entrants
 from fieldmark.challenge.boards.leaderboard import BASELINE, board_metric
 from fieldmark.scoring import Score, Scorecard
@@ -93,3 +96,14 @@ def test_the_board_gets_one_released_run_per_team_with_nothing_else_on_its_card(
     card = shown[1].card
     assert list(card.metrics) == list(card.pseudo) == ["macro_f1_all"] and not card.groups
     assert card.metrics["macro_f1_all"].value == pytest.approx(good.card.metrics["macro_f1_all"].value, abs=0.02)
+
+
+def test_the_study_attacks_boards_with_answers_that_change_their_scores():
+    """Otherwise a metric that an exchange does not reach would look as if nothing could be gained."""
+    for name, target in TARGETS.items():
+        rng = np.random.default_rng(0)
+        start = target.draw(rng)
+        metric = BENCHMARKS[target.benchmark].task.deciding
+        tried = mixed(start, guessed(start, rng), np.unique(start["unit"])[:30])
+        first, second = (study.card_of(fields, metric).metrics[metric.name].value for fields in (start, tried))
+        assert first != second, name
