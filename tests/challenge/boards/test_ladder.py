@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-
 from evidence import ladder as study
 from evidence.guessing import TARGETS, guessed, mixed
+
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.challenge.boards.ladder import LEVEL, release, released_entrants
 from fieldmark.challenge.boards.leaderboard import BASELINE, board_metric
