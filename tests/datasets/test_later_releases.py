@@ -240,6 +240,8 @@ def test_names_of_several_ranks_lie_in_a_tree(release, own_copy, tmp_path):
     named = set(opened.dataset.taxa["label"])
     assert any(" " in name for name in named) and any(" " not in name for name in named)
     assert len(set(opened.truth["test"].units)) < len(opened.truth["test"].items)  # two animals in an image
+    images = [set(opened.items[part]["image"]) for part in ("train", "val")]
+    assert all(images) and not images[0] & images[1]  # regions of one photo are drawn together
     root = own_copy("fathomnet-2025")
     (root / "taxonomy.csv").unlink()
     assert "There is no taxonomy.csv" in fieldmark.dataset("fathomnet-2025", root).remarks[0]

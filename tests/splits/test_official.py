@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
-from fieldmark.splits import Official, Seeded, cut
+from fieldmark.splits import InGroups, Official, Seeded, cut
 
 RULE = Official(train="train", val="val", test="test", otherwise=Seeded(val=0.2, test=0.25))
 
@@ -94,3 +95,44 @@ def test_copies_of_two_classes_are_for_training_and_nothing_else_changes_without
         assert {"0-3", "1-7"} <= set(table["observation_id"].filter(members["train"]))
         plain, asked = cut(RULE, table, seed=seed), cut(RULE, table, seed=seed, together=lambda _: {})
         assert all(plain.members[part].equals(asked.members[part]) for part in plain.members)
+
+
+def regions(images: int = 60) -> pl.DataFrame:
+    """Animals of four classes in photos, one to five in each; the rarest is in one photo alone."""
+    rng = np.random.default_rng(3)
+    rows = [
+        (f"r{image}-{number}", f"i{image}", "rare" if image == 7 else f"c{rng.integers(0, 3)}")
+        for image in range(images)
+        for number in range(rng.integers(1, 6))
+    ]
+    table = pl.DataFrame(rows, schema=["observation_id", "image", "label"], orient="row")
+    return table.with_columns(parts=pl.lit(["train"]))
+
+
+def test_regions_of_one_photo_never_lie_on_both_sides_and_every_class_can_be_learned():
+    rule = Official(train="train", val="val", test="test", otherwise=InGroups(val=0.2, test=0.0, by="image"))
+    table = regions()
+    for seed in range(5):
+        members = cut(rule, table, seed=seed).members
+        train, val = table.filter(members["train"]), table.filter(members["val"])
+        assert len(train) + len(val) == len(table)
+        assert not set(train["image"]) & set(val["image"])
+        assert set(train["label"]) == set(table["label"])
+        assert 0.15 < len(val) / len(table) < 0.25
+        share = (val["label"] == "c0").sum() / (table["label"] == "c0").sum()
+        assert 0.1 < share < 0.3  # photos with several classes are drawn as well
+    assert not cut(rule, table, seed=0).members["val"].equals(cut(rule, table, seed=1).members["val"])
+    again = cut(rule, table.reverse(), seed=0).members["val"].reverse()
+    assert again.equals(cut(rule, table, seed=0).members["val"])
+
+
+def test_copies_join_groups_and_test_is_drawn_where_the_release_has_none():
+    rule = Official(train="train", otherwise=InGroups(val=0.2, test=0.2, by="image"))
+    table = regions()
+    twins = dict.fromkeys(("r1-0", "r2-0", "r3-0"), "r1-0")
+    for seed in range(5):
+        members = cut(rule, table, seed=seed, together=lambda _: twins).members
+        parts = ("train", "val", "test")
+        assert all(members[name].any() for name in parts)
+        together = table["image"].is_in(["i1", "i2", "i3"])
+        assert sum(bool((members[name] & together).any()) for name in parts) == 1

@@ -11,13 +11,13 @@ from fieldmark.benchmarks.measures import top, tree_distance
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
 from fieldmark.runs.ranked import Ranked
-from fieldmark.splits import Official, Seeded
+from fieldmark.splits import InGroups, Official
 
 FATHOMNET_2025 = Benchmark(
     name="fathomnet-2025",
     version="1",
     dataset="fathomnet-2025",
-    split=Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.0)),
+    split=Official(train="train", val="val", test="test", otherwise=InGroups(val=0.15, test=0.0, by="image")),
     task=Task(
         items=Photos(),
         answer=OneLabel(),

@@ -14,7 +14,7 @@ Quirks:
 - A category is a name of any rank. The release has no taxonomy: without `taxonomy.csv` names open, and the distance
   between two of them cannot be computed.
 - Test has annotations without categories, or with one that stands for nothing: those of test are never read.
-- Regions of one image are not independent: the image is the unit.
+- Regions of one image are not independent: the image is the unit, and val is drawn by image.
 """
 
 from __future__ import annotations

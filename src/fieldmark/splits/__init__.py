@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from fieldmark.splits.official import PARTS, Cut, InBlocks, Official, Seeded, Together, cut
+from fieldmark.splits.official import PARTS, Cut, InBlocks, InGroups, Official, Seeded, Together, cut
 
-__all__ = ["PARTS", "Cut", "InBlocks", "Official", "Seeded", "Together", "cut"]
+__all__ = ["PARTS", "Cut", "InBlocks", "InGroups", "Official", "Seeded", "Together", "cut"]

@@ -1,4 +1,4 @@
-"""The parts of a benchmark: as the release has them, or by a seeded draw over observations."""
+"""The parts of a benchmark: as the release has them, or by a seeded draw over observations, blocks or groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fieldmark.splits.assigning import dealt
 from fieldmark.splits.grids import RADIUS_M, equal_area_cells
+from fieldmark.splits.grouping import grouped, links_of
 
 PARTS = ("train", "val", "unlabeled", "test")
 # How the domain of photos in the field is called, where a release has others beside it.
@@ -47,6 +49,23 @@ class InBlocks:
 
 
 @dataclass(frozen=True)
+class InGroups:
+    """Shares of the observations, drawn with a seed: no two that share a value of a column lie on both sides.
+
+    For observations that are not independent, such as animals in one photo. Each part gets its share of every class as
+    far as whole groups allow (`assigning.dealt`), and every class has at least one group in train.
+
+    Args:
+        val, test: The shares.
+        by: The column; observations without a value are groups of their own.
+    """
+
+    val: float
+    test: float
+    by: str
+
+
+@dataclass(frozen=True)
 class Official:
     """The parts of a release by the names they have there.
 
@@ -60,7 +79,7 @@ class Official:
     val: str | None = None
     test: str | None = None
     unlabeled: str | None = None
-    otherwise: Seeded | InBlocks | None = None
+    otherwise: Seeded | InBlocks | InGroups | None = None
 
 
 @dataclass(frozen=True)
@@ -91,9 +110,13 @@ def cut(split: Official, media: pl.DataFrame, *, seed: int = 0, together: Togeth
     pool = ~members["train"] if flat else members["train"]
     test = 0.0 if members["test"].any() else rule.test
     whole, pool = pool, pool & _drawable(media, members["test"])
-    observations = media.filter(pool).group_by("observation_id").agg(pl.col("label").first())
+    about = ["label", rule.by] if isinstance(rule, InGroups) else ["label"]
+    observations = media.filter(pool).group_by("observation_id").agg(pl.col(about).first())
     first_of = together(observations["observation_id"]) if together is not None else {}
-    drawn = _draw(observations, first_of, val=rule.val, test=test, seed=seed)
+    if isinstance(rule, InGroups):
+        drawn = _draw_groups(observations, first_of, rule.by, val=rule.val, test=test, seed=seed)
+    else:
+        drawn = _draw(observations, first_of, val=rule.val, test=test, seed=seed)
     part = media.select("observation_id").join(drawn, on="observation_id", how="left", maintain_order="left")["drawn"]
     fresh = {name: pool & (part == name).fill_null(False) for name in ("val", "test")}
     fresh["train"] = whole & ~(fresh["val"] | fresh["test"])
@@ -181,6 +204,24 @@ def _draw(
         parts = ["test"] * n_test + ["val"] * n_val + ["train"] * (len(ids) - n_test - n_val)
         rows += [(one, part) for first_id, part in zip(ids, parts, strict=True) for one in members[first_id]]
     return pl.DataFrame(rows, schema={"observation_id": pl.String, "drawn": pl.String}, orient="row")
+
+
+def _draw_groups(
+    observations: pl.DataFrame, first_of: Mapping[str, str], by: str, *, val: float, test: float, seed: int
+) -> pl.DataFrame:
+    """One row per observation with the part it was drawn for; those of a group, and copies, get the same."""
+    names = [name for name, share in (("train", 1 - val - test), ("val", val), ("test", test)) if share > 0]
+    rows = observations.sort("observation_id")
+    if rows.is_empty() or len(names) == 1:
+        return rows.select("observation_id", drawn=pl.lit("train"))
+    copies = pl.Series([first_of.get(one, one) for one in rows["observation_id"]], dtype=pl.String)
+    group = grouped(rows["observation_id"].to_list(), [links_of(rows[by].cast(pl.String)), links_of(copies)])
+    label = rows["label"].fill_null("").rank("dense").to_numpy().astype(np.int64) - 1
+    shares = {"train": 1 - val - test, "val": val, "test": test}
+    part = dealt(group, label, [shares[name] for name in names], seed)
+    for one in np.setdiff1d(label, label[part == 0]):  # what nobody has learned cannot be named
+        part[group == group[label == one].min()] = 0
+    return rows.select("observation_id", drawn=pl.Series([names[int(number)] for number in part], dtype=pl.String))
 
 
 def _share(fraction: float, count: int, *, spare: int) -> int:
