@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
 from fieldmark.challenge.coding.git_push import REPOSITORY, make_repository
 from fieldmark.challenge.people import accounts
@@ -21,6 +18,7 @@ from fieldmark.challenge.records.schema import Submission
 from fieldmark.challenge.scoring.walls import bubblewrap
 from fieldmark.challenge.site.app import create_app
 from tests.challenge.coding.test_program_queue import ask_for_programs
+from tests.challenge.listening import listening
 from tests.challenge.platform import Platform, absent
 
 WHO = {"GIT_AUTHOR_NAME": "ada", "GIT_AUTHOR_EMAIL": "ada@example.org"}
@@ -59,14 +57,8 @@ def platform_url(small_platform: Platform) -> Iterator[str]:
         absent("there is no git or no bubblewrap on this machine")
     ask_for_programs(small_platform)
     app = create_app(small_platform.database, small_platform.storage)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(30)
+    with listening(app) as port:
+        yield f"127.0.0.1:{port}"
 
 
 @pytest.fixture

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from fastapi import FastAPI
 
 from fieldmark.challenge.naming import identify_pages, review_pages
@@ -20,6 +16,7 @@ from fieldmark.challenge.naming.local_app import make_local_app
 from fieldmark.challenge.naming.namer import MOST_MB, PageAnswers
 from fieldmark.reviewing.batch import identify_many
 from fieldmark.reviewing.review import Review
+from tests.challenge.listening import listening
 from tests.conftest import COLORS, save_photo
 
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
@@ -27,21 +24,9 @@ DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 
 @contextmanager
 def served(app: FastAPI) -> Iterator[str]:
-    """An application on a port of its own, in a thread."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.02)
+    """The address of an application on a port of its own."""
+    with listening(app, patient=False) as port:
         yield f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = server.force_exit = True
-        thread.join(timeout=30)
 
 
 @contextmanager

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
-import time
 from collections.abc import Iterator
 
 import pytest
-import uvicorn
 
 from fieldmark.challenge.site import patience, security
 from fieldmark.challenge.site.app import create_app
 from fieldmark.challenge.site.patience import PatientProtocol
+from tests.challenge.listening import listening
 from tests.challenge.platform import Platform
 
 
@@ -22,14 +20,8 @@ def address(small_platform: Platform, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setattr(patience, "HEADERS_S", 0.2)
     monkeypatch.setattr(security, "PIECE_S", 0.2)
     app = create_app(small_platform.database, small_platform.storage)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", http=PatientProtocol))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()
-    server.should_exit = True
-    thread.join(10)
+    with listening(app, http=PatientProtocol) as port:
+        yield "127.0.0.1", port
 
 
 def answer_to(address: tuple[str, int], *pieces: bytes) -> bytes:

@@ -12,13 +12,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
 from fieldmark.challenge.people import accounts
@@ -32,6 +31,7 @@ from fieldmark.challenge.submitting import client as submitting_client
 from fieldmark.challenge.submitting import resuming, resuming_client
 from fieldmark.challenge.submitting.client import Client, PlatformRefusalError
 from fieldmark.challenge.submitting.resuming_client import InterruptedUploadError
+from tests.challenge.listening import listening
 from tests.challenge.platform import Platform, run_text
 
 BASE = "/api/v1/challenges/tiny/uploads"
@@ -280,20 +280,9 @@ def nursery() -> Iterator[subprocess.Popen[str]]:
     process.wait()
 
 
-@contextmanager
-def served_here(platform: Platform, port: int = 0) -> Iterator[int]:
-    """The same in a thread of this process, whose checkers are warm; yields its port."""
-    app = create_app(platform.database, platform.storage)
-    here = uvicorn.Server(uvicorn.Config(app, port=port, log_level="critical"))
-    thread = threading.Thread(target=here.run, daemon=True)
-    thread.start()
-    while not here.started:
-        time.sleep(0.01)
-    try:
-        yield here.servers[0].sockets[0].getsockname()[1]
-    finally:
-        here.should_exit = True
-        thread.join(10)
+def served_here(platform: Platform, port: int = 0) -> AbstractContextManager[int]:
+    """The same in a thread of this process, whose checkers are warm; gives its port."""
+    return listening(create_app(platform.database, platform.storage), port=port)
 
 
 @pytest.fixture

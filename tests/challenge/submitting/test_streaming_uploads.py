@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 import socket
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.records.schema import Challenge, Submission
 from fieldmark.challenge.site.app import create_app
 from fieldmark.challenge.site.security import MIB, SESSION_COOKIE
 from fieldmark.challenge.submitting.uploads import CHECKERS
+from tests.challenge.listening import listening
 from tests.challenge.platform import PASSWORD, Platform, run_text
 
 HEAD = '--edge\r\nContent-Disposition: form-data; name="{name}"{file}\r\n\r\n'
@@ -34,14 +32,8 @@ def address(small_platform: Platform, tmp_path: Path, monkeypatch: pytest.Monkey
     with small_platform.database.write() as session:
         session.get_one(Challenge, small_platform.challenge.id).max_upload_mb = 1
     app = create_app(small_platform.database, small_platform.storage)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()
-    server.should_exit = True
-    thread.join(10)
+    with listening(app) as port:
+        yield "127.0.0.1", port
 
 
 def form(file: Iterator[bytes], **fields: str) -> Iterator[bytes]:
