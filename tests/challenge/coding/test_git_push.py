@@ -102,7 +102,7 @@ def test_what_is_not_taken_is_said_where_the_push_was_made(
     (repository.folder / "link").symlink_to("/etc/passwd")
     repository.commit(run__sh="cat link")
     said = repository.push()
-    assert said.startswith("1 ") and "no plain file" in said, said
+    assert said.startswith("1 ") and "a link, 'link' to '/etc/passwd'" in said, said
     wrong = repository.push(address=f"http://ada:fm_wrong@{platform_url}/api/v1/challenges/tiny/program.git")
     assert wrong.startswith("128 ") and "Authentication failed" in wrong, wrong
     fetched = repository.git("ls-remote", repository.address)
