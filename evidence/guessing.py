@@ -146,8 +146,8 @@ def _pairs(fields: Fields, items: int, lucky: NDArray[np.bool_], rng: np.random.
         return {"scored": (pairs[0], pairs[1], np.ones(pairs.shape[1]))}
     there = np.isin(item.astype(np.int64) * classes + cls, true_item.astype(np.int64) * classes + true_cls)
     low, high = np.quantile(score, [0.05, 0.95])
-    right = np.where(there, high, low) + 0.01 * (high - low) * rng.random(len(score))
-    return {"scored": (item, cls, np.where(lucky[item], right, rng.permutation(score)))}
+    said = np.where(there == lucky[item], high, low) + 0.01 * (high - low) * rng.random(len(score))
+    return {"scored": (item, cls, said)}
 
 
 _GUESSES: dict[str, Guess] = {

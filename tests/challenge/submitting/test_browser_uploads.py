@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -109,10 +110,21 @@ def test_an_upload_goes_on_after_a_lost_connection_and_after_a_reload(browser, s
         assert session.query(Submission).one().size == LARGE
 
 
+DIGESTS = """async (sizes) => {
+  const { Sha256 } = await import("/static/sha256.js");
+  const bytes = (size) => Uint8Array.from({ length: size }, (_, place) => (place * 7) % 256);
+  const [first, rest] = [(size) => bytes(size).slice(0, size / 3), (size) => bytes(size).slice(size / 3)];
+  return sizes.map((size) => new Sha256().update(first(size)).update(rest(size)).hex());
+}"""
+
+
 def test_a_refused_file_is_told_line_by_line_and_one_can_stop(browser, small_platform: Platform, run: Path):
     good = run.read_text()
     run.write_text(good.replace("i7,", "zz,", 1))
     with at_the_page(browser, small_platform) as page:
+        sizes = [1, 55, 56, 63, 64, 65, 119, 120, 128, 1000]  # around the ends of blocks
+        expected = [hashlib.sha256(bytes(place * 7 % 256 for place in range(size))).hexdigest() for size in sizes]
+        assert page.evaluate(DIGESTS, sizes) == expected
         hand_in(page, run, "with a mistake")
         alert = page.get_by_role("alert")
         alert.wait_for()
