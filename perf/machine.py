@@ -10,13 +10,21 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+# So many processes for each core make a machine busy.
+BUSY = 2
+
 
 def about_machine(packages: Sequence[str]) -> dict[str, Any]:
-    """Cores, memory and processor of this machine, the versions of Python and of some packages, and the date."""
+    """Cores, memory and processor of this machine, the versions of Python and of some packages, and the date.
+
+    `load` is how many processes wanted to run at the end, on average over the last minute: times by the clock that were
+    measured while it was well above the number of cores say more about the others than about us.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = f"{platform.system()} {platform.machine()}"
     machine = {"cores": cores, "memory_gib": round(memory_gib), "processor": _processor(), "system": system}
+    machine |= {"load": round(os.getloadavg()[0], 1)}
     versions = {"python": platform.python_version(), **{name: _version(name) for name in packages}}
     return {"date": datetime.now(UTC).date().isoformat(), "machine": machine, "versions": versions}
 
@@ -32,6 +40,8 @@ def in_words(result: dict[str, Any]) -> str:
     machine = result["machine"]
     words = [result["date"], f"{machine['cores']} cores", f"{machine['memory_gib']} GiB"]
     words += [str(name) for name in (result.get("device"), machine.get("processor")) if name]
+    if machine.get("load", 0) > BUSY * machine["cores"]:
+        words.append(f"on a busy machine (load {machine['load']:.0f})")
     return ", ".join([*words, *(f"{name} {number}" for name, number in result["versions"].items())])
 
 
