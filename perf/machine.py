@@ -23,8 +23,8 @@ def about_machine(packages: Sequence[str]) -> dict[str, Any]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = f"{platform.system()} {platform.machine()}"
-    machine: dict[str, Any] = {"cores": cores, "memory_gib": round(memory_gib), "processor": _processor(), "system": system}
-    machine["load"] = round(os.getloadavg()[0], 1)
+    machine: dict[str, Any] = {"cores": cores, "memory_gib": round(memory_gib), "processor": _processor()}
+    machine |= {"system": system, "load": round(os.getloadavg()[0], 1)}
     versions = {"python": platform.python_version(), **{name: _version(name) for name in packages}}
     return {"date": datetime.now(UTC).date().isoformat(), "machine": machine, "versions": versions}
 
