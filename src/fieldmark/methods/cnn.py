@@ -27,7 +27,7 @@ from fieldmark.methods.base import Arrays, Fitted, Need, media_of, targets_of
 from fieldmark.methods.joined import input_names
 from fieldmark.methods.patch_networks import bands_of, patch_inputs, patch_logits, patch_network, train_on_patches
 from fieldmark.methods.places.listing import MOST_LISTED, best_of_blocks
-from fieldmark.methods.trained_networks import TrainsNetwork
+from fieldmark.methods.trained_networks import TrainsNetwork, leave_to_first, remarks_on_training
 from fieldmark.runs.label_scores import Scale
 from fieldmark.runs.predictions import Predictions
 from fieldmark.training.gabor import GaborFrontEnd, listen_through
@@ -145,17 +145,14 @@ class SpectrogramNetwork(Training, TrainsNetwork):
                 scratch=view.scratch or Path(temporary),
                 fabric=fabric,
             )
-        if trained.rank:
-            raise SystemExit(0)  # the first process goes on to predict and write; the others have done their part
-        remarks += trained.remarks
-        remarks.append(f"Best of {self.epochs} epochs by {self.best_by} on val: {trained.best_epoch}.")
+        leave_to_first(trained)
+        remarks += remarks_on_training(trained, self)
         return Fitted(self, {name: tensor.numpy() for name, tensor in trained.weights.items()}, tuple(remarks))
 
     def _fit_patches(self, view: View) -> Fitted:
         trained, moments = train_on_patches(self, self.patches, self.size, view, self._patch_network)
-        said = f"Best of {self.epochs} epochs by {self.best_by} on val: {trained.best_epoch}."
         weights = {name: tensor.numpy() for name, tensor in trained.weights.items()}
-        return Fitted(self, {**weights, **moments}, (*trained.remarks, said))
+        return Fitted(self, {**weights, **moments}, tuple(remarks_on_training(trained, self)))
 
     def _patch_network(self, bands: int, classes: int) -> Any:
         packaged = self.network in PACKAGED

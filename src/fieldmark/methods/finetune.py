@@ -17,7 +17,7 @@ from fieldmark.features.photos import Preprocessing
 from fieldmark.features.settings import data_behind_crop
 from fieldmark.methods.base import Arrays, Fitted, Need
 from fieldmark.methods.photo_networks import PhotoReading, on_device, unreadable
-from fieldmark.methods.trained_networks import TrainsNetwork
+from fieldmark.methods.trained_networks import TrainsNetwork, leave_to_first, remarks_on_training
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import Scale
 from fieldmark.training.auxiliary_ranks import AuxiliaryRanks, rank_labels
@@ -130,13 +130,8 @@ class Finetune(Recipe, TrainsNetwork):
                 per_group=self.photos_per_observation,
                 fabric=fabric,
             )
-        if trained.rank:
-            raise SystemExit(0)  # the first process goes on to predict and write; the others have done their part
-        remarks += trained.remarks
-        if self.best_by == "last":
-            remarks.append(f"The last of {self.epochs} epochs.")
-        else:
-            remarks.append(f"Best of {self.epochs} epochs by {self.best_by} on val: {trained.best_epoch}.")
+        leave_to_first(trained)
+        remarks += remarks_on_training(trained, self)
         weights = trained.weights
         if objective.outputs > len(view.labels):
             weights = first_outputs(network, weights, len(view.labels))

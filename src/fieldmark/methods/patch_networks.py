@@ -16,6 +16,7 @@ from fieldmark.datasets.inputs import Input, OwnLayer
 from fieldmark.errors import MisuseError
 from fieldmark.features.settings import encoder_of
 from fieldmark.methods.base import Arrays, truth_of
+from fieldmark.methods.trained_networks import leave_to_first
 from fieldmark.training.loop import Trained, train
 from fieldmark.training.networks import make_network, with_channels
 from fieldmark.training.objective_names import make_objective
@@ -67,8 +68,7 @@ def train_on_patches(method: Training, names: str, size: int, view: View, networ
         )
         for name in packs:
             (scratch / f"{name}.npy").unlink(missing_ok=True)
-    if trained.rank:
-        raise SystemExit(0)  # the first process goes on to predict and write; the others have done their part
+    leave_to_first(trained)
     return trained, {MEAN: mean, SPREAD: spread}
 
 

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from fieldmark.features.settings import data_behind
 from fieldmark.methods.base import Method
+
+if TYPE_CHECKING:
+    from fieldmark.training.loop import Trained
+    from fieldmark.training.recipe import Training
+
+
+def leave_to_first(trained: Trained) -> None:
+    """Ends every process of a training but the first, which goes on to predict and write."""
+    if trained.rank:
+        raise SystemExit(0)
+
+
+def remarks_on_training(trained: Trained, how: Training) -> list[str]:
+    """What a training says about itself, and which of its epochs was taken."""
+    if how.best_by == "last":
+        return [*trained.remarks, f"The last of {how.epochs} epochs."]
+    return [*trained.remarks, f"Best of {how.epochs} epochs by {how.best_by} on val: {trained.best_epoch}."]
 
 
 class TrainsNetwork(Method):

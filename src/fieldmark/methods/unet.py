@@ -22,7 +22,7 @@ from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted, media_of, targets_of
 from fieldmark.methods.drawing import DrawsMasks, mean_overlaps
 from fieldmark.methods.photo_networks import on_device, unreadable
-from fieldmark.methods.trained_networks import TrainsNetwork
+from fieldmark.methods.trained_networks import TrainsNetwork, leave_to_first, remarks_on_training
 from fieldmark.training.boxes import Crops
 from fieldmark.training.loop import train
 from fieldmark.training.masks import BACKGROUND, FIRST_PART, MaskSource, mask_pack
@@ -112,10 +112,8 @@ class UNet(Recipe, TrainsNetwork, DrawsMasks):
                 per_group=self.photos_per_observation,
                 fabric=fabric,
             )
-        if trained.rank:
-            raise SystemExit(0)  # the first process goes on to predict and write; the others have done their part
-        remarks += trained.remarks
-        remarks.append(f"Best of {self.epochs} epochs by {self.best_by} on val: {trained.best_epoch}.")
+        leave_to_first(trained)
+        remarks += remarks_on_training(trained, self)
         arrays = {name: tensor.numpy() for name, tensor in trained.weights.items()}
         arrays |= {name: np.array(values) for name, values in zip(INPUTS, _normalization(network), strict=True)}
         chosen = self if self.threshold else replace(self, threshold=self._best_threshold(arrays, known.get("val")))
