@@ -297,16 +297,22 @@ def revoke_token(database: Database, user: User, token_id: int) -> None:
         audit.note(session, user, "token.revoke", subject=token.name)
 
 
+def _account(session: Session, user_id: int) -> User:
+    """An account that was not deleted."""
+    user = session.get(User, user_id)
+    if user is None:
+        raise NotThereError
+    if user.deleted_at is not None:
+        raise RefusalError("The account is deleted.")
+    return user
+
+
 def set_role(database: Database, actor: User | None, user_id: int, role: str) -> None:
     """Gives an account another role; the last admin stays one."""
     if role not in ROLES:
         raise RefusalError(f"There is no role {role!r}; expected one of {', '.join(ROLES)}.")
     with database.write() as session:
-        user = session.get(User, user_id)
-        if user is None:
-            raise NotThereError
-        if user.deleted_at is not None:
-            raise RefusalError("The account is deleted.")
+        user = _account(session, user_id)
         admins = session.scalars(select(User.id).where(User.role == "admin", User.disabled_at.is_(None))).all()
         if user.role == "admin" and role != "admin" and list(admins) == [user.id]:
             raise RefusalError("This is the last admin; make another one first.")
@@ -328,11 +334,7 @@ def _competes_in(session: Session, user: User) -> str | None:
 def set_disabled(database: Database, actor: User, user_id: int, disabled: bool) -> None:
     """Closes an account to its owner, or opens it again."""
     with database.write() as session:
-        user = session.get(User, user_id)
-        if user is None:
-            raise NotThereError
-        if user.deleted_at is not None:
-            raise RefusalError("The account is deleted.")
+        user = _account(session, user_id)
         if user.id == actor.id:
             raise RefusalError("One cannot close one's own account.")
         user.disabled_at = utc_now() if disabled else None
