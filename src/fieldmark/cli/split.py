@@ -10,6 +10,8 @@ import typer
 from fieldmark.errors import MisuseError
 
 if TYPE_CHECKING:
+    from fieldmark.splits.files import Split
+    from fieldmark.verbs.semi_splitting import SemiSplit
     from fieldmark.verbs.splitting import SplitResult
 
 EXAMPLE = "Example: `fieldmark split observations.csv --by site --val 0.1 --test 0.2 --out split.csv`"
@@ -77,13 +79,29 @@ def split(
     `fieldmark fit --split FILE` uses it in place of the split of a benchmark.
     """
     from fieldmark.cli.printing import print_json
+    from fieldmark.foundation.key_values import parse_pairs
+    from fieldmark.verbs.semi_splitting import refuse_other_options, split_semi_supervised
     from fieldmark.verbs.splitting import Columns, split_table
 
     if semi:
-        _split_semi(table, out, label, group, contributor, drop, settings, id_column, seed or 0, as_json, {
+        refuse_other_options({
             "--val": bool(val), "--test": bool(test), "--folds": bool(folds), "--by": by != "unit",
             "--block": block is not None, "--unit": unit is not None, "--files": files is not None,
         })  # fmt: skip
+        if label is None:
+            raise MisuseError("--semi needs the column of species: --label COLUMN.")
+        few_labels = split_semi_supervised(
+            table,
+            label=label,
+            group=group,
+            contributor=contributor,
+            settings=parse_pairs(settings or []),
+            dropped=drop,
+            id_column=id_column,
+            seed=seed or 0,
+            out=out,
+        )
+        print_json(few_labels.to_json()) if as_json else _print_semi(few_labels, out)
         return
     if group or contributor or drop or settings:
         raise MisuseError("--group, --contributor, --drop and --set go with --semi.")
@@ -102,43 +120,12 @@ def split(
     print_json(result.to_json()) if as_json else _print(result, out)
 
 
-def _split_semi(
-    table: Path,
-    out: Path,
-    label: str | None,
-    group: str | None,
-    contributor: str | None,
-    drop: Path | None,
-    settings: list[str] | None,
-    id_column: str | None,
-    seed: int,
-    as_json: bool,
-    others: dict[str, bool],
-) -> None:
-    from fieldmark.cli.printing import print_json, print_table
-    from fieldmark.foundation.key_values import parse_pairs
-    from fieldmark.verbs.semi_splitting import refuse_other_options, split_semi_supervised
+def _print_semi(result: SemiSplit, out: Path) -> None:
+    from fieldmark.cli.printing import print_table
 
-    refuse_other_options(others)
-    if label is None:
-        raise MisuseError("--semi needs the column of species: --label COLUMN.")
-    result = split_semi_supervised(
-        table,
-        label=label,
-        group=group,
-        contributor=contributor,
-        settings=parse_pairs(settings or []),
-        dropped=drop,
-        id_column=id_column,
-        seed=seed,
-        out=out,
-    )
-    if as_json:
-        print_json(result.to_json())
-        return
     print_table(["part", "rows"], [[part, f"{count:,}"] for part, count in result.rows.items()])
     print(", ".join(f"{count:,} species {membership}" for membership, count in result.species.items()))
-    print(f"split in {out} (digest {result.split.digest}); how it was made in {out.with_suffix('.json')}")
+    _print_where(result.split, out)
 
 
 def _print(result: SplitResult, out: Path) -> None:
@@ -159,4 +146,8 @@ def _print(result: SplitResult, out: Path) -> None:
             f"from {part} to the nearest place of train: {found.nearest_m:,.0f} m at least, {found.tenth_m:,.0f} m for "
             f"a tenth, {found.median_m:,.0f} m in the middle, {found.same_place:,} at the same place{beside}"
         )
-    print(f"split in {out} (digest {result.split.digest}); how it was made in {out.with_suffix('.json')}")
+    _print_where(result.split, out)
+
+
+def _print_where(split: Split, out: Path) -> None:
+    print(f"split in {out} (digest {split.digest}); how it was made in {out.with_suffix('.json')}")
