@@ -202,6 +202,7 @@ def test_weights_from_folds_prefer_the_member_that_knows_blocks_it_has_not_seen(
     )
     again = fitted.method.fit_again(fitted.arrays, view)
     assert (again.arrays["weights"] == weights).all() and again.method.weights == "folds"
+    assert again.remarks == fitted.remarks
 
 
 def test_a_member_that_remembers_where_it_has_been_gets_its_weight_by_blocks_and_not_by_nearby_places():

@@ -146,19 +146,21 @@ class PlaceEnsemble(OnPlaces):
             ratios = method.of_members(arrays, method.points(arrays, view.val))
             chance = np.stack([_chance_of_truth(method, arrays, one, view) for one in ratios])
             arrays = {**arrays, "weights": mixture_weights(chance)}
-        remarks = () if self.weights == "equal" else (method.told_weights(arrays),)
-        return Fitted(method, arrays, (*fitted.remarks, *remarks))
+        return Fitted(method, arrays, (*fitted.remarks, *method.told_weights(arrays)))
 
     def fit_again(self, arrays: Arrays, view: View) -> Fitted:
         fitted = super(PlaceEnsemble, replace(self, weights="equal")).fit(view)
-        weighted = {**fitted.arrays, "weights": arrays["weights"]}
-        return Fitted(replace(fitted.method, weights=self.weights), weighted, fitted.remarks)  # type: ignore[type-var]
+        method, weighted = replace(cast(PlaceEnsemble, fitted.method), weights=self.weights), dict(fitted.arrays)
+        weighted["weights"] = arrays["weights"]
+        return Fitted(method, weighted, (*fitted.remarks, *method.told_weights(weighted)))
 
-    def told_weights(self, arrays: Arrays) -> str:
-        """Who counts how much, in a sentence."""
+    def told_weights(self, arrays: Arrays) -> tuple[str, ...]:
+        """Who counts how much, in a sentence, where that was chosen."""
+        if self.weights == "equal":
+            return ()
         names = [text.partition(":")[0] for text in self.members.split(",")]
         shares = ", ".join(f"{name} {weight:.2f}" for name, weight in zip(names, arrays["weights"], strict=True))
-        return f"Weights of the members, by {self.weights}: {shares}."
+        return (f"Weights of the members, by {self.weights}: {shares}.",)
 
 
 def mixture_weights(chance: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
