@@ -29,10 +29,10 @@ from PIL import Image
 
 import fieldmark
 from fieldmark.features.extraction import BLOCK_PHOTOS, extract
-from fieldmark.features.large_arrays import MEMORY_SETTING
 from fieldmark.features.loading import load_backbone
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.features.store import KEY_BYTES, FeatureStore
+from fieldmark.foundation.large_arrays import MEMORY_SETTING
 from fieldmark.foundation.map_blocks import LocalExecutor, blocks_of
 from perf.jobs import JOBS
 from perf.machine import about_machine
@@ -200,7 +200,7 @@ STAGES = {
         3000, make_release, lambda items, folder: check_release(items, folder, "--near-duplicates")
     ),
     "extract": Stage(1500, make_release, extract_release, in_files=True),
-    "fit linear": Stage(1000, release_with_features, fit_linear, in_files=True),
+    "fit linear": Stage(2000, release_with_features, fit_linear, in_files=True),
     "score": Stage(150_000, make_run, score_run),
     "open an archive": Stage(120_000, make_archive, open_archive),
     "open the store": Stage(160_000, make_store, open_store),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fieldmark.datasets.identical import identical_files
 from fieldmark.datasets.inputs import MediaFiles, MediaKind, OwnLayer
+from fieldmark.foundation.large_arrays import joined_rows
 from fieldmark.labels import Labels
 from fieldmark.questions.targets import Targets
 from fieldmark.splits.assigning import folds_of
@@ -83,7 +84,7 @@ class Part:
             type(targets[0]).concat(targets) if len(targets) == len(parts) else None,
             media,
             {name: OwnLayer.of(layer, _ids(items, layer.by)) for name, layer in parts[0].layers.items()},
-            {name: np.concatenate([part.features[name] for part in parts]) for name in parts[0].features},
+            {name: joined_rows([part.features[name] for part in parts]) for name in parts[0].features},
             {name: np.concatenate([part.missing[name] for part in parts]) for name in parts[0].missing},
         )
 

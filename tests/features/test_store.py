@@ -5,8 +5,8 @@ import pytest
 
 from fieldmark.errors import MisuseError
 from fieldmark.features import store as stores
-from fieldmark.features.large_arrays import MEMORY_SETTING
 from fieldmark.features.store import FeatureStore, content_key
+from fieldmark.foundation.large_arrays import MEMORY_SETTING
 from tests.peak_memory import peak_bytes
 
 KEYS = [content_key(bytes([n])) for n in range(5)]

@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from fieldmark.errors import MisuseError
-from fieldmark.features.large_arrays import MEMORY_SETTING
+from fieldmark.foundation.large_arrays import MEMORY_SETTING
 from fieldmark.methods.base import features_of
 from fieldmark.methods.centroid import Centroid
 from fieldmark.methods.linear import Linear

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fieldmark.features.key_index import KEY_BYTES, Key, KeyIndex, as_bytes, open_index
-from fieldmark.features.large_arrays import array_in_file, fits_in_memory
 from fieldmark.foundation.file_cache import cache_root
 from fieldmark.foundation.files import appearing_file
+from fieldmark.foundation.large_arrays import array_in_file, fits_in_memory
 
 __all__ = ["KEY_BYTES", "FeatureStore", "Key", "content_key", "default_store"]
 

@@ -145,7 +145,7 @@ def _neighbors(train: Part, val: Part, unit: NDArray[np.int64]) -> tuple[NDArray
     if not features.shape[1] or not asked.shape[1] or not len(kept):
         return np.zeros(0, np.int64), None
     kept = kept[evenly(train.targets.codes[kept])]
-    distance = neighbor_distances(asked, features[kept])
+    distance = neighbor_distances(asked, features if len(kept) == len(features) else features[kept])
     return kept, np.bincount(unit, weights=distance) / np.bincount(unit)
 
 

@@ -79,7 +79,8 @@ def neighbor_distances(features: NDArray[Any], kept: NDArray[Any], k: int = K) -
     stored = kept if kept.dtype == np.float32 and len(kept) and np.isclose(np.linalg.norm(kept[0]), 1) else unit(kept)
     found = []
     for start in range(0, len(features), 1024):
-        cosine = np.partition(unit(features[start : start + 1024]) @ stored.T, len(stored) - k, axis=1)
+        cosine = unit(features[start : start + 1024]) @ stored.T
+        cosine.partition(len(stored) - k, axis=1)
         found.append(np.sqrt(np.maximum(2 - 2 * cosine[:, len(stored) - k].astype(np.float64), 0)))
     return np.concatenate(found) if found else np.zeros(0)
 

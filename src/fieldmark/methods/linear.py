@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from fieldmark.errors import MisuseError
-from fieldmark.features.large_arrays import mean_and_spread, standardized
+from fieldmark.foundation.large_arrays import mean_and_spread, standardized
 from fieldmark.foundation.progress import progress
 from fieldmark.methods.base import Arrays, Fitted, Need, OnFeatures, features_of, lists_labels, targets_of, truth_of
 from fieldmark.methods.joined import Joined, input_names, needs_of

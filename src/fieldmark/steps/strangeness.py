@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.foundation.large_arrays import row_blocks
+
 Floats = NDArray[np.float64]
 Array = NDArray[Any]
 
@@ -192,7 +194,10 @@ def learn(
 def unit(features: Array) -> Array:
     """Rows scaled to length one; rows of zeros stay zero."""
     rows = np.asarray(features, dtype=np.float32)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    # In blocks, since a copy of all rows is squared otherwise.
+    lengths = np.empty((len(rows), 1), dtype=np.float32)
+    for block in row_blocks(rows):
+        lengths[block] = np.linalg.norm(rows[block], axis=1, keepdims=True)
     return np.asarray(rows / np.maximum(lengths, np.finfo(np.float32).tiny))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,13 @@ def row_blocks(array: NDArray[Any]) -> Iterator[slice]:
     """The rows of an array in blocks of `BYTES_AT_ONCE`."""
     step = max(1, BYTES_AT_ONCE // max(array[:1].nbytes, 1))
     return (slice(start, start + step) for start in range(0, len(array), step))
+
+
+def joined_rows(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The rows of several arrays, one after the other, as `np.concatenate` gives them."""
+    if fits_in_memory(sum(array.nbytes for array in arrays)) or len({array.dtype for array in arrays}) > 1:
+        return np.concatenate(arrays)
+    return array_in_file(array[block] for array in arrays for block in row_blocks(array))
 
 
 def mean_and_spread(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
