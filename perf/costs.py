@@ -88,15 +88,15 @@ class Growth(NamedTuple):
 
 
 def growth_of(stage: dict[str, Any]) -> Growth:
-    """The line through the first and the last of the sizes that were measured.
+    """The line through the two largest of the sizes that were measured.
 
     >>> growth_of({"items": [1, 4, 16], "cpu_s": [3, 6, 18], "peak_mib": [10, 10, 10]}).hours(3600)
     1.0005555555555556
     """
-    few, many = stage["items"][0], stage["items"][-1]
+    few, many = stage["items"][-2:]
     lines = []
     for what in ("cpu_s", "peak_mib"):
-        first, last = stage[what][0], stage[what][-1]
+        first, last = stage[what][-2:]
         slope = max(0.0, (last - first) / (many - few))
         lines += [max(0.0, first - slope * few), slope]
     return Growth(*lines)

@@ -51,7 +51,7 @@ JOBS = {
         installed("simplejpeg", "numba", "torchvision"),
         minutes=3,
     ),
-    "growth": Job("time and memory of the stages at 1, 4 and 16 times the items", ("numpy", "polars"), minutes=10),
+    "growth": Job("time and memory of the stages at 1, 4 and 16 times the items", ("numpy", "polars"), minutes=12),
     "scale": Job("what 16 times the items took, beside what 1 and 4 times predict"),
     "networks": Job("multiply-adds of the networks of FungiTastic's Table 4", ("torch", "timm")),
     "scoring": Job(

@@ -31,9 +31,9 @@ from fieldmark.foundation.large_arrays import array_in_file, fits_in_memory
 __all__ = ["KEY_BYTES", "FeatureStore", "Key", "content_key", "default_store"]
 
 # A block of a long extraction: at least so many photos, a share of those written before, and at most so many.
-LEAST_IN_BLOCK, SHARE_IN_BLOCK, MOST_IN_BLOCK = 64, 1 / 16, 2048
+LEAST_IN_BLOCK, SHARE_IN_BLOCK, MOST_IN_BLOCK = 64, 1 / 16, 512
 # What came since the store was opened is looked up in a dictionary up to so many keys, which take 200 bytes each there.
-MOST_ADDED = 1 << 16
+MOST_ADDED = 1 << 13
 # What is read at a time for a result that lies in a file; rows may come from many blocks.
 BYTES_READ_AT_ONCE = 1 << 24
 
