@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from fieldmark.foundation.picture_files import open_picture
 
 HASH_SIDE = 8
 BITS = HASH_SIDE * HASH_SIDE
-BANDS = 4
+# Beyond so many rows, hashes are cut into one band more, and into two more.
+MANY_ROWS = (1 << 18, 1 << 23)
 
 
 def perceptual_hash(data: bytes) -> int:
@@ -28,19 +30,30 @@ def perceptual_hash(data: bytes) -> int:
 
 
 def near_pairs(
-    hashes: NDArray[np.uint64], group: NDArray[np.integer], *, most_bits: int = 3
+    hashes: NDArray[np.uint64], group: NDArray[np.integer], *, most_bits: int = 3, bands: int | None = None
 ) -> Iterator[tuple[int, int]]:
     """Pairs of rows of different groups whose hashes differ in at most `most_bits` bits, each pair once.
 
-    Hashes that differ in at most three bits agree in at least one of four bands of 16 bits, so only rows that share a
-    band are compared: each with the next one of the same band, then with the one after that, all rows at once.
+    Hashes that differ in at most three bits agree in at least one of four bands of 16 bits, in two of five of 13, or in
+    three of six of 11, so only rows that share as much are compared: each with the next one, then with the one after
+    that, all rows at once. The more rows, the more bits they have to share: with 16 bits, each of n rows would be
+    compared with n / 16,384 others that have nothing to do with it.
+
+    Args:
+        hashes: One for each photo.
+        group: Which of them are not compared with each other.
+        most_bits: In how many bits a pair may differ.
+        bands: Into how many bands hashes are cut, more than `most_bits`; chosen by the number of rows if not given.
     """
-    if most_bits >= BANDS:
-        raise ValueError(f"at most {BANDS - 1} bits can be told apart with {BANDS} bands")
-    width = BITS // BANDS
-    mask = np.uint64(2**width - 1)
-    for band in range(BANDS):
-        key = (hashes >> np.uint64(band * width)) & mask
+    if bands is None:
+        bands = most_bits + 1 + sum(len(hashes) > rows for rows in MANY_ROWS)
+    if most_bits >= bands:
+        raise ValueError(f"hashes in {bands} bands agree in one of them if they differ in at most {bands - 1} bits")
+    edges = [round(BITS * number / bands) for number in range(bands + 1)]
+    masks = [sum(1 << bit for bit in range(*edge)) for edge in pairwise(edges)]
+    shared = [np.uint64(sum(some)) for some in combinations(masks, bands - most_bits)]
+    for number, mask in enumerate(shared):
+        key = hashes & mask
         order = np.argsort(key, kind="stable")
         ends = np.searchsorted(key[order], key[order], side="right")
         places, step = np.arange(len(order)), 1
@@ -48,7 +61,7 @@ def near_pairs(
             first, second = order[places], order[places + step]
             differing = hashes[first] ^ hashes[second]
             near = (np.bitwise_count(differing) <= most_bits) & (group[first] != group[second])
-            for earlier in range(band):  # a band that both share has told of the pair already
-                near &= (differing >> np.uint64(earlier * width)) & mask != 0
+            for earlier in shared[:number]:  # bands that both share have told of the pair already
+                near &= (differing & earlier) != 0
             yield from zip(first[near].tolist(), second[near].tolist(), strict=True)
             step += 1

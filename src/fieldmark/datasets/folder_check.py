@@ -71,11 +71,16 @@ def _check_copies(dataset: Dataset, files: pl.DataFrame, problems: Problems) -> 
 
 def _check_looks(dataset: Dataset, files: pl.DataFrame, photos: pl.DataFrame, problems: Problems) -> None:
     """Photos of two observations that look the same: across classes, parts, and parts that `fit` would draw."""
+    owners = photos.join(files, on="path", how="left", maintain_order="left")["observation_id"]
+    pairs = alike_pairs(photos, owners)
+    if not pairs:
+        return
+    alike = files["path"].is_in({path for pair in pairs for path in pair})
     members = cut(SPLIT, files, together=partial(observations_together, dataset)).members
-    drawn = {path: part for part, member in members.items() for path in files["path"].filter(member)}
-    about = {row["path"]: row for row in files.iter_rows(named=True)}
+    drawn = {path: part for part, member in members.items() for path in files["path"].filter(member & alike)}
+    about = {row["path"]: row for row in files.filter(alike).iter_rows(named=True)}
     photos_by_problem: dict[tuple[Severity, str], list[str]] = {}
-    for one, other in alike_pairs(photos, [about[path]["observation_id"] for path in photos["path"]]):
+    for one, other in pairs:
         first, second = about[one], about[other]
         whats: list[tuple[Severity, str]] = []
         if first["label"] != second["label"]:

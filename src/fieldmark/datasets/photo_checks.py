@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import polars as pl
 
 from fieldmark.datasets.checking import Problems
 from fieldmark.datasets.duplicates import near_pairs, perceptual_hash
 from fieldmark.datasets.identical import across, identical_files
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
+from fieldmark.foundation.numbering import numbered_names
 from fieldmark.foundation.progress import progress
 from fieldmark.release import Release
 
@@ -76,10 +76,10 @@ def check_copies(release: Release, split_of: Mapping[str, str], problems: Proble
     return groups
 
 
-def alike_pairs(photos: pl.DataFrame, sides: Sequence[str]) -> list[tuple[str, str]]:
+def alike_pairs(photos: pl.DataFrame, sides: Sequence[str] | pl.Series) -> list[tuple[str, str]]:
     """Photos (`path`, `hash`) of different sides that look the same."""
-    group = np.unique(np.array(sides, dtype=str), return_inverse=True)[1]
-    paths = photos["path"].to_list()
+    group = numbered_names(pl.Series(sides, dtype=pl.String))[1]
+    paths = photos["path"]
     return [(paths[first], paths[second]) for first, second in sorted(near_pairs(photos["hash"].to_numpy(), group))]
 
 
