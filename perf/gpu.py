@@ -46,6 +46,7 @@ NETWORKS = {"resnet50": 256, "vit_base_patch16_224": 256, "convnext_base": 128, 
 LONG_PX, PHOTOS, DRAWN, STEPS = (500, 1600), 2048, 24, 15
 HOW = Preprocessing(SIZE_PX, 0.875, (0.5,) * 3, (0.5,) * 3)
 SIDE_PX = round(HOW.size_px / HOW.crop)
+PARTS = ("extraction", "training")
 Keep = Callable[[dict[str, Any]], object]
 
 
@@ -56,7 +57,13 @@ def run() -> dict[str, Any]:
 
 
 def measured(
-    networks: dict[str, int], photos: int, steps: int, *, compiled: bool, keep: Keep = lambda result: None
+    networks: dict[str, int],
+    photos: int,
+    steps: int,
+    *,
+    compiled: bool,
+    parts: Sequence[str] = PARTS,
+    keep: Keep = lambda result: None,
 ) -> dict[str, Any]:
     """All rates; a part that fails says so, and what is known is kept after each, so that nothing is lost."""
     device = torch.cuda.get_device_name() if DEVICE == "cuda" else "processors"
@@ -69,10 +76,12 @@ def measured(
             _measure(_decoders(_paths(folder / str(long_px))), rates, lambda: keep(result))
         for network, batch in networks.items():
             rates = result["networks"].setdefault(f"{network}, batch {batch}", {})
-            torch.set_float32_matmul_precision("highest")  # as features are computed
-            _measure(_extraction(network, batch, folder, steps), rates, lambda: keep(result))
-            torch.set_float32_matmul_precision("high")  # as trainings have it
-            _measure(_training(network, batch, folder, rates, compiled=compiled), {}, lambda: keep(result))
+            if "extraction" in parts:
+                torch.set_float32_matmul_precision("highest")  # as features are computed
+                _measure(_extraction(network, batch, folder, steps), rates, lambda: keep(result))
+            if "training" in parts:
+                torch.set_float32_matmul_precision("high")
+                _measure(_training(network, batch, folder, rates, compiled=compiled), {}, lambda: keep(result))
     return result
 
 
@@ -190,6 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m perf.gpu", description=__doc__)
     parser.add_argument("out", type=Path, nargs="?")
     parser.add_argument("--networks", nargs="*", default=list(NETWORKS), choices=list(NETWORKS))
+    parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
     parser.add_argument("--rehearse", action="store_true")
     parser.add_argument("--compile", nargs=2, metavar=("NETWORK", "BATCH"))
     arguments = parser.parse_args()
@@ -204,12 +214,13 @@ def main() -> None:
         return
     about = about_machine(JOBS["gpu"].packages)
     networks = {name: NETWORKS[name] for name in arguments.networks}
-    warm_up(networks)
+    if "training" in arguments.parts:
+        warm_up(networks)
 
     def keep(result: dict[str, Any]) -> None:
         arguments.out.write_text(json.dumps({**about, **result}, indent=2))
 
-    measured(networks, PHOTOS, STEPS, compiled=True, keep=keep)
+    measured(networks, PHOTOS, STEPS, compiled=True, parts=arguments.parts, keep=keep)
 
 
 if __name__ == "__main__":

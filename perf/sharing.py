@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-AT_ONCE, STEPS, EPOCHS = 8, 60, 6
+AT_ONCE, STEPS, EPOCHS = 8, 50, 4
 NETWORK, BATCH = "tf_efficientnet_lite0", 64
 
 
