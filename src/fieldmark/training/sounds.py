@@ -112,24 +112,30 @@ def _write(
     problems: dict[str, str] = {}
     backgrounds: list[Samples] = []
     with appearing_folder(folder, overwrite=True) as partial, (partial / "windows.bin").open("wb") as file:
-        with progress("packing recordings", len(clips)) as tick:
-            of_recordings = _by_recording(clips)
-            opened = open_each(open_medium, of_recordings)
-            for (media_id, numbers), recording in zip(of_recordings.items(), opened, strict=True):
-                try:
-                    with closing(recording) as sound:
-                        own = {number: clips[number] for number in numbers}
-                        for number, windows, quiet in _cut(sound, own, Windowed.of(settings), at_most):
-                            file.write(b"".join(_as_16_bit(window) for window in windows))
-                            owners += [number] * len(windows)
-                            if quiet is not None and len(backgrounds) < BACKGROUNDS:
-                                backgrounds.append(quiet)
-                except SoundError as error:
-                    problems[media_id] = str(error)
-                tick(len(numbers))
+        for number, windows, quiet in _cut_each(clips, open_medium, Windowed.of(settings), at_most, problems):
+            file.write(b"".join(_as_16_bit(window) for window in windows))
+            owners += [number] * len(windows)
+            if quiet is not None and len(backgrounds) < BACKGROUNDS:
+                backgrounds.append(quiet)
         file.write(b"".join(_as_16_bit(window) for window in backgrounds))
         np.save(partial / "owners.npy", np.array(owners + [-1] * len(backgrounds), dtype=np.int32))
         write_json(partial / "pack.json", {"settings": asdict(settings), "problems": problems, "sample": sample})
+
+
+def _cut_each(
+    clips: Sequence[Clip], open_medium: Opener, how: Windowed, at_most: int, problems: dict[str, str]
+) -> Iterator[tuple[int, list[Samples], Samples | None]]:
+    """What `_cut` gives of one recording after the other; those that cannot be read are noted in `problems`."""
+    of_recordings = _by_recording(clips)
+    opened = open_each(open_medium, of_recordings)
+    with progress("packing recordings", len(clips)) as tick:
+        for (media_id, numbers), recording in zip(of_recordings.items(), opened, strict=True):
+            try:
+                with closing(recording) as sound:
+                    yield from _cut(sound, {number: clips[number] for number in numbers}, how, at_most)
+            except SoundError as error:
+                problems[media_id] = str(error)
+            tick(len(numbers))
 
 
 def _cut(
