@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from fieldmark.foundation import large_arrays
-from fieldmark.foundation.large_arrays import MEMORY_SETTING, array_in_file, joined_rows, mean_and_spread, standardized
+from fieldmark.foundation.large_arrays import (
+    MEMORY_SETTING,
+    array_in_file,
+    joined_rows,
+    mean_and_spread,
+    row_by_row,
+    standardized,
+)
 from tests.peak_memory import peak_bytes
 
 
@@ -42,11 +49,12 @@ def test_the_file_of_an_array_stays_as_long_as_the_array_and_is_not_changed_by_i
     assert array[3].tolist() == [1, 2]
 
 
-def test_rows_are_joined_in_a_file_as_in_memory(monkeypatch, tmp_path):
+def test_rows_are_joined_and_computed_in_a_file_as_in_memory(monkeypatch, tmp_path):
     parts = [drawn((3, 4)), drawn((0, 4)), drawn((5, 4))]
     expected = np.concatenate(parts)
     assert np.array_equal(joined_rows(parts), expected)
     monkeypatch.setenv(MEMORY_SETTING, "0")
     monkeypatch.setenv("FIELDMARK_CACHE", str(tmp_path))
-    joined = joined_rows(parts)
+    joined, doubled = joined_rows(parts), row_by_row(np.add, expected, expected)
+    assert np.array_equal(doubled, 2 * expected) and isinstance(doubled.base, np.memmap)
     assert np.array_equal(joined, expected) and isinstance(joined.base, np.memmap)

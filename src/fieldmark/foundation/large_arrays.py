@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,13 @@ def joined_rows(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return array_in_file(array[block] for array in arrays for block in row_blocks(array))
 
 
+def row_by_row(work: Callable[..., NDArray[Any]], *arrays: NDArray[Any]) -> NDArray[Any]:
+    """What `work` makes of arrays of as many rows, where each row of it comes from the same rows of them."""
+    if not arrays[0].size or fits_in_memory(arrays[0].nbytes):
+        return work(*arrays)
+    return array_in_file(work(*(array[block] for array in arrays)) for block in row_blocks(arrays[0]))
+
+
 def mean_and_spread(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """The mean and the standard deviation of each column, as numpy computes them, without a copy of all rows.
 
@@ -82,11 +89,13 @@ def standardized(
     rows: NDArray[np.float32], mean: NDArray[np.float32], spread: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """(rows - mean) / spread, made with one copy; in a file where it does not fit into memory."""
-    if fits_in_memory(rows.nbytes):
-        result = rows - mean
+
+    def with_one_copy(some: NDArray[np.float32]) -> NDArray[np.float32]:
+        result = some - mean
         result /= spread
         return result
-    return array_in_file((rows[block] - mean) / spread for block in row_blocks(rows))
+
+    return row_by_row(with_one_copy, rows)
 
 
 def _summed(blocks: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:

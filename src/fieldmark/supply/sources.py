@@ -22,6 +22,7 @@ from fieldmark.features.loading import load_backbone
 from fieldmark.features.photos import views_of
 from fieldmark.features.settings import EMBEDDERS, FeatureSettings
 from fieldmark.features.store import FeatureStore, default_store
+from fieldmark.foundation.large_arrays import row_by_row
 from fieldmark.methods.base import NOT_STATED, media_of
 from fieldmark.methods.photo_crops import boxes_of
 from fieldmark.views import Part
@@ -195,9 +196,9 @@ class FeatureSource:
             named = what if len(views) == 1 else f"{what}, view {number} of {len(views)}"
             store = FeatureStore(self._store_root, seen.digest)
             features = extract(media, read, seen, store, boxes=boxes, where=where, what=named)
-            total = features if total is None else total + features
+            total = features if total is None else row_by_row(np.add, total, features)
         assert total is not None  # there is always the plain view
-        features = total if len(views) == 1 else total / np.float32(len(views))
+        features = total if len(views) == 1 else row_by_row(lambda rows: rows / np.float32(len(views)), total)
         return quantized(features) if self.settings.embeddings == "quantized" else features
 
 
