@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from hypothesis import settings
 from PIL import Image
 
 from fieldmark.cli.main import main
+from fieldmark.foundation.map_blocks import LocalExecutor
+from tests.made_once import MadeFolder, made_once
 
 # No example may fail because a machine is busy.
 settings.register_profile("fieldmark", deadline=None)
@@ -63,60 +66,65 @@ def make_release(tmp_path: Path) -> MakeRelease:
 
 
 @pytest.fixture(scope="session")
-def plant_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plant_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A tiny world of plants, made once: sheets, and photos in the field."""
-    from fieldmark.foundation.map_blocks import LocalExecutor
     from fieldmark.worlds.layouts import plantclef
 
-    root = tmp_path_factory.mktemp("plants") / "world"
-    plantclef.write(root, size="tiny", seed=2, executor=LocalExecutor(1))
-    return root
+    write = partial(plantclef.write, size="tiny", seed=2, executor=LocalExecutor(1))
+    with made_once(tmp_path_factory, "plants", write) as made:
+        yield made.root
 
 
 @pytest.fixture(scope="session")
-def bird_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bird_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A tiny world of birds, made once: focal recordings and soundscapes."""
-    from fieldmark.foundation.map_blocks import LocalExecutor
     from fieldmark.worlds.layouts import birdclef
 
-    root = tmp_path_factory.mktemp("birds") / "world"
-    birdclef.write(root, size="tiny", seed=1, executor=LocalExecutor(1))
-    return root
+    write = partial(birdclef.write, size="tiny", seed=1, executor=LocalExecutor(1))
+    with made_once(tmp_path_factory, "birds", write) as made:
+        yield made.root
+
+
+FUNGI_SEED = 0
 
 
 @pytest.fixture(scope="session")
-def fungi_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny world of fungi with every layer, made once."""
-    from fieldmark.foundation.map_blocks import LocalExecutor
+def made_fungi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeFolder]:
+    """A tiny world of fungi with every layer, made once, and what was said of it."""
     from fieldmark.worlds.layouts import fungitastic
 
-    root = tmp_path_factory.mktemp("fungi") / "world"
-    fungitastic.write(root, size="tiny", seed=3, executor=LocalExecutor(1))
-    return root
+    write = partial(fungitastic.write, size="tiny", seed=FUNGI_SEED, executor=LocalExecutor(1))
+    with made_once(tmp_path_factory, "fungi", write) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
-def snake_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fungi_world(made_fungi: MadeFolder) -> Path:
+    """A tiny world of fungi with every layer, made once."""
+    return made_fungi.root
+
+
+@pytest.fixture(scope="session")
+def snake_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A world of snakes with a hundred photos, made once: eight species, two continents, boxes."""
-    from fieldmark.foundation.map_blocks import LocalExecutor
     from fieldmark.worlds.layouts import snakeclef
     from fieldmark.worlds.snakes.snake_nature import SnakeSettings
 
     little = snakeclef.SnakeExtent(SnakeSettings(8, 4, continents=2, countries=4, zipf=0.3), (56, 24, 24))
-    root = tmp_path_factory.mktemp("snakes") / "world"
-    snakeclef.write_extent(root, little, "little", seed=2, executor=LocalExecutor(1))
-    return root
+    write = partial(snakeclef.write_extent, extent=little, size="little", seed=2, executor=LocalExecutor(1))
+    with made_once(tmp_path_factory, "snakes", write) as made:
+        yield made.root
 
 
 @pytest.fixture(scope="session")
-def land_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def land_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A land of two countries with 160 observations of 40 species, made once: rasters, patches, quadrats."""
     from fieldmark.worlds.layouts import geolifeclef
 
     little = geolifeclef.LandExtent(40, (80, 80), (4, 4), (0.5, 1.0), 8, 0.15)
-    root = tmp_path_factory.mktemp("land") / "world"
-    geolifeclef.write_extent(root, little, "little", seed=4)
-    return root
+    write = partial(geolifeclef.write_extent, extent=little, size="little", seed=4)
+    with made_once(tmp_path_factory, "land", write) as made:
+        yield made.root
 
 
 @pytest.fixture(scope="session")
