@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from fastapi import APIRouter
 
 
+@cache
 def make_router() -> APIRouter:
-    """All routes of the API, below `/api/v1`."""
+    """All routes of the API, below `/api/v1`; made once, for whatever applications there are in a process."""
     from fieldmark.challenge.boards import api as boards_api
     from fieldmark.challenge.coding import api as coding_api
     from fieldmark.challenge.coding import git_api
