@@ -16,8 +16,10 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from anyio.from_thread import start_blocking_portal
 from argon2 import PasswordHasher
 from sqlalchemy import text
+from starlette.testclient import TestClient
 
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.records.database import Database
@@ -34,6 +36,15 @@ def quick_passwords() -> Iterator[None]:
     accounts.HASHER, kept = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1), accounts.HASHER
     yield
     accounts.HASHER = kept
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_event_loop() -> Iterator[None]:
+    """Clients share a thread with an event loop, as the requests to a server do; else each request starts its own."""
+    with start_blocking_portal() as portal:
+        TestClient.portal = portal
+        yield
+        TestClient.portal = None
 
 
 @pytest.fixture(scope="module")
