@@ -99,6 +99,22 @@ def made_fungi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeFolder]
 
 
 @pytest.fixture(scope="session")
+def made_unlabeled_fungi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeFolder]:
+    """The same world as the release of 2024 shows it, without labels of its test; its photos are smaller."""
+    from fieldmark.worlds.layouts import fungitastic, fungitastic_photos
+
+    def write(root: Path) -> object:
+        # They are those of the other release; painting them that large a second time would only take time.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fungitastic_photos, "FULL_PX", 40)
+            patch.setattr(fungitastic_photos, "SMALL_PX", 32)
+            return fungitastic.write(root, size="tiny", seed=FUNGI_SEED, release="2024", executor=LocalExecutor(1))
+
+    with made_once(tmp_path_factory, "unlabeled-fungi", write) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
 def fungi_world(made_fungi: MadeFolder) -> Path:
     """A tiny world of fungi with every layer, made once."""
     return made_fungi.root

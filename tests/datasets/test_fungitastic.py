@@ -255,9 +255,9 @@ def test_reported_results_name_their_tables_and_both_where_they_disagree():
 
 
 @pytest.fixture(scope="module", params=["2024", "2025"])
-def world(request, tmp_path_factory) -> tuple[Path, dict]:
-    root = tmp_path_factory.mktemp("world") / "fungitastic"
-    return root, fieldmark.world("fungitastic", root, size="tiny", release=request.param)
+def world(request) -> tuple[Path, dict]:
+    made = request.getfixturevalue("made_unlabeled_fungi" if request.param == "2024" else "made_fungi")
+    return made.root, made.told
 
 
 def test_every_count_of_the_check_is_what_the_world_says_it_made(world):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
-import open_clip
 import torch
 from typer.testing import CliRunner
 
-import fieldmark
 from fieldmark.cli.main import app
 from tests.features.test_clip import TINY, write_repository
 
@@ -22,8 +21,10 @@ COMMANDS = [
 ]
 
 
-def test_every_command_of_the_page_runs(tmp_path, monkeypatch):
-    fieldmark.world("fungitastic", tmp_path / "data" / "FungiTastic", size="tiny")
+def test_every_command_of_the_page_runs(fungi_world, tmp_path, monkeypatch):
+    import open_clip  # seconds of importing, which a process that collects tests need not pay
+
+    shutil.copytree(fungi_world, tmp_path / "data" / "FungiTastic")
     torch.manual_seed(0)
     write_repository(tmp_path / "models" / "bioclip", open_clip.CLIP(**TINY).state_dict(), "safetensors")
     monkeypatch.chdir(tmp_path)

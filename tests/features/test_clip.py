@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import open_clip
 import pytest
 import timm
 import torch
@@ -32,6 +31,8 @@ def squares(size: int = 32) -> list[np.ndarray]:
 
 @pytest.fixture(scope="module")
 def tower() -> torch.nn.Module:
+    import open_clip
+
     torch.manual_seed(1)
     return open_clip.CLIP(**TINY).eval()
 
@@ -80,6 +81,8 @@ def test_a_repository_in_the_cache_of_the_hub_needs_no_network(tower, tmp_path, 
 
 @pytest.mark.parametrize("form", ["pt", "safetensors"])
 def test_a_file_of_weights_fits_the_network_of_that_name(form, tmp_path, tower, monkeypatch):
+    import open_clip
+
     monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, "tiny-clip", TINY)
     path = tmp_path / f"tiny.{form}"
     save_file(tower.state_dict(), path) if form == "safetensors" else torch.save(tower.state_dict(), path)
@@ -94,12 +97,16 @@ def test_a_file_of_weights_fits_the_network_of_that_name(form, tmp_path, tower, 
 
 
 def test_random_weights_of_open_clip_are_the_same_each_time(monkeypatch):
+    import open_clip
+
     monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, "tiny-clip", TINY)
     digests = {load_backbone(FeatureSettings("openclip:tiny-clip", weights="random")).digest for _ in range(2)}
     assert len(digests) == 1
 
 
 def test_openai_weights_get_the_activation_they_were_trained_with(monkeypatch):
+    import open_clip
+
     asked = {}
 
     def remember(name, **options):

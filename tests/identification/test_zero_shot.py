@@ -6,7 +6,6 @@ import json
 import zipfile
 
 import numpy as np
-import open_clip
 import pytest
 import torch
 from PIL import Image
@@ -42,6 +41,8 @@ TAXA = "id\tname\tfamily\trank\n1\tPica pica\tCorvidae\tspecies\n2\tCorvidae\tCo
 
 @pytest.fixture(scope="module")
 def network() -> torch.nn.Module:
+    import open_clip
+
     torch.manual_seed(3)
     return open_clip.CLIP(**TINY).eval()
 
@@ -99,6 +100,8 @@ def test_a_list_without_species_or_countries_is_refused_by_name(tmp_path, checkl
 
 
 def test_names_are_scored_as_the_network_itself_scores_them(network, folder, checklist, photo):
+    import open_clip
+
     model = zero_shot_model(f"local-dir:{folder}", checklist)
     chances = model.predict_photos([photo]).chances()[0]
     square = np.asarray(Image.open(photo), dtype=np.float32)

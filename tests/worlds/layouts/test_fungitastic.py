@@ -49,14 +49,8 @@ def labeled(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture(scope="session")
-def unlabeled(tmp_path_factory: pytest.TempPathFactory) -> World:
-    root = tmp_path_factory.mktemp("fungitastic") / "2024"
-    # Its photos are those of the other release; painting them that large a second time would only take time.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fungitastic_photos, "FULL_PX", 40)
-        patch.setattr(fungitastic_photos, "SMALL_PX", 32)
-        mark = fungitastic.write(root, size="tiny", seed=SEED, release="2024", executor=LocalExecutor(1))
-    return World(root, "2024", mark)
+def unlabeled(made_unlabeled_fungi: MadeFolder) -> World:
+    return World(made_unlabeled_fungi.root, "2024", made_unlabeled_fungi.told)
 
 
 @pytest.fixture(scope="session", params=["2025", "2024"])
