@@ -15,8 +15,9 @@ from fieldmark.worlds.layouts import fungitastic
 from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS, Finds, find
 from fieldmark.worlds.layouts.fungitastic_photos import ReleasePhoto
 from fieldmark.worlds.nature.nature import Nature, grow_nature
+from tests.conftest import FUNGI_SEED
 
-SEED = 0
+SEED = FUNGI_SEED
 
 
 def words(text: str) -> tuple[str, ...]:

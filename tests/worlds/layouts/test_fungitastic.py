@@ -19,6 +19,7 @@ from fieldmark.worlds.fungi.painter import paint_with_parts
 from fieldmark.worlds.layouts import fungitastic, fungitastic_photos
 from fieldmark.worlds.layouts.fungitastic_finds import EXTENTS
 from fieldmark.worlds.layouts.fungitastic_photos import paint_release
+from tests.made_once import MadeFolder
 from tests.worlds.layouts.fungitastic_release import (
     ALWAYS,
     COLUMNS,
@@ -43,9 +44,8 @@ def source() -> Source:
 
 
 @pytest.fixture(scope="session")
-def labeled(tmp_path_factory: pytest.TempPathFactory) -> World:
-    root = tmp_path_factory.mktemp("fungitastic") / "2025"
-    return World(root, "2025", fungitastic.write(root, size="tiny", seed=SEED))
+def labeled(made_fungi: MadeFolder) -> World:
+    return World(made_fungi.root, "2025", made_fungi.told)
 
 
 @pytest.fixture(scope="session")
@@ -356,10 +356,10 @@ def test_without_labels_nothing_but_the_truth_table_tells_what_the_test_shows(un
 def test_neither_workers_nor_blocks_change_a_byte(
     labeled: World, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The world on disk was painted on all cores; here some of its photos are painted by one, in other blocks."""
+    """The world on disk was painted by one process; here some of its photos are painted by two, in other blocks."""
     monkeypatch.setattr(fungitastic_photos, "PHOTOS_PER_BLOCK", 5)
     some = [photo for photo in source.published("2025") if photo.microscopic or photo.masked][::6]
-    masks = paint_release(tmp_path, some, LocalExecutor(1))
+    masks = paint_release(tmp_path, some, LocalExecutor(2))
     for photo in some:
         for file in photo.files:
             assert (tmp_path / file).read_bytes() == (labeled.root / file).read_bytes(), file
