@@ -194,7 +194,11 @@ def _boards(result: Result) -> list[Ratio]:
 def _submissions(result: Result) -> list[Ratio]:
     what = f"{result['runs']} runs of {result['rows_each']:,} rows"
     rate = f"{result['scored_per_minute']:g} a minute"
-    return [Ratio(f"{what}, scored by {result['workers']} workers", rate, "the clock")]
+    times = result["cpu_s_of_scoring"] / result["cpu_s_of_fieldmark_score"]
+    return [
+        Ratio(f"{what}, scored by {result['workers']} workers", rate, "the clock"),
+        Ratio("CPU time of the process that scores one", f"{times:.2f} times", "`fieldmark score` of the same run"),
+    ]
 
 
 def _training_gpu(result: Result) -> list[Ratio]:
