@@ -198,6 +198,8 @@ def chosen(trials: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
             if run["recipe"] == recipe:
                 values.setdefault(json.dumps(run["settings"]), []).append(run["val"]["macro_f1_all"])
         whole = {settings: np.mean(folds) for settings, folds in values.items() if len(folds) == FOLDS}
+        if not whole:
+            raise SystemExit(f"{recipe}: no settings were tried in all {FOLDS} folds; run `choose` to its end")
         found[recipe] = json.loads(max(whole, key=lambda settings: whole[settings]))
     return found
 

@@ -145,7 +145,8 @@ def fungitastic(given: Assumptions) -> str:
 
 def training(given: Assumptions) -> str:
     """The cells of FungiTastic's Tables 4 and 5 that are trained: hours and money for each."""
-    rates = needed("training_gpu")["runs"][0]["photos_per_s"]
+    rates = needed("gpu")["networks"]
+    cells = needed("table4")["cells"]
     counted = needed("networks")["giga_multiply_adds"]
     rows, total = [], 0.0
     for architecture, like in STANDS_FOR.items():
@@ -157,11 +158,14 @@ def training(given: Assumptions) -> str:
             together = sum(hours.values())
             total += together
             scaled = "" if architecture == like and size == "224" else f" (from {like})"
-            cells = [f"{hours[part]:.1f}" if part in hours else "" for part in PARTS]
+            each = [f"{hours[part]:.1f}" if part in hours else "" for part in PARTS]
             dollars = f"{together * given.gpu_hour:,.0f}"
-            rows.append([f"{architecture}, {size} px", f"{rate:,.0f}{scaled}", *cells, dollars])
-    rows.append(["all", "", "", "", f"{total:,.0f} hours", f"{total * given.gpu_hour:,.0f}"])
-    columns = ["cell", "photos/s", "FungiTastic, h", "Mini, h", "FewShot, h", "dollars"]
+            plain = cells.get(f"fungitastic-{architecture}-{size}")
+            as_told = [f"{plain['photos_per_s']:,.0f}", f"{plain['memory_gib']:g}"] if plain else ["", ""]
+            rows.append([f"{architecture}, {size} px", *as_told, f"{rate:,.0f}{scaled}", *each, dollars])
+    rows.append(["all", "", "", "", "", "", f"{total:,.0f} hours", f"{total * given.gpu_hour:,.0f}"])
+    columns = ["cell", "as the recipe says, photos/s", "GiB", "compiled, large batches", "FungiTastic, h", "Mini, h"]
+    columns += ["FewShot, h", "dollars"]
     return table(columns, rows)
 
 

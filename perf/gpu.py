@@ -43,7 +43,7 @@ from perf.machine import about_machine
 from perf.training_gpu import CLASSES, DEVICE, SIZE_PX, wait
 
 NETWORKS = {"resnet50": 256, "vit_base_patch16_224": 256, "convnext_base": 128, "tf_efficientnet_lite0": 512}
-LONG_PX, PHOTOS, DRAWN, STEPS = (500, 1600), 2048, 24, 15
+LONG_PX, PHOTOS, DRAWN, STEPS = (500, 1600), 8192, 24, 15
 HOW = Preprocessing(SIZE_PX, 0.875, (0.5,) * 3, (0.5,) * 3)
 SIDE_PX = round(HOW.size_px / HOW.crop)
 PARTS = ("extraction", "training")
@@ -71,7 +71,7 @@ def measured(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for long_px in LONG_PX:
-            write_photos(folder / str(long_px), photos, long_px)
+            write_photos(folder / str(long_px), photos if long_px == LONG_PX[0] else photos // 4, long_px)
             rates = result["decoders"].setdefault(f"{long_px} px", {})
             _measure(_decoders(_paths(folder / str(long_px))), rates, lambda: keep(result))
         for network, batch in networks.items():

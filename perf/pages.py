@@ -23,6 +23,11 @@ from perf.machine import in_words
 from perf.ratios import RATIOS, share
 
 DOCS = RESULTS.parent
+# What distinguishes the training engine that `perf gpu` has measured from those before it.
+LAST_ENGINE = (
+    "squares read straight into memory that the GPU fetches, crops and RandAugment compiled, JPEG packs decoded by "
+    "simplejpeg; epochs of 60 steps"
+)
 MARKED = re.compile(r"(<!-- measured: (\w+) -->\n)(.*?)(<!-- end of \2 -->)", re.DOTALL)
 
 
@@ -90,19 +95,58 @@ def mask_table() -> str:
 
 def training_rates() -> str:
     """Photos per second of every engine that was measured on the GPU, the last one first."""
+    now = {"engine": LAST_ENGINE, "photos_per_s": _without_extraction(needed("gpu")["networks"])}
     parts = []
-    for run in needed("training_gpu")["runs"]:
+    for run in (now, *needed("training_gpu")["runs"]):
         networks = run["photos_per_s"]
-        loops = list(dict.fromkeys(loop for rates in networks.values() for loop in rates))
-        rows = [[loop, *(_rate(rates, loop) for rates in networks.values())] for loop in loops]
+        rows = _rates_by_loop(networks, "plain compiled")
         parts.append(f"{run['engine'][:1].upper()}{run['engine'][1:]}:\n\n" + table(["photos/s", *networks], rows))
     return "\n".join(parts)
 
 
-def _rate(rates: Mapping[str, float], loop: str) -> str:
+def extraction_rates() -> str:
+    """Photos per second of extraction on the GPU, and of the decoders alone."""
+    result = needed("gpu")
+    networks = {
+        name: {loop: rate for loop, rate in rates.items() if _is_extraction(loop)}
+        for name, rates in result["networks"].items()
+    }
+    rows = _rates_by_loop(networks, "forward, inputs on the device")
+    decoders = [
+        [loop, *(f"{rates[loop]:,.0f}" for rates in result["decoders"].values())]
+        for loop in next(iter(result["decoders"].values()))
+    ]
+    alone = table(["decoding and resizing alone, photos/s", *result["decoders"]], decoders)
+    return table(["photos/s", *networks], rows) + f"\n{alone}\n{result.get('remark', '')}\n"
+
+
+def sharing_rates() -> str:
+    """Photos per second of small trainings that share a GPU."""
+    rates = needed("sharing")["photos_per_s"]
+    return table(["all together, photos/s", ""], [[way, f"{rate:,.0f}"] for way, rate in rates.items()])
+
+
+def _is_extraction(loop: str) -> bool:
+    return loop.startswith(("forward", "extraction"))
+
+
+def _without_extraction(networks: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    kept = {
+        name: {loop: rate for loop, rate in rates.items() if not _is_extraction(loop)}
+        for name, rates in networks.items()
+    }
+    return {name: rates for name, rates in kept.items() if rates}
+
+
+def _rates_by_loop(networks: Mapping[str, Mapping[str, float]], limit: str) -> list[list[str]]:
+    loops = list(dict.fromkeys(loop for rates in networks.values() for loop in rates))
+    return [[loop, *(_rate(rates, loop, limit) for rates in networks.values())] for loop in loops]
+
+
+def _rate(rates: Mapping[str, float], loop: str, limit: str) -> str:
     if loop not in rates:
         return ""
-    part = "" if loop.endswith("alone") else f" ({share(rates[loop], rates['plain compiled'])})"
+    part = "" if loop.endswith("alone") else f" ({share(rates[loop], rates[limit])})"
     return f"{rates[loop]:,.0f}{part}"
 
 
@@ -114,6 +158,8 @@ PAGES: dict[str, Mapping[str, Callable[[], str]]] = {
         "startup": startup_table,
         "masks": mask_table,
         "training_gpu": training_rates,
+        "extraction_gpu": extraction_rates,
+        "sharing": sharing_rates,
     },
     "scale.md": COST_TABLES,
 }

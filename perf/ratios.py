@@ -201,23 +201,27 @@ def _submissions(result: Result) -> list[Ratio]:
     ]
 
 
-def _training_gpu(result: Result) -> list[Ratio]:
-    lines = []
-    for network, rates in result["runs"][0]["photos_per_s"].items():
-        for loop, rate in rates.items():
-            if loop.startswith("engine"):
-                lines.append(
-                    Ratio(f"{network}: {loop}", share(rate, rates["plain compiled"]), "the plain compiled loop")
-                )
-    return lines
+LOOKING = "forward, inputs on the device"
+
+
+def _sharing(result: Result) -> list[Ratio]:
+    rates = result["photos_per_s"]
+    return [Ratio(way, times_faster(rate / rates["one alone"]), "one alone") for way, rate in list(rates.items())[1:]]
+
+
+def _table4(result: Result) -> list[Ratio]:
+    return [
+        Ratio(cell.removeprefix("fungitastic-"), share(one["memory_gib"], 139.0), "the memory of the GPU")
+        for cell, one in result["cells"].items()
+    ]
 
 
 def _gpu(result: Result) -> list[Ratio]:
     lines = []
     for network, rates in result["networks"].items():
         for loop, rate in rates.items():
-            limit = "forward, inputs on the device" if loop.startswith("extraction") else "plain compiled"
-            if loop not in (limit, "plain eager") and limit in rates and "alone" not in loop:
+            limit = LOOKING if loop.startswith("extraction") else "plain compiled"
+            if loop.startswith(("extraction", "engine")) and limit in rates:
                 lines.append(Ratio(f"{network}: {loop}", share(rate, rates[limit]), limit))
     return lines
 
@@ -240,6 +244,7 @@ RATIOS: dict[str, Callable[[Result], list[Ratio]]] = {
     "boards": _boards,
     "submissions": _submissions,
     "store": _store,
-    "training_gpu": _training_gpu,
     "gpu": _gpu,
+    "table4": _table4,
+    "sharing": _sharing,
 }

@@ -38,7 +38,6 @@ def run() -> dict[str, Any]:
         rates[f"{AT_ONCE} at once"] = together(AT_ONCE, Path(name))
         with multi_process_service(Path(name)) as environment:
             rates[f"{AT_ONCE} at once, MPS"] = together(AT_ONCE, Path(name), environment)
-    print(rates, flush=True)
     return result
 
 
@@ -53,7 +52,9 @@ def together(count: int, folder: Path, environment: dict[str, str] | None = None
     (barrier / "go").touch()
     if any(one.wait() for one in started):
         raise RuntimeError(f"one of {count} trainings failed")
-    return round(sum(float(path.read_text()) for path in barrier.glob("*.rate")), 1)
+    rate = round(sum(float(path.read_text()) for path in barrier.glob("*.rate")), 1)
+    print(f"{count} trainings: {rate} photos/s", flush=True)
+    return rate
 
 
 @contextmanager
