@@ -14,7 +14,6 @@ A fifth needs no GPU and a quarter of an hour on two cores: the better recipe at
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import t as student
+
+from evidence.study_parts import run_part
 
 if TYPE_CHECKING:
     from fieldmark.scoring import Scorecard
@@ -114,7 +115,7 @@ def train_once(
     from fieldmark.training.objectives import SingleLabel
     from fieldmark.training.photos import PhotoSource, PhotoTransform
 
-    how = _how(recipe, settings, seed)
+    how = recipe_of(recipe, settings, seed)
     network = make_network(
         how.network, how.weights, classes=len(listed["classes"]), size=SIZE_PX, drop_path=how.drop_path, seed=seed
     )
@@ -123,7 +124,7 @@ def train_once(
     def source(part: str) -> PhotoSource:
         labels = np.array(listed[part]["labels"], dtype=np.int32)
         crops = Crops(how.eval_crop, how.crop_scale, how.flip, how.eval_share)
-        return PhotoSource(_pack(listed, part, photos, packs, how), np.arange(len(labels)), labels, None, crops)
+        return PhotoSource(pack_of(listed, part, photos, packs, how), np.arange(len(labels)), labels, None, crops)
 
     with tempfile.TemporaryDirectory() as scratch:
         trained = train(
@@ -143,18 +144,20 @@ def train_once(
         "best_epoch": trained.best_epoch,
         "val": trained.epochs[trained.best_epoch - 1]["val"],
     }
-    logits = _answer(network, source("test"), transform) if "test" in listed else None
+    logits = answer_of(network, source("test"), transform) if "test" in listed else None
     return {"facts": found | facts, "logits": logits}
 
 
-def _how(recipe: str, settings: dict[str, Any], seed: int) -> Recipe:
+def recipe_of(recipe: str, settings: dict[str, Any], seed: int) -> Recipe:
+    """A recipe with other settings, for the network, the size and the epochs of this study."""
     from fieldmark.training.recipe import Recipe, read_recipe
 
     fixed = {"network": "efficientnet_lite0", "size": SIZE_PX, "epochs": EPOCHS, "seed": seed, "workers": 2}
     return Recipe(**read_recipe(recipe) | fixed | settings)
 
 
-def _pack(listed: dict[str, Any], part: str, photos: Path, packs: Path, how: Recipe) -> Any:
+def pack_of(listed: dict[str, Any], part: str, photos: Path, packs: Path, how: Recipe) -> Any:
+    """The squares of a part."""
     from fieldmark.training.packing import open_pack
     from fieldmark.training.photos import pack_side
 
@@ -162,7 +165,8 @@ def _pack(listed: dict[str, Any], part: str, photos: Path, packs: Path, how: Rec
     return open_pack(listed[part]["photos"], lambda path: (photos / path).read_bytes(), side_px, "raw", packs)
 
 
-def _answer(network: Any, source: Any, transform: Any) -> Any:
+def answer_of(network: Any, source: Any, transform: Any) -> Any:
+    """The logits of all photos of a source."""
     import torch
 
     from fieldmark.training.sources import evaluation_batches, prepared
@@ -234,7 +238,7 @@ def _trained(
     ):
         for listed, recipe, settings, seed, _ in jobs:  # before the trainings look for them all at once
             for part in listed.keys() - {"classes"}:
-                _pack(listed, part, photos, Path(packs), _how(recipe, settings, seed))
+                pack_of(listed, part, photos, Path(packs), recipe_of(recipe, settings, seed))
         started = [pool.submit(train_once, job[0], photos, Path(packs), *job[1:]) for job in jobs]
         for training in as_completed(started):
             run = training.result()
@@ -346,21 +350,13 @@ def ahead(these: Sequence[Scorecard], others: Sequence[Scorecard]) -> list[float
     return [round(value, 4) for value in (mean, mean - reach, mean + reach)]
 
 
-def main() -> None:
-    """Runs one part of the study."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts: dict[str, Callable[..., None]] = {
-        "list": list_photos,
-        "choose": choose,
-        "train": train_all,
-        "score": score,
-        "small": small,
-    }
-    parser.add_argument("part", choices=list(parts))
-    parser.add_argument("paths", nargs="+", type=Path)
-    arguments = parser.parse_args()
-    parts[arguments.part](*arguments.paths)
-
+PARTS: dict[str, Callable[..., None]] = {
+    "list": list_photos,
+    "choose": choose,
+    "train": train_all,
+    "score": score,
+    "small": small,
+}
 
 if __name__ == "__main__":
-    main()
+    run_part(__doc__, PARTS)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evidence.finetuning import AT_ONCE, CHOSEN, SEEDS, SIZE_PX, _answer, _how, _pack, ahead, list_photos
+from evidence.finetuning import AT_ONCE, CHOSEN, SEEDS, SIZE_PX, ahead, answer_of, list_photos, pack_of, recipe_of
 from evidence.study_parts import run_part
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def train_once(listed: dict[str, Any], photos: Path, packs: Path, variant: str, 
     from fieldmark.training.objective_names import make_objective
     from fieldmark.training.photos import PhotoSource, PhotoTransform
 
-    how, classes = _how("better", CHOSEN["better"] | VARIANTS[variant], seed), len(listed["classes"])
+    how, classes = recipe_of("better", CHOSEN["better"] | VARIANTS[variant], seed), len(listed["classes"])
     objective, genus = make_objective(how.objective, classes=classes), np.array(listed["genus"], dtype=np.int32)
     if isinstance(objective, AuxiliaryRanks):
         objective = replace(objective, sizes=(int(genus.max()) + 1,))
@@ -84,7 +84,7 @@ def train_once(listed: dict[str, Any], photos: Path, packs: Path, variant: str, 
         if isinstance(objective, AuxiliaryRanks):
             labels = rank_labels(labels, {"genus": genus})
         crops = Crops(how.eval_crop, how.crop_scale, how.flip, how.eval_share)
-        return PhotoSource(_pack(listed, part, photos, packs, how), np.arange(len(labels)), labels, None, crops)
+        return PhotoSource(pack_of(listed, part, photos, packs, how), np.arange(len(labels)), labels, None, crops)
 
     with tempfile.TemporaryDirectory() as scratch:
         parts = source("train"), source("val")
@@ -94,7 +94,7 @@ def train_once(listed: dict[str, Any], photos: Path, packs: Path, variant: str, 
     network.forward = plain
     network.to(next(network.parameters()).device)
     facts = {"variant": variant, "seed": seed, "val": trained.epochs[trained.best_epoch - 1]["val"]}
-    return {"facts": facts, "logits": _answer(network, source("test"), transform)}
+    return {"facts": facts, "logits": answer_of(network, source("test"), transform)}
 
 
 def train_all(listing: Path, photos: Path, out: Path) -> None:
@@ -106,9 +106,9 @@ def train_all(listing: Path, photos: Path, out: Path) -> None:
         tempfile.TemporaryDirectory() as packs,
         ProcessPoolExecutor(AT_ONCE, mp_context=get_context("spawn")) as pool,
     ):
-        how = _how("better", CHOSEN["better"], 0)
+        how = recipe_of("better", CHOSEN["better"], 0)
         for part in ("train", "val", "test"):  # before the trainings look for them all at once
-            _pack(listed, part, photos, Path(packs), how)
+            pack_of(listed, part, photos, Path(packs), how)
         started = [pool.submit(train_once, listed, photos, Path(packs), *job) for job in jobs]
         for done in as_completed(started):
             run = done.result()

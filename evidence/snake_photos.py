@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from evidence.finetuning import AT_ONCE, CHOSEN, SEEDS, SIZE_PX, _answer, _how
+from evidence.finetuning import AT_ONCE, CHOSEN, SEEDS, SIZE_PX, answer_of, recipe_of
 from evidence.study_parts import run_part
 
 COMMAND = "python -m evidence.snake_photos"
@@ -79,7 +79,7 @@ def train_all(folder: Path, photos: Path, out: Path) -> None:
     with tempfile.TemporaryDirectory() as packs, ProcessPoolExecutor(AT_ONCE, mp_context=get_context("spawn")) as pool:
         for finder in FINDERS:  # before the trainings look for them all at once
             for part in PARTS:
-                _pack(listed, part, photos, Path(packs), boxes[finder])
+                pack_of(listed, part, photos, Path(packs), boxes[finder])
         jobs = [(finder, seed) for seed in SEEDS for finder in FINDERS]
         started = [pool.submit(train_once, listed, photos, Path(packs), boxes[job[0]], *job) for job in jobs]
         for done in as_completed(started):
@@ -101,21 +101,21 @@ def train_once(
     from fieldmark.training.objectives import SingleLabel
     from fieldmark.training.photos import PhotoSource, PhotoTransform
 
-    how, classes = _how("better", CHOSEN["better"], seed), len(listed["classes"])
+    how, classes = recipe_of("better", CHOSEN["better"], seed), len(listed["classes"])
     network = make_network(how.network, how.weights, classes=classes, size=SIZE_PX, drop_path=how.drop_path, seed=seed)
     transform = PhotoTransform(SIZE_PX, *normalization(network), how.randaugment_ops, how.randaugment_magnitude)
 
     def source(part: str) -> PhotoSource:
         labels = np.array(listed[part]["labels"], dtype=np.int32)
         crops = Crops(how.eval_crop, how.crop_scale, how.flip, how.eval_share)
-        return PhotoSource(_pack(listed, part, photos, packs, boxes), np.arange(len(labels)), labels, None, crops)
+        return PhotoSource(pack_of(listed, part, photos, packs, boxes), np.arange(len(labels)), labels, None, crops)
 
     with tempfile.TemporaryDirectory() as scratch:
         parts = source("train"), source("val")
         trained = train(network, *parts, transform, how, objective=SingleLabel(classes), scratch=Path(scratch))
     network.load_state_dict(trained.weights)
     facts = {"finder": finder, "seed": seed, "val": trained.epochs[trained.best_epoch - 1]["val"]}
-    both = [_answer(network, source(part), transform) for part in ("val", "test")]
+    both = [answer_of(network, source(part), transform) for part in ("val", "test")]
     return {"facts": facts, "logits": np.concatenate(both)}
 
 
@@ -166,11 +166,12 @@ def _photo_boxes(part: dict[str, Any], boxes: dict[str, list[float]]) -> Any:
     return PhotoBoxes("saliency" if own else "", own, len(part["photos"]))
 
 
-def _pack(listed: dict[str, Any], part: str, photos: Path, packs: Path, boxes: dict[str, list[float]]) -> Any:
+def pack_of(listed: dict[str, Any], part: str, photos: Path, packs: Path, boxes: dict[str, list[float]]) -> Any:
+    """The squares of a part, cut to boxes."""
     from fieldmark.training.packing import open_pack
     from fieldmark.training.photos import pack_side
 
-    how = _how("better", CHOSEN["better"], 0)
+    how = recipe_of("better", CHOSEN["better"], 0)
     side_px = pack_side(SIZE_PX, how.eval_crop, how.eval_share)
     shown = _photo_boxes(listed[part], boxes)
     return open_pack(listed[part]["photos"], lambda path: (photos / path).read_bytes(), side_px, "raw", packs, shown)
