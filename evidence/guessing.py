@@ -1,7 +1,7 @@
 """Somebody who guesses: populations for every deciding metric, another answer to every item, and mixtures of two runs.
 
 A population is what the metrics of a benchmark read of an evaluation (see `evidence.challenges`). Another answer is
-right on half of the items: all that belongs to an item is right there, and wrong or drawn on the others.
+right on half of the units: all that belongs to such a unit is right there, and wrong or drawn on the others.
 """
 
 from __future__ import annotations
@@ -93,8 +93,9 @@ TARGETS: dict[str, Target] = {
 
 
 def guessed(fields: Fields, rng: np.random.Generator) -> Fields:
-    """Another answer to every item, right as often as not."""
-    items, lucky = len(fields["unit"]), rng.random(len(fields["unit"])) < 0.5
+    """Another answer to every unit, right as often as not, on all of its items."""
+    _, unit = np.unique(fields["unit"], return_inverse=True)
+    items, lucky = len(unit), (rng.random(unit.max() + 1) < 0.5)[unit]
     other = dict(fields)
     for name, guess in _GUESSES.items():
         if name in fields:
