@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import shutil
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from fieldmark.datasets import duplicates
 from fieldmark.datasets.checking import CheckReport, Count
 from fieldmark.datasets.duplicates import near_pairs, perceptual_hash
 from fieldmark.datasets.fungitastic_check import TABLE_2, TABLE_9, check_fungitastic
@@ -125,6 +127,20 @@ def test_near_pairs_are_exactly_those_within_three_bits_and_across_groups(seed, 
         if group[i] != group[j] and int(hashes[i] ^ hashes[j]).bit_count() <= 3
     }
     assert sorted(near_pairs(hashes, group, bands=bands)) == sorted(naive)  # each of them once
+
+
+def test_the_more_photos_the_fewer_pairs_are_compared_that_have_nothing_in_common(monkeypatch):
+    hashes = np.random.default_rng(0).integers(0, 2**64, 40_000, dtype=np.uint64)
+
+    def compared() -> int:
+        with patch.object(np, "bitwise_count", wraps=np.bitwise_count) as counted:
+            list(near_pairs(hashes, np.arange(len(hashes))))
+        return sum(len(call.args[0]) for call in counted.call_args_list)
+
+    monkeypatch.setattr(duplicates, "MANY_ROWS", (len(hashes), 2 * len(hashes)))
+    few_bits = compared()
+    monkeypatch.setattr(duplicates, "MANY_ROWS", (len(hashes) - 1, 2 * len(hashes)))
+    assert compared() < 0.01 * few_bits
 
 
 def test_different_pictures_have_different_hashes():
