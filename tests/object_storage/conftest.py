@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 
@@ -23,6 +24,8 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def _server() -> Iterator[str]:
+    # Without a level it would write every request to whatever standard error is at the first one, a test's own.
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

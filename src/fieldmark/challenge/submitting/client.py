@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from fieldmark.challenge.submitting.part_sizes import IN_PARTS_FROM
 from fieldmark.challenge.submitting.plain_problems import in_lines
 from fieldmark.errors import FieldmarkError, InputError, MisuseError
 from fieldmark.foundation.progress import progress
@@ -21,7 +22,6 @@ from fieldmark.foundation.registry import require
 POLL_S = 1.0
 LEFT_OUT = (".git", "__pycache__", ".venv")  # of a folder with a program
 TRIES = 4
-IN_PARTS_FROM = 8 << 20  # smaller files are sent again as quickly as they are resumed
 
 
 class PlatformRefusalError(FieldmarkError):

@@ -34,7 +34,7 @@ from fieldmark.challenge.site.forms import file_of, text_of, texts_of
 from fieldmark.challenge.site.lanes import lane_of
 from fieldmark.challenge.site.security import POLICY_WITH_SCRIPT
 from fieldmark.challenge.submitting import submissions
-from fieldmark.challenge.submitting.client import IN_PARTS_FROM
+from fieldmark.challenge.submitting.part_sizes import IN_PARTS_FROM
 from fieldmark.challenge.submitting.run_files import RunRefusedError
 from fieldmark.challenge.submitting.submissions import Entry
 from fieldmark.challenge.submitting.uploads import received
