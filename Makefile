@@ -14,9 +14,9 @@ export PYTHONDONTWRITEBYTECODE =
 demo: .venv/.user
 	$(BIN)/fieldmark demo --out demo
 
-# Three processes for two cores, since some tests wait for servers and workers; one thread each, or they wait for one another.
+# Two processes on two cores, one thread each: with more they wait for one another.
 test: lint
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
