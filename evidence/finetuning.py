@@ -7,7 +7,8 @@ Training wants a GPU, which may sit in a machine without anything but torch. So 
     python -m evidence.finetuning train birds.json PHOTOS DIR    on the GPU; writes the logits of test
     python -m evidence.finetuning score DIR                      writes docs/results/finetuning.json
 
-A fifth needs no GPU and a quarter of an hour on two cores: the better recipe at 96 px beside the probe.
+`choose` and `train` write every training that ends, and go on where an earlier run was ended. A fifth
+part needs no GPU and a quarter of an hour on two cores: the better recipe at 96 px beside the probe.
 
     python -m evidence.finetuning small DIR                      writes docs/results/finetuning-small.json
 """
@@ -20,11 +21,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
 
+from evidence.gpu_sharing import gpu_shared_by_children
 from evidence.study_parts import run_part
 
 if TYPE_CHECKING:
@@ -58,7 +60,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "finetune": {"recipe": "better", **CHOSEN["better"], "size": 96, "epochs": 20, "best_by": "last"},
     "linear": {"size": 96},
 }
-AT_ONCE = 12
+# Eight share a GPU well (`perf.sharing`); fifteen ran out of its memory.
+AT_ONCE = 8
 
 
 def list_photos(out: Path) -> None:
@@ -99,15 +102,22 @@ def in_folds(listed: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def train_once(
-    listed: dict[str, Any],
-    photos: Path,
-    packs: Path,
-    recipe: str,
-    settings: dict[str, Any],
-    seed: int,
-    facts: dict[str, Any],
-) -> dict[str, Any]:
+class Job(NamedTuple):
+    """One training: which photos it learns from, how, and what is written down about it."""
+
+    listed: dict[str, Any]
+    recipe: str
+    settings: dict[str, Any]
+    seed: int
+    facts: dict[str, Any]
+
+    def among(self, runs: Sequence[dict[str, Any]]) -> bool:
+        """Whether it has been done."""
+        told = {"recipe": self.recipe, "settings": self.settings, "seed": self.seed, **self.facts}
+        return any(all(run.get(what) == value for what, value in told.items()) for run in runs)
+
+
+def train_once(job: Job, photos: Path, packs: Path) -> dict[str, Any]:
     """One training; returns what came of it on val and, where there is a test part, its logits."""
     from fieldmark.training.boxes import Crops
     from fieldmark.training.loop import train
@@ -115,6 +125,7 @@ def train_once(
     from fieldmark.training.objectives import SingleLabel
     from fieldmark.training.photos import PhotoSource, PhotoTransform
 
+    listed, recipe, settings, seed, facts = job
     how = recipe_of(recipe, settings, seed)
     network = make_network(
         how.network, how.weights, classes=len(listed["classes"]), size=SIZE_PX, drop_path=how.drop_path, seed=seed
@@ -183,12 +194,12 @@ def choose(listing: Path, photos: Path, out: Path) -> None:
     """Everything that is tried, in each fold, with the fold as its seed; what is done is written at once."""
     listed = json.loads(listing.read_text())
     jobs = [
-        (parts, recipe, settings, fold, {"fold": fold})
+        Job(parts, recipe, settings, fold, {"fold": fold})
         for fold, parts in enumerate(in_folds(listed))
         for recipe, settings in TRIED
     ]
-    runs = []
-    for run in _trained(jobs, photos):
+    runs = _read(out / "trials.json")
+    for run in _trained([job for job in jobs if not job.among(runs)], photos):
         runs.append(run["facts"])
         _write(out / "trials.json", runs)
 
@@ -213,37 +224,43 @@ def train_all(listing: Path, photos: Path, out: Path) -> None:
     listed = json.loads(listing.read_text())
     settings = chosen(json.loads((out / "trials.json").read_text()))
     both = {what: listed["train"][what] + listed["val"][what] for what in ("photos", "labels")}
+    last = settings["better"] | {"best_by": "last"}
     jobs = [
-        *((listed, name, how, seed, {"arm": name}) for seed in SEEDS for name, how in settings.items()),
-        *(
-            (listed | {"train": both}, "better", settings["better"] | {"best_by": "last"}, seed, {"arm": REFITTED})
-            for seed in SEEDS
-        ),
+        *(Job(listed, name, how, seed, {"arm": name}) for seed in SEEDS for name, how in settings.items()),
+        *(Job(listed | {"train": both}, "better", last, seed, {"arm": REFITTED}) for seed in SEEDS),
     ]
-    runs, logits = [], []
-    for run in _trained(jobs, photos):
+    runs, logits = _read(out / "runs.json"), list[Any]()
+    if runs:
+        with np.load(out / "logits.npz") as kept:
+            logits += [kept[f"arr_{number}"] for number in range(len(runs))]
+    for run in _trained([job for job in jobs if not job.among(runs)], photos):
         runs.append(run["facts"])
         logits.append(run["logits"])
-        _write(out / "runs.json", runs)
         np.savez_compressed(out / "logits.npz", *logits)
+        _write(out / "runs.json", runs)  # last: what it names has its logits
 
 
-def _trained(
-    jobs: list[tuple[dict[str, Any], str, dict[str, Any], int, dict[str, Any]]], photos: Path
-) -> Iterator[dict[str, Any]]:
+def _trained(jobs: Sequence[Job], photos: Path) -> Iterator[dict[str, Any]]:
     """The trainings, several at once, as they end."""
     with (
         tempfile.TemporaryDirectory() as packs,
+        tempfile.TemporaryDirectory() as service,
+        gpu_shared_by_children(Path(service)),
         ProcessPoolExecutor(AT_ONCE, mp_context=get_context("spawn")) as pool,
     ):
-        for listed, recipe, settings, seed, _ in jobs:  # before the trainings look for them all at once
-            for part in listed.keys() - {"classes"}:
-                pack_of(listed, part, photos, Path(packs), recipe_of(recipe, settings, seed))
-        started = [pool.submit(train_once, job[0], photos, Path(packs), *job[1:]) for job in jobs]
+        for job in jobs:  # before the trainings look for them all at once
+            for part in job.listed.keys() - {"classes"}:
+                pack_of(job.listed, part, photos, Path(packs), recipe_of(job.recipe, job.settings, job.seed))
+        started = [pool.submit(train_once, job, photos, Path(packs)) for job in jobs]
         for training in as_completed(started):
             run = training.result()
             print(json.dumps(run["facts"]), flush=True)
             yield run
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    """What an earlier run has written; nothing where there was none."""
+    return json.loads(path.read_text()) if path.exists() else []
 
 
 def _write(path: Path, facts: list[dict[str, Any]]) -> None:

@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from evidence.gpu_sharing import multi_process_service
 
 AT_ONCE, STEPS, EPOCHS = 8, 50, 4
 NETWORK, BATCH = "tf_efficientnet_lite0", 64
 
 
-def run() -> dict[str, Any]:
-    """Photos per second of all trainings together, in three ways."""
+def run(keep: Callable[[dict[str, Any]], object] = lambda result: None) -> dict[str, Any]:
+    """Photos per second of all trainings together, in three ways.
+
+    Args:
+        keep: Called with what is known after each way.
+    """
     import torch
 
     result: dict[str, Any] = {"device": torch.cuda.get_device_name(), "network": f"{NETWORK}, batch {BATCH}"}
@@ -35,9 +39,12 @@ def run() -> dict[str, Any]:
 
         write_camera_photos(Path(name, "photos"), 64, 500)
         rates["one alone"] = together(1, Path(name))
+        keep(result)
         rates[f"{AT_ONCE} at once"] = together(AT_ONCE, Path(name))
+        keep(result)
         with multi_process_service(Path(name)) as environment:
             rates[f"{AT_ONCE} at once, MPS"] = together(AT_ONCE, Path(name), environment)
+        keep(result)
     return result
 
 
@@ -55,26 +62,6 @@ def together(count: int, folder: Path, environment: dict[str, str] | None = None
     rate = round(sum(float(path.read_text()) for path in barrier.glob("*.rate")), 1)
     print(f"{count} trainings: {rate} photos/s", flush=True)
     return rate
-
-
-@contextmanager
-def multi_process_service(folder: Path) -> Iterator[dict[str, str]]:
-    """Starts the service for this user and ends it; yields what processes need to find it.
-
-    Raises:
-        RuntimeError: Where it is not installed.
-    """
-    control = shutil.which("nvidia-cuda-mps-control")
-    if control is None:
-        raise RuntimeError("nvidia-cuda-mps-control is not installed")
-    environment = {f"CUDA_MPS_{what}_DIRECTORY": str(folder / what.lower()) for what in ("PIPE", "LOG")}
-    for place in environment.values():
-        Path(place).mkdir()
-    subprocess.run([control, "-d"], check=True, env={**os.environ, **environment})
-    try:
-        yield environment
-    finally:
-        subprocess.run([control], input="quit\n", text=True, check=False, env={**os.environ, **environment})
 
 
 def train_one(folder: Path, barrier: Path, name: str) -> None:
@@ -115,7 +102,8 @@ def main() -> None:
     from perf.jobs import JOBS
     from perf.machine import about_machine
 
-    Path(sys.argv[1]).write_text(json.dumps({**about_machine(JOBS["sharing"].packages), **run()}, indent=2))
+    about, out = about_machine(JOBS["sharing"].packages), Path(sys.argv[1])
+    run(lambda result: out.write_text(json.dumps({**about, **result}, indent=2)))
 
 
 if __name__ == "__main__":

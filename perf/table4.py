@@ -3,7 +3,8 @@
 Each of the eight networks at 224 and 384 px, batches of 64, SeeSaw, SGD, RandAugment, 2,829 classes: photos per second
 learned from and looked at, and the memory of the GPU; once as the recipe says and once with `compile=true`. A machine
 with a GPU may have nothing but torch: `python -m perf.table4 OUT.json [--minutes M]` measures there, writes what it has
-after each cell, and begins no other when the time is over. `docs/scale.md` makes hours and dollars of it.
+after each cell, begins no other when the time is over, and leaves out what the file holds already. `docs/scale.md`
+makes hours and dollars of it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -41,16 +43,27 @@ CELLS = sorted(
 )
 
 
-def run(minutes: float = 30.0, keep: Any = lambda result: None) -> dict[str, Any]:
-    """Rates and memory of every cell; those as the recipe says come first."""
+def run(
+    minutes: float = 30.0, keep: Callable[[dict[str, Any]], object] = lambda result: None, before: Path | None = None
+) -> dict[str, Any]:
+    """Rates and memory of every cell; those as the recipe says come first.
+
+    Args:
+        minutes: After how many no further cell is begun.
+        keep: Called with what is known after each cell.
+        before: A file with what an earlier run has kept; its cells are not measured again.
+    """
     ends = time.monotonic() + 60 * minutes
     result: dict[str, Any] = {"device": torch.cuda.get_device_name(), "classes": CLASSES, "cells": {}, "compiled": {}}
+    if before is not None and before.exists():
+        kept = json.loads(before.read_text())
+        result |= {way: kept[way] for way in ("cells", "compiled")}
     torch.set_float32_matmul_precision("high")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_camera_photos(folder / "photos", PHOTOS, LONG_PX)
         for way in ("cells", "compiled"):
-            for cell in CELLS:
+            for cell in (one for one in CELLS if one not in result[way]):
                 if time.monotonic() > ends:
                     return result
                 how = Recipe(**read_recipe(cell) | {"weights": "random", "epochs": EPOCHS, "compile": way != "cells"})
@@ -115,7 +128,11 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=30.0)
     arguments = parser.parse_args()
     about = about_machine(JOBS["table4"].packages)
-    run(arguments.minutes, lambda result: arguments.out.write_text(json.dumps({**about, **result}, indent=2)))
+
+    def keep(result: dict[str, Any]) -> None:
+        arguments.out.write_text(json.dumps({**about, **result}, indent=2))
+
+    run(arguments.minutes, keep, arguments.out)
 
 
 if __name__ == "__main__":
