@@ -7,9 +7,10 @@ For ResNet-50, ViT-B/16, ConvNeXt-B and EfficientNet-Lite0 (random weights, 224 
 - the same with the GPU's own JPEG decoder (`torchvision.io.decode_jpeg(device="cuda")`), resizing on the device;
 - training, as `perf.training_gpu` has it: plain loops, the engine without a loader, raw and JPEG packs.
 
-Besides, both decoders alone. A machine with a GPU may have nothing but torch: `python -m perf.gpu OUT.json` measures
-there, and writes what it has after each part. `python -m perf.gpu --rehearse` goes through all of it with a tiny
-network on whatever device there is and writes nothing; its figures mean nothing.
+Besides, both decoders alone. `reader` in the result says whether photos were resized by compiled loops or by Pillow,
+and why. A machine with a GPU may have nothing but torch: `python -m perf.gpu OUT.json` measures there, and writes what
+it has after each part. `python -m perf.gpu --rehearse` goes through all of it with a tiny network on whatever device
+there is and writes nothing; its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from torchvision.io import ImageReadMode, decode_jpeg
 from fieldmark.features.backbones import Backbone
 from fieldmark.features.extraction import BLOCK_PHOTOS, extract
 from fieldmark.features.photos import Preprocessing, decode_square
+from fieldmark.features.resampling import resampler_for_many
 from fieldmark.features.store import FeatureStore
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
 from fieldmark.training.networks import make_network
@@ -68,20 +70,25 @@ def measured(
     """All rates; a part that fails says so, and what is known is kept after each, so that nothing is lost."""
     device = torch.cuda.get_device_name() if DEVICE == "cuda" else "processors"
     result: dict[str, Any] = {"device": device, "photos": photos, "decoders": {}, "networks": {}}
+
+    def kept() -> None:
+        result["reader"] = resampler_for_many.reader
+        keep(result)
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for long_px in LONG_PX:
             write_photos(folder / str(long_px), photos if long_px == LONG_PX[0] else photos // 4, long_px)
             rates = result["decoders"].setdefault(f"{long_px} px", {})
-            _measure(_decoders(_paths(folder / str(long_px))), rates, lambda: keep(result))
+            _measure(_decoders(_paths(folder / str(long_px))), rates, kept)
         for network, batch in networks.items():
             rates = result["networks"].setdefault(f"{network}, batch {batch}", {})
             if "extraction" in parts:
                 torch.set_float32_matmul_precision("highest")  # as features are computed
-                _measure(_extraction(network, batch, folder, steps), rates, lambda: keep(result))
+                _measure(_extraction(network, batch, folder, steps), rates, kept)
             if "training" in parts:
                 torch.set_float32_matmul_precision("high")
-                _measure(_training(network, batch, folder, rates, compiled=compiled), {}, lambda: keep(result))
+                _measure(_training(network, batch, folder, rates, compiled=compiled), {}, kept)
     return result
 
 

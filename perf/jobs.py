@@ -106,7 +106,7 @@ JOBS = {
     "store": Job("features from the store beside computing them", ("onnxruntime",)),
     "gpu": Job(
         "extraction and training on a GPU, loader included, beside plain loops; its JPEG decoder beside ours",
-        (*VISION, "simplejpeg"),
+        ("numpy", *VISION, "simplejpeg", "numba"),
         cuda_device,
         minutes=25,
     ),

@@ -117,7 +117,9 @@ def extraction_rates() -> str:
         for loop in next(iter(result["decoders"].values()))
     ]
     alone = table(["decoding and resizing alone, photos/s", *result["decoders"]], decoders)
-    return table(["photos/s", *networks], rows) + f"\n{alone}\n{result.get('remark', '')}\n"
+    reader = [f"Photos were read by {result['reader']}."] if "reader" in result else []
+    remarks = " ".join([*reader, *([result["remark"]] if "remark" in result else [])])
+    return table(["photos/s", *networks], rows) + f"\n{alone}\n{remarks}\n"
 
 
 def sharing_rates() -> str:

@@ -21,9 +21,7 @@ RNG = np.random.default_rng(0)
 @pytest.fixture(scope="module")
 def resampler() -> Resampler:
     pytest.importorskip("numba")
-    made = compiled()
-    assert made is not None
-    return made
+    return compiled()
 
 
 def noise(width: int, height: int) -> np.ndarray:
@@ -88,11 +86,50 @@ def test_squares_do_not_change_when_a_process_begins_to_compile(resampler, monke
         decode_square(cases[0][0][:3000], HOW)
 
 
-def test_without_numba_everything_is_left_to_pillow(monkeypatch):
-    monkeypatch.setitem(sys.modules, "numba", None)
-    assert compiled() is None and CompiledForMany(few=0)() is None
+@pytest.mark.parametrize("package", ["simplejpeg", "numba"])
+def test_without_a_package_pillow_reads_and_one_line_names_it_once_for_many_photos(package, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, package, None)
+    ask = CompiledForMany(few=2)
+    assert [ask(), ask()] == [None, None] and capsys.readouterr().err == ""
+    assert ask.reader == "Pillow, as for 2 photos or fewer"
+    assert [ask() for _ in range(5)] == [None] * 5
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1 and f"{package} is not installed" in said[0] and "pip install 'fieldmark[fast]'" in said[0]
+    assert ask.reader == f"Pillow: {package} is not installed"
+
+
+def test_a_numba_made_for_another_numpy_is_named_with_what_it_says_itself(tmp_path, monkeypatch, capsys):
+    (tmp_path / "numba.py").write_text("raise ImportError('Numba needs NumPy 1.9 or less. Got NumPy 2.4.')")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "numba"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert CompiledForMany(few=0)() is None
+    (said,) = capsys.readouterr().err.splitlines()
+    assert f"does not import with NumPy {np.__version__} (Numba needs NumPy 1.9 or less. Got NumPy 2.4)" in said
+    assert said.endswith("pip install --upgrade numba")
+
+
+def test_loops_that_do_not_compile_leave_the_photos_to_pillow(monkeypatch, capsys):
+    numba = pytest.importorskip("numba")
+
+    def njit(loop, **options):
+        raise ValueError("no such instruction")
+
+    monkeypatch.setattr(numba, "njit", njit)
+    assert CompiledForMany(few=0)() is None
+    assert "does not compile here (no such instruction)" in capsys.readouterr().err
+
+
+def test_only_jpegs_count_as_many_photos(monkeypatch):
+    png, asked = io.BytesIO(), []
+    Image.fromarray(noise(70, 70)).save(png, "PNG")
+    monkeypatch.setattr(photos, "resampler_for_many", lambda: asked.append(1))
+    for data in (png.getvalue(), jpeg(noise(70, 70))):
+        decode_square(data, HOW)
+    assert len(asked) == 1
 
 
 def test_a_process_compiles_when_it_has_read_more_than_a_few_photos(resampler):
     ask = CompiledForMany(few=2)
     assert [ask() is None for _ in range(4)] == [True, True, False, False]
+    assert ask.reader == "compiled loops"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image
 
 from fieldmark.features.cropping import Box
+from fieldmark.features.fast_packages import SlowReadingError, need_fast_package
 from fieldmark.foundation.picture_files import open_picture, refuse_huge
 
 Pixels = NDArray[np.uint8]
@@ -29,6 +29,11 @@ UPRIGHT: dict[int, Callable[[Pixels], Pixels]] = {
 }
 
 
+def is_jpeg(data: bytes) -> bool:
+    """Whether some bytes begin as a JPEG does."""
+    return data[:2] == BEGINNING
+
+
 def draft_for(photo: Image.Image, at_least_px: int | None, box: Box | None) -> None:
     """Lets a JPEG be decoded at a half, a quarter or an eighth of its size, as long as enough pixels remain."""
     if at_least_px:
@@ -39,9 +44,9 @@ def draft_for(photo: Image.Image, at_least_px: int | None, box: Box | None) -> N
 def decode_jpeg(data: bytes, at_least_px: int, box: Box | None = None) -> Pixels | None:
     """The upright pixels of a photo, or of a box of it, as `photos.decode_photo` has them; None where it must do it.
 
-    That is where a photo is no JPEG or a damaged one, has four channels, or simplejpeg is not installed.
+    That is where a photo is no JPEG or a damaged one, has four channels, or simplejpeg cannot be used.
     """
-    if data[:2] != BEGINNING or not _installed():
+    if not is_jpeg(data) or not _usable():
         return None
     import simplejpeg
 
@@ -66,5 +71,9 @@ def decode_jpeg(data: bytes, at_least_px: int, box: Box | None = None) -> Pixels
 
 
 @cache
-def _installed() -> bool:
-    return find_spec("simplejpeg") is not None
+def _usable() -> bool:
+    try:
+        need_fast_package("simplejpeg")
+    except SlowReadingError:
+        return False
+    return True

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageOps
 
 from fieldmark.features.cropping import Box
-from fieldmark.features.jpegs import decode_jpeg, draft_for
+from fieldmark.features.jpegs import decode_jpeg, draft_for, is_jpeg
 from fieldmark.features.resampling import REDUCING_GAP, ResizedWindow, resampler_for_many
 from fieldmark.foundation.picture_files import PictureError, as_rgb, open_picture, refuse_huge, what_is_broken
 
@@ -162,7 +162,9 @@ def decode_resized(
     Raises:
         PhotoError: When the bytes are no photo or end too early.
     """
-    if (resample := resampler_for_many()) is not None and (pixels := decode_jpeg(data, at_least_px, box)) is not None:
+    # Only JPEGs count as many: for others nothing is compiled, and nobody is told that something is missing.
+    resample = resampler_for_many() if is_jpeg(data) else None
+    if resample is not None and (pixels := decode_jpeg(data, at_least_px, box)) is not None:
         height, width, _ = pixels.shape
         return resample(pixels, *plan(width, height)), width / height
     photo = decode_photo(data, at_least_px=at_least_px, box=box)

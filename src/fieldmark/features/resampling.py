@@ -8,15 +8,20 @@ has read many photos, and what was compiled is only used after it has given the 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
+import PIL
 from numpy.typing import NDArray
 from PIL import Image
+
+from fieldmark.features.fast_packages import SlowReadingError, broken_package, need_fast_package
+from fieldmark.foundation.progress import say
 
 Pixels = NDArray[np.uint8]
 
@@ -163,37 +168,64 @@ def same_pixels(resampler: Resampler) -> bool:
     return True
 
 
-def compiled() -> Resampler | None:
-    """A compiled resampler; None where numba does not work here, or Pillow goes about it in a way not known here."""
+def compiled() -> Resampler:
+    """A compiled resampler that gives the pixels of the Pillow at hand.
+
+    Raises:
+        SlowReadingError: When numba does not work here, or Pillow goes about it in a way not known here.
+    """
+    need_fast_package("numba")
+    import numba
+
     try:
-        import numba
-    except ImportError:  # not installed, or not made for the NumPy at hand
-        return None
+        same = next((resampler for resampler in _made_by(numba) if same_pixels(resampler)), None)
+    except Exception as error:  # numba and LLVM fail in many ways, all of which leave the photos to Pillow
+        raise broken_package("numba", "does not compile here", error) from error
+    if same is None:
+        why = f"Pillow {PIL.__version__} resamples in an order that is not known here"
+        raise SlowReadingError(why, "pip install --upgrade fieldmark")
+    return same
+
+
+def _made_by(numba: ModuleType) -> Iterator[Resampler]:
     try:  # what was compiled is kept beside the sources, or in the cache folder of the user
         weigh, exchange = (numba.njit(loop, nogil=True, cache=True) for loop in (weigh_rows, exchange_axes))
     except RuntimeError:  # neither can be written to
         weigh, exchange = (numba.njit(loop, nogil=True) for loop in (weigh_rows, exchange_axes))
-    made = (Resampler(weigh, exchange, order) for order in (fewer_rows_later, always_across_first))
-    return next((resampler for resampler in made if same_pixels(resampler)), None)
+    for order in (fewer_rows_later, always_across_first):
+        yield Resampler(weigh, exchange, order)
 
 
 class CompiledForMany:
-    """The compiled resampler once a process has asked for it more than a number of times."""
+    """The compiled resampler once a process has asked for it more than a number of times.
+
+    Where there can be none, one line says so at that point: whoever reads many photos can change it.
+    """
 
     def __init__(self, few: int) -> None:
         self._few, self._asked, self._compiling = few, count(1), threading.Lock()
         self._tried = False
         self._resampler: Resampler | None = None
+        self._reader = f"Pillow, as for {few:,} photos or fewer"
 
     def __call__(self) -> Resampler | None:
         """The resampler, None as long as there is none."""
         if self._tried or next(self._asked) <= self._few or not self._compiling.acquire(blocking=False):
             return self._resampler
         try:
-            self._resampler = compiled()
+            need_fast_package("simplejpeg")  # which hands over the pixels
+            self._resampler, self._reader = compiled(), "compiled loops"
+        except SlowReadingError as error:
+            self._reader = f"Pillow: {error}"
+            say(f"Photos are read by Pillow alone, which takes longer: {error}. To read them faster: {error.remedy}")
         finally:
             self._tried = True
         return self._resampler
+
+    @property
+    def reader(self) -> str:
+        """What reads photos now, in words."""
+        return self._reader
 
 
 resampler_for_many = CompiledForMany(FEW_PHOTOS)
