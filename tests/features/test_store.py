@@ -77,6 +77,67 @@ def test_what_was_gathered_is_written_when_it_is_interrupted(tmp_path):
     assert FeatureStore(tmp_path, "x").get(MANY[:8])[:, 0].tolist() == list(range(8)) and blocks_in(store) == 1
 
 
+def add_numbers(store: FeatureStore, numbers: list[int]) -> None:
+    store.add_new([MANY[number] for number in numbers], outputs(numbers))
+
+
+def assert_each_has_its_row(store: FeatureStore, numbers: range) -> None:
+    for one in (store, FeatureStore(store.folder.parent, store.folder.name)):
+        assert len(one) == len(numbers) == len(one.stored_keys())
+        for output in ("features", "logits"):
+            assert one.get([MANY[number] for number in numbers], output)[:, 0].tolist() == list(numbers)
+
+
+def test_a_photo_that_stands_twice_in_a_block_shifts_no_rows(tmp_path):
+    store = FeatureStore(tmp_path, "x")
+    add_numbers(store, [0, 0, 1, 2, 1])
+    add_numbers(store, [2, 3, 3])
+    assert_each_has_its_row(store, range(4))
+
+
+def test_a_photo_that_stands_twice_while_blocks_are_gathered_shifts_no_rows(tmp_path):
+    store = FeatureStore(tmp_path, "x")
+    with store.gathering():
+        add_numbers(store, [0, 0, 1, 2, 1])
+        add_numbers(store, [2, 3, 0, 3, 4])
+        assert store.get([MANY[2]])[0, 0] == 2  # writes what waits
+        add_numbers(store, [4, 4, 5, 5, 6])
+        add_numbers(store, [5, 7])
+    assert_each_has_its_row(store, range(8))
+    for keys in store.folder.glob("*.keys.npy"):
+        block = keys.name.removesuffix(".keys.npy")
+        assert len(np.load(keys)) == len(np.load(keys.with_name(f"{block}.features.npy")))
+
+
+def test_a_photo_that_several_processes_store_at_once_keeps_its_row(tmp_path):
+    one, other = FeatureStore(tmp_path, "x"), FeatureStore(tmp_path, "x")
+    with one.gathering(), other.gathering():
+        add_numbers(one, [0, 1, 1, 2])
+        add_numbers(other, [3, 2, 2, 1, 4])
+    assert_each_has_its_row(FeatureStore(tmp_path, "x"), range(5))
+
+
+def test_rows_that_do_not_go_with_their_keys_are_never_stored(tmp_path):
+    store = FeatureStore(tmp_path, "x")
+    for keep in (store.add, store.add_new):
+        with pytest.raises(ValueError, match="3 rows of features for 2 keys"):
+            keep(KEYS[:2], outputs([0, 1, 2]))
+    with store.gathering(), pytest.raises(ValueError, match="1 rows of features for 2 keys"):
+        store.add_new(KEYS[:2], outputs([0]))
+    assert len(FeatureStore(tmp_path, "x")) == 0
+
+
+def test_a_store_that_could_not_write_gathers_again(tmp_path, monkeypatch):
+    store = FeatureStore(tmp_path, "x")
+    with monkeypatch.context() as full:
+        full.setattr(np, "save", lambda file, array: (_ for _ in ()).throw(OSError("no space left")))
+        with pytest.raises(OSError, match="no space left"), store.gathering():
+            add_numbers(store, [0, 1])
+    with store.gathering():
+        add_numbers(store, [0, 2])
+    assert FeatureStore(tmp_path, "x").get([MANY[0], MANY[2]])[:, 0].tolist() == [0, 2]
+
+
 def test_what_is_gathered_can_be_read_before_the_end(tmp_path):
     store = FeatureStore(tmp_path, "x")
     with store.gathering():

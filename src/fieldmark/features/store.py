@@ -48,6 +48,13 @@ def default_store() -> Path:
     return cache_root() / "features"
 
 
+def _check_rows(keys: Sequence[Key], outputs: Mapping[str, NDArray[Any]]) -> None:
+    """Stops where rows would go to the wrong keys."""
+    for name, array in outputs.items():
+        if len(array) != len(keys):
+            raise ValueError(f"{len(array)} rows of {name} for {len(keys)} keys")
+
+
 class FeatureStore:
     """The stored outputs of one extractor."""
 
@@ -55,7 +62,7 @@ class FeatureStore:
         self.folder = root / extractor_digest
         self._blocks, self._index = open_index(self.folder)
         self._added: dict[Key, tuple[int, int]] = {}  # block and row of what came since
-        self._waiting: dict[Key, int] | None = None  # what is gathered and not written yet
+        self._waiting: dict[Key, None] | None = None  # what is gathered and not written yet: each key once, in order
         self._gathered: list[Mapping[str, NDArray[Any]]] = []
         self._written = 0
 
@@ -67,29 +74,33 @@ class FeatureStore:
 
     def add(self, keys: Sequence[Key], outputs: Mapping[str, NDArray[Any]]) -> None:
         """Stores the outputs of a block of photos, one row per key in each array."""
+        _check_rows(keys, outputs)
         block = uuid.uuid4().hex
         for name, array in {**outputs, "keys": as_bytes(keys)}.items():
             with appearing_file(self.folder / f"{block}.{name}.npy") as partial, partial.open("wb") as file:
                 np.save(file, array)
-        new = ((key, row) for row, key in enumerate(keys) if key not in self._index)
-        self._added |= {key: (len(self._blocks), row) for key, row in new}
         self._blocks.append(block)
+        new = ((key, row) for row, key in enumerate(keys) if key not in self._index)
+        self._added |= {key: (len(self._blocks) - 1, row) for key, row in new}
         if len(self._added) > max(MOST_ADDED, len(self._index) // 4):
             # In this order: threads that read photos ask what is stored meanwhile.
             self._index = self._joined_index()
             self._added = {}
 
     def add_new(self, keys: Sequence[Key], outputs: Mapping[str, NDArray[Any]]) -> None:
-        """Stores the outputs of those photos of a block that are not stored yet.
+        """Stores the outputs of those photos of a block that are not stored yet, each once.
 
         Two workers of a cluster may have computed one photo that lies in two blocks.
         """
-        rows = [row for row, key in enumerate(keys) if key not in self]
+        _check_rows(keys, outputs)
+        row_of: dict[Key, int] = {}
+        for row, key in enumerate(keys):
+            if key not in self:
+                row_of.setdefault(key, row)
+        rows = list(row_of.values())
         if rows:
             all_new = len(rows) == len(keys)
-            self._keep(
-                [keys[row] for row in rows], outputs if all_new else {name: one[rows] for name, one in outputs.items()}
-            )
+            self._keep(list(row_of), outputs if all_new else {name: one[rows] for name, one in outputs.items()})
 
     @contextmanager
     def gathering(self) -> Iterator[None]:
@@ -104,14 +115,16 @@ class FeatureStore:
         try:
             yield
         finally:
-            self._write_waiting()
-            self._waiting = None
+            try:
+                self._write_waiting()
+            finally:
+                self._waiting, self._gathered = None, []
 
     def _keep(self, keys: Sequence[Key], outputs: Mapping[str, NDArray[Any]]) -> None:
         if self._waiting is None:
             self.add(keys, outputs)
             return
-        self._waiting |= dict.fromkeys(keys, 0)
+        self._waiting |= dict.fromkeys(keys)
         self._gathered.append(outputs)
         if len(self._waiting) >= min(max(LEAST_IN_BLOCK, SHARE_IN_BLOCK * self._written), MOST_IN_BLOCK):
             self._write_waiting()
@@ -159,11 +172,12 @@ class FeatureStore:
 
     def _places(self, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
         """Block and row of each key."""
-        places, found = np.empty((len(keys), 2), dtype=np.int64), self._index.find(keys)
+        added, index = self._added, self._index  # in this order: what is joined meanwhile is in one of them
+        places, found = np.empty((len(keys), 2), dtype=np.int64), index.find(keys)
         there = found >= 0
-        places[there, 0], places[there, 1] = self._index.block[found[there]], self._index.row[found[there]]
+        places[there, 0], places[there, 1] = index.block[found[there]], index.row[found[there]]
         for position in np.flatnonzero(~there).tolist():
-            places[position] = self._added[keys[position].tobytes()]
+            places[position] = added[keys[position].tobytes()]
         return places
 
     def _rows(self, places: NDArray[np.int64], output: str, dtype: DTypeLike | None) -> NDArray[Any]:
