@@ -12,7 +12,7 @@ import os
 import struct
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,21 +120,33 @@ def as_bytes(keys: Sequence[Key]) -> NDArray[np.uint8]:
 
 
 def open_index(folder: Path) -> IndexedBlocks:
-    """All that a store holds: from the index, and from the blocks that it does not list."""
-    there = _blocks_in(folder)
+    """All that a store holds: from the index, and from the blocks that it does not list.
+
+    The index is read before the folder is listed. Blocks are never removed by us, so that the listing holds every block
+    of an index that was read earlier. The other way round, an index may name blocks that came after the listing; they
+    would pass for gone, and an index written then would list them without their keys.
+    """
     known, index = _read(folder / INDEX_FILE)
-    kept = np.array([block in there for block in known], dtype=bool)
-    if not kept.all():
-        index = index.take(kept[index.block])
-    listed = set(known)
-    new = sorted(there - listed)
-    blocks = [*known, *new]
-    if new:
-        index = _with_blocks(index, folder, new, len(known))
-    if len(new) >= max(MANY_NEW, NEW_SHARE * len(known)):
+    there = _blocks_in(folder)
+    known, index = _still_there(known, index, there)
+    keys_of = _keys_of(folder, sorted(there.difference(known)))
+    blocks = [*known, *keys_of]
+    if keys_of:
+        index = _with_blocks(index, list(keys_of.values()), len(known))
+    if len(keys_of) >= max(MANY_NEW, NEW_SHARE * len(known)):
         with contextlib.suppress(OSError, FieldmarkError):  # a store that cannot be written to can be read
             _write(folder / INDEX_FILE, blocks, index)
     return IndexedBlocks(blocks, index)
+
+
+def _still_there(known: list[str], index: KeyIndex, there: set[str]) -> tuple[list[str], KeyIndex]:
+    """Leaves out blocks that somebody has removed: an index never lists a block without its keys."""
+    kept = np.array([block in there for block in known], dtype=bool)
+    if kept.all():
+        return known, index
+    index = index.take(kept[index.block])
+    number = (np.cumsum(kept) - 1).astype(np.uint32)
+    return [block for block in known if block in there], replace(index, block=number[index.block])
 
 
 def _halves(keys: NDArray[np.uint8]) -> tuple[Numbers, Numbers]:
@@ -150,10 +162,18 @@ def _blocks_in(folder: Path) -> set[str]:
         return set()
 
 
-def _with_blocks(index: KeyIndex, folder: Path, new: Sequence[str], first_number: int) -> KeyIndex:
-    keys = [np.load(folder / f"{block}{KEYS_ENDING}").reshape(-1, KEY_BYTES) for block in new]
+def _keys_of(folder: Path, blocks: Sequence[str]) -> dict[str, NDArray[np.uint8]]:
+    """The keys of some blocks; one that was removed meanwhile, or that a crash of the machine has cut off, is none."""
+    keys: dict[str, NDArray[np.uint8]] = {}
+    for block in blocks:
+        with contextlib.suppress(FileNotFoundError, ValueError, EOFError):
+            keys[block] = np.load(folder / f"{block}{KEYS_ENDING}").reshape(-1, KEY_BYTES)
+    return keys
+
+
+def _with_blocks(index: KeyIndex, keys: Sequence[NDArray[np.uint8]], first_number: int) -> KeyIndex:
     sizes = np.array([len(one) for one in keys])
-    block = np.repeat(np.arange(first_number, first_number + len(new), dtype=np.uint32), sizes)
+    block = np.repeat(np.arange(first_number, first_number + len(keys), dtype=np.uint32), sizes)
     row = (np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)).astype(np.uint32)
     return index.joined(KeyIndex(*_halves(np.concatenate(keys)), block, row))
 
