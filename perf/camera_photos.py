@@ -31,6 +31,11 @@ def write_camera_photos(folder: Path, number: int, long_px: int, seed: int = 0) 
     return f"{REAL}, enlarged, with grain" if root else "drawn fields with the spectrum 1/f, with grain"
 
 
+def read_photo(path: str) -> bytes:
+    """The bytes of one of them, for any process."""
+    return Path(path).read_bytes()
+
+
 def natural_field(height: int, width: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """A random field whose amplitudes fall with 1/f, of mean 0 and standard deviation 1."""
     frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None])

@@ -3,7 +3,7 @@
 For ResNet-50, ViT-B/16, ConvNeXt-B and EfficientNet-Lite0 (random weights, 224 px):
 
 - the network alone, on inputs that never leave the device, in single precision as features are computed, and in bf16;
-- extraction as `fieldmark fit` does it: files, decoding in threads, network, store;
+- extraction as `fieldmark fit` does it: files, decoding in processes, network, store;
 - the same with the GPU's own JPEG decoder (`torchvision.io.decode_jpeg(device="cuda")`), resizing on the device;
 - training, as `perf.training_gpu` has it: plain loops, the engine without a loader, raw and JPEG packs.
 
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -33,13 +34,15 @@ from torchvision.io import ImageReadMode, decode_jpeg
 
 from fieldmark.features.backbones import Backbone
 from fieldmark.features.extraction import BLOCK_PHOTOS, extract
+from fieldmark.features.photo_reading import PhotoBlock
 from fieldmark.features.photos import Preprocessing, decode_square
 from fieldmark.features.resampling import resampler_for_many
+from fieldmark.features.square_readers import SquareReaders
 from fieldmark.features.store import FeatureStore
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
 from fieldmark.training.networks import make_network
 from perf import training_gpu
-from perf.camera_photos import write_camera_photos
+from perf.camera_photos import read_photo, write_camera_photos
 from perf.jobs import JOBS
 from perf.machine import about_machine
 from perf.training_gpu import CLASSES, DEVICE, SIZE_PX, wait
@@ -116,11 +119,19 @@ def _decoders(paths: Sequence[Path]) -> Iterator[tuple[str, Callable[[], float]]
         work = lambda block: [decode_square(path.read_bytes(), HOW) for path in block]  # noqa: E731
         return list(map_blocks(work, blocks_of(paths, BLOCK_PHOTOS), all_cores("thread")))
 
+    def by_processes() -> object:
+        blocks = (PhotoBlock(block, [None] * len(block), read_photo) for block in blocks_of(names, BLOCK_PHOTOS))
+        return deque(map_blocks(read, blocks, all_cores("thread")), maxlen=0)
+
     def device() -> object:
         return [device_squares([path.read_bytes() for path in block]) for block in blocks_of(paths, BLOCK_PHOTOS)]
 
     ours()  # compiles what a process that reads many photos compiles
     yield "threads and libjpeg-turbo", lambda: _rate(len(paths), ours)
+    names, nothing_stored = [str(path) for path in paths], paths[0].parent / "no store"
+    with SquareReaders(HOW, nothing_stored, all_cores().workers, BLOCK_PHOTOS) as read:
+        by_processes()  # each of them compiles too
+        yield "processes and libjpeg-turbo", lambda: _rate(len(paths), by_processes)
     yield "decode_jpeg on the device", lambda: _rate(len(paths), device)
 
 
@@ -153,7 +164,7 @@ def _extraction(name: str, batch: int, folder: Path, steps: int) -> Iterator[tup
     def from_files(paths: Sequence[Path]) -> object:
         ids = [str(path) for path in paths]
         store = FeatureStore(folder / f"store{next(numbers)}", backbone.digest)
-        return extract(ids, lambda one: Path(one).read_bytes(), backbone, store)
+        return extract(ids, read_photo, backbone, store)
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def on_device(paths: Sequence[Path]) -> object:

@@ -81,6 +81,11 @@ class Backbone:
         network = held["network"].to(_device(), memory_format=torch.channels_last)
         self.__dict__.update({**held, "network": network})
 
+    @property
+    def squares_for_gpu(self) -> Preprocessing | None:
+        """How photos become what `inputs` takes, where a GPU waits for them; None where the network takes longest."""
+        return self.preprocessing if next(self.network.parameters()).is_cuda else None
+
     def decode(self, data: bytes, box: Box | None = None) -> Any:
         """The pixels of one photo, or a box of it, as `inputs` takes them."""
         return decode_square(data, self.preprocessing, box)

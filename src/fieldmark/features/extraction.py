@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -10,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import InputError
-from fieldmark.features.cropping import Box, PhotoBoxes, cropped_key
-from fieldmark.features.photos import PhotoError
-from fieldmark.features.store import KEY_BYTES, FeatureStore, Key, content_key
+from fieldmark.features.cropping import Box, PhotoBoxes
+from fieldmark.features.photo_reading import BlockReading, PhotoBlock, ReadPhoto
+from fieldmark.features.photos import Preprocessing
+from fieldmark.features.square_readers import SquareReaders, can_be_sent, worth_processes
+from fieldmark.features.store import KEY_BYTES, FeatureStore, Key
 from fieldmark.foundation.engines import cluster
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks, reader_of
 from fieldmark.foundation.progress import progress
-from fieldmark.foundation.reading_many import read_each
 
 BLOCK_PHOTOS = 64
 
@@ -34,23 +36,6 @@ class Extractor(Protocol):
     def __call__(self, pixels: Sequence[Any]) -> dict[str, NDArray[np.generic]]:
         """One row per photo in each array."""
         ...
-
-
-class PhotoBlock(NamedTuple):
-    """Some photos to make features of: their ids, their boxes, and what reads them and needs to know of no others."""
-
-    media_ids: Sequence[str]
-    boxes: Sequence[Box | None]
-    read_medium: Callable[[str], bytes]
-
-
-class _Read(NamedTuple):
-    """One photo as it was read: pixels only where nothing is stored of it yet."""
-
-    media_id: str
-    key: Key
-    pixels: Any
-    problem: str | None
 
 
 class ExtractedBlock(NamedTuple):
@@ -74,12 +59,12 @@ class BlockExtraction:
     extractor: Extractor
     stored: Container[Key]
 
-    def read(self, block: PhotoBlock) -> list[_Read]:
-        """The first half: reading and decoding, which threads can do ahead of the network."""
-        data = read_each(block.read_medium, block.media_ids)
-        return [self._read(*one) for one in zip(block.media_ids, data, block.boxes, strict=True)]
+    @property
+    def read(self) -> BlockReading:
+        """The first half: reading and decoding, which threads or processes can do ahead of the network."""
+        return BlockReading(self.extractor.decode, self.stored)
 
-    def compute(self, photos: Sequence[_Read]) -> ExtractedBlock:
+    def compute(self, photos: Sequence[ReadPhoto]) -> ExtractedBlock:
         """The second half: the network."""
         new = {photo.key: photo.pixels for photo in photos if photo.pixels is not None}
         new = {key: pixels for key, pixels in new.items() if key not in self.stored}
@@ -90,16 +75,6 @@ class BlockExtraction:
     def __call__(self, block: PhotoBlock) -> ExtractedBlock:
         """Both halves, for a worker of a cluster."""
         return self.compute(self.read(block))
-
-    def _read(self, media_id: str, data: bytes, box: Box | None) -> _Read:
-        key = cropped_key(content_key(data), box)
-        if key in self.stored:
-            return _Read(media_id, key, None, None)
-        try:
-            pixels = self.extractor.decode(data) if box is None else self.extractor.decode(data, box)
-            return _Read(media_id, key, pixels, None)
-        except PhotoError as error:
-            return _Read(media_id, key, None, str(error))
 
 
 def extract(
@@ -153,7 +128,7 @@ def fill_store(
     """
     keys, problems = bytearray(), list[tuple[str, str]]()
     with store.gathering(), progress(f"reading {what}", len(media_ids)) as tick:
-        for done in _extracted(_blocks(media_ids, read_medium, boxes or PhotoBoxes()), extractor, store):
+        for done in _extracted(media_ids, read_medium, boxes or PhotoBoxes(), extractor, store):
             keys += b"".join(done.keys)
             problems += done.problems
             store.add_new(done.new, done.outputs)
@@ -166,13 +141,37 @@ def fill_store(
     return np.frombuffer(keys, dtype=np.uint8).reshape(len(media_ids), KEY_BYTES)
 
 
-def _extracted(blocks: Iterator[PhotoBlock], extractor: Extractor, store: FeatureStore) -> Iterator[ExtractedBlock]:
+def _extracted(
+    media_ids: Sequence[str],
+    read_medium: Callable[[str], bytes],
+    boxes: PhotoBoxes,
+    extractor: Extractor,
+    store: FeatureStore,
+) -> Iterator[ExtractedBlock]:
     """The blocks of an extraction, in their order, done by a cluster where one was chosen."""
+    blocks = _blocks(media_ids, read_medium, boxes)
     executor = cluster()
     if executor is not None:
-        return map_blocks(BlockExtraction(extractor, store.stored_keys()), blocks, executor)
+        yield from map_blocks(BlockExtraction(extractor, store.stored_keys()), blocks, executor)
+        return
     here = BlockExtraction(extractor, store)
-    return map(here.compute, map_blocks(here.read, blocks, all_cores("thread")))
+    example = next(_blocks(media_ids[:1], read_medium, boxes), None)
+    with _reading(extractor, store, example, len(media_ids)) as read:
+        yield from map(here.compute, map_blocks(read, blocks, all_cores("thread")))
+
+
+@contextmanager
+def _reading(
+    extractor: Extractor, store: FeatureStore, example: PhotoBlock | None, photos: int
+) -> Iterator[Callable[[PhotoBlock], list[ReadPhoto]]]:
+    """What threads call to read a block: they read it themselves, or have processes do it for a network on a GPU."""
+    how: Preprocessing | None = getattr(extractor, "squares_for_gpu", None)
+    cores = all_cores("thread").workers
+    if how is None or example is None or not worth_processes(cores, photos) or not can_be_sent(example):
+        yield BlockReading(extractor.decode, store)
+        return
+    with SquareReaders(how, store.folder, cores, BLOCK_PHOTOS) as read:
+        yield read
 
 
 def _blocks(media_ids: Sequence[str], read_medium: Callable[[str], bytes], boxes: PhotoBoxes) -> Iterator[PhotoBlock]:

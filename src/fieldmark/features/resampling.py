@@ -210,14 +210,27 @@ class CompiledForMany:
 
     def __call__(self) -> Resampler | None:
         """The resampler, None as long as there is none."""
-        if self._tried or next(self._asked) <= self._few or not self._compiling.acquire(blocking=False):
+        if self._tried or next(self._asked) <= self._few:
+            return self._resampler
+        return self.compile_now()
+
+    def compile_now(self, *, tell: bool = True) -> Resampler | None:
+        """The same for a process that knows it will read many photos; another thread may be at it already.
+
+        Args:
+            tell: Whether a line says why there can be none.
+        """
+        if self._tried or not self._compiling.acquire(blocking=False):
             return self._resampler
         try:
             need_fast_package("simplejpeg")  # which hands over the pixels
             self._resampler, self._reader = compiled(), "compiled loops"
         except SlowReadingError as error:
             self._reader = f"Pillow: {error}"
-            say(f"Photos are read by Pillow alone, which takes longer: {error}. To read them faster: {error.remedy}")
+            if tell:
+                say(
+                    f"Photos are read by Pillow alone, which takes longer: {error}. To read them faster: {error.remedy}"
+                )
         finally:
             self._tried = True
         return self._resampler

@@ -24,6 +24,11 @@ class TrainedBackbone(Backbone):
     def recipe(self) -> list[Any]:
         return [*super().recipe, "packed", PACK_VERSION, self._side_px]
 
+    @property
+    def squares_for_gpu(self) -> None:
+        """Its squares come with their shape, which only `decode` tells."""
+        return None
+
     def decode(self, data: bytes, box: Box | None = None) -> tuple[Pixels, float]:
         return decode_squashed(data, self._side_px, box)
 

@@ -1,0 +1,56 @@
+"""The first half of an extraction: photos of a block are read, looked up by their bytes, and decoded where new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from fieldmark.features.cropping import Box, cropped_key
+from fieldmark.features.photos import PhotoError
+from fieldmark.features.store import Key, content_key
+from fieldmark.foundation.reading_many import read_each
+
+
+class PhotoBlock(NamedTuple):
+    """Some photos to make features of: their ids, their boxes, and what reads them and needs to know of no others."""
+
+    media_ids: Sequence[str]
+    boxes: Sequence[Box | None]
+    read_medium: Callable[[str], bytes]
+
+
+class ReadPhoto(NamedTuple):
+    """One photo as it was read: pixels only where nothing is stored of it yet."""
+
+    media_id: str
+    key: Key
+    pixels: Any
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class BlockReading:
+    """Reads and decodes a block of photos.
+
+    Args:
+        decode: Makes pixels of the bytes of a photo, or of a box of it; raises PhotoError.
+        stored: What need not be decoded.
+    """
+
+    decode: Callable[..., Any]
+    stored: Container[Key]
+
+    def __call__(self, block: PhotoBlock) -> list[ReadPhoto]:
+        data = read_each(block.read_medium, block.media_ids)
+        return [self._read(*one) for one in zip(block.media_ids, data, block.boxes, strict=True)]
+
+    def _read(self, media_id: str, data: bytes, box: Box | None) -> ReadPhoto:
+        key = cropped_key(content_key(data), box)
+        if key in self.stored:
+            return ReadPhoto(media_id, key, None, None)
+        try:
+            pixels = self.decode(data) if box is None else self.decode(data, box)
+            return ReadPhoto(media_id, key, pixels, None)
+        except PhotoError as error:
+            return ReadPhoto(media_id, key, None, str(error))

@@ -1,0 +1,204 @@
+"""Squares of photos read by processes of their own, for a GPU that waits for them.
+
+Threads of one process take turns in its interpreter, a dozen times for each photo: on sixteen cores they decode no more
+than three of them would (docs/performance.md). Here each core has a process. A thread sends a block to one that is
+free, and finds the squares in memory that both share, so that the interpreter is needed a few times for a whole block.
+
+A process is started as `python -m fieldmark.features.square_readers FD BYTES`: it takes pickled blocks from its
+standard input and answers to its standard output until that ends. It never imports the program of the user.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fieldmark.features.cropping import Box
+from fieldmark.features.key_index import KeyIndex, open_index
+from fieldmark.features.photo_reading import BlockReading, PhotoBlock, ReadPhoto
+from fieldmark.features.photos import Preprocessing, decode_square
+from fieldmark.features.resampling import resampler_for_many
+
+# From so many cores and photos on processes are worth their start, a second or two.
+MANY_CORES, MANY_PHOTOS = 6, 4096
+
+
+def worth_processes(cores: int, photos: int) -> bool:
+    """Whether so many cores read so many photos sooner by processes; they need memory that has no name (Linux)."""
+    return cores >= MANY_CORES and photos >= MANY_PHOTOS and hasattr(os, "memfd_create")
+
+
+def can_be_sent(block: PhotoBlock) -> bool:
+    """Whether another process can read a block: its reader must be found by name there."""
+    try:
+        pickle.dumps(block)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+    return getattr(block.read_medium, "__module__", "") != "__main__"
+
+
+@dataclass(frozen=True)
+class StoredKeys:
+    """What a store holds on disk, looked at once in each process.
+
+    Args:
+        folder: The folder of the store.
+    """
+
+    folder: Path
+
+    def __contains__(self, key: object) -> bool:
+        return key in _index_of(self.folder)
+
+
+@cache
+def _index_of(folder: Path) -> KeyIndex:
+    return open_index(folder)[1]
+
+
+@dataclass(frozen=True)
+class SquareDecoder:
+    """Makes a square of a photo, or of a box of it.
+
+    Args:
+        how: Its size, and how it is cut.
+    """
+
+    how: Preprocessing
+
+    def __call__(self, data: bytes, box: Box | None = None) -> Any:
+        return decode_square(data, self.how, box)
+
+
+class _Reader:
+    """One process, and the memory that it shares with this one."""
+
+    def __init__(self, block_bytes: int) -> None:
+        shared = os.memfd_create("fieldmark-squares")
+        os.ftruncate(shared, block_bytes)
+        self._memory = mmap.mmap(shared, block_bytes)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "fieldmark.features.square_readers", str(shared), str(block_bytes)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=(shared,),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+        os.close(shared)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._to = Connection(os.dup(self._process.stdin.fileno()), readable=False)
+        self._from = Connection(os.dup(self._process.stdout.fileno()), writable=False)
+        self._process.stdin.close()
+        self._process.stdout.close()
+
+    def ask(self, reading: BlockReading, block: PhotoBlock, side_px: int) -> list[ReadPhoto]:
+        """What the process makes of a block.
+
+        Raises:
+            EOFError, OSError: When the process has ended.
+            Exception: What reading a photo raised there.
+        """
+        self._to.send((reading, block))
+        answer = self._from.recv()
+        if isinstance(answer, BaseException):
+            raise answer
+        new = sum(photo.pixels is not None for photo in answer)
+        shape = (new, side_px, side_px, 3)
+        # A copy: the process fills this memory with its next block while the network looks at this one.
+        squares = iter(np.frombuffer(self._memory, np.uint8, int(np.prod(shape))).reshape(shape).copy())
+        return [photo if photo.pixels is None else photo._replace(pixels=next(squares)) for photo in answer]
+
+    def end(self) -> None:
+        """Ends the process, which holds nothing that could be lost."""
+        self._process.kill()
+        self._process.wait()
+        self._to.close()
+        self._from.close()
+        self._memory.close()
+
+
+class SquareReaders:
+    """Processes that read blocks of photos, one each; to be called from as many threads.
+
+    Args:
+        how: How a photo becomes a square.
+        stored: The folder of the store: what it holds is not decoded.
+        processes: How many there are.
+        block_photos: How many photos a block has at most.
+    """
+
+    def __init__(self, how: Preprocessing, stored: Path, processes: int, block_photos: int) -> None:
+        self._reading = BlockReading(SquareDecoder(how), StoredKeys(stored))
+        self._side_px = how.size_px
+        resampler_for_many.compile_now()  # the processes find what was compiled, and only one says why nothing was
+        self._all = [_Reader(block_photos * how.size_px**2 * 3) for _ in range(processes)]
+        self._free: queue.SimpleQueue[_Reader | None] = queue.SimpleQueue()  # None stands for one that was killed
+        for reader in self._all:
+            self._free.put(reader)
+
+    def __call__(self, block: PhotoBlock) -> list[ReadPhoto]:
+        """The photos of a block, read by a process that is free, or here in place of one that was killed."""
+        reader = self._free.get()
+        try:
+            if reader is not None:
+                return reader.ask(self._reading, block, self._side_px)
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            reader = None
+        finally:
+            self._free.put(reader)
+        return self._reading(block)
+
+    def __enter__(self) -> Callable[[PhotoBlock], list[ReadPhoto]]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for reader in self._all:
+            reader.end()
+
+
+def serve(shared: int, block_bytes: int) -> None:
+    """Answers one block after the other, until nothing more comes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asks decides when this one ends
+    memory = np.frombuffer(mmap.mmap(shared, block_bytes), np.uint8)
+    blocks, answers = Connection(os.dup(0), writable=False), Connection(os.dup(1), readable=False)
+    os.dup2(2, 1)  # what a library prints is no answer
+    while True:
+        try:
+            reading, block = blocks.recv()
+        except EOFError:
+            return
+        try:
+            answers.send(_without_squares(reading(block), memory))
+        except BrokenPipeError:
+            return
+        except Exception as error:
+            answers.send(error)
+        resampler_for_many.compile_now(tell=False)  # after the first answer, which somebody waits for
+
+
+def _without_squares(photos: list[ReadPhoto], memory: Any) -> list[ReadPhoto]:
+    """Puts the squares into memory, one after the other, and a mark into their places."""
+    start = 0
+    for photo in photos:
+        if photo.pixels is not None:
+            end = start + photo.pixels.size
+            memory[start:end] = photo.pixels.reshape(-1)
+            start = end
+    return [photo if photo.pixels is None else photo._replace(pixels=True) for photo in photos]
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]), int(sys.argv[2]))
