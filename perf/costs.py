@@ -52,7 +52,6 @@ class Assumptions:
     Args:
         core_hour: The price of a processor core for an hour.
         gpu_hour: The price of an H200 with its cores for an hour.
-        gpu_cores: The cores that come with it.
         disk_tb_month: The price of a terabyte for a month.
         memory_gib: The memory of the machine that a single process may fill.
         forward_share: What a photo costs that is only looked at, as a share of one that is learned from.
@@ -60,7 +59,6 @@ class Assumptions:
 
     core_hour: float = 0.05
     gpu_hour: float = 4.0
-    gpu_cores: float = 16
     disk_tb_month: float = 25.0
     memory_gib: float = 64.0
     forward_share: float = 1 / 3
@@ -134,9 +132,12 @@ def fungitastic(given: Assumptions) -> str:
     hours = FUNGITASTIC_PHOTOS * network / 3.6e6
     stored = STORED_BYTES * FUNGITASTIC_PHOTOS
     rows.append(["features by EfficientNet-Lite0 on processors", *_spent(given, cores=hours), _gb(stored)])
-    for size, one in sizes.items():
-        hours = FUNGITASTIC_PHOTOS * one["cpu_ms"]["extraction without a network"] / 3.6e6 / given.gpu_cores
-        rows.append([f"decoded for a GPU by its {given.gpu_cores:g} cores, {size}", *_spent(given, gpus=hours), ""])
+    gpu = needed("gpu")
+    for size, decoders in gpu["decoders"].items():
+        rate = max(rate for way, rate in decoders.items() if way.endswith("libjpeg-turbo"))
+        hours = FUNGITASTIC_PHOTOS / rate / 3600
+        what = f"decoded for a GPU by its {gpu['machine']['cores']} cores, {size}"
+        rows.append([what, *_spent(given, gpus=hours), ""])
     square = SQUARE_BYTES * FUNGITASTIC_PHOTOS
     rows.append(["a raw pack of squares of 256 px", "", "", "", _gb(square)])
     rows.append(["a JPEG pack of them", "", "", "", _gb(square * JPEG_SHARE)])
@@ -145,33 +146,33 @@ def fungitastic(given: Assumptions) -> str:
 
 def training(given: Assumptions) -> str:
     """The cells of FungiTastic's Tables 4 and 5 that are trained: hours and money for each."""
-    rates = needed("gpu")["networks"]
-    cells = needed("table4")["cells"]
+    rates, cells = needed("gpu")["networks"], needed("table4")["cells"]
     counted = needed("networks")["giga_multiply_adds"]
-    rows, total = [], 0.0
+    rows, total, least = [], 0.0, 0.0
     for architecture, like in STANDS_FOR.items():
+        parts = PARTS if architecture in FEW_SHOT_TOO else PARTS[:2]
         measured = rates[MEASURED[like]]["engine, raw pack, crops, RandAugment"]
         for size, cost in counted[architecture].items():
-            rate = measured * counted[like]["224"] / max(cost, counted[like][size])
-            parts = PARTS if architecture in FEW_SHOT_TOO else PARTS[:2]
-            hours = {part: _training_hours(part, rate, given) for part in parts}
+            cell = cells[f"fungitastic-{architecture}-{size}"]
+            hours = {part: _training_hours(part, cell["photos_per_s"], cell["looked_at_per_s"]) for part in parts}
             together = sum(hours.values())
-            total += together
+            large = measured * counted[like]["224"] / max(cost, counted[like][size])
+            quick = sum(_training_hours(part, large, large / given.forward_share) for part in parts)
+            total, least = total + together, least + quick
             scaled = "" if architecture == like and size == "224" else f" (from {like})"
             each = [f"{hours[part]:.1f}" if part in hours else "" for part in PARTS]
+            told = [f"{cell['photos_per_s']:,.0f}", f"{cell['memory_gib']:g}"]
             dollars = f"{together * given.gpu_hour:,.0f}"
-            plain = cells.get(f"fungitastic-{architecture}-{size}")
-            as_told = [f"{plain['photos_per_s']:,.0f}", f"{plain['memory_gib']:g}"] if plain else ["", ""]
-            rows.append([f"{architecture}, {size} px", *as_told, f"{rate:,.0f}{scaled}", *each, dollars])
-    rows.append(["all", "", "", "", "", "", f"{total:,.0f} hours", f"{total * given.gpu_hour:,.0f}"])
-    columns = ["cell", "as the recipe says, photos/s", "GiB", "compiled, large batches", "FungiTastic, h", "Mini, h"]
-    columns += ["FewShot, h", "dollars"]
-    return table(columns, rows)
+            rows.append([f"{architecture}, {size} px", *told, *each, dollars, f"{large:,.0f}{scaled}", f"{quick:.1f}"])
+    hours_and_dollars = [f"{total:,.0f} hours", "", "", f"{total * given.gpu_hour:,.0f}"]
+    rows.append(["all", "", "", *hours_and_dollars, "", f"{least:,.0f} hours"])
+    columns = ["cell", "photos/s", "GiB", "FungiTastic, h", "Mini, h", "FewShot, h", "dollars"]
+    return table([*columns, "compiled, large batches: photos/s", "h"], rows)
 
 
-def _training_hours(part: str, rate: float, given: Assumptions) -> float:
+def _training_hours(part: str, learned_per_s: float, looked_at_per_s: float) -> float:
     looked_at = EPOCHS * VAL[part] + TEST[part]
-    return (EPOCHS * TRAIN[part] + given.forward_share * looked_at) / rate / 3600
+    return (EPOCHS * TRAIN[part] / learned_per_s + looked_at / looked_at_per_s) / 3600
 
 
 def geolifeclef(given: Assumptions) -> str:

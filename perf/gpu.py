@@ -7,10 +7,11 @@ For ResNet-50, ViT-B/16, ConvNeXt-B and EfficientNet-Lite0 (random weights, 224 
 - the same with the GPU's own JPEG decoder (`torchvision.io.decode_jpeg(device="cuda")`), resizing on the device;
 - training, as `perf.training_gpu` has it: plain loops, the engine without a loader, raw and JPEG packs.
 
-Besides, both decoders alone. `reader` in the result says whether photos were resized by compiled loops or by Pillow,
-and why. A machine with a GPU may have nothing but torch: `python -m perf.gpu OUT.json` measures there, and writes what
-it has after each part. `python -m perf.gpu --rehearse` goes through all of it with a tiny network on whatever device
-there is and writes nothing; its figures mean nothing.
+Besides, the decoders alone, and a longer extraction by ResNet-50 with photos read by processes and by threads. `reader`
+in the result says whether photos were resized by compiled loops or by Pillow, and why. A machine with a GPU may have
+nothing but torch: `python -m perf.gpu OUT.json` measures there, and writes what it has after each part.
+`python -m perf.gpu --rehearse` goes through all of it with a tiny network on whatever device there is and writes
+nothing; its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import torch
 from torch.nn import functional
 from torchvision.io import ImageReadMode, decode_jpeg
 
+from fieldmark.features import square_readers
 from fieldmark.features.backbones import Backbone
 from fieldmark.features.extraction import BLOCK_PHOTOS, extract
 from fieldmark.features.photo_reading import PhotoBlock
@@ -49,9 +51,10 @@ from perf.training_gpu import CLASSES, DEVICE, SIZE_PX, wait
 
 NETWORKS = {"resnet50": 256, "vit_base_patch16_224": 256, "convnext_base": 128, "tf_efficientnet_lite0": 512}
 LONG_PX, PHOTOS, DRAWN, STEPS = (500, 1600), 8192, 24, 15
+LONG_NETWORK, LONG_FACTOR = "resnet50", 3
 HOW = Preprocessing(SIZE_PX, 0.875, (0.5,) * 3, (0.5,) * 3)
 SIDE_PX = round(HOW.size_px / HOW.crop)
-PARTS = ("extraction", "training")
+PARTS = ("extraction", "training", "long")
 Keep = Callable[[dict[str, Any]], object]
 
 
@@ -92,6 +95,10 @@ def measured(
             if "training" in parts:
                 torch.set_float32_matmul_precision("high")
                 _measure(_training(network, batch, folder, rates, compiled=compiled), {}, kept)
+        if "long" in parts:
+            long: dict[str, Any] = {"network": LONG_NETWORK, "photos": {}, "photos_per_s": {}}
+            result["long_extraction"] = long
+            _measure(_long_extraction(folder, LONG_FACTOR * photos, long["photos"]), long["photos_per_s"], kept)
     return result
 
 
@@ -180,6 +187,25 @@ def _extraction(name: str, batch: int, folder: Path, steps: int) -> Iterator[tup
         paths = _paths(folder / str(long_px))
         yield f"extraction from files of {long_px} px", partial(_rate, len(paths), partial(from_files, paths))
         yield f"extraction, {long_px} px decoded on the device", partial(_rate, len(paths), partial(on_device, paths))
+
+
+def _long_extraction(folder: Path, number: int, photos: dict[str, int]) -> Iterator[tuple[str, Callable[[], float]]]:
+    """What is left of the start of processes when there are more photos; threads are given half of them."""
+    network = make_network(LONG_NETWORK, "random", classes=CLASSES, size=SIZE_PX).eval().requires_grad_(False)
+    backbone = Backbone(LONG_NETWORK, "random", network.to(DEVICE, memory_format=torch.channels_last), HOW)
+    write_photos(folder / "many", number, LONG_PX[0])
+    names = [str(path) for path in _paths(folder / "many")]
+
+    def measure(way: str, ids: list[str], many: int) -> float:
+        usual, square_readers.MANY_PHOTOS = square_readers.MANY_PHOTOS, many
+        photos[way], store = len(ids), FeatureStore(folder / f"long {way}", backbone.digest)
+        try:
+            return _rate(len(ids), lambda: extract(ids, read_photo, backbone, store))
+        finally:
+            square_readers.MANY_PHOTOS = usual
+
+    yield "processes", partial(measure, "processes", names, 1)
+    yield "threads", partial(measure, "threads", names[: number // 2], number + 1)
 
 
 def _training(

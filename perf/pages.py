@@ -117,9 +117,12 @@ def extraction_rates() -> str:
         for loop in next(iter(result["decoders"].values()))
     ]
     alone = table(["decoding and resizing alone, photos/s", *result["decoders"]], decoders)
+    long = result["long_extraction"]
+    longer = [[way, f"{long['photos'][way]:,}", f"{rate:,.0f}"] for way, rate in long["photos_per_s"].items()]
+    many = table([f"a longer extraction, {long['network']}, read by", "photos", "photos/s"], longer)
     reader = [f"Photos were read by {result['reader']}."] if "reader" in result else []
     remarks = " ".join([*reader, *([result["remark"]] if "remark" in result else [])])
-    return table(["photos/s", *networks], rows) + f"\n{alone}\n{remarks}\n"
+    return table(["photos/s", *networks], rows) + f"\n{alone}\n{many}\n{remarks}\n"
 
 
 def sharing_rates() -> str:

@@ -223,6 +223,10 @@ def _gpu(result: Result) -> list[Ratio]:
             limit = LOOKING if loop.startswith("extraction") else "plain compiled"
             if loop.startswith(("extraction", "engine")) and limit in rates:
                 lines.append(Ratio(f"{network}: {loop}", share(rate, rates[limit]), limit))
+    long = result["long_extraction"]["photos_per_s"]
+    lines.append(
+        Ratio("a longer extraction by processes", times_faster(long["processes"] / long["threads"]), "threads")
+    )
     return lines
 
 

@@ -32,8 +32,8 @@ from fieldmark.features.photo_reading import BlockReading, PhotoBlock, ReadPhoto
 from fieldmark.features.photos import Preprocessing, decode_square
 from fieldmark.features.resampling import resampler_for_many
 
-# From so many cores and photos on processes are worth their start, a second or two.
-MANY_CORES, MANY_PHOTOS = 6, 4096
+# From so many cores and photos on processes are worth their start, which takes two seconds.
+MANY_CORES, MANY_PHOTOS = 6, 8192
 
 
 def worth_processes(cores: int, photos: int) -> bool:
