@@ -85,6 +85,13 @@ class Release:
             hint = "Was the download cut short?"
             raise InputError(self.root, found="a file that is no zip", expected="an archive", hint=hint) from error
 
+    def within(self, folder: str) -> Release:
+        """A folder of the release as a release of its own, also inside of a zip."""
+        inner = object.__new__(Release)
+        inner.root, inner.file = self.where(folder), ""
+        inner._files = self._files.below(folder)
+        return inner
+
     def open(self, path: str) -> IO[bytes]:
         """Opens a file of the release for reading; a large one at an address is fetched piece by piece.
 
@@ -169,11 +176,16 @@ class Release:
 
     def folders(self, path: str = "") -> list[str]:
         """Names of the folders directly below `path`, sorted, hidden ones left out."""
-        return sorted(self._names(path, folders=True))
+        return self.entries(path)[0]
 
     def files(self, path: str = "") -> list[str]:
         """Names of the files directly below `path`, sorted, hidden ones left out."""
-        return sorted(self._names(path, folders=False))
+        return self.entries(path)[1]
+
+    def entries(self, path: str = "") -> tuple[list[str], list[str]]:
+        """Names of the folders and of the files directly below `path`, sorted, hidden ones left out; by one listing."""
+        entries = sorted(self._named_entries(path))
+        return [name for name, is_folder in entries if is_folder], [name for name, folder in entries if not folder]
 
     def where(self, path: str) -> str:
         """The place of a file as a person would look for it."""
@@ -190,11 +202,11 @@ class Release:
             found, hint = "no JSON object", "Make the world again, or remove the file if the release is real."
             raise InputError(self.where(WORLD_FILE), found=found, expected="the mark of a world", hint=hint) from error
 
-    def _names(self, path: str, *, folders: bool) -> Iterator[str]:
+    def _named_entries(self, path: str) -> Iterator[tuple[str, bool]]:
         for name, is_folder in self._files.names(path.rstrip("/")):
-            if is_folder == folders and not name.startswith("."):
+            if not name.startswith("."):
                 check_name(f"{self.where(path)}/{name}")
-                yield name
+                yield name, is_folder
 
     def _each_named(self, paths: Iterable[str], fetched: Iterator[R]) -> Iterator[R]:
         for path in paths:

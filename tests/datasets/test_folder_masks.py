@@ -47,7 +47,7 @@ def test_a_table_says_what_belongs_together_and_which_part(root):
     ("table", "sentence"),
     [
         ("file\nx.jpg\n", "line 2: found 'x.jpg', which is not there"),
-        ("file,part\na.jpg,training\n", "line 2: found the part 'training', expected train, val or test"),
+        ("file,part\na.jpg,spare\n", "line 2: found the part 'spare', expected train, val or test"),
     ],
 )
 def test_a_table_with_mistakes_is_refused_with_its_line(root, table, sentence):
@@ -73,3 +73,30 @@ def test_a_folder_without_masks_says_what_is_expected(tmp_path):
     save(tmp_path / "images/a.jpg")
     with pytest.raises(InputError, match="no folder masks/, expected photos in images/ and their masks in masks/"):
         fieldmark.dataset("folder-masks", tmp_path)
+
+
+def test_masks_of_zeros_and_ones_are_read_and_that_is_said(root):
+    for path in root.glob("masks/**/*.png"):
+        save(path, 1)
+    dataset = fieldmark.dataset("folder-masks", root)
+    assert dataset.layers["masks"]("a.jpg")["cap"].all()
+    assert "Read masks such as `masks/a.png` by the values 0 and 1, of which 1 is the object." in dataset.remarks
+
+
+def test_parts_by_other_names_and_what_is_not_read_are_said(tmp_path):
+    for part, name in (("Train", "a"), ("valid", "b")):
+        save(tmp_path / f"images/{part}/{name}.JPG")
+        save(tmp_path / f"masks/{name}.png", 255)
+    (tmp_path / "images/Train/notes.txt").touch()
+    save(tmp_path / "images/c.jpg")
+    (tmp_path / "table.xlsx").touch()
+    dataset = fieldmark.dataset("folder-masks", tmp_path)
+    assert dataset.media["parts"].to_list() == [["train"], ["val"]]
+    said = " ".join(dataset.remarks)
+    assert "Read `Train/` as train, `valid/` as val." in said and "`table.xlsx` is not read" in said
+    assert "Not read in `images/`: images/Train/notes.txt, images/c.jpg." in said
+
+
+def test_a_table_of_semicolons_names_photos_without_their_ending(root):
+    (root / "labels.csv").write_text("id;specimen\na;1\nb_1;1\n")
+    assert fieldmark.dataset("folder-masks", root).media["observation_id"].to_list() == ["1", "1", "c.jpg"]

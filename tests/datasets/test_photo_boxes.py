@@ -35,7 +35,7 @@ def test_a_folder_without_boxes_has_no_such_layer(make_release):
         (f"{PHOTO},nan,2,5,20", r"line 3: found x = nan"),
         ("nowhere.jpg,1,2,5,20", r"line 3: found 'nowhere.jpg', which is not there"),
         ("train/Alba alba/0-1.jpg,1,2,5,20", r"line 3: found 'train/Alba alba/0-1.jpg' again"),
-        (",1,2,5,20", r"line 3: found None, which is not there"),
+        (",1,2,5,20", r"line 3: found no file, expected the path of a photo"),
     ],
 )
 def test_a_bad_line_is_refused_with_its_number(make_release, line, sentence):
@@ -50,3 +50,12 @@ def test_a_table_without_a_column_is_refused(make_release):
     (root / "boxes.csv").write_text(f"photo,x,y,width\n{PHOTO},1,2,3\n")
     with pytest.raises(InputError, match="expected a column 'height'"):
         open_dataset("folder", root)
+
+
+def test_boxes_may_be_a_table_of_tabs_with_names_and_decimal_commas_of_its_own(make_release):
+    root = make_release()
+    (root / "boxes.tsv").write_text("filename\txmin\tymin\tw\th\n0-0.jpg\t1,5\t2\t30\t20\n")
+    dataset = open_dataset("folder", root)
+    box = dataset.layers["boxes"]("0-0.jpg")
+    assert box[:4] == (1.5, 2, 30, 20) and box.written_in.endswith("boxes.tsv, line 2")
+    assert any("photo from `filename`" in remark for remark in dataset.remarks)

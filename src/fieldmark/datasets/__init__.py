@@ -122,7 +122,7 @@ DATASETS: Registry[DatasetOpener] = Registry(
     group="fieldmark.datasets",
 )
 # Datasets whose root may also be one file: a zip, or a table.
-OF_ONE_FILE = frozenset({"occurrences", "geolifeclef-2020"})
+OF_ONE_FILE = frozenset({"folder", "folder-masks", "occurrences", "geolifeclef-2020"})
 
 
 def release_of(name: str, root: str | Path) -> Release:

@@ -1,31 +1,31 @@
 """A researcher's own photos or recordings, one folder per class.
 
 ```
-ROOT/
+ROOT/                        a folder, or a .zip; also one that holds nothing but this folder
   train/<class>/*.jpg        either the parts are folders (val and test may be missing) ...
-  val/<class>/*.jpg
-  test/<class>/*.jpg
+  val/<class>/*.jpg          ... also called valid, validation, Training, testing, ... (`folder_layout.PART_NAMES`)
+  test/<class>/*.jpg         or test/*.jpg, without labels
   <class>/*.jpg              ... or there are only classes, and the parts are drawn with a seed
-  train/<domain>/<class>/    a part may be sorted by domain first (herbarium, photo)
-  observations.csv           optional: file[,observation,domain,date,latitude,longitude,...]; plants.csv: file,plant
-  taxa.csv                   optional: label[,kingdom,...,species,scientific_name,poisonous,red_list]; or species.csv
+  train/<domain>/<class>/    a part may be sorted by domain first (herbarium, photo), or by genus
+  observations.csv           optional: file[,observation,domain,date,latitude,longitude,label,part,...]
+  taxa.csv                   optional: label[,kingdom,...,species,scientific_name,poisonous,red_list]
   boxes.csv                  optional: photo,x,y,width,height (see `photo_boxes`)
   rasters/*.tif              optional: maps (climate, elevation); what they say at the place of an observation
 ```
 
 Quirks:
 
-- A photo is any `.jpg`, `.jpeg`, `.png` or `.webp`, a recording any `.wav`, `.flac`, `.ogg` or `.mp3`, in any case.
-  Hidden files and other files are passed over. A folder holds one or the other; "photo" below means either.
-- `file` in `observations.csv` is the path below ROOT. A photo without a row, and any photo where there is no table, is
-  an observation of its own. Columns beyond the named ones (habitat, substrate, ...) become columns of the observation.
-- `plants.csv` is read where there is no `observations.csv`, and tells which photos show one plant; `species.csv` is
-  read where there is no `taxa.csv`. Genus, species and, for plants, the family are taken from a `scientific_name`
-  where the table does not have them.
-- A part is sorted by domain where none of its folders holds photos and those in them do. A column `domain` wins.
-  An observation may be in several domains: a plant that was photographed and pressed.
-- `label` in `taxa.csv` is the name of the class folder. Without a table, a class called like a binomial
-  ("Amanita muscaria" or "Amanita_muscaria") tells its genus.
+- A photo is any `.jpg`, `.jpeg`, `.png`, `.webp`, `.tif`, `.avif` or `.heic`, a recording any `.wav`, `.flac`, `.ogg`,
+  `.mp3` or `.m4a`, in any case. Other files are passed over, and a remark names them; hidden files are passed over
+  without one. A folder holds photos or recordings; "photo" below means either.
+- How folders are read is told in `folder_layout`, how tables are found and read in `own_tables` and `folder_tables`.
+- A photo without a line in the table, and any photo where there is no table, is an observation of its own. Columns
+  beyond the named ones (habitat, substrate, ...) become columns of the observation.
+- The table of photos may also be called `plants`, `labels` or `metadata`, that of classes `species`. Genus, species
+  and, for plants, the family are taken from a `scientific_name` where the table does not have them.
+- A column `domain` wins over folders. An observation may be in several domains: a plant photographed and pressed.
+- A column `label` tells the class of photos that lie in no folder of a class; where both tell it they must agree.
+- Without a table, a class called like a binomial ("Amanita muscaria" or "Amanita_muscaria") tells its genus.
 - The id of a photo is its file name, without the class folder, which would give the answer away. Where two photos
   share a file name, a few digits that stand for the folder are put in front.
 - The label set is every class of every part, so that a class that cannot be learned still counts.
@@ -33,61 +33,107 @@ Quirks:
 
 from __future__ import annotations
 
-import datetime
 import hashlib
-import re
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import polars as pl
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.environment import ENVIRONMENT
+from fieldmark.datasets.folder_labels import BY_TABLE, settle_labels, settle_parts
+from fieldmark.datasets.folder_layout import BINOMIAL, Listing, list_media, named, unwrapped
+from fieldmark.datasets.folder_tables import (
+    OFFERED,
+    PHOTO_TABLES,
+    TAXA_COLUMNS,
+    TAXA_TABLES,
+    PhotoTable,
+    read_photo_table,
+    read_taxa_table,
+)
 from fieldmark.datasets.gridded import RASTERS_FOLDER, Rasters
 from fieldmark.datasets.inputs import CONTEXT, MEDIA_INPUTS, Input, Layer, MediaKind
-from fieldmark.datasets.photo_boxes import BOXES, BOXES_FILE, MediaBoxes, has_boxes, with_boxes
+from fieldmark.datasets.own_tables import find_table, unread_tables
+from fieldmark.datasets.photo_boxes import BOXES, BOXES_TABLES, MediaBoxes, has_boxes, with_boxes
 from fieldmark.datasets.plant_families import family_of
 from fieldmark.datasets.scientific_names import parse_name
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.foundation.media_files import is_photo, is_recording
+from fieldmark.foundation.media_files import is_recording
 from fieldmark.release import Release
 from fieldmark.splits import Official, Seeded
-from fieldmark.tables import RANKS, missing_column, parse_column, read_csv
 
-PART_FOLDERS = ("train", "val", "test")
 # How a folder is cut: into its own parts, or by a draw over observations.
 SPLIT = Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.25))
-OBSERVATIONS_FILES, TAXA_FILES = ("observations.csv", "plants.csv"), ("taxa.csv", "species.csv")
-RENAMED = {"observation": "observation_id", "plant": "observation_id", "latitude": "lat", "longitude": "lon"}
-BINOMIAL = re.compile(r"^([A-Z][a-z]+)[ _]([a-z][a-z-]+)$")
+
+
+@dataclass(frozen=True)
+class FolderReading:
+    """A folder as a dataset, and what was found on the way.
+
+    Args:
+        dataset: The tables.
+        listing: Where the files lie.
+        remarks: How folders and tables were read; the dataset has more to say, about classes and files.
+    """
+
+    dataset: Dataset
+    listing: Listing
+    remarks: tuple[str, ...]
 
 
 def open_folder(release: Release, subset: str = "all") -> Dataset:
     """Opens a folder of photos as a dataset; there are no subsets."""
     if subset != "all":
         raise MisuseError(f"A folder of photos has no subset called {subset!r}.")
-    photos, remarks = _list_photos(release)
+    return read_folder(release).dataset
+
+
+def read_folder(release: Release) -> FolderReading:
+    """Reads a folder of photos.
+
+    Raises:
+        InputError: For what cannot be read, or could be read in two ways.
+    """
+    refuse_single_file(release)
+    release, remarks = unwrapped(release)
+    photos, listing, table = _list_photos(release)
+    remarks = (*remarks, *listing.remarks)
     kind = _kind(release, photos)
-    observations, photos = _observations(release, photos)
+    observations, photos = _observations(photos, table)
     parts = pl.when(pl.col("part").is_null()).then(pl.lit([], pl.List(pl.String))).otherwise(pl.concat_list("part"))
     domain = () if photos["domain"].is_null().all() else ("domain",)
-    media = with_boxes(release, photos.select("media_id", "observation_id", "path", parts.alias("parts"), *domain))
-    taxa = _taxa(release, photos)
+    media, boxes_remarks = with_boxes(
+        release, photos.select("media_id", "observation_id", "path", parts.alias("parts"), *domain)
+    )
+    taxa, taxa_remarks = _taxa(release, photos)
+    tables = {names: find_table(release, names) for names in (PHOTO_TABLES, TAXA_TABLES, BOXES_TABLES)}
+    unread = unread_tables(release, list(tables.values()), OFFERED)
+    remarks = (*remarks, *(table.remarks() if table else ()), *taxa_remarks, *boxes_remarks, *unread)
     layers: dict[str, Layer] = _rasters_layer(release, observations)
     inputs: tuple[Input, ...] = (MEDIA_INPUTS[kind], *CONTEXT, ENVIRONMENT)
     if has_boxes(media):
-        layers["boxes"], inputs = MediaBoxes(media, release.where(BOXES_FILE)), (*inputs, BOXES)
-    return Dataset(
+        where = release.where(tables[BOXES_TABLES] or "")
+        layers["boxes"], inputs = MediaBoxes(media, where), (*inputs, BOXES)
+    dataset = Dataset(
         "folder",
         release,
         taxa,
         observations,
         media,
-        remarks,
+        (*remarks, *_remarks(photos, listing)),
         layers=layers,
         inputs=inputs,
         media_kind=kind,
-        tells_observations=_table_of_observations(release) is not None,
+        tells_observations=table is not None,
     )
+    return FolderReading(dataset, listing, remarks)
+
+
+def refuse_single_file(release: Release) -> None:
+    """Refuses a root that is a file and no zip."""
+    if release.file:
+        place = f"{release.root}/{release.file}"
+        raise InputError(place, found="a file", expected="the folder of a release, or a .zip of it")
 
 
 def _rasters_layer(release: Release, observations: pl.DataFrame) -> dict[str, Layer]:
@@ -109,53 +155,28 @@ def _kind(release: Release, photos: pl.DataFrame) -> MediaKind:
     return "recording" if sound.any() else "photo"
 
 
-class ClassFolder(NamedTuple):
-    """The folder of one class: where it lies, in which domain, and whose it is."""
-
-    path: str
-    domain: str | None
-    label: str
-
-
-def class_folders(release: Release, part: str | None) -> list[ClassFolder]:
-    """The folders of the classes of a part, which may be sorted by domain first; of the root without a part."""
-    base = f"{part}/" if part else ""
-    plain = [ClassFolder(f"{base}{name}", None, name) for name in release.folders(part or "")]
-    if part is None or any(_media_in(release, one.path) for one in plain):
-        return plain
-    sorted_by_domain = [
-        ClassFolder(f"{one.path}/{name}", one.label, name) for one in plain for name in release.folders(one.path)
-    ]
-    return sorted_by_domain if any(_media_in(release, one.path) for one in sorted_by_domain) else plain
-
-
-def _media_in(release: Release, folder: str) -> list[str]:
-    return [name for name in release.files(folder) if is_photo(name) or is_recording(name)]
-
-
-def _list_photos(release: Release) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """One row per photo with `path`, `part`, `domain`, `label` and `media_id`."""
-    parts = [part for part in PART_FOLDERS if part in release.folders()]
-    if parts and "train" not in parts:
-        raise InputError(release.root, found=f"{' and '.join(parts)} but no train", expected="a folder train/<class>/")
-    rows: list[tuple[str, str | None, str | None, str]] = []
-    empty: list[str] = []
-    where_to_look: list[str | None] = [*parts] or [None]
-    for part in where_to_look:
-        before = len(rows)
-        for folder in class_folders(release, part):
-            if not part and folder.label == RASTERS_FOLDER and _rasters(release):
-                continue
-            media = _media_in(release, folder.path)
-            rows += [(f"{folder.path}/{name}", part, folder.domain, folder.label) for name in media]
-            empty += [] if media else [folder.path]
-        if len(rows) == before:
-            place = release.where(part) if part else release.root
-            layout = f"photos in {part}/<class>/" if part else "photos in <class>/ or train/<class>/"
-            hint = "Put photos there, or remove the folder." if part else "One folder per class, photos directly in it."
-            raise InputError(place, found="no photos", expected=layout, hint=hint)
+def _list_photos(release: Release) -> tuple[pl.DataFrame, Listing, PhotoTable | None]:
+    """One row per photo with `path`, `part`, `domain`, `label` and `media_id`; and what the table says of them."""
+    listing = list_media(release, not_classes=[RASTERS_FOLDER] if _rasters(release) else [])
+    table = read_photo_table(release, [one.path for one in listing.found])
+    listing.found = settle_parts(listing, table)
+    listing.found = settle_labels(release, listing, table)
+    _refuse_empty(release, listing)
+    rows = [(one.path, one.part, one.domain, one.label) for one in listing.found]
     photos = pl.DataFrame(rows, dict.fromkeys(("path", "part", "domain", "label"), pl.String), orient="row")
-    return photos.with_columns(media_id=media_ids(photos["path"])), _remarks(photos, empty)
+    return photos.with_columns(media_id=media_ids(photos["path"])), listing, table
+
+
+def _refuse_empty(release: Release, listing: Listing) -> None:
+    if not listing.found:
+        place, hint = release.root, "One folder per class, photos directly in it."
+        raise InputError(place, found="no photos", expected="photos in <class>/ or train/<class>/", hint=hint)
+    present = {one.part for one in listing.found}
+    for part, name in listing.parts.items():
+        if part not in present:
+            hint = "Put photos there, or remove the folder."
+            layout = f"photos in {name}/<class>/"
+            raise InputError(release.where(name), found="no photos", expected=layout, hint=hint)
 
 
 def media_ids(paths: pl.Series) -> pl.Series:
@@ -172,31 +193,33 @@ def media_ids(paths: pl.Series) -> pl.Series:
     )
 
 
-def _remarks(photos: pl.DataFrame, empty: list[str]) -> tuple[str, ...]:
-    remarks = []
+def _remarks(photos: pl.DataFrame, listing: Listing) -> tuple[str, ...]:
+    """What a reader should know about classes and files."""
+    remarks, empty = [], listing.empty
     if empty:
         remarks.append(f"{len(empty)} class folder(s) hold no photos and are passed over: {', '.join(empty[:3])}.")
-    unlearned = sorted(
-        set(photos["label"]) - set(photos.filter(pl.col("part").is_null() | (pl.col("part") == "train"))["label"])
-    )
+    learned = photos.filter(pl.col("part").is_null() | (pl.col("part") == "train"))["label"]
+    unlearned = sorted(set(photos["label"].drop_nulls()) - set(learned))
     if unlearned:
         remarks.append(f"{len(unlearned)} class(es) have no training photos and count all the same: {unlearned[0]}.")
+    if listing.no_parts:
+        remarks.append(f"Folders that are no part (train, val, test) are not read: {named(listing.no_parts)}.")
+    if listing.loose:
+        remark = f"{len(listing.loose):,} photo(s) lie beside the folders of classes and are not read"
+        hint = f"Put them into a folder of their class, or write {BY_TABLE}."
+        remarks.append(f"{remark}: {named(listing.loose)}. {hint}")
+    if listing.passed_over:
+        files = listing.passed_over
+        remarks.append(f"{len(files):,} file(s) are no photos or recordings and are not read: {named(files)}.")
     return tuple(remarks)
 
 
-def _observations(release: Release, photos: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _observations(photos: pl.DataFrame, told: PhotoTable | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The observations, and the photos with the observation each belongs to."""
-    table = _table_of_observations(release)
-    if table is None:
+    if told is None:
         photos = photos.with_columns(observation_id="media_id")
         return photos.select("observation_id", "label", *_nulls()), photos
-    where = release.where(table)
-    with release.open(table) as file:
-        rows = read_csv(file, where, required=("file",))
-    rows = rows.rename({old: new for old, new in RENAMED.items() if old in rows.columns})
-    for name, kind in (("date", datetime.date), ("lat", float), ("lon", float)):
-        rows = parse_column(rows, name, kind, where)
-    _check_files(rows, photos, where)
+    rows = told.table.rows.drop("label", "part", strict=False)
     if "observation_id" not in rows.columns:
         rows = rows.with_columns(observation_id=pl.lit(None, dtype=pl.String))
     if "domain" in rows.columns:
@@ -205,38 +228,15 @@ def _observations(release: Release, photos: pl.DataFrame) -> tuple[pl.DataFrame,
     if "told_domain" in rows.columns:
         photos = photos.with_columns(pl.coalesce("told_domain", "domain").alias("domain"))
     photos = photos.with_columns(pl.coalesce("observation_id", "media_id").alias("observation_id"))
-    _check_one_label_each(photos, where)
-    context = [name for name in rows.columns if name not in ("file", "observation_id", "label", "part", "told_domain")]
+    _check_one_label_each(photos, told.table.where)
+    context = [name for name in told.context if name in rows.columns]
     observations = photos.group_by("observation_id", maintain_order=True).agg(pl.col("label", *context).first())
     return observations, photos
-
-
-def _table_of_observations(release: Release) -> str | None:
-    """The file that tells which photos belong together, when and where; None where there is none."""
-    return next((name for name in OBSERVATIONS_FILES if release.exists(name)), None)
 
 
 def _nulls() -> list[pl.Expr]:
     kinds = {"date": pl.Date, "lat": pl.Float64, "lon": pl.Float64}
     return [pl.lit(None, dtype=kind).alias(name) for name, kind in kinds.items()]
-
-
-def _check_files(rows: pl.DataFrame, photos: pl.DataFrame, where: str) -> None:
-    twice = rows["file"].is_duplicated().arg_true()
-    if len(twice) > 1:
-        line = int(twice[1]) + 2
-        raise InputError(where, line=line, found=f"{rows['file'][line - 2]!r} again", expected="one line per photo")
-    absent = (~rows["file"].is_in(photos["path"].implode())).fill_null(True).arg_true()
-    if len(absent):
-        line = int(absent[0]) + 2
-        more = f" ({len(absent) - 1} more such lines.)" if len(absent) > 1 else ""
-        raise InputError(
-            where,
-            line=line,
-            found=f"{rows['file'][line - 2]!r}, which is not there",
-            expected="the path of a photo below the folder",
-            hint=f"Restore the photo, or remove the line.{more}",
-        )
 
 
 def _check_one_label_each(photos: pl.DataFrame, where: str) -> None:
@@ -255,22 +255,16 @@ def _check_one_label_each(photos: pl.DataFrame, where: str) -> None:
             )
 
 
-def _taxa(release: Release, photos: pl.DataFrame) -> pl.DataFrame:
-    labels = photos.select(pl.col("label").unique().sort())
-    table = next((name for name in TAXA_FILES if release.exists(name)), None)
-    if table is not None:
-        where = release.where(table)
-        with release.open(table) as file:
-            rows = read_csv(file, where)
-        if "label" not in rows.columns:
-            raise missing_column(where, "label", rows.columns)
-        rows = _with_ranks_of_names(parse_column(rows, "poisonous", bool, where))
-        columns = [rank for rank in RANKS if rank in rows.columns]
-        columns += [name for name in ("common_name", "scientific_name", "red_list") if name in rows.columns]
-        return labels.join(rows.select("label", *columns, "poisonous"), on="label", how="left", maintain_order="left")
+def _taxa(release: Release, photos: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    labels = photos.select(pl.col("label").drop_nulls().unique().sort())
+    rows, remarks = read_taxa_table(release, labels["label"].to_list())
+    if rows is not None:
+        rows = _with_ranks_of_names(rows)
+        columns = [name for name in TAXA_COLUMNS if name in rows.columns]
+        return labels.join(rows.select("label", *columns), on="label", how="left", maintain_order="left"), remarks
     matches = [BINOMIAL.match(label) for label in labels["label"]]
     genus = [match.group(1) if match else None for match in matches]
-    return labels.with_columns(genus=pl.Series(genus, dtype=pl.String), poisonous=pl.lit(None, dtype=pl.Boolean))
+    return labels.with_columns(genus=pl.Series(genus, dtype=pl.String), poisonous=pl.lit(None, dtype=pl.Boolean)), []
 
 
 def _with_ranks_of_names(taxa: pl.DataFrame) -> pl.DataFrame:

@@ -11,11 +11,12 @@ import polars as pl
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems, Severity
-from fieldmark.datasets.folder import PART_FOLDERS, SPLIT, class_folders, open_folder
+from fieldmark.datasets.folder import SPLIT, read_folder
+from fieldmark.datasets.folder_layout import PART_NAMES, Listing
 from fieldmark.datasets.identical import across, observations_together
 from fieldmark.datasets.photo_checks import alike_pairs, check_copies, check_photos
 from fieldmark.datasets.recording_checks import check_recordings
-from fieldmark.foundation.media_files import PHOTO_SUFFIXES, SOUND_SUFFIXES, is_photo, is_recording
+from fieldmark.foundation.media_files import PHOTO_SUFFIXES, SOUND_SUFFIXES
 from fieldmark.release import Release
 from fieldmark.splits import cut
 
@@ -34,13 +35,16 @@ def check_folder(release: Release, *, media: bool = False, near_duplicates: bool
     Raises:
         InputError: When the folders or tables cannot be opened at all.
     """
-    problems, dataset = Problems(), open_folder(release)
+    problems, reading = Problems(), read_folder(release)
+    dataset, release = reading.dataset, reading.dataset.release
     files = dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
     files = files.with_columns(pl.col("parts").list.first().fill_null(WHOLE).alias("part"))
-    present = [part for part in (*PART_FOLDERS, WHOLE) if part in set(files["part"])]
+    present = [part for part in (*PART_NAMES, WHOLE) if part in set(files["part"])]
     counts = [PartCount(part, _count(dataset, files.filter(pl.col("part") == part))) for part in present]
     _check_classes(files, problems)
-    _check_passed_over(release, problems)
+    _check_passed_over(reading.listing, problems)
+    for remark in reading.remarks:
+        problems.add("note", remark)
     _check_copies(dataset, files, problems)
     if dataset.media_kind == "recording":
         if media:
@@ -102,14 +106,14 @@ def _count(dataset: Dataset, media: pl.DataFrame) -> Count:
     return Count(
         observations=media["observation_id"].n_unique(),
         photos=len(media) if photo else None,
-        classes=media["label"].n_unique(),
+        classes=media["label"].drop_nulls().n_unique() or None,
         recordings=None if photo else len(media),
     )
 
 
 def _check_classes(media: pl.DataFrame, problems: Problems) -> None:
     learned = media.filter(pl.col("part").is_in(["train", WHOLE]))
-    unlearned = sorted(set(media["label"]) - set(learned["label"]))
+    unlearned = sorted(set(media["label"].drop_nulls()) - set(learned["label"]))
     if unlearned:
         problems.add("warning", "a class has nothing to learn from in train", unlearned)
     seen = learned.group_by("label").agg(pl.col("observation_id").n_unique())
@@ -118,18 +122,14 @@ def _check_classes(media: pl.DataFrame, problems: Problems) -> None:
         problems.add("note", "a class is learned from a single observation", single)
 
 
-def _check_passed_over(release: Release, problems: Problems) -> None:
-    """Files beside the photos that have another ending, such as the HEIC of a telephone, and folders without any."""
-    parts = [part for part in PART_FOLDERS if part in release.folders()]
-    folders = [one.path for part in parts for one in class_folders(release, part)] or release.folders()
-    other, empty = [], []
-    for folder in folders:
-        files = release.files(folder)
-        strange = [name for name in files if not (is_photo(name) or is_recording(name))]
-        other += [f"{folder}/{name}" for name in strange]
-        empty += [folder] if len(strange) == len(files) else []
-    if other:
+def _check_passed_over(listing: Listing, problems: Problems) -> None:
+    """Files beside the photos that have another ending, folders that are no part, and those of classes without any."""
+    if listing.passed_over:
         endings = ", ".join(sorted((*PHOTO_SUFFIXES, *SOUND_SUFFIXES)))
-        problems.add("warning", f"a file is passed over, since it ends in none of {endings}", other)
-    if empty:
-        problems.add("warning", "a folder of a class holds nothing that is read", empty)
+        problems.add("warning", f"a file is passed over, since it ends in none of {endings}", listing.passed_over)
+    if listing.no_parts:
+        problems.add("warning", "a folder is no part (train, val, test) and is passed over", listing.no_parts)
+    if listing.loose:
+        problems.add("warning", "a photo lies beside the folders of classes and is passed over", listing.loose)
+    if listing.empty:
+        problems.add("warning", "a folder of a class holds nothing that is read", listing.empty)

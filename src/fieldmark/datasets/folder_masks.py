@@ -1,9 +1,9 @@
 """A researcher's own photos with masks.
 
 ```
-ROOT/
+ROOT/                          a folder, or a .zip; also one that holds nothing but this folder
   images/<photo>.jpg           the photos; or images/train/, images/val/, images/test/ (val and test may be missing)
-  masks/<photo>.png            white where the object is (values above 127) ...
+  masks/<photo>.png            white where the object is, or another color on black (`mask_pictures`) ...
   masks/<part>/<photo>.png     ... or one folder per part (cap, stem, ...)
   observations.csv             optional: file[,observation,part,label,...]
   boxes.csv                    optional: photo,x,y,width,height (see `photo_boxes`)
@@ -15,6 +15,8 @@ Quirks:
   Two masks of one part of a photo are refused; a mask without a photo is counted and passed over.
 - A photo without a mask is neither learned from nor scored, and is counted.
 - A mask may be larger or smaller than its photo: what is answered is brought to the size of the mask.
+- Parts go by the names that `folder_layout` knows, tables by those that `own_tables` does; files in `images` and
+  `masks` that are no pictures are counted.
 - `file` in `observations.csv` is the name of the photo. `observation` says which photos show one specimen, `part` is
   train, val or test (for those who have no such folders), `label` a class that the parts are drawn by.
 - Without parts, they are drawn with a seed, whole observations at a time.
@@ -22,42 +24,47 @@ Quirks:
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-import numpy as np
 import polars as pl
-from PIL import Image, UnidentifiedImageError
 
 from fieldmark.datasets.base import Dataset
+from fieldmark.datasets.folder import refuse_single_file
+from fieldmark.datasets.folder_layout import find_parts, named, told_parts, unwrapped
+from fieldmark.datasets.folder_tables import PHOTO_TABLES, read_photo_table, told_parts_of
 from fieldmark.datasets.inputs import CONTEXT, PHOTO, Input, Layer, MaskLayer
-from fieldmark.datasets.photo_boxes import BOXES, BOXES_FILE, MediaBoxes, has_boxes, with_boxes
+from fieldmark.datasets.mask_pictures import read_mask
+from fieldmark.datasets.own_tables import LINE, find_table, unread_tables
+from fieldmark.datasets.photo_boxes import BOXES, BOXES_TABLES, MediaBoxes, has_boxes, with_boxes
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.masks import WHOLE, Mask
-from fieldmark.foundation.media_files import PICTURE_SUFFIXES
+from fieldmark.foundation.media_files import PICTURE_SUFFIXES, is_leftover
 from fieldmark.foundation.runlengths import MaskRow
 from fieldmark.release import Release
-from fieldmark.tables import read_csv
 
-IMAGES, MASKS, OBSERVATIONS_FILE = "images", "masks", "observations.csv"
-SET_NAMES = ("train", "val", "test")
+IMAGES, MASKS = "images", "masks"
 NO_CLASS = "photo"
-WHITE_ABOVE = 127
-RENAMED = {"observation": "observation_id"}
+OFFERED = ("observations.csv", "boxes.csv")
 
 
 def open_folder_masks(release: Release, subset: str = "all") -> Dataset:
     """Opens a folder of photos and masks as a dataset; there are no subsets."""
     if subset != "all":
         raise MisuseError(f"A folder of photos and masks has no subset called {subset!r}.")
-    photos = _photos(release)
+    refuse_single_file(release)
+    release, remarks = unwrapped(release)
+    photos, told = _photos(release)
     masks, without_photo = _masks(release, photos["media_id"].to_list())
-    photos = _described(release, photos)
-    remarks = _remarks(without_photo)
+    photos, told_by_table = _described(release, photos)
     parts = pl.when(pl.col("part").is_null()).then(pl.lit([], pl.List(pl.String))).otherwise(pl.concat_list("part"))
-    media = with_boxes(release, photos.select("media_id", "observation_id", "path", parts.alias("parts")))
+    media, boxes_remarks = with_boxes(
+        release, photos.select("media_id", "observation_id", "path", parts.alias("parts"))
+    )
+    tables = [find_table(release, names) for names in (PHOTO_TABLES, BOXES_TABLES)]
+    remarks = (*remarks, *told, *told_by_table, *boxes_remarks, *unread_tables(release, tables, OFFERED))
+    remarks = (*remarks, *_remarks(without_photo), *_told_masks(release, masks))
     context = [name for name in photos.columns if name not in ("media_id", "path", "part", "observation_id")]
     observations = photos.group_by("observation_id", maintain_order=True).agg(pl.col(context).first())
     for name, kind in {"date": pl.Date, "lat": pl.Float64, "lon": pl.Float64}.items():
@@ -67,20 +74,19 @@ def open_folder_masks(release: Release, subset: str = "all") -> Dataset:
     layers: dict[str, Layer] = {"masks": FolderMasks(release, masks)}
     inputs: tuple[Input, ...] = (PHOTO, *CONTEXT)
     if has_boxes(media):
-        layers["boxes"], inputs = MediaBoxes(media, release.where(BOXES_FILE)), (*inputs, BOXES)
+        layers["boxes"], inputs = MediaBoxes(media, release.where(tables[1] or "")), (*inputs, BOXES)
     return Dataset("folder-masks", release, taxa, observations, media, remarks, layers=layers, inputs=inputs)
 
 
-def _photos(release: Release) -> pl.DataFrame:
-    """One row per photo with `media_id`, `path` and `part`."""
-    if not release.exists(IMAGES) or not release.exists(MASKS):
-        missing = IMAGES if not release.exists(IMAGES) else MASKS
-        found = f"no folder {missing}/"
-        raise InputError(release.root, found=found, expected="photos in images/ and their masks in masks/")
-    sets = [name for name in SET_NAMES if name in release.folders(IMAGES)]
-    if sets and "train" not in sets:
-        raise InputError(release.where(IMAGES), found=f"{' and '.join(sets)} but no train", expected="images/train/")
-    folders: list[tuple[str | None, str]] = [(name, f"{IMAGES}/{name}") for name in sets] or [(None, IMAGES)]
+def _photos(release: Release) -> tuple[pl.DataFrame, list[str]]:
+    """One row per photo with `media_id`, `path` and `part`; and what to say about how they were read."""
+    for wanted in (IMAGES, MASKS):
+        if wanted not in release.folders():
+            expected = "photos in images/ and their masks in masks/"
+            raise InputError(release.root, found=f"no folder {wanted}/", expected=expected)
+    sets = find_parts(release, IMAGES)
+    folders: list[tuple[str | None, str]] = [(part, f"{IMAGES}/{name}") for part, name in sets.items()]
+    folders = folders or [(None, IMAGES)]
     rows = [(name, f"{folder}/{name}", part) for part, folder in folders for name in _pictures(release, folder)]
     if not rows:
         raise InputError(release.where(IMAGES), found="no photos", expected="photos directly in it, or in train/")
@@ -89,11 +95,28 @@ def _photos(release: Release) -> pl.DataFrame:
     for twice in photos.filter(pl.col("media_id").is_duplicated())["media_id"].head(1):
         found = f"two photos called {twice}"
         raise InputError(release.where(IMAGES), found=found, expected="names that differ: masks are found by them")
-    return photos
+    return photos, [*told_parts(sets), *_told_others(release, [folder for _, folder in folders])]
+
+
+def _told_others(release: Release, folders: Sequence[str]) -> list[str]:
+    """A remark on what lies beside the photos and is not read."""
+    others = [f"{folder}/{name}" for folder in folders for name in release.files(folder) if not _is_picture(name)]
+    inner = {name for folder in folders for name in release.folders(folder) if not is_leftover(name)}
+    others = [path for path in others if not is_leftover(path.rpartition("/")[2])]
+    beside = [f"{IMAGES}/{name}" for name in release.files(IMAGES) if _is_picture(name) and IMAGES not in folders]
+    others += [
+        *beside,
+        *(f"{folder}/{name}/" for folder in folders for name in release.folders(folder) if name in inner),
+    ]
+    return [f"Not read in `{IMAGES}/`: {named(others)}."] if others else []
+
+
+def _is_picture(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in PICTURE_SUFFIXES
 
 
 def _pictures(release: Release, folder: str) -> list[str]:
-    return [name for name in release.files(folder) if PurePosixPath(name).suffix.lower() in PICTURE_SUFFIXES]
+    return [name for name in release.files(folder) if _is_picture(name)]
 
 
 def _masks(release: Release, photos: Sequence[str]) -> tuple[dict[str, dict[str, str]], int]:
@@ -130,32 +153,31 @@ def _photo_of(mask: str, photo_of: Mapping[str, str]) -> str | None:
     return photo_of.get(name)
 
 
-def _described(release: Release, photos: pl.DataFrame) -> pl.DataFrame:
-    """The photos with `observation_id`, `label` and what else the table says."""
-    if release.exists(OBSERVATIONS_FILE):
-        where = release.where(OBSERVATIONS_FILE)
-        with release.open(OBSERVATIONS_FILE) as file:
-            rows = read_csv(file, where, required=("file",))
-        rows = rows.rename({old: new for old, new in RENAMED.items() if old in rows.columns})
-        names = set(photos["media_id"])
-        for line, name in enumerate(rows["file"], start=2):
-            if name not in names:
-                hint = "Restore the photo, or remove the line."
-                raise InputError(where, line=line, found=f"{name!r}, which is not there", expected="a photo", hint=hint)
+def _described(release: Release, photos: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The photos with `observation_id`, `label` and what else the table says; and how that was read."""
+    told = read_photo_table(release, photos["path"].to_list())
+    if told is not None:
+        rows = told.table.rows.drop(LINE)
         if "part" in rows.columns:
-            for line, part in enumerate(rows["part"], start=2):
-                if part not in SET_NAMES:
-                    raise InputError(where, line=line, found=f"the part {part!r}", expected="train, val or test")
+            rows = rows.with_columns(told_parts_of(told.table))
             photos = photos.drop("part")
-        photos = photos.join(rows, left_on="media_id", right_on="file", how="left", maintain_order="left")
+        photos = photos.join(rows, left_on="path", right_on="file", how="left", maintain_order="left")
     own = pl.col("media_id")
     observation = pl.coalesce("observation_id", own) if "observation_id" in photos.columns else own
     label = pl.col("label").fill_null(NO_CLASS) if "label" in photos.columns else pl.lit(NO_CLASS)
-    return photos.with_columns(observation.alias("observation_id"), label.alias("label"))
+    described = photos.with_columns(observation.alias("observation_id"), label.alias("label"))
+    return described, () if told is None else told.remarks()
 
 
 def _remarks(without_photo: int) -> tuple[str, ...]:
     return (f"{without_photo:,} mask(s) belong to no photo and are passed over.",) if without_photo else ()
+
+
+def _told_masks(release: Release, masks: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+    """How masks such as the first one are read, where they are not black and white."""
+    path = next(path for parts in masks.values() for path in parts.values())
+    how = read_mask(release.read(path), release.where(path)).how
+    return (f"Read masks such as `{path}` by {how}.",) if how else ()
 
 
 @dataclass(frozen=True)
@@ -181,9 +203,4 @@ class FolderMasks(MaskLayer):
         return {part for media_id in ids for part in self.path_of.get(media_id, {})}
 
     def _mask(self, path: str, data: bytes) -> Mask:
-        try:
-            with Image.open(io.BytesIO(data)) as picture:
-                return np.asarray(picture.convert("L")) > WHITE_ABOVE
-        except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            where = self.release.where(path)
-            raise InputError(where, found="something unreadable", expected="a picture of a mask") from error
+        return read_mask(data, self.release.where(path)).mask

@@ -1,26 +1,37 @@
 """Boxes around organisms, as people have drawn them: a table beside the photos, or columns of `media`.
 
-`boxes.csv` in the root of a folder has one line per photo: `photo,x,y,width,height`. `photo` is the path below the
-root; the rest are pixels of the upright photo at its full size, counted from its upper left corner. A photo without a
-line has no box. In `media` the same stands in the columns `box_x`, `box_y`, `box_width` and `box_height`; releases that
-state boxes as shares of width and height have `box_left`, `box_top`, `box_right` and `box_bottom` instead.
+`boxes.csv` (in any form that `own_tables` reads) in the root of a folder has one line per photo:
+`photo,x,y,width,height`. `photo` is its path below the root, or its name where that leaves no doubt; the rest are
+pixels of the upright photo at its full size, counted from its upper left corner. A photo without a line has no box. In
+`media` the same stands in the columns `box_x`, `box_y`, `box_width` and `box_height`; releases that state boxes as
+shares of width and height have `box_left`, `box_top`, `box_right` and `box_bottom` instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import polars as pl
 
+from fieldmark.datasets.folder_tables import FILE_NAMES, with_photos
 from fieldmark.datasets.inputs import Input, KeyedBy, Layer
+from fieldmark.datasets.occurrences.values import with_decimal_point
+from fieldmark.datasets.own_tables import LINE, Roles, find_table, read_table
 from fieldmark.errors import InputError
 from fieldmark.release import Release
-from fieldmark.tables import parse_column, read_csv
 
-BOXES_FILE = "boxes.csv"
+BOXES_FILE, BOXES_TABLES = "boxes.csv", ("boxes",)
+# What `x` and `y` are is the upper left corner; tables that name the middle or two corners are refused.
+ROLES: Roles = {
+    "file": ("photo", *FILE_NAMES),
+    "x": ("x", "left", "xmin", "box_x", "bbox_x"),
+    "y": ("y", "top", "ymin", "box_y", "bbox_y"),
+    "width": ("width", "w", "box_width", "bbox_width"),
+    "height": ("height", "h", "box_height", "bbox_height"),
+}
 SIDES = ("x", "y", "width", "height")
 COLUMNS = tuple(f"box_{side}" for side in SIDES)
 SHARE_COLUMNS = ("box_left", "box_top", "box_right", "box_bottom")
@@ -111,32 +122,28 @@ def has_boxes(media: pl.DataFrame) -> bool:
     return set(COLUMNS) <= set(media.columns)
 
 
-def with_boxes(release: Release, media: pl.DataFrame) -> pl.DataFrame:
-    """The media of a folder with the boxes of its `boxes.csv`, where there is one.
+def with_boxes(release: Release, media: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The media of a folder with the boxes of its `boxes.csv`, where there is one; and how that was read.
 
     Raises:
         InputError: For a line that is no box of a photo, or a second one of the same photo.
     """
-    if not release.exists(BOXES_FILE):
-        return media
-    where = release.where(BOXES_FILE)
-    with release.open(BOXES_FILE) as file:
-        rows = read_csv(file, where, required=("photo", *SIDES))
+    name = find_table(release, BOXES_TABLES)
+    if name is None:
+        return media, ()
+    table = read_table(release, name).by_role(ROLES, required=tuple(ROLES))
+    table = with_photos(table, media["path"].to_list())
     for side in SIDES:
-        rows = parse_column(rows, side, float, where)
-    rows = rows.select("photo", *SIDES).with_row_index(LINE_COLUMN, offset=2)
-    paths, before = set(media["path"]), set()
-    for line, photo, *numbers in rows.iter_rows():
-        if photo not in paths:
-            hint = "Write its path below the folder, as in train/class/photo.jpg."
-            expected = "the path of a photo below the folder"
-            raise InputError(where, line=line, found=f"{photo!r}, which is not there", expected=expected, hint=hint)
-        if photo in before:
-            raise InputError(where, line=line, found=f"{photo!r} again", expected="one line per photo")
-        before.add(photo)
-        _check(numbers, where, line)
-    rows = rows.rename({side: f"box_{side}" for side in SIDES})
-    return media.join(rows, left_on="path", right_on="photo", how="left", maintain_order="left")
+        number = with_decimal_point(table.rows[side]).cast(pl.Float64, strict=False)
+        for row, (written, value) in enumerate(zip(table.rows[side], number, strict=True)):
+            if written is not None and value is None:
+                raise table.error(row, f"{written!r} as {side}", "a number")
+        table = replace(table, rows=table.rows.with_columns(number.alias(side)))
+    for line, *numbers in table.rows.select(LINE, *SIDES).iter_rows():
+        _check(numbers, table.where, line)
+    columns = [pl.col(side).alias(f"box_{side}") for side in SIDES]
+    rows = table.rows.select("file", pl.col(LINE).cast(pl.UInt32).alias(LINE_COLUMN), *columns)
+    return media.join(rows, left_on="path", right_on="file", how="left", maintain_order="left"), table.remarks
 
 
 def _check(numbers: Sequence[float | None], where: str, line: int) -> None:

@@ -57,6 +57,10 @@ class StoredFiles(Protocol):
         """A file as a local path that stays as long as anybody needs it; None where it must be copied."""
         ...
 
+    def below(self, folder: str) -> StoredFiles:
+        """The files of a folder, by their path inside it."""
+        ...
+
 
 class DiskFiles:
     """The files below a folder of this machine.
@@ -104,6 +108,9 @@ class DiskFiles:
     def local(self, path: str) -> Path:
         self.open(path).close()
         return Path(self._inside(path))
+
+    def below(self, folder: str) -> DiskFiles:
+        return DiskFiles(self._inside(folder))
 
     def _inside(self, path: str) -> str:
         return f"{self._base}/{path}" if path else self._base

@@ -10,6 +10,19 @@ PICTURE_SUFFIXES = (*PHOTO_SUFFIXES, ".bmp")
 SOUND_SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".m4a", ".aac", ".mp4")
 
 
+# What operating systems and their tools leave beside photos, besides hidden files.
+LEFTOVERS = ("__macosx", "thumbs.db", "ehthumbs.db", "desktop.ini", "@eadir", "$recycle.bin", "lost+found")
+
+
+def is_leftover(name: str) -> bool:
+    """Whether nobody has put a file or folder there: it is hidden, or an operating system left it behind.
+
+    >>> is_leftover("Thumbs.db"), is_leftover("._photo.jpg"), is_leftover("photo.jpg")
+    (True, True, False)
+    """
+    return name.startswith(".") or name.lower() in LEFTOVERS
+
+
 def is_photo(name: str | PurePath) -> bool:
     """Whether a file has the ending of a photo.
 

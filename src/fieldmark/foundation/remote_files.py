@@ -161,6 +161,10 @@ class RemoteFiles:
         with copy:
             return Path(copy.name)
 
+    def below(self, folder: str) -> RemoteFiles:
+        inside, where = self._inside(folder), self._where(folder)
+        return RemoteFiles(self._system, inside, where, cache=self._cache, archive=self._archive)
+
     def read_piece(self, path: str, start: int, end: int) -> bytes:
         """Some bytes of a file, by one request."""
         where = self._inside(path)

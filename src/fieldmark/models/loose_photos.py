@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fieldmark.errors import InputError
-from fieldmark.foundation.media_files import PHOTO_SUFFIXES, is_photo
+from fieldmark.foundation.media_files import PHOTO_SUFFIXES, is_leftover, is_photo
 
 
 def find_photos(places: Iterable[Path]) -> list[Path]:
@@ -19,7 +19,8 @@ def find_photos(places: Iterable[Path]) -> list[Path]:
     photos: list[Path] = []
     for place in places:
         if place.is_dir():
-            photos += sorted(p for p in place.rglob("*") if is_photo(p) and p.is_file())
+            inside = (path for path in place.rglob("*") if is_photo(path) and path.is_file())
+            photos += sorted(path for path in inside if not any(map(is_leftover, path.relative_to(place).parts)))
         elif place.is_file():
             photos.append(place)
         else:

@@ -4,6 +4,8 @@
 - A range (2020-05-01/2020-05-03, or 2020-05-01/03) keeps what both ends share: here the month.
 - Days first or months first (1.9.2024, 9/1/24) where the column tells which: one number above 12 is enough, and dots
   always mean days first. Otherwise somebody has to state `date_format`.
+- With the English name of the month (3 May 2021, May 3, 2021, 3-May-21), in one piece (20210503), and as cameras write
+  them (2021:05:03 10:30:00).
 - Separate columns for year, month and day stand in where there is no date.
 
 `date` is null unless the day is known; `year` and `month` are kept as far as they are known.
@@ -20,6 +22,8 @@ from fieldmark.datasets.occurrences.problems import RowProblems
 FIRST_YEAR = 1600
 # Two digits stand for a year of this century up to here, and for one of the last above, as POSIX has it.
 LAST_SHORT_YEAR = 68
+_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS = {name: f"{number:02}" for number, name in enumerate(_NAMES, 1)}
 _TIME = r"(?:[T ][^/]*)?"
 _POINT = r"\d{4}(?:-\d{1,2}(?:-\d{1,2})?)?"
 _PARTS = r"^(\d{1,2})([./-])(\d{1,2})[./-](\d{2}|\d{4})(?:[T ].*)?$"
@@ -92,12 +96,35 @@ def _as_iso(text: pl.Series, date_format: str | None) -> pl.Series:
     """Dates and ranges that are ISO 8601, or fit the stated format; null for the others."""
     frame = text.to_frame("text")
     value = pl.col("text")
-    slashes = value.str.extract(r"^(\d{4}/\d{1,2}/\d{1,2})(?:[T ].*)?$", 1).str.replace_all("/", "-")
+    slashes = value.str.extract(r"^(\d{4}[/:.]\d{1,2}[/:.]\d{1,2})(?:[T ].*)?$", 1).str.replace_all("[/:.]", "-")
+    whole = value.str.extract(r"^((?:1[6-9]|20)\d{6})$", 1).str.replace(r"(\d{4})(\d\d)(\d\d)", "$1-$2-$3")
     iso = value.str.extract(rf"^({_POINT}{_TIME}(?:/[^/]*)?)$", 1)
     if date_format is None:
-        return frame.select(pl.coalesce(slashes, iso)).to_series()
+        return frame.select(pl.coalesce(slashes, whole, _with_month_names(value), iso)).to_series()
     stated = value.str.to_date(date_format, strict=False).dt.strftime("%Y-%m-%d")
     return frame.select(pl.coalesce(stated, slashes, iso)).to_series()
+
+
+def _with_month_names(value: pl.Expr) -> pl.Expr:
+    """Dates such as 3 May 2021, May 3rd, 2021 and 3-May-21 as ISO dates, those without a day as months."""
+    lower, month = value.str.to_lowercase(), "(" + "|".join(_MONTHS) + ")[a-z]*"
+    gap = r"[\s.,/-]+"
+    day_first = rf"^(?P<d>\d{{1,2}})(?:st|nd|rd|th)?{gap}{month}{gap}(?P<y>\d{{4}}|\d{{2}})(?:\s.*)?$"
+    month_first = rf"^{month}{gap}(?P<d>\d{{1,2}})(?:st|nd|rd|th)?{gap}(?P<y>\d{{4}})(?:\s.*)?$"
+    alone = rf"^{month}{gap}(?P<y>\d{{4}})$"
+
+    def iso(pattern: str, month_place: int, day_place: int | None, year_place: int) -> pl.Expr:
+        number = lower.str.extract(pattern, month_place).replace_strict(_MONTHS, default=None, return_dtype=pl.String)
+        short = lower.str.extract(pattern, year_place).cast(pl.Int64)
+        year = pl.when(short > 99).then(short).otherwise(short + _century(short)).cast(pl.String)
+        days = [] if day_place is None else [lower.str.extract(pattern, day_place).str.zfill(2)]
+        return pl.concat_str([year, number, *days], separator="-")
+
+    return pl.coalesce(iso(day_first, 2, 1, 3), iso(month_first, 1, 2, 3), iso(alone, 1, None, 2))
+
+
+def _century(short: pl.Expr) -> pl.Expr:
+    return pl.when(short <= LAST_SHORT_YEAR).then(2000).otherwise(1900)
 
 
 def _reordered(text: pl.Series, chosen: pl.Series) -> pl.Series:
@@ -116,8 +143,7 @@ def _reordered(text: pl.Series, chosen: pl.Series) -> pl.Series:
     if days_first == months_first:
         return pl.Series(text.name, [None] * len(text), dtype=pl.String)
     short = pl.col("year_text").cast(pl.Int64)
-    century = pl.when(short <= LAST_SHORT_YEAR).then(2000).otherwise(1900)
-    year = pl.when(pl.col("year_text").str.len_chars() == 4).then(short).otherwise(short + century)
+    year = pl.when(pl.col("year_text").str.len_chars() == 4).then(short).otherwise(short + _century(short))
     day, month = ("first", "second") if days_first else ("second", "first")
     padded = [year.cast(pl.String), *(pl.col(name).cast(pl.String).str.zfill(2) for name in (month, day))]
     return frame.select(pl.when("chosen").then(pl.concat_str(padded, separator="-"))).to_series()

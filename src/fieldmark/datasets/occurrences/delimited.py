@@ -9,25 +9,24 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
-import lzma
 import tempfile
-import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import polars as pl
 
 from fieldmark.datasets.occurrences.table_text import (
     BLOCK_BYTES,
+    DAMAGED,
     UTF8,
     Dialect,
     RowTooLongError,
+    damaged,
     first_lines,
     is_plain,
     row_blocks,
@@ -39,7 +38,6 @@ from fieldmark.release import Release
 CHUNK_BYTES = 1 << 20
 HEADER_CHARACTERS = 1 << 20
 SEPARATORS = ("\t", ",", ";", "|")
-_DAMAGED = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, OSError)
 
 
 @dataclass(frozen=True)
@@ -76,6 +74,7 @@ def read_columns(
     *,
     width: int | None = None,
     block_bytes: int = BLOCK_BYTES,
+    short_lines: Literal["fill", "refuse"] = "fill",
 ) -> pl.DataFrame:
     """Reads some columns of a table as text; empty fields are nulls, and empty lines are passed over.
 
@@ -86,6 +85,8 @@ def read_columns(
         columns: The place of each column, from 0, by the name that it gets.
         width: How many fields a line has; counted in the first line if not given.
         block_bytes: How much of a table is unpacked at a time, where it has to be.
+        short_lines: Whether fields that a line lacks at its end are empty, as exports of databases leave them out, or
+            the line is refused.
 
     Returns:
         The columns, and `line`: the number of the line where each row begins.
@@ -97,7 +98,19 @@ def read_columns(
     rows = _read_in_blocks(release, path, dialect, columns, width, block_bytes)
     if rows is None:
         rows = _read_whole(release, path, dialect, columns, width)
+    if short_lines == "refuse" and width is not None:
+        _refuse_short_lines(release, path, dialect, width)
     return rows.filter(~pl.all_horizontal(pl.exclude("line").is_null())) if columns else rows
+
+
+def _refuse_short_lines(release: Release, path: str, dialect: Dialect, width: int) -> None:
+    with _as_utf8(release, path, dialect.encoding) as local, local.open(encoding="utf-8-sig", newline="") as file:
+        rows = _reader(file, dialect)
+        for row in rows:
+            if row and len(row) < width:
+                found, hint = f"{len(row)} field{'s' * (len(row) > 1)}", "Was the line cut?"
+                expected = f"{width}, as in the header"
+                raise InputError(release.where(path), line=rows.line_num, found=found, expected=expected, hint=hint)
 
 
 def _header_text(release: Release, path: str, encoding: str) -> str:
@@ -108,7 +121,7 @@ def _header_text(release: Release, path: str, encoding: str) -> str:
             text += decoder.decode(piece)
             if len(text) >= HEADER_CHARACTERS:
                 break
-    except (UnicodeError, *_DAMAGED):  # said with its line
+    except (UnicodeError, *DAMAGED):  # said with its line
         with _as_utf8(release, path, encoding) as local, local.open(encoding="utf-8-sig", newline="") as file:
             try:
                 return file.read(HEADER_CHARACTERS)
@@ -137,7 +150,7 @@ def _read_in_blocks(
             # Rechunked, columns give back the room that the parser had taken beyond their own size.
             frames.append(rows.with_columns(line=lines_before + 1 + first[passed_over:]).rechunk())
             lines_before, passed_over = lines_before + lines, 0
-    except (pl.exceptions.PolarsError, RowTooLongError, UnicodeError, *_DAMAGED):
+    except (pl.exceptions.PolarsError, RowTooLongError, UnicodeError, *DAMAGED):
         return None
     return _put_together(frames) if frames else None
 
@@ -224,9 +237,8 @@ def _as_utf8(release: Release, path: str, encoding: str) -> Iterator[Path]:
         except UnicodeError as error:
             found, expected = f"bytes that are not {encoding}", "text in the encoding that is stated"
             raise InputError(release.where(path), found=found, expected=expected) from error
-        except _DAMAGED as error:
-            found, hint = f"a damaged {Path(path).suffix.lower()} file", "Was the download cut short?"
-            raise InputError(release.where(path), found=found, expected="a table", hint=hint) from error
+        except DAMAGED as error:
+            raise damaged(release.where(path), path) from error
         yield copy
 
 

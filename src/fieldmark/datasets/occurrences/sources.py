@@ -29,7 +29,7 @@ from fieldmark.datasets.occurrences.darwin_core import (
     read_descriptor,
 )
 from fieldmark.datasets.occurrences.delimited import read_columns, read_header
-from fieldmark.datasets.occurrences.table_text import COMPRESSIONS
+from fieldmark.datasets.occurrences.table_text import COMPRESSIONS, told_encoding
 from fieldmark.errors import InputError
 from fieldmark.release import Release
 from fieldmark.tables import missing_column
@@ -114,7 +114,8 @@ def table_of(release: Release, settings: Settings) -> str:
 
 def _read_table(release: Release, path: str, settings: Settings) -> RecordSource:
     where = release.where(path)
-    header = read_header(release, path, separator=settings.separator, encoding=settings.encoding or "utf-8")
+    encoding = settings.encoding or told_encoding(release, path)
+    header = read_header(release, path, separator=settings.separator, encoding=encoding)
     kind = recognize(header.columns)
     places = find_columns(header.columns, kind, where, settings.columns)
     dialect = header.dialect

@@ -9,6 +9,7 @@ import bz2
 import codecs
 import gzip
 import lzma
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.errors import InputError
 from fieldmark.release import Release
 
 UTF8: Final = "utf-8"
@@ -26,6 +28,13 @@ COMPRESSIONS: Final[Mapping[str, Callable[[IO[bytes]], Any]]] = {
     ".xz": lzma.open,
     ".bz2": bz2.open,
 }
+DAMAGED: Final = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, OSError)
+_MARKS: Final = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 # Small enough that what a block becomes is still in the processor's cache when the next step reads it.
 BLOCK_BYTES: Final = 8 << 20
 # A row that is longer has a quote that does not close.
@@ -64,6 +73,47 @@ def unpacked(file: IO[bytes], path: str) -> IO[bytes]:
     """The file without its compression, which its name tells."""
     opener = COMPRESSIONS.get(Path(path).suffix.lower())
     return file if opener is None else opener(file)
+
+
+def told_encoding(release: Release, path: str) -> str:
+    """The encoding that the first bytes of a table tell, by a byte order mark mostly; UTF-8 where they do not.
+
+    Raises:
+        InputError: When the table is compressed and damaged.
+    """
+    try:
+        with release.open(path) as file, unpacked(file, path) as plain:
+            start = bytes(plain.read(4))
+    except DAMAGED as error:
+        raise damaged(release.where(path), path) from error
+    if len(start) == 4 and 0 in start and start.count(0) == 2:  # UTF-16 without a mark: every other byte of ASCII is 0
+        return "utf-16-le" if start[0] else "utf-16-be"
+    # The mark of UTF-32 begins with that of UTF-16.
+    return next((encoding for mark, encoding in _MARKS if start.startswith(mark)), UTF8)
+
+
+def first_other_line(release: Release, path: str) -> tuple[int, str] | None:
+    """The first line of a table that is not UTF-8, and what it says in Windows-1252; None where all is.
+
+    Raises:
+        InputError: When the table is compressed and damaged.
+    """
+    try:
+        with release.open(path) as file, unpacked(file, path) as plain:
+            for number, line in enumerate(plain, 1):
+                try:
+                    line.decode(UTF8)
+                except UnicodeDecodeError:
+                    return number, line.decode("cp1252", "replace").strip()
+    except DAMAGED as error:
+        raise damaged(release.where(path), path) from error
+    return None
+
+
+def damaged(where: str, path: str) -> InputError:
+    """The error for a compressed table that cannot be unpacked."""
+    found, hint = f"a damaged {Path(path).suffix.lower()} file", "Was the download cut short?"
+    return InputError(where, found=found, expected="a table", hint=hint)
 
 
 def text_pieces(release: Release, path: str, encoding: str, piece_bytes: int) -> Iterator[bytes]:

@@ -49,7 +49,7 @@ def without_absences(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
 def with_places(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
     """Turns `lat`, `lon`, `coordinate_uncertainty_m` and `elevation_m` into numbers; what cannot be is emptied."""
     numbers = [name for name in ("lat", "lon", "coordinate_uncertainty_m", "elevation_m") if name in rows.columns]
-    point = [_with_decimal_point(rows[name]) for name in numbers]
+    point = [with_decimal_point(rows[name]) for name in numbers]
     texts = [pl.col(name).alias(f"{name} text") for name in numbers]
     rows = rows.with_columns(texts).with_columns(column.cast(pl.Float64, strict=False) for column in point)
     for name in numbers:
@@ -71,7 +71,7 @@ def with_places(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:
     return rows.drop([f"{name} text" for name in numbers])
 
 
-def _with_decimal_point(numbers: pl.Series) -> pl.Series:
+def with_decimal_point(numbers: pl.Series) -> pl.Series:
     """Numbers as text with a point; a comma in its place is common in tables with semicolons."""
     if not numbers.str.contains(",", literal=True).any():
         return numbers

@@ -100,7 +100,7 @@ def _open(release: Release, subset: str, name: str, *, edition: int) -> Dataset:
     media = photos.select(
         "media_id", pl.col("media_id").alias("observation_id"), "path", "parts", "source", *SHARE_COLUMNS
     )
-    media = with_boxes(release, media)
+    media, told_boxes = with_boxes(release, media)
     layers, inputs = _boxes(release, media)
     return Dataset(
         name,
@@ -108,7 +108,7 @@ def _open(release: Release, subset: str, name: str, *, edition: int) -> Dataset:
         _taxa(release, photos, listed or []),
         photos.select(pl.col("media_id").alias("observation_id"), "label", *_NOWHERE, "country", "continent"),
         media,
-        (*remarks, *_remarks(release, photos, listed, own)),
+        (*remarks, *_remarks(release, photos, listed, own), *told_boxes),
         layers=layers,
         inputs=(PHOTO, *CONTEXT, *inputs),
     )
