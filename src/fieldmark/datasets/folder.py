@@ -47,7 +47,7 @@ from fieldmark.datasets.folder_tables import (
     PHOTO_TABLES,
     TAXA_COLUMNS,
     TAXA_TABLES,
-    PhotoTable,
+    PhotoLines,
     read_photo_table,
     read_taxa_table,
 )
@@ -155,7 +155,7 @@ def _kind(release: Release, photos: pl.DataFrame) -> MediaKind:
     return "recording" if sound.any() else "photo"
 
 
-def _list_photos(release: Release) -> tuple[pl.DataFrame, Listing, PhotoTable | None]:
+def _list_photos(release: Release) -> tuple[pl.DataFrame, Listing, PhotoLines | None]:
     """One row per photo with `path`, `part`, `domain`, `label` and `media_id`; and what the table says of them."""
     listing = list_media(release, not_classes=[RASTERS_FOLDER] if _rasters(release) else [])
     table = read_photo_table(release, [one.path for one in listing.found])
@@ -214,7 +214,7 @@ def _remarks(photos: pl.DataFrame, listing: Listing) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def _observations(photos: pl.DataFrame, told: PhotoTable | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _observations(photos: pl.DataFrame, told: PhotoLines | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The observations, and the photos with the observation each belongs to."""
     if told is None:
         photos = photos.with_columns(observation_id="media_id")

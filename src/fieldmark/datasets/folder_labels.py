@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fieldmark.datasets.folder_layout import Found, Listing, named, one_spelling
-from fieldmark.datasets.folder_tables import PhotoTable, labels_told, told_parts_of
+from fieldmark.datasets.folder_layout import FoundMedium, Listing, named, one_spelling
+from fieldmark.datasets.folder_tables import PhotoLines, labels_told, told_parts_of
 from fieldmark.errors import InputError
 from fieldmark.release import Release
 
 BY_TABLE = "labels.csv (file,label)"
 
 
-def settle_parts(listing: Listing, table: PhotoTable | None) -> list[Found]:
+def settle_parts(listing: Listing, table: PhotoLines | None) -> list[FoundMedium]:
     """The photos with the part that their folder or the table says.
 
     Raises:
@@ -40,7 +40,7 @@ def settle_parts(listing: Listing, table: PhotoTable | None) -> list[Found]:
     return [one._replace(part=part_of[one.path]) for one in listing.found]
 
 
-def settle_labels(release: Release, listing: Listing, table: PhotoTable | None) -> list[Found]:
+def settle_labels(release: Release, listing: Listing, table: PhotoLines | None) -> list[FoundMedium]:
     """The photos with one label each, those of test possibly with none; those that cannot be used are left out.
 
     Raises:
@@ -64,12 +64,12 @@ def settle_labels(release: Release, listing: Listing, table: PhotoTable | None) 
     return _spelled(found, listing)
 
 
-def _is_meant(table: PhotoTable) -> bool:
+def _is_meant(table: PhotoLines) -> bool:
     """Whether a column surely names the classes; a species may also be a finer class than that of the folders."""
     return table.label is not None and (table.label.casefold() in ("label", "labels"))
 
 
-def _refuse_disagreement(found: Sequence[Found], table: PhotoTable, listing: Listing) -> None:
+def _refuse_disagreement(found: Sequence[FoundMedium], table: PhotoLines, listing: Listing) -> None:
     """Refuses labels that differ from the folders, unless they are other names for the same classes."""
     told = labels_told(table)
     pairs = {(one.label, told[one.path]) for one in found if one.label is not None and one.path in told}
@@ -87,7 +87,7 @@ def _refuse_disagreement(found: Sequence[Found], table: PhotoTable, listing: Lis
             raise table.table.error(row, what, "the same class in both", hint)
 
 
-def _refuse_unlabeled(found: Sequence[Found], table: PhotoTable) -> None:
+def _refuse_unlabeled(found: Sequence[FoundMedium], table: PhotoLines) -> None:
     """Refuses photos without a label, but where none of test has any."""
     without = [one for one in found if one.label is None]
     tested = [one for one in found if one.part == "test"]
@@ -100,9 +100,9 @@ def _refuse_unlabeled(found: Sequence[Found], table: PhotoTable) -> None:
         )
 
 
-def _without_loose(found: Sequence[Found], release: Release, listing: Listing) -> list[Found]:
+def _without_loose(found: Sequence[FoundMedium], release: Release, listing: Listing) -> list[FoundMedium]:
     """The photos less those beside the folders of classes; a test without any such folder has no labels."""
-    kept: list[Found] = []
+    kept: list[FoundMedium] = []
     for part in dict.fromkeys(one.part for one in found):
         ones = [one for one in found if one.part == part]
         loose = [one.path for one in ones if one.label is None]
@@ -124,7 +124,7 @@ def _without_loose(found: Sequence[Found], release: Release, listing: Listing) -
     return kept
 
 
-def _spelled(found: Sequence[Found], listing: Listing) -> list[Found]:
+def _spelled(found: Sequence[FoundMedium], listing: Listing) -> list[FoundMedium]:
     labels, remarks = one_spelling([(one.part, one.label) for one in found])
     listing.remarks += remarks
     return list(found) if not remarks else [one._replace(label=label) for one, label in zip(found, labels, strict=True)]

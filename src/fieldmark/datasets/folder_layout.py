@@ -61,7 +61,7 @@ def named(places: Sequence[str]) -> str:
     return ", ".join(places[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
-class Found(NamedTuple):
+class FoundMedium(NamedTuple):
     """One photo or recording where it lies.
 
     Args:
@@ -94,7 +94,7 @@ class Listing:
         unclear: What to say where the folders do not tell the classes and no table does.
     """
 
-    found: list[Found] = field(default_factory=list)
+    found: list[FoundMedium] = field(default_factory=list)
     parts: dict[str, str] = field(default_factory=dict)
     passed_over: list[str] = field(default_factory=list)
     no_parts: list[str] = field(default_factory=list)
@@ -178,7 +178,7 @@ def list_media(release: Release, not_classes: Iterable[str] = ()) -> Listing:
             _walk(release, name, None, (name,), listing)
     if not listing.parts:
         loose = [name for name in _entries(release, "")[1] if _is_media(name)]
-        listing.found += [Found(name, None, ()) for name in loose]
+        listing.found += [FoundMedium(name, None, ()) for name in loose]
     _tell_classes(release, listing)
     return listing
 
@@ -200,7 +200,7 @@ def _walk(release: Release, folder: str, part: str | None, inner: tuple[str, ...
     folders, files = _entries(release, folder)
     media = [name for name in files if _is_media(name)]
     label = _label(inner)
-    listing.found += [Found(f"{folder}/{name}", part, inner, label) for name in media]
+    listing.found += [FoundMedium(f"{folder}/{name}", part, inner, label) for name in media]
     if len(media) < len(files):
         listing.passed_over += [f"{folder}/{name}" for name in files if not _is_media(name)]
     if not media and not folders and inner:
@@ -219,7 +219,7 @@ def _note_other_folder(release: Release, name: str, listing: Listing) -> None:
 
 def _tell_classes(release: Release, listing: Listing) -> None:
     """Sets the class and the domain of what was found, part by part."""
-    by_part: dict[str | None, list[Found]] = {}
+    by_part: dict[str | None, list[FoundMedium]] = {}
     for one in listing.found:
         by_part.setdefault(one.part, []).append(one)
     deep = {part: ones for part, ones in by_part.items() if _depth(ones) >= 2}
@@ -236,7 +236,7 @@ def _tell_classes(release: Release, listing: Listing) -> None:
     _leave_unsorted(listing)
 
 
-def _depth(ones: Iterable[Found]) -> int:
+def _depth(ones: Iterable[FoundMedium]) -> int:
     """In how many folders the least deep of the sorted photos lie; 0 where none are sorted."""
     return min((len(one.folders) for one in ones if one.folders), default=0)
 
@@ -246,7 +246,7 @@ def _label(folders: tuple[str, ...]) -> str | None:
     return unicodedata.normalize("NFC", folders[0]).strip() if folders else None
 
 
-def _tell_deep(release: Release, ones: list[Found], known: set[str], listing: Listing) -> list[Found]:
+def _tell_deep(release: Release, ones: list[FoundMedium], known: set[str], listing: Listing) -> list[FoundMedium]:
     """The classes of parts in which no folder holds photos, but folders in them do."""
     sorted_ones = [one for one in ones if len(one.folders) >= 2]
     if not sorted_ones:
@@ -256,7 +256,9 @@ def _tell_deep(release: Release, ones: list[Found], known: set[str], listing: Li
     while _depth(sorted_ones) - above > 2 and len({one.folders[above] for one in sorted_ones}) == 1:
         above += 1
 
-    def read_as(told: str, label: Callable[[tuple[str, ...]], str | None], *, domain: bool = False) -> list[Found]:
+    def read_as(
+        told: str, label: Callable[[tuple[str, ...]], str | None], *, domain: bool = False
+    ) -> list[FoundMedium]:
         listing.remarks.append(f"Read folders in folders, such as {names}, as {told}.")
         inner = [one.folders[above:] for one in ones]
         return [

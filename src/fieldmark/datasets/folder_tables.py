@@ -71,7 +71,7 @@ TAXA_COLUMNS: Final = (*RANKS, "common_name", "scientific_name", "red_list", "po
 
 
 @dataclass(frozen=True)
-class PhotoTable:
+class PhotoLines:
     """What a table says of photos.
 
     Args:
@@ -88,7 +88,7 @@ class PhotoTable:
         return self.table.remarks
 
 
-def read_photo_table(release: Release, paths: Sequence[str]) -> PhotoTable | None:
+def read_photo_table(release: Release, paths: Sequence[str]) -> PhotoLines | None:
     """Reads the table of photos, where there is one.
 
     Args:
@@ -115,7 +115,7 @@ def read_photo_table(release: Release, paths: Sequence[str]) -> PhotoTable | Non
     # Names that the tables of a dataset have for something else.
     rows = table.rows.rename({one: f"{one} as written" for one in table.columns if one in RESERVED})
     table = replace(table, rows=rows)
-    return PhotoTable(table, label, tuple(one for one in table.columns if one not in TAKEN))
+    return PhotoLines(table, label, tuple(one for one in table.columns if one not in TAKEN))
 
 
 def _with_label(table: OwnTable) -> tuple[OwnTable, str | None]:
@@ -313,7 +313,7 @@ def _label_column(table: OwnTable, labels: Sequence[str]) -> str:
     return best
 
 
-def labels_told(photos: PhotoTable) -> Mapping[str, str]:
+def labels_told(photos: PhotoLines) -> Mapping[str, str]:
     """The class of each photo that the table tells."""
     rows = photos.table.rows
     return dict(rows.filter(pl.col("label").is_not_null()).select("file", "label").iter_rows()) if photos.label else {}

@@ -208,6 +208,11 @@ def test_other_encodings_and_compressions_are_read(tmp_path):
         opened(tmp_path)
 
 
+def test_utf16_is_told_by_its_first_bytes(tmp_path):
+    (tmp_path / "finds.csv").write_bytes((NAMED + "1,Alba álba,1,1,2020-01-01\n").encode("utf-16"))
+    assert opened(tmp_path).observations["label"].to_list() == ["Alba álba"]
+
+
 def test_places_that_cannot_be_are_emptied_and_listed_and_never_swapped(tmp_path):
     rows = "1,A b,95,10,\n2,A b,10,181,\n3,A b,0,0,\n4,A b,x,10,\n5,A b,,10,\n6,A b,120,50,\n7,A b,NA,NA,\n8,A b,1,2,\n"
     dataset = opened(table(tmp_path, NAMED + rows))
