@@ -23,7 +23,7 @@ from fieldmark.datasets.own_tables import LINE, Roles, find_table, read_table
 from fieldmark.errors import InputError
 from fieldmark.release import Release
 
-BOXES_FILE, BOXES_TABLES = "boxes.csv", ("boxes",)
+BOXES_TABLES = ("boxes",)
 # What `x` and `y` are is the upper left corner; tables that name the middle or two corners are refused.
 ROLES: Roles = {
     "file": ("photo", *FILE_NAMES),
