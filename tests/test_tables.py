@@ -42,7 +42,12 @@ def test_csv_keeps_text_as_it_is_and_empty_fields_as_nulls():
     [
         (b"", "found an empty file"),
         (b"a,b\n1,2\n1,2,3\n", "line 3: found 3 fields, expected 2"),
+        (b"a,b\n1,2\n1\n2,3\n", "line 3: found 1 field, expected 2, as in the header"),
+        (b"a,b\n1,2\n1,2,\n2,3\n", "line 3: found 3 fields, expected 2, as in the header"),
+        (b'a,b\n1,"2\n\n3"\n1\n2,3\n', "line 5: found 1 field, expected 2, as in the header"),
+        (b'a,b\n1,5" x\n\n2,3\n', "line 3: found an empty line, expected 2 fields, as in the header"),
         (b'a,b\n1,"x\n', "a quote that does not close"),
+        (b"a,\xff,b\n1,2,3\n", "line 1: found bytes that are not UTF-8"),
         (b"a,b\n1,2\n\xff,2\n", "line 3: found bytes that are not UTF-8"),
         (b"a,c\n1,2\n", "expected a column 'b'"),
     ],
@@ -50,6 +55,16 @@ def test_csv_keeps_text_as_it_is_and_empty_fields_as_nulls():
 def test_a_broken_csv_is_refused_with_a_sentence(data, message):
     with pytest.raises(InputError, match=message):
         read_csv(io.BytesIO(data), "t.csv", required=("a", "b"))
+
+
+def test_lines_are_even_whatever_stands_between_quotes_and_at_the_end():
+    data = b'a;b\r\n"x; y";"two\r\n\r\nlines"\r\n5" x 6";"say ""so"""\r\n;\r\n\r\n\n'
+    rows = [("x; y", "two\r\n\r\nlines"), ('5" x 6"', 'say "so"'), (None, None)]
+    assert read_csv(io.BytesIO(data), "t.csv", separator=";").rows() == rows
+
+
+def test_a_column_alone_may_have_blanks():
+    assert read_csv(io.BytesIO(b"a\n1\n\n2\n"), "t.csv").rows() == [("1",), (None,), ("2",)]
 
 
 def test_dates_numbers_and_flags_are_parsed_and_the_first_wrong_line_is_named():

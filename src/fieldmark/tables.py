@@ -22,9 +22,13 @@ from typing import IO, Any, Generic, TypeVar, Union, cast, get_args, get_origin,
 import polars as pl
 
 from fieldmark.errors import InputError, did_you_mean
+from fieldmark.foundation.even_lines import count_separators, first_uneven
 
 # How packed files begin.
 GZIP_START, XZ_START = b"\x1f\x8b", b"\xfd7zXZ\x00"
+
+# What stands for bytes that are no text.
+REPLACED = "\ufffd"
 
 RANKS = ("kingdom", "phylum", "class", "order", "family", "genus", "species")
 
@@ -184,25 +188,45 @@ EVENTS = Schema(Event)
 def read_csv(file: IO[bytes], where: object, *, required: Iterable[str] = (), separator: str = ",") -> pl.DataFrame:
     """Reads a CSV file, plain or packed by gzip or xz, with every column as text; empty fields become nulls.
 
+    Empty lines at the end are passed over.
+
     Raises:
-        InputError: When the file is not a table of UTF-8 text, or lacks a required column.
+        InputError: When the file is not a table of UTF-8 text, a line has another number of fields than the header, or
+            a required column is missing.
     """
     data = _unpacked(file.read(), where)
+    if data.endswith((b"\n\n", b"\n\r\n")):
+        data = data.rstrip(b"\r\n") + b"\n"
     try:
-        data.decode("utf-8")
         frame = pl.read_csv(data, separator=separator, infer_schema=False)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(where, line=line, found="bytes that are not UTF-8", expected="a CSV table in UTF-8") from error
     except pl.exceptions.NoDataError as error:
         raise InputError(where, found="an empty file", expected="a CSV table") from error
     except pl.exceptions.PolarsError as error:
-        raise _ragged(data.decode("utf-8-sig"), where, separator) from error
+        raise _unreadable(data, where, separator) from error
+    if any(REPLACED in name for name in frame.columns):  # polars refuses other encodings in fields, not in the header
+        _text(data, where)
+    refuse_uneven(data, where, frame, separator=separator)
     frame = frame.rename({name: name.strip().removeprefix("\ufeff") for name in frame.columns})
     for name in required:
         if name not in frame.columns:
             raise missing_column(where, name, frame.columns)
     return frame
+
+
+def refuse_uneven(data: bytes, where: object, frame: pl.DataFrame, *, separator: str = ",") -> None:
+    """Refuses a table in which a line has another number of fields than the header; one column may have blanks.
+
+    Args:
+        data: The text of the table.
+        where: What to call it.
+        frame: All of its columns as polars has read them: without a word about lines that are too short. Lines that are
+            too long it refuses itself, so that the number of separators tells whether all have as many.
+        separator: What stands between two fields.
+    """
+    if frame.width > 1 and count_separators(data, separator) != (frame.height + 1) * (frame.width - 1):
+        error = _uneven(data, where, separator)
+        if error is not None:
+            raise error
 
 
 def _unpacked(data: bytes, where: object) -> bytes:
@@ -216,15 +240,35 @@ def _unpacked(data: bytes, where: object) -> bytes:
         raise InputError(where, found="a packed file that is damaged", expected="a CSV table", hint=hint) from error
 
 
-def _ragged(text: str, where: object, separator: str) -> InputError:
-    """The error for a table whose lines do not have the same number of fields, or whose quotes do not close."""
-    reader = csv.reader(io.StringIO(text), delimiter=separator)
-    columns = len(next(reader))
-    for fields in reader:
-        if fields and len(fields) != columns:
-            found = f"{len(fields)} fields"
-            return InputError(where, line=reader.line_num, found=found, expected=f"{columns}, as in the header")
-    return InputError(where, line=reader.line_num, found="a quote that does not close", expected="a CSV table")
+def _text(data: bytes, where: object) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(where, line=line, found="bytes that are not UTF-8", expected="a CSV table in UTF-8") from error
+
+
+def _unreadable(data: bytes, where: object, separator: str) -> InputError:
+    """The error for a table that polars does not read."""
+    line = _text(data, where).count("\n")
+    uneven = _uneven(data, where, separator)
+    return uneven or InputError(where, line=line, found="a quote that does not close", expected="a CSV table")
+
+
+def _uneven(data: bytes, where: object, separator: str) -> InputError | None:
+    """The error for a table whose lines do not have as many fields as its header; None where they do."""
+    text = _text(data, where)
+    try:
+        width = len(next(csv.reader(io.StringIO(text, newline=""), delimiter=separator)))
+        uneven = first_uneven(io.StringIO(text, newline=""), width, separator=separator)
+    except csv.Error as error:
+        return InputError(where, found=f"something unreadable ({error})", expected="a CSV table")
+    if uneven is None:
+        return None
+    if not uneven.fields:
+        return InputError(where, line=uneven.line, found="an empty line", expected=f"{width} fields, as in the header")
+    found = f"{uneven.fields} field{'s' if uneven.fields > 1 else ''}"
+    return InputError(where, line=uneven.line, found=found, expected=f"{width}, as in the header")
 
 
 def parse_column(frame: pl.DataFrame, name: str, kind: type, where: object) -> pl.DataFrame:

@@ -233,6 +233,14 @@ def test_climate_comes_by_observation_whatever_the_order_of_year_and_month(copy)
     assert climate("1") is None
 
 
+def test_a_line_of_climate_that_is_cut_short_is_refused_with_its_number(copy):
+    path = copy / "climaticData/FungiTastic-Climatic-Timeseries.csv"
+    path.parent.mkdir()
+    path.write_text("observationID,tas_2000_01,bio1\n2238000001,1.5,8.1\n2238000002,1.5\n")
+    with pytest.raises(InputError, match=rf"{path.name}, line 3: found 2 fields, expected 3, as in the header"):
+        open_dataset("fungitastic", copy).layers["climate"]("2238000001")
+
+
 def test_satellite_pictures_come_by_observation(copy):
     (copy / "satellite_RGB").mkdir()
     Image.new("RGB", (128, 128), (10, 20, 30)).save(copy / "satellite_RGB/2238000001.png")

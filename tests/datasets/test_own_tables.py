@@ -119,7 +119,7 @@ def test_a_date_without_a_day_counts_as_unknown_and_is_said(root):
             "file,Lat,decimalLatitude,lon\nfox/1.jpg,1,1,1\n",
             "found the columns Lat and decimalLatitude, expected one for",
         ),
-        ("file,date\nfox/1.jpg\n", "line 2: found 1 field, expected 2, as in the header"),
+        ("file,date\nfox/1.jpg\n", "line 2: found 1 field, expected 2"),
         ("file\nfox/1.jpg,2021\n", "line 2: found 'fox/1.jpg,2021', which is not there"),
         ("file,date\nfox/1.jpg,2021-01-01,x\n", "line 2: found 3 fields, expected 2"),
         ("file,file\nfox/1.jpg,a\n", "line 1: found two columns 'file'"),

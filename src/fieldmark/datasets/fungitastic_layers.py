@@ -36,6 +36,7 @@ from fieldmark.datasets.fungitastic_masks import Microscopic, PhotoMasks, mask_f
 from fieldmark.datasets.inputs import KeyedBy, Layer
 from fieldmark.foundation.map_blocks import blocks_of
 from fieldmark.release import Release
+from fieldmark.tables import refuse_uneven
 
 BLOCK_CAPTIONS = 256
 # Named by the organizers' own code as missing or corrupt.
@@ -170,7 +171,9 @@ class Climate(Layer):
     @cached_property
     def _table(self) -> tuple[pl.DataFrame, dict[str, int], Any, Any]:
         with self.release.open(CLIMATE_FILE) as file:
-            rows = pl.read_csv(file.read(), schema_overrides={"observationID": pl.String}, infer_schema_length=None)
+            data = file.read()
+        rows = pl.read_csv(data, schema_overrides={"observationID": pl.String}, infer_schema_length=None)
+        refuse_uneven(data, self.release.where(CLIMATE_FILE), rows)
         monthly, annual = climate_columns(rows.columns)
         row_of = {name.removesuffix(".0"): row for row, name in enumerate(rows["observationID"])}
         return rows, row_of, monthly, annual

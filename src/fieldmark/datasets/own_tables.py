@@ -164,7 +164,7 @@ def read_table(release: Release, name: str) -> OwnTable:
             raise InputError(where, line=1, found=f"two columns {column!r}", expected="a name for each column")
         if column:
             places[f"{LINE} as written" if column == LINE else column] = place
-    rows = read_columns(release, name, header.dialect, places, width=len(header.columns), short_lines="refuse")
+    rows = read_columns(release, name, header.dialect, places, width=len(header.columns))
     return OwnTable(name, where, rows, tuple(remarks))
 
 

@@ -98,6 +98,33 @@ def test_what_is_wrong_with_a_table_in_an_archive_is_said_with_its_line(tmp_path
             read_columns(zipped(tmp_path, data), "a.csv", Dialect(), columns, block_bytes=size)
 
 
+@pytest.mark.parametrize("read_places", [[0], [2], [0, 1, 2]])
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"i,n,r\n1,a,b\n2,a,b,c\n", "line 3: found 4 fields, expected 3"),
+        (b"i,n,r\n1,a,b\n2,a,b,\n", "line 3: found 4 fields, expected 3"),
+        (b"i,n,r\n1,a,b\n2,a\n3,a,b\n", "line 3: found 2 fields, expected 3"),
+        (b"i,n,r\n1,a,b\n2,a\n3,a,b,\n", "line 3: found 2 fields, expected 3"),  # as many in all
+        (b'i,n,r\n1,"a\n\n,",b\n2,a\n', "line 5: found 2 fields, expected 3"),
+        (b"i,n,r\n1,a,b\n\n2\n", "line 4: found 1 field, expected 3"),
+    ],
+)
+def test_an_uneven_line_is_refused_whichever_columns_are_read(tmp_path, data, sentence, read_places):
+    columns = {str(place): place for place in read_places}
+    for release in (plain(tmp_path, data), zipped(tmp_path, data)):
+        for size in (5, 1 << 20):
+            with pytest.raises(InputError, match=rf"a\.csv, {sentence}"):
+                read_columns(release, "a.csv", Dialect(), columns, block_bytes=size)
+
+
+def test_empty_lines_and_quotes_within_a_field_are_not_uneven(tmp_path):
+    data = b'i,n,r\n1,5" x 6",b\n\n2,"a, ""b""",c\n3,5" x, 6" y\n\n'
+    for release in (plain(tmp_path, data), zipped(tmp_path, data)):
+        rows = read_columns(release, "a.csv", Dialect(), {"i": 0, "r": 2})
+        assert rows.select("i", "r").rows() == [("1", "b"), ("2", "c"), ("3", '6" y')]
+
+
 def test_the_header_of_a_packed_table_is_read_without_the_rest(tmp_path):
     lines = b"".join(b"%d;%d\n" % (one, one * 7919**4) for one in range(120_000))
     packed = gzip.compress(b"id;name\n" + lines, compresslevel=1)

@@ -12,12 +12,13 @@ import csv
 import io
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
+import numpy as np
 import polars as pl
 
 from fieldmark.datasets.occurrences.table_text import (
@@ -33,6 +34,7 @@ from fieldmark.datasets.occurrences.table_text import (
     text_pieces,
 )
 from fieldmark.errors import InputError
+from fieldmark.foundation.even_lines import EvenLines, first_uneven
 from fieldmark.release import Release
 
 CHUNK_BYTES = 1 << 20
@@ -74,7 +76,6 @@ def read_columns(
     *,
     width: int | None = None,
     block_bytes: int = BLOCK_BYTES,
-    short_lines: Literal["fill", "refuse"] = "fill",
 ) -> pl.DataFrame:
     """Reads some columns of a table as text; empty fields are nulls, and empty lines are passed over.
 
@@ -83,34 +84,20 @@ def read_columns(
         path: Its path there.
         dialect: How it is written.
         columns: The place of each column, from 0, by the name that it gets.
-        width: How many fields a line has; counted in the first line if not given.
+        width: How many fields a line has; counted in the first row after the header if not given.
         block_bytes: How much of a table is unpacked at a time, where it has to be.
-        short_lines: Whether fields that a line lacks at its end are empty, as exports of databases leave them out, or
-            the line is refused.
 
     Returns:
         The columns, and `line`: the number of the line where each row begins.
 
     Raises:
-        InputError: When a line has more fields than the first, the text is not in that encoding, or a column is not
-            there.
+        InputError: When a line has another number of fields, the text is not in that encoding, or a
+            column is not there.
     """
     rows = _read_in_blocks(release, path, dialect, columns, width, block_bytes)
     if rows is None:
         rows = _read_whole(release, path, dialect, columns, width)
-    if short_lines == "refuse" and width is not None:
-        _refuse_short_lines(release, path, dialect, width)
     return rows.filter(~pl.all_horizontal(pl.exclude("line").is_null())) if columns else rows
-
-
-def _refuse_short_lines(release: Release, path: str, dialect: Dialect, width: int) -> None:
-    with _as_utf8(release, path, dialect.encoding) as local, local.open(encoding="utf-8-sig", newline="") as file:
-        rows = _reader(file, dialect)
-        for row in rows:
-            if row and len(row) < width:
-                found, hint = f"{len(row)} field{'s' * (len(row) > 1)}", "Was the line cut?"
-                expected = f"{width}, as in the header"
-                raise InputError(release.where(path), line=rows.line_num, found=found, expected=expected, hint=hint)
 
 
 def _header_text(release: Release, path: str, encoding: str) -> str:
@@ -137,22 +124,25 @@ def _read_in_blocks(
     if is_plain(path, dialect.encoding) and release.local(path) is not None:
         return None
     frames: list[pl.DataFrame] = []
+    lines: EvenLines | None = None
     passed_over, lines_before = dialect.header_lines, 0
     try:
         for block in row_blocks(text_pieces(release, path, dialect.encoding, block_bytes), dialect):
             width = width or _width(io.TextIOWrapper(io.BytesIO(block), "utf-8-sig", "replace", newline=""), dialect)
             if any(place >= width for place in columns.values()):
                 return None
+            lines = lines or _even_lines(width, dialect)
+            lines.feed(block)
             rows = _scan(block, replace(dialect, header_lines=passed_over), columns, width)
-            first, lines = _lines_of_rows(block, dialect, len(rows) + passed_over)
+            first, number_of_lines = _lines_of_rows(block, dialect, len(rows) + passed_over)
             if len(first) != len(rows) + passed_over:
                 return None
             # Rechunked, columns give back the room that the parser had taken beyond their own size.
             frames.append(rows.with_columns(line=lines_before + 1 + first[passed_over:]).rechunk())
-            lines_before, passed_over = lines_before + lines, 0
+            lines_before, passed_over = lines_before + number_of_lines, 0
     except (pl.exceptions.PolarsError, RowTooLongError, UnicodeError, *DAMAGED):
         return None
-    return _put_together(frames) if frames else None
+    return _put_together(frames) if lines is not None and lines.are_even() else None
 
 
 def _put_together(frames: list[pl.DataFrame]) -> pl.DataFrame:
@@ -195,7 +185,15 @@ def _read_whole(
             rows = _scan(local, dialect, columns, width)
         except pl.exceptions.PolarsError as error:
             raise _unreadable(where, local, dialect, width) from error
+        lines = _even_lines(width, dialect)
+        lines.feed(np.memmap(local, np.uint8, mode="r"))
+        if not lines.are_even() and (uneven := _uneven(where, local, dialect, width)) is not None:
+            raise uneven
         return _with_true_lines(rows, local, dialect)
+
+
+def _even_lines(width: int, dialect: Dialect) -> EvenLines:
+    return EvenLines(width, separator=dialect.separator, quote=dialect.quote, line_end=dialect.line_end)
 
 
 def _scan(source: Path | bytes, dialect: Dialect, columns: Mapping[str, int], width: int) -> pl.DataFrame:
@@ -257,13 +255,13 @@ def _first_row(text: str, separator: str) -> list[str]:
 
 
 def _width(file: IO[str], dialect: Dialect) -> int:
-    """How many fields the header or the first row after it has, whichever is longer."""
-    first: Sequence[str] = ()
+    """How many fields the first row after the header has; those of the header where none follows."""
+    width = 0
     for number, row in enumerate(_reader(file, dialect)):
-        first = max(first, row, key=len)
+        width = len(row) or width
         if number >= dialect.header_lines and row:
             break
-    return len(first)
+    return width
 
 
 def _with_true_lines(rows: pl.DataFrame, local: Path, dialect: Dialect) -> pl.DataFrame:
@@ -292,19 +290,31 @@ def _line_count(local: Path, line_end: str) -> int:
 
 
 def _unreadable(where: str, local: Path, dialect: Dialect, width: int) -> InputError:
-    """The sentence for a table that cannot be read: its first line with too many fields, or what else is wrong."""
+    """The sentence for a table that cannot be read: its first uneven line, or what else is wrong."""
     try:
         with local.open(encoding=UTF8, newline="") as file:
-            rows = _reader(file, dialect, strict=True)
-            for number, row in enumerate(rows):
-                if number >= dialect.header_lines and len(row) > width:
-                    found, line = f"{len(row)} fields", rows.line_num
-                    return InputError(where, line=line, found=found, expected=f"{width}, as in the first line")
+            for _ in _reader(file, dialect, strict=True):
+                pass
     except UnicodeDecodeError:
         return _not_text(where, local, UTF8)
     except csv.Error as error:
         return InputError(where, found=f"a table that cannot be parsed ({error})", expected="quotes that close")
-    return InputError(where, found="a table that cannot be parsed", expected="lines with the same number of fields")
+    found, expected = "a table that cannot be parsed", "lines with the same number of fields"
+    return _uneven(where, local, dialect, width) or InputError(where, found=found, expected=expected)
+
+
+def _uneven(where: str, local: Path, dialect: Dialect, width: int) -> InputError | None:
+    """The sentence for the first line that has another number of fields than it should; None where there is none."""
+    about = {"separator": dialect.separator, "quote": dialect.quote}
+    try:
+        with local.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+            uneven = first_uneven(file, width, header_lines=dialect.header_lines, empty_lines=True, **about)
+    except csv.Error as error:
+        return InputError(where, found=f"a table that cannot be parsed ({error})", expected="quotes that close")
+    if uneven is None:
+        return None
+    found = f"{uneven.fields} field{'s' if uneven.fields > 1 else ''}"
+    return InputError(where, line=uneven.line, found=found, expected=f"{width}, as in the first line")
 
 
 def _not_text(where: str, local: Path, encoding: str) -> InputError:

@@ -66,7 +66,7 @@ def read_any_table(release: Release, path: str) -> pl.DataFrame:
             again = next(name for name in header.columns if header.columns.count(name) > 1)
             raise InputError(where, line=1, found=f"the column {again!r} again", expected="each name once")
         places = {name: place for place, name in enumerate(header.columns) if name}
-        frame = read_columns(release, path, header.dialect, places)
+        frame = read_columns(release, path, header.dialect, places, width=len(header.columns))
     texts = [name for name in frame.columns if name != LINE]
     return frame.with_columns(
         pl.when(~pl.col(name).is_in(EMPTY)).then(pl.col(name)).alias(name) for name in texts
