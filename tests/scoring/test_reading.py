@@ -7,8 +7,12 @@ import pytest
 
 import fieldmark
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.challenge.submitting.plain_problems import read_as_scored
 from fieldmark.errors import InputError
 from fieldmark.labels import Labels
+from fieldmark.questions.clusters import Clusters
+from fieldmark.questions.listed_labels import ListedLabels
+from fieldmark.questions.masks import PartMasks
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.scoring.reading import read_run
 
@@ -32,6 +36,57 @@ def test_where_the_classes_are_listed_a_run_may_name_no_others(tmp_path):
         read_run(TASK, tmp_path / "run.csv", ["1", "2"], LABELS, closed=True)
     predictions, labels = read_run(TASK, tmp_path / "run.csv", ["1", "2"], LABELS, closed=False)
     assert labels.names == ("a", "b", "c") and predictions.items == ("1", "2")
+
+
+TRUTH = {"id": ["1", "2"], "label": ["119", "27"]}
+NO_SHARED = (
+    r"found labels that are none of the truth's \('Amanita muscaria', 'Boletus edulis'\), "
+    r"expected labels such as '119' and '27'\. Are they names where the truth has ids"
+)
+
+
+def test_a_run_without_any_label_of_the_truth_is_refused_and_not_scored_as_0(tmp_path):
+    run = {"id": ["1", "2"], "predicted": ["Boletus_edulis", "Amanita_muscaria"]}
+    sentence = NO_SHARED.replace(" muscaria", "_muscaria").replace(" edulis", "_edulis")
+    with pytest.raises(InputError, match=sentence):
+        fieldmark.score("folder", run, truth=TRUTH)
+    path = tmp_path / "run.csv"
+    path.write_text("id,predicted\n1,Boletus_edulis\n2,Amanita_muscaria\n")
+    with pytest.raises(InputError, match=rf"run\.csv: {sentence}"):
+        fieldmark.score("folder", path, truth=TRUTH)
+    with pytest.raises(InputError, match=sentence):  # as the server checks what is handed in
+        read_as_scored("folder", path, ["1", "2"], ["27", "119"], closed=False)
+
+
+def test_predictions_without_any_label_of_the_truth_are_refused_as_well():
+    labels = Labels(("Amanita muscaria", "Boletus edulis"))
+    predictions = LabelScores(("1", "2"), labels, np.eye(2), "score")
+    with pytest.raises(InputError, match=f"the predictions: {NO_SHARED}"):
+        fieldmark.score("folder", predictions, truth=TRUTH)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "run", "truth", "classes"),
+    [
+        ("folder", ["27", "x"], ["119", "27"], None),  # wrong, and one of the truth's
+        ("folder", ["27"], ["119"], {"label": ["119", "27"]}),  # wrong, and a class of the benchmark
+        ("fungitastic/open", ["-1", "-1"], ["119", "27"], None),
+        ("fungitastic/open", ["x", "-1"], ["-1", "-1"], None),  # of a truth without a label nothing can be named
+    ],
+)
+def test_a_run_that_is_merely_wrong_is_scored(benchmark, run, truth, classes):
+    ids = [str(number) for number in range(len(run))]
+    more = {"unknown_score": [0.5] * len(run)} if BENCHMARKS[benchmark].task.run.unknown_score else {}
+    answers = {"id": ids, "predicted": run, **more}
+    card = fieldmark.score(benchmark, answers, truth={"id": ids, "label": truth}, classes=classes)
+    assert card.items == len(run)
+
+
+def test_silence_is_no_label_that_run_and_truth_could_share():
+    answer = ListedLabels(silence="nocall")
+    assert answer.comparable({"nocall", "merula"}) == {"merula"}
+    assert Clusters().comparable({"individual 1"}) == set()
+    assert PartMasks().comparable({"cap"}) == set()
 
 
 def test_stored_predictions_are_read_only_where_that_is_allowed(tmp_path):

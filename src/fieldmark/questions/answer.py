@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -101,6 +101,10 @@ class Answer(ABC):
             classes: What is known about them (`poisonous`, `rare`, ...), one row per label.
             depth: How many ranks the metrics look at.
         """
+
+    def comparable(self, names: Iterable[str]) -> set[str]:
+        """Those of some names that run and truth share if they speak of the same labels: not "unknown"."""
+        return set(names) - {UNKNOWN_NAME}
 
     def is_known(self, items: Items, dataset: Dataset, table: pl.DataFrame) -> bool:
         """Whether the release holds the answers of a part, whose items stand in `table`."""

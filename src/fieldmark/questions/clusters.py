@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -40,6 +40,10 @@ class Clusters(Answer):
     @property
     def default_steps(self) -> tuple[str, ...]:
         return ()
+
+    def comparable(self, names: Iterable[str]) -> set[str]:
+        """None: the names of clusters mean nothing."""
+        return set()
 
     def labels(self, dataset: Dataset, layout: Layout) -> Labels:
         return OneLabel(self.column).labels(dataset, layout)

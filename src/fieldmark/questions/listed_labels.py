@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -36,6 +36,9 @@ class ListedLabels(AnyLabels):
     @property
     def default_steps(self) -> tuple[str, ...]:
         return ("presence", "label-lists")
+
+    def comparable(self, names: Iterable[str]) -> set[str]:
+        return super().comparable(names) - {self.silence}
 
     def labels(self, dataset: Dataset, layout: Layout) -> Labels:
         return self._with_silence(super().labels(dataset, layout))

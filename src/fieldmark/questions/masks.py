@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -61,6 +61,10 @@ class PartMasks(Answer):
     @property
     def default_steps(self) -> tuple[str, ...]:
         return ()
+
+    def comparable(self, names: Iterable[str]) -> set[str]:
+        """None: the whole is compared whatever its parts are called."""
+        return set()
 
     def labels(self, dataset: Dataset, layout: Layout) -> Labels:
         """The parts that are drawn in the release."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from fieldmark.runs.lines import RunSource
 from fieldmark.runs.predictions import read_predictions
 
 STORED = ".parquet"
+# So many labels of a run and of the truth are shown where they have none in common.
+SHOWN = 2
 
 
 def read_run(
@@ -37,9 +39,36 @@ def read_run(
     """
     if stored and isinstance(path, Path) and path.suffix == STORED and STORED not in task.run.file_types:
         return _read_stored(path, items, labels, unknown=task.unknown), labels
-    if not closed:
-        labels = Labels.of({*labels.names, *task.run.labels_in(path)} - {UNKNOWN_NAME})
-    return task.run.read(path, items, labels, unknown=task.unknown), labels
+    if closed:
+        return task.run.read(path, items, labels, unknown=task.unknown), labels
+    named = task.run.labels_in(path)
+    all_labels = Labels.of({*labels.names, *named} - {UNKNOWN_NAME})
+    predictions = task.run.read(path, items, all_labels, unknown=task.unknown)
+    refuse_other_labels(task, path, named, labels)
+    return predictions, all_labels
+
+
+def refuse_other_labels(task: Task, where: object, named: Iterable[str], labels: Labels) -> None:
+    """Refuses answers that name labels, none of which is known: they would all count as wrong, which nobody can mean.
+
+    Args:
+        task: What is asked.
+        where: The run, as messages call it.
+        named: The labels that it names.
+        labels: The labels there are.
+
+    Raises:
+        InputError: Shows labels of both.
+    """
+    own, known = (task.answer.comparable(names) for names in (named, labels.names))
+    if own and known and own.isdisjoint(known):
+        found = f"labels that are none of the truth's ({', '.join(map(repr, sorted(own)[:SHOWN]))})"
+        expected = f"labels such as {' and '.join(map(repr, sorted(known)[:SHOWN]))}"
+        hint = (
+            "Are they names where the truth has ids, or the other way round? If they are classes of the benchmark that "
+            "the truth does not happen to name, list all classes (--classes FILE)."
+        )
+        raise InputError(where, found=found, expected=expected, hint=hint)
 
 
 def _read_stored(path: Path, items: Sequence[str], labels: Labels, *, unknown: bool) -> LabelScores:

@@ -25,7 +25,7 @@ from fieldmark.runs.lines import TableRun
 from fieldmark.runs.predictions import Predictions, refuse_repeated
 from fieldmark.runs.provenance import RUN_FILE, Run, run_file
 from fieldmark.scoring import Scorecard, score_predictions
-from fieldmark.scoring.reading import read_run
+from fieldmark.scoring.reading import read_run, refuse_other_labels
 
 Table = Path | str | pl.DataFrame | Mapping[str, Any]
 
@@ -87,7 +87,9 @@ def score(
         answers, labels = read_run(task, source, kept_truth.items, labels, closed=closed, stored=True)
     else:
         refuse_repeated(source.items, "the predictions")
-        labels = source.labels if isinstance(source, LabelScores) else labels
+        if isinstance(source, LabelScores):
+            refuse_other_labels(task, "the predictions", source.labels.names, labels)
+            labels = source.labels
     return score_predictions(benchmark, answers, kept_truth, labels=labels, split=split, run=provenance, classes=table)
 
 
