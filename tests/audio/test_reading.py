@@ -43,8 +43,34 @@ def test_a_recording_cut_in_mid_frame_is_read_as_far_as_it_goes(kind):
         held = sum(len(block) for block in recording.blocks(32_000, block_s=0.5)) / 32_000
         remark = recording.remark
     assert 1.5 < held < 4
-    if kind != "OGG":  # the length of an OGG stands at its end, which is lost
-        assert remark is not None and "6.0 s that its header promises" in remark
+    # The length of an OGG stands at its end, which is lost.
+    assert remark is not None and ("its last page is missing" if kind == "OGG" else "6.0 s that its header") in remark
+
+
+@pytest.mark.parametrize("kind", ["WAV", "FLAC", "OGG", "MP3"])
+def test_a_cut_recording_that_is_shorter_than_a_block_is_read_as_far_as_it_goes(kind):
+    data = encoded(song(8, 32_000, hz=4000), 32_000, kind)
+    with Recording(data[: int(len(data) * 0.7)]) as recording:
+        held = sum(len(block) for block in recording.blocks(32_000)) / 32_000
+        assert 4 < held < 7 and recording.remark is not None and f"{held:.1f} s" in recording.remark
+
+
+@pytest.mark.parametrize("kind", ["WAV", "FLAC", "OGG"])
+def test_a_recording_of_which_nothing_is_left_is_refused_in_one_sentence(kind):
+    data = encoded(song(8, 32_000, hz=4000), 32_000, kind)
+    for length in range(20, len(data) // 100, 7):
+        try:
+            assert len(read_samples(data[:length], 32_000))
+        except SoundError as error:
+            assert "\n" not in str(error)
+
+
+def test_a_recording_that_was_not_read_to_its_end_has_no_remark():
+    data = encoded(song(8, 32_000, hz=4000), 32_000, "WAV")
+    for content in (data, data[: len(data) // 2]):
+        with Recording(content) as recording:
+            next(recording.blocks(32_000, block_s=1.0))
+            assert recording.remark is None
 
 
 def test_a_whole_recording_has_no_remark():

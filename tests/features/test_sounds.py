@@ -10,7 +10,7 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.features import sounds
 from fieldmark.features.embedders import LogMelStatistics, load_embedder
 from fieldmark.features.settings import FeatureSettings
-from fieldmark.features.sounds import Clip, extract_sounds, salient_windows
+from fieldmark.features.sounds import Clip, extract_sounds, remark_on_cut, salient_windows
 from fieldmark.features.store import FeatureStore
 from tests.audio.sounds import encoded, song
 
@@ -100,6 +100,31 @@ def test_recordings_that_cannot_be_read_are_all_found_and_the_good_ones_kept(tmp
     with pytest.raises(InputError, match=expected):
         extract_sounds(clips, opened, Loudness(), FeatureStore(tmp_path, "x"), where=lambda name: f"at {name}")
     assert len(FeatureStore(tmp_path, "x")) == 1
+
+
+def test_recordings_that_were_cut_are_named_each_time_their_features_are_used(tmp_path):
+    media = {name: data[: len(data) * 6 // 10] if name == "a" else data for name, data in MEDIA.items()}
+    clips = [Clip("a"), Clip("b"), Clip("a", 0.0, 2.0), Clip("a", 4.0, 8.0), Clip("c")]
+    for _ in range(2):  # the second time everything comes from the store
+        cut_short: dict[str, str] = {}
+        extract_sounds(
+            clips, lambda name: io.BytesIO(media[name]), Loudness(), FeatureStore(tmp_path, "x"), cut_short=cut_short
+        )
+        assert cut_short == {"a": "6.0 s of the 10.0 s that its header promises could be read"}
+    (said,) = remark_on_cut(cut_short)
+    assert said.startswith("1 recording was cut and is used as far as it goes: a (6.0 s of the 10.0 s")
+
+
+def test_a_segment_of_which_a_cut_recording_has_left_nothing_is_refused(tmp_path):
+    cut = MEDIA["a"][: len(MEDIA["a"]) * 6 // 10]
+    clips = [Clip("a", 0.0, 5.0), Clip("a", 8.0, 10.0)]
+    with pytest.raises(InputError, match=r"a recording that was cut before 8 s: 6\.0 s of the 10\.0 s"):
+        extract_sounds(clips, lambda name: io.BytesIO(cut), Loudness(), FeatureStore(tmp_path, "x"))
+
+
+def test_of_many_recordings_that_were_cut_a_few_are_named():
+    (said,) = remark_on_cut({f"{number}.wav": "1.0 s" for number in range(8)})
+    assert said.startswith("8 recordings were cut") and said.endswith("4.wav (1.0 s); and 3 more.")
 
 
 def test_of_a_long_recording_the_windows_with_a_voice_are_taken():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from dataclasses import replace
 
@@ -101,6 +102,16 @@ def test_a_network_for_sounds_is_no_backbone_for_photos(run, make_release, tmp_p
 def test_methods_for_photos_work_unchanged_on_segments(bird_world, tmp_path, method, settings):
     result = fieldmark.fit("birdclef-2020", bird_world, method, tmp_path / "run", settings=settings)
     assert result.run.features["backbone"] == "logmel" and set(result.scorecards) == {"val", "test"}
+
+
+def test_fit_says_which_recordings_were_cut(bird_world, tmp_path):
+    shutil.copytree(bird_world, tmp_path / "world")
+    path = max((tmp_path / "world" / "train").rglob("*.ogg"), key=lambda path: path.stat().st_size)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 3 // 4])
+    for run in ("first", "second"):  # the second time features come from the store
+        result = fieldmark.fit("birdclef-2020", tmp_path / "world", "centroid", tmp_path / run)
+        (said,) = [remark for remark in result.run.remarks if "cut" in remark]
+        assert said.startswith("1 recording was cut and is used as far as it goes: ") and path.stem in said
 
 
 def test_a_backbone_for_photos_is_refused_for_recordings(bird_world, tmp_path):

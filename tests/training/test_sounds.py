@@ -70,6 +70,19 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_packed(media, tmp_path):
     assert pack.problems == {"short": "8 bytes that are not a recording"} and 1 not in pack.owners
 
 
+def test_recordings_that_were_cut_are_packed_as_far_as_they_go_and_named(media, tmp_path):
+    for name in ("long", "scape"):
+        media.files[name] = media.files[name][: int(len(media.files[name]) * 0.8)]
+    for _ in range(2):  # the second time from the pack
+        pack = open_sound_pack(CLIPS, media, HOW, 4, tmp_path)
+        assert set(pack.cut_short) == {"long", "scape"} and not pack.problems and set(pack.owners) >= {0, 1, 2, 3}
+    assert "of the 12.0 s that its header promises" in pack.cut_short["long"]
+    whole = encoded(song(2, RATE, hz=2400), RATE, "WAV")
+    media.files["scape"] = whole[: len(whole) * 45 // 100]  # nothing is left of the last clip
+    pack = open_sound_pack(CLIPS, media, HOW, 4, tmp_path)
+    assert set(pack.cut_short) == {"long"} and "was cut before 1 s" in pack.problems["scape"]
+
+
 def make_source(media, tmp_path, *, mixing: int = 4) -> SoundSource:
     pack = open_sound_pack(CLIPS, media, HOW, 4, tmp_path)
     return SoundSource(pack, np.arange(4), np.eye(4, dtype=np.int32), choirs(4, mixing, seed=0))

@@ -7,7 +7,7 @@ windows. Of logits the highest is taken in place of the mean: a voice in one win
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, Any, NamedTuple, Protocol, TypeVar
@@ -35,6 +35,8 @@ SALIENT_WINDOWS = 8
 BLOCK_WINDOWS = 4 * BATCH_WINDOWS
 SALIENCE_HOP = 512
 HASHED_BYTES = 1 << 20
+# So many recordings that were cut are named.
+SHOWN_CUT = 5
 
 
 class Clip(NamedTuple):
@@ -73,6 +75,7 @@ def extract_sounds(
     output: str = "features",
     where: Callable[[str], str] = str,
     what: str = "recordings",
+    cut_short: MutableMapping[str, str] | None = None,
 ) -> NDArray[np.float32]:
     """Returns the features of clips, one row each.
 
@@ -87,9 +90,11 @@ def extract_sounds(
         output: Which of its outputs.
         where: The place of a recording as a person would look for it, for messages.
         what: What is being read, for the progress bar.
+        cut_short: Where recordings that were cut are noted, with how much there is of each; what is there is used.
 
     Raises:
-        InputError: When recordings cannot be read; all have been tried, and the good ones are stored.
+        InputError: When recordings cannot be read, or were cut before a clip; all have been tried, and the good ones
+            are stored.
     """
     keys: list[Key] = [b""] * len(clips)
     problems: list[tuple[str, str]] = []
@@ -98,6 +103,10 @@ def extract_sounds(
             for row, key in done.keys.items():
                 keys[row] = key
             problems += done.problems
+            if done.cut:
+                store.remark(done.content, done.cut)
+            if cut_short is not None and done.content and (cut := store.remark_on(done.content)):
+                cut_short[done.media_id] = cut
             store.add_new(done.new, done.outputs)
             tick(done.clips)
     if problems:
@@ -108,8 +117,28 @@ def extract_sounds(
     return store.get(keys, output, np.float32)
 
 
+def remark_on_cut(cut_short: Mapping[str, str]) -> list[str]:
+    """The sentence about recordings that were cut, if there are any.
+
+    >>> remark_on_cut({"a.ogg": "1.0 s could be read, and its last page is missing"})[0][:60]
+    '1 recording was cut and is used as far as it goes: a.ogg (1.'
+    """
+    if not cut_short:
+        return []
+    shown = [f"{media_id} ({cut})" for media_id, cut in sorted(cut_short.items())[:SHOWN_CUT]]
+    more = len(cut_short) - len(shown)
+    told = "; ".join([*shown, *([f"and {more} more"] if more else [])])
+    was = "1 recording was cut and is used as far as it goes"
+    were = f"{len(cut_short)} recordings were cut and are used as far as they go"
+    return [f"{was if len(cut_short) == 1 else were}: {told}."]
+
+
 def windows_of(
-    file: IO[bytes], clips: Mapping[K, Clip], how: Windowing, at_most: int = SALIENT_WINDOWS
+    file: IO[bytes],
+    clips: Mapping[K, Clip],
+    how: Windowing,
+    at_most: int = SALIENT_WINDOWS,
+    note_cut: Callable[[str], object] = str,
 ) -> Iterator[tuple[K, list[Samples]]]:
     """The windows of each clip of a recording, at the length that a network takes.
 
@@ -118,9 +147,11 @@ def windows_of(
         clips: What to cut out of it: stretches in the order of time, or the whole.
         how: What windows a network takes.
         at_most: How many windows to take of a whole recording.
+        note_cut: Called before the windows of a clip with how much there is of the recording, where its end was met
+            too early.
 
     Raises:
-        SoundError: When the recording cannot be read.
+        SoundError: When the recording cannot be read, or was cut before a clip.
     """
     rate, length = how.rate_hz, round(how.rate_hz * how.window_s)
     spans: list[tuple[int, int]] = []
@@ -135,12 +166,21 @@ def windows_of(
     with Recording(file) as recording:
         windows: list[Samples] = []
         for number, samples in enumerate(cut(recording.blocks(rate), spans)):
-            windows.append(fill(samples, length, how.padding))
+            if len(samples) or not recording.cut:  # beyond the end of a whole recording there is silence
+                windows.append(fill(samples, length, how.padding))
             if number + 1 == len(owners) or owners[number + 1] != owners[number]:
+                if recording.cut:
+                    note_cut(recording.cut)
+                if not windows:
+                    start_s = clips[owners[number]].start_s
+                    raise SoundError(f"a recording that was cut before {start_s:g} s: {recording.cut}")
                 yield owners[number], windows
                 windows = []
         for name in clips.keys() - set(owners):
-            yield name, salient_windows(recording, how, at_most)
+            salient = salient_windows(recording, how, at_most)
+            if recording.cut:
+                note_cut(recording.cut)
+            yield name, salient
 
 
 def salient_windows(recording: Recording, how: Windowing, at_most: int = SALIENT_WINDOWS) -> list[Samples]:
@@ -195,8 +235,16 @@ class SoundBlock(NamedTuple):
 
 
 class EmbeddedSounds(NamedTuple):
-    """What was done: clips that were read, their keys by row, recordings that cannot be read, outputs that are new."""
+    """What was done: clips that were read, their keys by row, recordings that cannot be read, outputs that are new.
 
+    Args:
+        content: The key of the recording that was worked on.
+        cut: How much there is of it, where it was found to be cut.
+    """
+
+    media_id: str = ""
+    content: Key = b""
+    cut: str = ""
     clips: int = 0
     keys: Mapping[int, Key] = {}
     problems: Sequence[tuple[str, str]] = ()
@@ -226,20 +274,22 @@ class BlockEmbedding:
         opened = open_each(block.open_medium, block.clips)
         for (media_id, clips), recording in zip(block.clips.items(), opened, strict=True):
             keys: dict[int, Key] = {}
-            problems = []
+            problems, content, cut = [], b"", [""]
             try:
                 with closing(recording) as file:
                     content = _content_key(file)
                     keys = {row: _clip_key(content, clip) for row, clip in clips.items()}
                     missing = {keys[row]: clip for row, clip in clips.items() if keys[row] not in self.stored}
-                    for key, windows in windows_of(file, missing, self.embedder) if missing else ():
+                    for key, windows in (
+                        windows_of(file, missing, self.embedder, note_cut=cut.append) if missing else ()
+                    ):
                         waiting[key] = windows
                         if sum(map(len, waiting.values())) >= BATCH_WINDOWS:
-                            yield self._outputs(waiting)
+                            yield self._outputs(waiting)._replace(media_id=media_id, content=content, cut=cut[-1])
                             waiting = {}
             except SoundError as error:
                 problems.append((media_id, str(error)))
-            yield EmbeddedSounds(len(clips), keys, problems)
+            yield EmbeddedSounds(media_id, content, cut[-1], len(clips), keys, problems)
         if waiting:
             yield self._outputs(waiting)
 

@@ -5,6 +5,7 @@ ROOT/<extractor digest>/<block>.keys.npy       16 bytes per photo; written last,
                         <block>.features.npy   float16
                         <block>.logits.npy     float32
                         index.npz              where the keys of many blocks lie (`key_index`); may be missing
+                        <content>.remark       what is to be said of a recording that was cut, wherever it is used
 ```
 
 Blocks are only ever added, each under a name of its own, so that several processes may share a store and an
@@ -137,6 +138,21 @@ class FeatureStore:
         self._written += len(keys)
         self._waiting.clear()
         self._gathered = []
+
+    def remark(self, content: Key, sentence: str) -> None:
+        """Keeps what is to be said of a recording, so that who finds its features stored can say it too."""
+        with appearing_file(self._remark_file(content)) as partial:
+            partial.write_text(sentence, encoding="utf-8")
+
+    def remark_on(self, content: Key) -> str | None:
+        """What was kept about a recording, None where there is nothing to say."""
+        try:
+            return self._remark_file(content).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def _remark_file(self, content: Key) -> Path:
+        return self.folder / f"{content.hex()}.remark"
 
     def stored_keys(self) -> KeyIndex:
         """The keys of everything that is stored by now, to be sent elsewhere."""

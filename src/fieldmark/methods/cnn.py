@@ -20,7 +20,7 @@ from fieldmark.audio.spectrograms import MelSettings, spectrogram_settings
 from fieldmark.datasets.inputs import Input
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.settings import PACKAGED
-from fieldmark.features.sounds import Clip, windows_of
+from fieldmark.features.sounds import Clip, remark_on_cut, windows_of
 from fieldmark.foundation.progress import progress
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Arrays, Fitted, Need, media_of, targets_of
@@ -129,7 +129,8 @@ class SpectrogramNetwork(Training, TrainsNetwork):
         fabric = make_fabric(self)
         with fabric.rank_zero_first():  # one process packs, the others find the pack
             learned, remarks = self._source(view.train, mixing=self.choirs)
-            val, _ = self._source(view.val, mixing=0)
+            val, of_val = self._source(view.val, mixing=0)
+            remarks += [f"Of val, {remark}" for remark in of_val]
         with tempfile.TemporaryDirectory() as temporary:
             objective = self._objective(len(view.labels))
             network = self.new_network(len(view.labels), self.weights)
@@ -220,7 +221,7 @@ class SpectrogramNetwork(Training, TrainsNetwork):
             yield _stacked(waiting)
 
     def _source(self, part: Part, *, mixing: float) -> tuple[SoundSource, list[str]]:
-        """The examples of a part, and the remark about recordings that cannot be read."""
+        """The examples of a part, and remarks about recordings that cannot be read or were cut."""
         clips = [Clip(*row) for row in _clip_rows(part)]
         pack = open_sound_pack(clips, media_of(part).open, self.settings, self.windows, default_packs())
         if pack.problems and not mixing and targets_of(part).shape == "pairs":
@@ -233,7 +234,8 @@ class SpectrogramNetwork(Training, TrainsNetwork):
         partners = choirs(len(heard), round(mixing * len(heard)), self.seed) if several else np.empty(0, int)
         some = "; ".join(f"{medium} ({problem})" for medium, problem in list(pack.problems.items())[:3])
         left_out = f"{len(pack.problems)} recordings cannot be read and were left out: {some}."
-        return SoundSource(pack, heard, targets, partners), [left_out] if pack.problems else []
+        remarks = [*([left_out] if pack.problems else []), *remark_on_cut(pack.cut_short)]
+        return SoundSource(pack, heard, targets, partners), remarks
 
     def _objective(self, classes: int) -> Objective:
         several = self.loss == "binary"

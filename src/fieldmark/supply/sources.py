@@ -43,6 +43,7 @@ class FeatureSource:
     def __init__(self, settings: FeatureSettings, store: Path | None = None, fine_tuned: Model | None = None) -> None:
         self.settings, self.fine_tuned, self._store_root = settings, fine_tuned, store or default_store()
         self._is_cropped: dict[str, bool] = {}
+        self._cut_short: dict[str, str] = {}
 
     @cached_property
     def backbone(self) -> Any:
@@ -79,12 +80,16 @@ class FeatureSource:
 
     @property
     def remarks(self) -> list[str]:
-        """What a person should know who uses these features: terms that are not free, and photos without a box."""
+        """What a person should know who uses these features: terms that are not free, and what was incomplete."""
         whole = len(self._is_cropped) - sum(self._is_cropped.values())
-        crops = [remark_on_whole(self.crop[0], whole, len(self._is_cropped))] if whole else []
+        told = [remark_on_whole(self.crop[0], whole, len(self._is_cropped))] if whole else []
+        if self._cut_short:
+            from fieldmark.features.sounds import remark_on_cut
+
+            told += remark_on_cut(self._cut_short)
         if self.fine_tuned is not None and self.fine_tuned.license != NOT_STATED:
-            return [f"The license of the fine-tuned backbone: {self.fine_tuned.license}.", *crops]
-        return [*([self.backbone.about["license"]] if "license" in self.backbone.about else []), *crops]
+            return [f"The license of the fine-tuned backbone: {self.fine_tuned.license}.", *told]
+        return [*([self.backbone.about["license"]] if "license" in self.backbone.about else []), *told]
 
     def supply(self, part: Part, name: str = "", what: str | None = None) -> Part:
         """The part with features of one of its inputs, one row per item.
@@ -121,6 +126,7 @@ class FeatureSource:
             output=self.settings.output,
             where=media.where,
             what=what,
+            cut_short=self._cut_short,
         )
 
     def _of_items(self, part: Part, media: MediaFiles, what: str) -> NDArray[np.float32]:

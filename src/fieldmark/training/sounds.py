@@ -3,7 +3,8 @@
 ```
 ROOT/<digest>/windows.bin   16-bit samples, one window after the other
               owners.npy    the number of the clip that each window was cut from; -1 for windows in which little sounds
-              pack.json     the settings, the recordings that cannot be read, and a sample of contents; written last
+              pack.json     the settings, the recordings that cannot be read or were cut, and a sample of contents;
+                            written last
 ```
 
 Windows are cut once and packed; spectrograms are made on the device, batch by batch, since what is mixed must be mixed
@@ -16,8 +17,8 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,7 +40,7 @@ from fieldmark.training.draws import Draws
 Tensor = Any
 Opener = Callable[[str], IO[bytes]]
 
-PACK_VERSION = 1
+PACK_VERSION = 2
 LOUDEST = 32767
 SAMPLED_RECORDINGS = 32
 SAMPLED_BYTES = 1 << 16
@@ -62,12 +63,21 @@ class Windowed:
 
 
 @dataclass(frozen=True)
+class Faults:
+    """What is wrong with recordings, by their ids: those that cannot be read, and how much there is of cut ones."""
+
+    problems: dict[str, str] = field(default_factory=dict)
+    cut_short: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class SoundPack:
     """An open pack."""
 
     windows: NDArray[np.int16]
     owners: NDArray[np.int32]
     problems: dict[str, str]
+    cut_short: dict[str, str]
 
     @cached_property
     def backgrounds(self) -> NDArray[np.int64]:
@@ -102,47 +112,51 @@ def open_sound_pack(
     if not facts.exists() or json.loads(facts.read_text())["sample"] != sample:
         _write(folder, clips, open_medium, settings, at_most, sample)
     windows = np.memmap(folder / "windows.bin", dtype=np.int16, mode="r").reshape(-1, settings.samples)
-    return SoundPack(windows, np.load(folder / "owners.npy"), json.loads(facts.read_text())["problems"])
+    about = json.loads(facts.read_text())
+    return SoundPack(windows, np.load(folder / "owners.npy"), about["problems"], about["cut_short"])
 
 
 def _write(
     folder: Path, clips: Sequence[Clip], open_medium: Opener, settings: MelSettings, at_most: int, sample: list[str]
 ) -> None:
     owners: list[int] = []
-    problems: dict[str, str] = {}
+    faults = Faults()
     backgrounds: list[Samples] = []
     with appearing_folder(folder, overwrite=True) as partial, (partial / "windows.bin").open("wb") as file:
-        for number, windows, quiet in _cut_each(clips, open_medium, Windowed.of(settings), at_most, problems):
+        for number, windows, quiet in _cut_each(clips, open_medium, Windowed.of(settings), at_most, faults):
             file.write(b"".join(_as_16_bit(window) for window in windows))
             owners += [number] * len(windows)
             if quiet is not None and len(backgrounds) < BACKGROUNDS:
                 backgrounds.append(quiet)
         file.write(b"".join(_as_16_bit(window) for window in backgrounds))
         np.save(partial / "owners.npy", np.array(owners + [-1] * len(backgrounds), dtype=np.int32))
-        write_json(partial / "pack.json", {"settings": asdict(settings), "problems": problems, "sample": sample})
+        write_json(partial / "pack.json", {"settings": asdict(settings), **asdict(faults), "sample": sample})
 
 
 def _cut_each(
-    clips: Sequence[Clip], open_medium: Opener, how: Windowed, at_most: int, problems: dict[str, str]
+    clips: Sequence[Clip], open_medium: Opener, how: Windowed, at_most: int, faults: Faults
 ) -> Iterator[tuple[int, list[Samples], Samples | None]]:
-    """What `_cut` gives of one recording after the other; those that cannot be read are noted in `problems`."""
+    """What `_cut` gives of one recording after the other; those that cannot be read or were cut are noted."""
     of_recordings = _by_recording(clips)
     opened = open_each(open_medium, of_recordings)
     with progress("packing recordings", len(clips)) as tick:
         for (media_id, numbers), recording in zip(of_recordings.items(), opened, strict=True):
             try:
                 with closing(recording) as sound:
-                    yield from _cut(sound, {number: clips[number] for number in numbers}, how, at_most)
+                    own = {number: clips[number] for number in numbers}
+                    yield from _cut(sound, own, how, at_most, partial(faults.cut_short.__setitem__, media_id))
             except SoundError as error:
-                problems[media_id] = str(error)
+                faults.problems[media_id] = str(error)
+                faults.cut_short.pop(media_id, None)
             tick(len(numbers))
 
 
 def _cut(
-    sound: IO[bytes], clips: dict[int, Clip], how: Windowed, at_most: int
+    sound: IO[bytes], clips: dict[int, Clip], how: Windowed, at_most: int, note_cut: Callable[[str], None]
 ) -> Iterator[tuple[int, list[Samples], Samples | None]]:
     """The windows of each clip and, for a whole recording of some length, the one in which least sounds."""
-    for number, windows in windows_of(sound, {n: c for n, c in clips.items() if c.start_s is not None}, how):
+    stretches = {n: c for n, c in clips.items() if c.start_s is not None}
+    for number, windows in windows_of(sound, stretches, how, note_cut=note_cut):
         yield number, windows, None
     for number in (n for n, clip in clips.items() if clip.start_s is None):
         sound.seek(0)
@@ -155,6 +169,8 @@ def _cut(
                 together, scores = kept + more, np.append(scores, more_scores)
                 best = most_salient(scores, at_most)
                 kept, scores, seen = [together[place] for place in best], scores[best], seen + len(more)
+            if recording.cut:
+                note_cut(recording.cut)
         yield number, kept, quiet if seen >= FEWEST_WINDOWS else None
 
 
