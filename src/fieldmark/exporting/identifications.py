@@ -92,7 +92,7 @@ def _best(predictions: LabelScores, at_most: int) -> pl.DataFrame:
     names = [predictions.labels.names[code] if code != UNKNOWN else None for code in codes]
     return pl.DataFrame(
         {
-            "item_id": [predictions.items[row] for row in item],
+            "item_id": [predictions.items[row] for row in item.tolist()],
             "place": place + 1,
             "label": pl.Series(names, dtype=pl.String),
             "probability": pl.Series(_probability(predictions, item, codes), dtype=pl.Float64, nan_to_null=True),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.names import column_of
 from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.metrics.geo import AdaptiveSets, adaptive_sets, adaptive_sets_of_lists
 from fieldmark.metrics.ranking import rank_of_truth
@@ -145,7 +146,7 @@ class LabelEvaluation(Evaluation):
     @cached_property
     def true_codes(self) -> NDArray[np.int32]:
         """The code of the true label of each item, -1 for unknown."""
-        asked, rows = pl.Series("item_id", self.truth.items, dtype=pl.String), self.truth.rows
+        asked, rows = column_of(self.truth.items, "item_id"), self.truth.rows
         if rows["item_id"].equals(asked):
             names = rows["label"]
         else:

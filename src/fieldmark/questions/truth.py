@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,8 +28,8 @@ class Truth:
     """
 
     rows: pl.DataFrame
-    items: tuple[str, ...]
-    units: tuple[str, ...]
+    items: Sequence[str]
+    units: Sequence[str]
     groups: pl.DataFrame = field(default_factory=pl.DataFrame)
     asked: pl.DataFrame | None = None
     masks: Masks | None = None

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from fieldmark.foundation.names import fixed
 from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.runs.code_sets import Codes, CodeSets, Offsets, offsets_of, places, rows_of
 from fieldmark.runs.label_scores_arrow import PER_ITEM, from_arrow, to_arrow
@@ -45,7 +46,7 @@ class LabelScores:
         stated_ranks: Only for lists: the rank that a run file states beside each score. It is not written to Parquet.
     """
 
-    items: tuple[str, ...]
+    items: Sequence[str]
     labels: Labels
     scores: Scores
     scale: Scale
@@ -90,7 +91,7 @@ class LabelScores:
         """Lists of labels with scores that only rank, each brought into order; equals stay in the order given."""
         order = np.lexsort((-scores, rows_of(lists.offsets)))
         codes = lists.codes[order]
-        return cls(tuple(items), labels, scores[order], "score", codes, lists.offsets, unknown)
+        return cls(fixed(items), labels, scores[order], "score", codes, lists.offsets, unknown)
 
     @property
     def dense(self) -> bool:
@@ -241,7 +242,7 @@ class LabelScores:
 
     def select(self, items: Iterable[str]) -> LabelScores:
         """The predictions of the given items, in their order."""
-        wanted = tuple(items)
+        wanted = fixed(items)
         if wanted == self.items:
             return self
         return self._rows(rows_by_item(self.items, wanted), wanted)
@@ -256,7 +257,7 @@ class LabelScores:
             rows = np.arange(start, min(start + size, len(self.items)))
             yield self._rows(rows, self.items[start : start + size])
 
-    def _rows(self, rows: NDArray[np.int64], items: tuple[str, ...]) -> LabelScores:
+    def _rows(self, rows: NDArray[np.int64], items: Sequence[str]) -> LabelScores:
         columns: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[rows] for name in PER_ITEM
         }

@@ -28,7 +28,7 @@ class Predictions(Protocol):
     """What all predictions have in common."""
 
     @property
-    def items(self) -> tuple[str, ...]:
+    def items(self) -> Sequence[str]:
         """The ids of the items that are answered."""
         ...
 
@@ -110,7 +110,7 @@ def write_blocks(path: Path, tables: Iterable[pa.Table]) -> None:
             raise ValueError("there are no predictions to write")
 
 
-def rows_by_item(items: tuple[str, ...], wanted: tuple[str, ...]) -> NDArray[np.int64]:
+def rows_by_item(items: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
     """The row of each wanted item."""
     row_of = {item: row for row, item in enumerate(items)}
     return np.array([row_of[item] for item in wanted], dtype=np.int64)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.files import appearing_file
+from fieldmark.foundation.names import fixed
 from fieldmark.foundation.plain_csv import plain_csv
 from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.runs.code_sets import CodeSets, offsets_of
@@ -138,7 +139,7 @@ class Ranked(RunFormat):
     ) -> LabelScores:
         rank = np.arange(len(lists.codes)) - np.repeat(lists.offsets[:-1], lists.lengths)
         scores = 1 - rank / self.at_most
-        return LabelScores(tuple(items), labels, scores, "score", lists.codes, lists.offsets, unknown=strange)
+        return LabelScores(fixed(items), labels, scores, "score", lists.codes, lists.offsets, unknown=strange)
 
     def _read_quickly(
         self, source: RunSource, items: Sequence[str], labels: Labels, *, unknown: bool

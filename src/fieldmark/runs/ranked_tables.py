@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fieldmark.foundation.names import column_of
 from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.runs.code_sets import CodeSets, offsets_of
 
@@ -51,7 +52,7 @@ def read_faultless(
     ids = frame.to_series(0).cast(pl.String).str.strip_chars()
     if len(ids) != len(items):
         return None
-    asked = pl.Series("id", items, dtype=pl.String)
+    asked = column_of(items, "id")
     order = None if ids.equals(asked) else _rows_of(asked, ids)
     if order is not None and (len(order) != len(asked) or order.has_nulls()):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks.titles import metric_is_share, metric_title
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import write_json
+from fieldmark.foundation.names import Names, column_of
 from fieldmark.foundation.notebooks import (
     DrawnPlot,
     bounds_text,
@@ -72,7 +73,7 @@ class Scorecard:
     confusion: dict[str, Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     pseudo: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
-    unit_ids: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    unit_ids: Sequence[str] = field(default=(), repr=False, compare=False)
 
     @property
     def rests_on_ties(self) -> bool:
@@ -130,7 +131,9 @@ class Scorecard:
     def write(self, path: Path) -> None:
         """Writes the scorecard as JSON, and its pseudo-values beside it as Parquet."""
         write_json(path, self.to_json())
-        pl.DataFrame({"unit": self.unit_ids, **self.pseudo}).write_parquet(path.with_suffix(".units.parquet"))
+        pl.DataFrame({"unit": column_of(self.unit_ids), **self.pseudo}).write_parquet(
+            path.with_suffix(".units.parquet")
+        )
 
     @classmethod
     def read(cls, path: Path) -> Scorecard:
@@ -154,7 +157,7 @@ class Scorecard:
         }
         plain = {**data, "metrics": scores_of(data["metrics"]), "groups": groups}
         pseudo = {name: units[name].to_numpy() for name in units.columns if name != "unit"}
-        return cls(**plain, pseudo=pseudo, unit_ids=tuple(units["unit"]))
+        return cls(**plain, pseudo=pseudo, unit_ids=Names(units["unit"]))
 
 
 def cautions(cards: Iterable[Mapping[str, Score]]) -> dict[str, list[str]]:

@@ -27,7 +27,7 @@ class StandingTable:
 
     metric: Metric
     pairs: PairTable
-    unit_ids: tuple[str, ...] = ()
+    unit_ids: Sequence[str] = ()
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod

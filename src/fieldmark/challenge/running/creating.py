@@ -249,7 +249,7 @@ def _stage_access(before: Challenge, wanted: str) -> Access:
     return "private" if "private" in (before.access, known_access(wanted)) else "invitation"
 
 
-def _known_items(storage: Storage, before: Challenge, items: tuple[str, ...]) -> list[str]:
+def _known_items(storage: Storage, before: Challenge, items: Sequence[str]) -> list[str]:
     """A warning about items that were in the stage before, whose labels may be known by now; none without them."""
     with scratch("truth") as folder:
         earlier, *_ = read_truth(before.benchmark, truth_files(storage.fetch_folder(before.truth_path, folder)))

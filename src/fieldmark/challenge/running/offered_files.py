@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def add_data_file(
 
 
 def write_lists(
-    database: Database, storage: Storage, owner: User, challenge: Challenge, items: tuple[str, ...], labels: Labels
+    database: Database, storage: Storage, owner: User, challenge: Challenge, items: Sequence[str], labels: Labels
 ) -> None:
     """Items in their secret order, labels by name: neither says anything about the truth."""
     task = BENCHMARKS[challenge.benchmark].task

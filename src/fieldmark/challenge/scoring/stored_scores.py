@@ -17,6 +17,7 @@ from fieldmark.challenge.boards.ladder import Released, release
 from fieldmark.challenge.boards.leaderboard import deciding_metric
 from fieldmark.challenge.records.schema import Challenge, PartScore, Submission
 from fieldmark.challenge.scoring.score_parts import PRIVATE, PUBLIC
+from fieldmark.foundation.names import column_of
 from fieldmark.scoring import Score, Scorecard, scores_of
 
 AT_ONCE = 500
@@ -25,7 +26,7 @@ AT_ONCE = 500
 def to_row(submission_id: int, part: str, revision: int, card: Scorecard, metric: str) -> PartScore:
     """A scorecard as a row; the metric that decides must be a number (checked by the worker)."""
     units = io.BytesIO()
-    pl.DataFrame({"unit": card.unit_ids, **card.pseudo}).write_parquet(units, compression="zstd")
+    pl.DataFrame({"unit": column_of(card.unit_ids), **card.pseudo}).write_parquet(units, compression="zstd")
     return PartScore(
         submission_id=submission_id,
         part=part,
