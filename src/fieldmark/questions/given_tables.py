@@ -110,9 +110,10 @@ def read_given(source: Any, what: str, required: tuple[str, ...]) -> GivenTable:
 
 def _of_file(path: Path, what: str) -> GivenTable:
     with open_input(path, f"a CSV table of {what}") as file:
+        if (plain := plain_csv(file)) is not None and LINE not in plain.columns:
+            return GivenTable(plain.with_columns(pl.int_range(2, pl.len() + 2).alias(LINE)), str(path))
+        file.seek(0)
         data = file.read()
-    if (plain := plain_csv(data)) is not None and LINE not in plain.columns:
-        return GivenTable(plain.with_columns(pl.int_range(2, pl.len() + 2).alias(LINE)), str(path))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

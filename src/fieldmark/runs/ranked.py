@@ -194,7 +194,8 @@ class Ranked(RunFormat):
 
 def _plain_file(path: Path) -> pl.DataFrame | None:
     try:
-        return plain_csv(path.read_bytes())
+        with path.open("rb") as file:
+            return plain_csv(file)
     except OSError:  # the reader of lines says what is wrong with it
         return None
 
