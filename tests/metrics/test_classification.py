@@ -50,15 +50,26 @@ def test_macro_f1_equals_scikit_learn_with_the_classes_spelled_out(over, case):
 
 
 @pytest.mark.parametrize("over", OVERS)
-@given(case=answers(missing=True), pairs_at_once=st.sampled_from([5, classification.PAIRS_AT_ONCE]))
-def test_leaving_out_a_unit_equals_computing_without_its_rows(over, pairs_at_once, case):
+@given(case=answers(missing=True), items_at_once=st.sampled_from([5, classification.ITEMS_AT_ONCE]))
+def test_leaving_out_a_unit_equals_computing_without_its_rows(over, items_at_once, case):
     truth, predicted, unit, n_classes = case
-    with patch.object(classification, "PAIRS_AT_ONCE", pairs_at_once):
+    with patch.object(classification, "ITEMS_AT_ONCE", items_at_once):
         fast = macro_f1_without_each_unit(truth, predicted, unit, n_classes=n_classes, over=over)
     for number in range(unit.max() + 1):
         kept = unit != number
         naive = macro_f1(truth[kept], predicted[kept], n_classes=n_classes, over=over) if kept.any() else 0.0
         assert fast[number] == pytest.approx(naive, abs=1e-12)
+
+
+def test_pairs_too_many_to_be_numbered_in_32_bits_are_left_out_as_others_are(monkeypatch):
+    rng, items, n_classes = np.random.default_rng(0), 30_000, 50_000
+    truth = rng.integers(0, n_classes, items).astype(np.int32)
+    predicted = np.where(rng.random(items) < 0.5, truth, rng.integers(-1, n_classes, items)).astype(np.int32)
+    unit = rng.permutation(items).astype(np.int32)
+    together = macro_f1_without_each_unit(truth, predicted, unit, n_classes=n_classes, over="present")
+    monkeypatch.setattr(classification, "ITEMS_AT_ONCE", 500)
+    few = macro_f1_without_each_unit(truth, predicted, unit, n_classes=n_classes, over="present")
+    assert together.tolist() == few.tolist() and len(set(few.tolist())) > 2
 
 
 def test_leaving_out_units_takes_memory_for_the_pairs_and_little_else():

@@ -7,17 +7,20 @@ where unknown is to count as a class, `unknown_as_class` gives it a code of its 
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fieldmark.metrics.blocks import in_blocks
 
 Codes = NDArray[np.int32]
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Over = Literal["all", "present", "union"]
 
-PAIRS_AT_ONCE = 1 << 15
+ITEMS_AT_ONCE = 1 << 15
 
 
 def macro_f1(truth: Codes, predicted: Codes, *, n_classes: int, over: Over, among: Mask | None = None) -> float:
@@ -55,14 +58,9 @@ def macro_f1_without_each_unit(
     averaged = _averaged(true, answered, over, among)
     f1 = _f1(hits, true, answered)
 
-    # Some units at a time: what is computed of them stays in the processor's cache, however many there are.
-    packed, n_units = _packed_pairs(truth, predicted, unit, n_classes), int(unit.max()) + 1
-    some = max(1, n_units * PAIRS_AT_ONCE // len(packed))
-    result = np.empty(n_units)
-    for first in range(0, n_units, some):
-        last = min(first + some, n_units)
-        start, end = np.searchsorted(packed, [first * n_classes * 4, last * n_classes * 4])
-        pair, kind = (packed[start:end] >> 2) - first * n_classes, packed[start:end] & 3
+    result = np.empty(int(unit.max()) + 1)
+    for units, packed in _packed_pairs(truth, predicted, unit, n_classes):
+        pair, kind, n_units = packed >> 2, packed & 3, units.stop - units.start
         starts = np.flatnonzero(np.diff(pair, prepend=-1))
         own_hits = np.add.reduceat(kind == 2, starts, dtype=np.int64)
         own_answered = np.add.reduceat(kind == 1, starts, dtype=np.int64) + own_hits
@@ -77,9 +75,9 @@ def macro_f1_without_each_unit(
         change = _f1(hits[cls] - own_hits, true_left, answered_left) - f1[cls]
         lost = averaged[cls] & ~_averaged(true_left, answered_left, over)
 
-        total = f1[averaged].sum() + np.bincount(touching, weights=change, minlength=last - first)
-        classes = averaged.sum() - np.bincount(touching[lost], minlength=last - first)
-        result[first:last] = total / np.maximum(classes, 1)
+        total = f1[averaged].sum() + np.bincount(touching, weights=change, minlength=n_units)
+        classes = averaged.sum() - np.bincount(touching[lost], minlength=n_units)
+        result[units] = total / np.maximum(classes, 1)
     return result
 
 
@@ -218,21 +216,29 @@ def _counts(truth: Codes, predicted: Codes, n_classes: int) -> tuple[NDArray[np.
     return hits, true, answered
 
 
-def _packed_pairs(truth: Codes, predicted: Codes, unit: Codes, n_classes: int) -> NDArray[np.int64]:
-    """What each item does to a (unit, class) pair, packed so that one sort of plain numbers brings the pairs together.
+def _packed_pairs(
+    truth: Codes, predicted: Codes, unit: Codes, n_classes: int
+) -> Iterator[tuple[slice, NDArray[np.signedinteger[Any]]]]:
+    """Some units at a time, and what each of their items does to a (unit, class) pair, in order.
 
-    Four times the pair, plus 2 for a hit, 1 for a wrong answer, 0 for an item that was given another class.
+    It is packed so that one sort of plain numbers brings the pairs together: four times the pair, in which the first of
+    these units has the number 0, plus 2 for a hit, 1 for a wrong answer, 0 for an item that was given another class.
     """
-    wrong, items = (truth != predicted) & (predicted >= 0), len(unit)
-    packed = np.concatenate([unit, unit[wrong]], dtype=np.int64)
-    packed *= n_classes
-    packed[:items] += truth
-    packed[items:] += predicted[wrong]
-    packed *= 4
-    packed[:items][truth == predicted] += 2
-    packed[items:] += 1
-    packed.sort()
-    return packed
+    n_units = int(unit.max()) + 1
+    # Whatever is computed of so many items stays in the processor's cache, however many there are.
+    shift = max((n_units * ITEMS_AT_ONCE // len(unit)).bit_length() - 1, n_units.bit_length() - 16, 0)
+    ends, truth, predicted, unit = in_blocks(unit >> shift, truth, predicted, unit)
+    small = n_classes << (shift + 2) <= np.iinfo(np.int32).max
+    for number, end in enumerate(ends):
+        first, start = number << shift, ends[number - 1] if number else 0
+        true, answer = truth[start:end], predicted[start:end]
+        base = (unit[start:end] - first).astype(np.int32 if small else np.int64) * n_classes
+        hit, wrong = true == answer, (true != answer) & (answer >= 0)
+        packed = np.concatenate(
+            [(base + true) * 4 + hit.astype(np.int8) * 2, (base[wrong] + answer[wrong]) * 4 + 1], dtype=base.dtype
+        )
+        packed.sort()
+        yield slice(first, min(first + (1 << shift), n_units)), packed
 
 
 def _f1(hits: NDArray[np.int64], true: NDArray[np.int64], answered: NDArray[np.int64]) -> Values:
