@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldmark.labels import Labels
+from fieldmark.runs import label_scores
 from fieldmark.runs.code_sets import CodeSets
 from fieldmark.runs.label_scores import NOTHING, LabelScores
 from fieldmark.runs.predictions import read_predictions
@@ -144,11 +146,12 @@ def test_pairs_are_every_score_with_its_item_and_label():
 
 
 @KINDS
-@given(seed=SEEDS, k=st.integers(1, 25))
-def test_the_best_answers_are_those_of_a_plain_loop(listed, seed, k):
+@given(seed=SEEDS, k=st.integers(1, 25), at_once=st.sampled_from([2, label_scores.ITEMS_AT_ONCE]))
+def test_the_best_answers_are_those_of_a_plain_loop(listed, seed, k, at_once):
     predictions = drawn(seed, listed=listed)
     expected = [(ranking(predictions, row) + [NOTHING] * k)[:k] for row in range(len(predictions.items))]
-    assert predictions.top(k).tolist() == expected
+    with patch.object(label_scores, "ITEMS_AT_ONCE", at_once):
+        assert predictions.top(k).tolist() == expected
 
 
 @KINDS

@@ -13,10 +13,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-Hash = Callable[[pl.Series], pl.Series]
+from fieldmark.metrics.blocks import in_blocks
 
-# Blocks of about so many numbers; there are at most as many blocks as numbers of 16 bits, which are sorted in one pass.
-BLOCK_BITS, MOST_BITS = 15, 16
+Hash = Callable[[pl.Series], pl.Series]
+Order = NDArray[np.uint32]
+
+# Blocks of about so many numbers; there are at most as many blocks as digits of 16 bits.
+BLOCK_BITS, DIGIT_BITS = 15, 16
+# Names that are compared at a time: the next ones take the memory of the last.
+NAMES_AT_ONCE = 1 << 16
 
 
 def all_different(names: pl.Series, *, hashed: Hash = pl.Series.hash) -> bool:
@@ -46,9 +51,8 @@ def numbered_names(names: pl.Series, *, hashed: Hash = pl.Series.hash) -> tuple[
     """
     order, hashes = _sorted_hashes(hashed(names))
     new = np.append(True, hashes[1:] != hashes[:-1])[: len(order)]
-    ordered = names.gather(order)
-    if bool((ordered.eq_missing(ordered.shift()).to_numpy() | new).all()):
-        distinct = ordered.filter(pl.Series(new)).sort()
+    if _alike_where_not(new, names, order):
+        distinct = names.gather(order[new]).sort()
         # The n-th of the sorted hashes belongs to the name whose own hash is the n-th: no name is looked up.
         number = _sorted_hashes(hashed(distinct))[0].astype(np.int32)
         numbers = np.empty(len(order), dtype=np.int32)
@@ -59,15 +63,32 @@ def numbered_names(names: pl.Series, *, hashed: Hash = pl.Series.hash) -> tuple[
     return distinct, numbers
 
 
-def _sorted_hashes(hashes: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+def _alike_where_not(new: NDArray[np.bool_], names: pl.Series, order: Order) -> bool:
+    """Whether each name equals the one before it in this order, wherever `new` does not say that another begins."""
+    for start in range(1, len(order), NAMES_AT_ONCE):
+        here = slice(start, start + NAMES_AT_ONCE)
+        ordered = names.gather(order[start - 1 : here.stop])
+        alike = ordered.slice(1).eq_missing(ordered.slice(0, len(ordered) - 1)).to_numpy()
+        if not bool((alike | new[here]).all()):
+            return False
+    return True
+
+
+def _sorted_hashes(hashes: pl.Series) -> tuple[Order, NDArray[np.uint64]]:
     """The order in which numbers of 64 bits rise, and the numbers in that order."""
     numbers = hashes.to_numpy()
-    bits = min(max(len(numbers).bit_length() - BLOCK_BITS, 0), MOST_BITS)
-    block = (numbers >> np.uint64(64 - MOST_BITS)).astype(np.uint16) >> np.uint16(MOST_BITS - bits)
-    order, ends = np.argsort(block, kind="stable"), np.cumsum(np.bincount(block, minlength=1 << bits))
-    numbers = numbers[order]
+    bits = min(max(len(numbers).bit_length() - BLOCK_BITS, 0), DIGIT_BITS)
+    block = _digit(numbers, 3) >> np.uint16(DIGIT_BITS - bits)
+    ends, numbers, order = in_blocks(block, numbers, np.arange(len(numbers), dtype=np.uint32))
     for end, size in zip(ends, np.diff(ends, prepend=0), strict=True):
         here = slice(end - size, end)
-        inside = np.argsort(numbers[here])
+        inside = np.argsort(_digit(numbers[here], 0), kind="stable")
+        for place in (1, 2, 3):
+            inside = inside[np.argsort(_digit(numbers[here], place)[inside], kind="stable")]
         order[here], numbers[here] = order[here][inside], numbers[here][inside]
     return order, numbers
+
+
+def _digit(numbers: NDArray[np.uint64], place: int) -> NDArray[np.uint16]:
+    """Sixteen bits of each number, the last for place 0: numpy sorts such digits by counting them."""
+    return (numbers >> np.uint64(DIGIT_BITS * place)).astype(np.uint16)

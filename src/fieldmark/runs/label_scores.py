@@ -25,6 +25,8 @@ Scores = NDArray[np.floating[Any]]
 
 # In rankings: there is no further answer. Unknown is an answer, and is called -1.
 NOTHING = -2
+# Lists that are ranked at a time: what is computed of them stays in the processor's cache.
+ITEMS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -148,10 +150,12 @@ class LabelScores:
     def _top_of_lists(self, k: int) -> Codes:
         lists = self.lists
         ranked = np.full((len(self.items), k), NOTHING, dtype=np.int32)
-        row = rows_of(lists.offsets)
-        place = np.arange(len(lists.codes)) - lists.offsets[row]
-        kept = place < k
-        ranked[row[kept], place[kept]] = lists.codes[kept]
+        for start in range(0, len(ranked), ITEMS_AT_ONCE):
+            offsets = lists.offsets[start : start + ITEMS_AT_ONCE + 1]
+            row, codes = rows_of(offsets), lists.codes[offsets[0] : offsets[-1]]
+            place = np.arange(offsets[0], offsets[-1]) - offsets[row]
+            kept = place < k
+            ranked[start : start + ITEMS_AT_ONCE][row[kept], place[kept]] = codes[kept]
         return ranked
 
     def rank_of(self, codes: Codes) -> NDArray[np.int64]:
