@@ -14,7 +14,8 @@ from contextvars import ContextVar
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.foundation.key_values import configure
 from fieldmark.foundation.map_blocks import Executor
-from fieldmark.foundation.ray_blocks import RayExecutor, connect
+from fieldmark.foundation.ray_blocks import RayExecutor
+from fieldmark.foundation.ray_joining import connect
 
 LOCAL, RAY = "local", "ray"
 ENGINES = (LOCAL, RAY)
@@ -34,7 +35,7 @@ def working_on(engine: str | None = None, address: str | None = None) -> Iterato
     Args:
         engine: "local" for this machine, "ray" for a Ray cluster, or None for what was chosen around this call. With
             "ray:cpus=2,gpus=0.25" each block takes so many cores and GPUs.
-        address: Of the cluster (see `ray_blocks.connect`).
+        address: Of the cluster (see `ray_joining.connect`).
 
     Raises:
         MisuseError: When there is no such engine or cluster.

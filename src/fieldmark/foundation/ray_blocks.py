@@ -7,12 +7,9 @@ process that asked, which alone writes stores and files; so an interrupted job g
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
-import signal
-import socket
-import threading
+import time
 import traceback
 import uuid
 from collections import OrderedDict, deque
@@ -23,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from fieldmark.errors import FieldmarkError, MisuseError
+from fieldmark.foundation.ray_joining import answers
 from fieldmark.foundation.registry import require
 from fieldmark.version import __version__
 
@@ -35,15 +33,15 @@ RETRIES = 3
 AHEAD = 2
 # After so many blocks the cluster is asked again how many it can take: nodes come and go.
 LOOK_AGAIN = 32
-# How long a head node may take to answer at all, in seconds.
-ANSWER_S = 20.0
+# How long a result is waited for before the cluster is looked at, in seconds.
+LOOK_S = 5.0
+# How long a cluster whose head is silent, or in which no node is left for blocks, may take to come back. After a minute
+# without its head Ray itself would end the process without a word to anybody.
+GONE_S = 30.0
 # How many functions a worker keeps; each may hold a network.
 KEPT_FUNCTIONS = 2
-# How Ray is told to leave alone what is not its own.
-ENVIRONMENT = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing about the work leaves the cluster
-    "RAY_TQDM_PATCH_PRINT": "0",  # Python's print stays what it is
-}
+
+KEPT = "What was done before is kept: the same command goes on."
 
 
 class ClusterError(FieldmarkError):
@@ -52,7 +50,7 @@ class ClusterError(FieldmarkError):
 
 @dataclass(frozen=True)
 class RayExecutor:
-    """Works on blocks in a Ray cluster that `connected` has joined.
+    """Works on blocks in a Ray cluster that `ray_joining.connect` has joined, on all its nodes alike.
 
     Args:
         cpus: How many cores each block takes.
@@ -75,37 +73,88 @@ class RayExecutor:
         ray: Any = require("ray", "The engine ray")
         job = _Job(uuid.uuid4().hex, __version__, str(Path.cwd()), bool(self.gpus))
         function = [_put(ray, fn)]  # in a list, so that workers are handed the reference and unpack it once
-        # A block's own exception is a result, so that Ray repeats only what was lost with a worker or a node.
-        remote = ray.remote(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=self.retries)(_work)
+        remote = ray.remote(
+            num_cpus=self.cpus,
+            num_gpus=self.gpus,
+            max_retries=self.retries,  # of what was lost with a worker or a node; a block's own exception is a result
+            scheduling_strategy="SPREAD",  # by default Ray fills half of a node before it takes the next
+        )(_work)
         waiting: deque[tuple[int, Any]] = deque()
         most = 0
         try:
             for number, block in enumerate(blocks):
                 if number % LOOK_AGAIN == 0:
-                    most = AHEAD * self._at_once(ray)
+                    most = AHEAD * self._at_once(ray) or most
+                    if most == 0:
+                        raise ClusterError(
+                            f"No node of the Ray cluster has {self._share} for a block: ask for less, or add nodes."
+                        )
                 waiting.append((number, remote.remote(job, function, block)))
-                if len(waiting) > most:
-                    yield _result(ray, *waiting.popleft())
+                while len(waiting) >= most:  # more than one where nodes were lost
+                    yield self._result(ray, *waiting.popleft())
             while waiting:
-                yield _result(ray, *waiting.popleft())
+                yield self._result(ray, *waiting.popleft())
         finally:
-            for _, reference in waiting:
-                with suppress(Exception):  # nothing of it is wanted any more, whatever became of it
-                    ray.cancel(reference, force=True)
+            if ray.is_initialized():  # else there is nothing to cancel, and Ray would start another cluster for it
+                for _, reference in waiting:
+                    with suppress(Exception):  # nothing of it is wanted any more, whatever became of it
+                        ray.cancel(reference, force=True)
+
+    @property
+    def _share(self) -> str:
+        """What a block takes, in words."""
+        return " and ".join(f"{one:g} {kind}" for kind, one in self._each.items())
+
+    @property
+    def _each(self) -> dict[str, float]:
+        return {kind: one for kind, one in (("CPU", self.cpus), ("GPU", self.gpus)) if one}
 
     def _at_once(self, ray: Any) -> int:
-        """How many blocks the cluster can work on at once.
+        """How many blocks the cluster can work on at once: none where its head does not answer."""
+        if not answers(ray.get_runtime_context().gcs_address):  # Ray itself would wait for it
+            return 0
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        return sum(min(int(node.get(kind, 0) // one) for kind, one in self._each.items()) for node in nodes)
+
+    def _result(self, ray: Any, number: int, reference: Any) -> Any:
+        """The result of a block; its own exception is raised as it would be here.
 
         Raises:
-            ClusterError: When no node can take a single one.
+            ClusterError: When every try of the block was lost, or nobody is left who could work on it.
         """
-        each = {"CPU": self.cpus, "GPU": self.gpus}
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        room = sum(min(int(node.get(kind, 0) // one) for kind, one in each.items() if one) for node in nodes)
-        if room == 0:
-            asked = " and ".join(f"{one:g} {kind}" for kind, one in each.items() if one)
-            raise ClusterError(f"No node of the Ray cluster has {asked} for a block: ask for less, or add nodes.")
-        return room
+        try:
+            self._await(ray, reference)
+            done = ray.get(reference)
+        except ray.exceptions.RayTaskError as error:  # before our own code was reached
+            if isinstance(error.cause, ModuleNotFoundError):
+                raise ClusterError(
+                    f"A worker of the Ray cluster cannot import {error.cause.name}: install the same version of "
+                    "fieldmark, with the same extras, on every node."
+                ) from error
+            raise ClusterError(f"Block {number + 1} could not be worked on: {error.cause}") from error
+        except ray.exceptions.RayError as error:
+            why = str(error).strip().splitlines()[0]
+            raise ClusterError(
+                f"Block {number + 1} was lost with its worker or node, and so was every further try ({why}). {KEPT}"
+            ) from error
+        if isinstance(done, _Failed):
+            if not isinstance(done.error, FieldmarkError):  # a bug of ours: where it was raised helps to find it
+                done.error.add_note(f"In a worker of Ray:\n{done.trace}")
+            raise done.error
+        return done
+
+    def _await(self, ray: Any, reference: Any) -> None:
+        """Returns when a block has come to an end, good or bad; Ray alone would wait for nodes for ever."""
+        last = None
+        while not ray.wait([reference], timeout=LOOK_S)[0]:
+            if self._at_once(ray):
+                last = None
+                continue
+            last = last or time.monotonic() + GONE_S
+            if time.monotonic() >= last:
+                head = ray.get_runtime_context().gcs_address
+                gone = f"no node with {self._share} is left" if answers(head) else f"its head {head} does not answer"
+                raise ClusterError(f"The Ray cluster is gone: {gone} (for {GONE_S:g} s). {KEPT}")
 
 
 class _Job(NamedTuple):
@@ -168,68 +217,3 @@ def _put(ray: Any, fn: Callable[[Any], Any]) -> Any:
     except (TypeError, pickle.PicklingError) as error:
         why = str(error).strip().splitlines()[0]
         raise MisuseError(f"This work cannot be sent to other machines ({why}): leave out engine=ray.") from error
-
-
-def _result(ray: Any, number: int, reference: Any) -> Any:
-    """The result of a block; its own exception is raised as it would be here."""
-    try:
-        done = ray.get(reference)
-    except ray.exceptions.RayTaskError as error:  # before our own code was reached
-        if isinstance(error.cause, ModuleNotFoundError):
-            raise ClusterError(
-                f"A worker of the Ray cluster cannot import {error.cause.name}: install the same version of fieldmark, "
-                "with the same extras, on every node."
-            ) from error
-        raise ClusterError(f"Block {number + 1} could not be worked on: {error.cause}") from error
-    except ray.exceptions.RayError as error:
-        why = str(error).strip().splitlines()[0]
-        raise ClusterError(
-            f"Block {number + 1} was lost with its worker or node, and so was every further try ({why}). What was done "
-            "before is kept: the same command goes on."
-        ) from error
-    if isinstance(done, _Failed):
-        if not isinstance(done.error, FieldmarkError):  # a bug of ours: where it was raised helps to find it
-            done.error.add_note(f"In a worker of Ray:\n{done.trace}")
-        raise done.error
-    return done
-
-
-def connect(address: str | None = None) -> Callable[[], None]:
-    """Joins a Ray cluster, or starts one on this machine; returns the function that leaves it again.
-
-    Args:
-        address: Of the head node; "auto" for the one that `ray start` has started on this machine; None for
-            RAY_ADDRESS, or else a cluster of this machine alone that ends with the work.
-
-    Raises:
-        MissingExtraError: When Ray is not installed.
-        MisuseError: When there is no cluster at the address.
-    """
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    ray: Any = require("ray", "The engine ray")
-    if ray.is_initialized():
-        return lambda: None
-    where = address or os.environ.get("RAY_ADDRESS") or "local"
-    started = {"include_dashboard": False} if where == "local" else {}
-    on_end = signal.getsignal(signal.SIGTERM)
-    try:
-        _check_reachable(where)
-        ray.init(address=where, logging_level=logging.ERROR, log_to_driver=False, **started)
-    except (OSError, ValueError, RuntimeError) as error:
-        hint = "Start one with `ray start --head`, or leave out the address to use this machine alone."
-        raise MisuseError(f"There is no Ray cluster at address={where} that can be joined. {hint}") from error
-
-    def leave() -> None:
-        ray.shutdown()
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, on_end)  # Ray has put its own in place
-
-    return leave
-
-
-def _check_reachable(address: str) -> None:
-    """Raises OSError where nobody answers at HOST:PORT; Ray itself would try for minutes."""
-    host, colon, port = address.rpartition(":")
-    if colon and port.isdigit() and "://" not in address:
-        socket.create_connection((host, int(port)), timeout=ANSWER_S).close()
