@@ -1,16 +1,21 @@
 """Is anything lost, doubled or changed when a node of a Ray cluster dies in the middle of an extraction?
 
-Features of real photos (fungi_genera, 540 files) are computed on this machine, on a cluster
-of two nodes, and on such a cluster whose second node is killed after half of the blocks, worker processes and all. The
-readers note each look at a photo, so that work that was done again can be counted.
+Features of real photos (fungi_genera, 540 files) are computed on this machine, on a cluster of two nodes, and on such a
+cluster whose second node is killed half-way, worker processes and all. The readers note each look at a photo and the
+node of it, so that work that was done again can be counted.
+
+The node is killed by a photo: the first that a worker of the second node is to read in the middle of a block of the
+second half. So it surely dies at work, however quick the machine is, and nothing waits for it.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +24,7 @@ from tests.ray_clusters import TwoNodes, two_node_cluster
 
 from evidence.results import real_data
 from fieldmark.features import extraction
-from fieldmark.features.extraction import extract
+from fieldmark.features.extraction import Extractor, extract
 from fieldmark.features.loading import load_backbone
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.features.store import FeatureStore
@@ -35,69 +40,91 @@ class NotingReader:
         self.photos, self.marks = photos, marks
 
     def read(self, name: str) -> bytes:
-        (self.marks / f"{name.replace('/', '-')}.{os.getpid()}.{time.monotonic_ns()}").touch()
+        # The parent of a worker is the raylet of its node.
+        (self.marks / f"{name.replace('/', '-')}.{os.getppid()}.{time.monotonic_ns()}").touch()
         return (self.photos / name).read_bytes()
 
+    def looks(self) -> Counter[int]:
+        """How many photos each node has looked at, by its raylet."""
+        return Counter(int(path.name.split(".")[-2]) for path in self.marks.iterdir())
 
-class LosingStore(FeatureStore):
-    """A store that has the second node killed after so many blocks, while it is in the middle of one."""
 
-    def __init__(self, root: Path, nodes: TwoNodes, after: int, marks: Path) -> None:
-        super().__init__(root, "x")
-        self.nodes, self.left, self.marks = nodes, after, marks
+class KillingReader(NotingReader):
+    """Reads photos, and kills the node of a raylet where one of its workers comes to certain photos."""
 
-    def add_new(self, keys: Sequence[bytes], outputs: Mapping[str, Any]) -> None:
-        super().add_new(keys, outputs)
-        self.left -= 1
-        if self.left == 0:
-            workers, before = self.nodes.workers_of_second(), self._looks(self.nodes.workers_of_second())
-            while self._looks(workers) == before:
-                time.sleep(0.005)
-            self.nodes.kill_second()
+    def __init__(self, photos: Path, marks: Path, deadly: Sequence[str], raylet: int) -> None:
+        super().__init__(photos, marks)
+        self.deadly, self.raylet = frozenset(deadly), raylet
 
-    def _looks(self, workers: Sequence[int]) -> int:
-        return sum(int(path.name.split(".")[-2]) in workers for path in self.marks.iterdir())
+    def read(self, name: str) -> bytes:
+        data = super().read(name)
+        if name in self.deadly and os.getppid() == self.raylet:
+            for process in (self.raylet, os.getpid()):
+                os.kill(process, signal.SIGKILL)
+        return data
+
+
+class Extractions:
+    """The extractions to compare; the first is what the others should equal."""
+
+    def __init__(self, names: Sequence[str], network: Extractor, root: Path) -> None:
+        self.names, self.network, self.root = names, network, root
+        self.expected: Any = None
+        self.rows: list[dict[str, Any]] = []
+
+    def add(self, what: str, engine: str, reader_with: Callable[[Path], NotingReader]) -> None:
+        """Runs one, and keeps what became of it."""
+        folder = self.root / str(len(self.rows))
+        (folder / "marks").mkdir(parents=True)
+        reader, store = reader_with(folder / "marks"), FeatureStore(folder, "x")
+        with working_on(engine):
+            features = extract(self.names, reader.read, self.network, store)
+        self.expected = features if self.expected is None else self.expected
+        stored = np.concatenate([np.load(path) for path in store.folder.glob("*.keys.npy")])
+        looks = reader.looks()
+        row = {
+            "what": what,
+            "looks": looks.total(),
+            "looks_of_nodes": [number for _, number in looks.most_common()],
+            "stored": len(stored),
+            "distinct": len(np.unique(stored, axis=0)),
+            "equal": bool(np.array_equal(features, self.expected)),
+        }
+        print(row, flush=True)
+        self.rows.append(row)
 
 
 def run() -> dict[str, Any] | None:
-    """Runs all three, and compares."""
+    """Runs all three, and compares.
+
+    Raises:
+        RuntimeError: When a node of the cluster was given nothing to do, or the second was not killed.
+    """
     photos = real_data("fungi_genera")
     if photos is None:
         return None
     names = sorted(str(path.relative_to(photos)) for path in photos.rglob("*.jpg"))
     extraction.BLOCK_PHOTOS = BLOCK_PHOTOS
     blocks = -(-len(names) // BLOCK_PHOTOS)
+    deadly = names[blocks // 2 * BLOCK_PHOTOS + BLOCK_PHOTOS // 2 :: BLOCK_PHOTOS]
     network = load_backbone(FeatureSettings(backbone=BACKBONE, size=SIZE))
-    rows: list[dict[str, Any]] = []
-    features: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as temporary:
-        root = Path(temporary)
-
-        def measured(what: str, store: FeatureStore, engine: str, marks: Path) -> None:
-            started = time.perf_counter()
-            with working_on(engine):
-                features[what] = extract(names, NotingReader(photos, marks).read, network, store)
-            seconds = time.perf_counter() - started
-            stored = np.concatenate([np.load(path) for path in store.folder.glob("*.keys.npy")])
-            rows.append(
-                {
-                    "what": what,
-                    "seconds": round(seconds, 1),
-                    "looks": len(list(marks.iterdir())),
-                    "processes": len({path.name.split(".")[-2] for path in marks.iterdir()}),
-                    "stored": len(stored),
-                    "distinct": len(np.unique(stored, axis=0)),
-                    "equal": bool(np.array_equal(features[what], features["this machine"])),
-                }
-            )
-            print(rows[-1], flush=True)
-
-        here, two, lost = marked = [root / f"marks-{name}" for name in ("here", "two", "lost")]
-        for marks in marked:
-            marks.mkdir()
-        measured("this machine", FeatureStore(root / "here", "x"), "local", here)
+        done = Extractions(names, network, Path(temporary))
+        done.add("this machine", "local", lambda marks: NotingReader(photos, marks))
         with two_node_cluster() as nodes:
-            measured("two nodes", FeatureStore(root / "two", "x"), "ray", two)
-            store = LosingStore(root / "lost", nodes, blocks // 2, lost)
-            measured("two nodes, one killed half-way", store, "ray", lost)
-    return {"photos": len(names), "blocks": blocks, "backbone": BACKBONE, "size": SIZE, "rows": rows}
+            done.add("two nodes", "ray", lambda marks: NotingReader(photos, marks))
+            if len(done.rows[-1]["looks_of_nodes"]) != 2:
+                raise RuntimeError("One node of the cluster has done all the work: its blocks are not spread.")
+            raylet = nodes.second_raylet
+            done.add(
+                "two nodes, one killed half-way", "ray", lambda marks: KillingReader(photos, marks, deadly, raylet)
+            )
+            _check_killed(nodes)
+    about = {"photos": len(names), "blocks": blocks, "backbone": BACKBONE, "size": SIZE}
+    return {**about, "rows": done.rows}
+
+
+def _check_killed(nodes: TwoNodes) -> None:
+    if nodes.second.all_processes["raylet"][0].process.poll() is None:
+        raise RuntimeError("The second node still runs: it was given no block of the second half.")
+    nodes.forget_second()
