@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -62,7 +63,7 @@ def test_what_is_no_address_is_refused(address, words):
 # The head of a cluster that was started here is a process beside this one. Ray would end a process without its head
 # after a minute, so that this is one of its own.
 HEAD_LOST = """
-import os, signal, time
+import os, signal, subprocess, sys, time
 from pathlib import Path
 
 import ray
@@ -74,21 +75,31 @@ from tests.ray_clusters import children
 
 ray_blocks.LOOK_S, ray_blocks.GONE_S = 0.2, 1.0
 try:
-    with working_on("ray"):
+    with working_on("ray:cpus=0.25"):
         read, unread = (map_blocks(time.sleep, [0, 600], cluster()) for _ in range(2))
         next(read), next(unread)
+        address = ray.get_runtime_context().gcs_address
+        join = [sys.executable, "-c", f"from fieldmark.foundation.ray_joining import connect; connect({address!r})"]
+        no_token = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": ""}
+        said = subprocess.run(join, env=no_token, capture_output=True, text=True).stderr.splitlines()[-1]
         head = next(one for one in children(os.getpid()) if Path(f"/proc/{one}/comm").read_text() == "gcs_server\\n")
         os.kill(head, signal.SIGKILL)
         next(read)
 except ray_blocks.ClusterError as error:
-    print(error)
+    print(said, error, sep=os.linesep)
 unread.close()
 print("joined" if ray.is_initialized() else "left")
 """
 
 
-def test_work_without_its_head_ends_with_a_sentence_and_starts_no_other_cluster():
-    done = subprocess.run([sys.executable, "-c", HEAD_LOST], capture_output=True, text=True, timeout=120, check=False)
-    sentence, left = done.stdout.splitlines()
+def test_a_token_that_is_asked_for_and_a_head_that_is_lost_are_told_and_no_other_cluster_is_started():
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}  # newer versions make one by themselves
+    command = [sys.executable, "-c", HEAD_LOST]
+    done = subprocess.run(
+        command, env={**os.environ, **token}, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    no_token, sentence, left = done.stdout.splitlines()
+    assert "asks for its token: set RAY_AUTH_MODE=token" in no_token
     assert sentence.startswith("The Ray cluster is gone: its head ") and "does not answer (for 1 s)" in sentence
     assert sentence.endswith("What was done before is kept: the same command goes on.") and left == "left"

@@ -30,6 +30,8 @@ EngineOption = Annotated[
 AddressOption = Annotated[
     str | None,
     typer.Option(
-        "--address", help="With --engine ray: the cluster to join, auto for the one that `ray start` has started here."
+        "--address",
+        help="With --engine ray: HOST:PORT of the cluster to join, auto for the one that `ray start` has started here; "
+        "else RAY_ADDRESS, or this machine alone.",
     ),
 ]

@@ -53,6 +53,8 @@ def connect(address: str | None = None) -> Callable[[], None]:
     try:
         _check_head(where)
         ray.init(address=where, logging_level=logging.ERROR, log_to_driver=False, **started)
+    except MisuseError:
+        raise
     except Exception as error:  # Ray raises that very class where a node takes long to start
         why = textwrap.shorten(str(error), 300).rstrip(".")
         if where == HERE:
@@ -78,11 +80,13 @@ def answers(head: str) -> bool:
 
 
 def _check_head(address: str) -> None:
-    """Raises OSError where no head node of Ray answers."""
+    """Raises OSError where no head node of Ray answers, MisuseError where it asks for a token that was not sent."""
     head = _started_here() if address == AUTO else address
     if not head.rpartition(":")[2].isdigit():
         return  # no HOST:PORT: Ray says at once what is wrong with it
     _listening(head, ANSWER_S)
+    if address == AUTO:
+        return  # it was found by what `ray start` has noted, and Ray finds its token when it joins
     problems: list[Exception] = []
 
     def ask() -> None:
@@ -97,6 +101,9 @@ def _check_head(address: str) -> None:
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(ANSWER_S)
+    if any(type(problem).__name__ == "AuthenticationError" for problem in problems):  # newer versions have it
+        hint = "set RAY_AUTH_MODE=token, with the token of the head in ~/.ray/auth_token or RAY_AUTH_TOKEN_PATH"
+        raise MisuseError(f"The Ray cluster at address={address} asks for its token: {hint}.")
     if asking.is_alive() or problems:
         raise ConnectionError("what answers there is no head node of Ray")
 
