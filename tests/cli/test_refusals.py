@@ -90,6 +90,10 @@ AT_FAULT = {
         "folder: found a folder, expected a file.",
     ),
     "a photo of another format": (("identify", "photo.xyz", "--model", "run"), "Save it as JPEG"),
+    "a cluster for a folder that is not there": (
+        ("identify", "nowhere", "--model", "run", "--out", "answers", "--engine", "ray"),
+        "nowhere: found no such folder, expected a folder or a table of many. Check the path.",
+    ),
     "a misspelt model": (("identify", "photos/train/Alba alba/0-0.jpg", "--model", "birdnt"), "Did you mean birdnet?"),
 }
 

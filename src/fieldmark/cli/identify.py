@@ -6,7 +6,7 @@ import datetime
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO
 
 import typer
 
@@ -145,7 +145,7 @@ def identify(
         _identify_many(files[0], model, out, settings, form, time_zone, engine, address, as_json)
         return
     if engine != "local" or address is not None:
-        raise MisuseError("--engine and --address are for a folder or a table of many.")
+        _refuse_engine(files[0])
     _refuse_form(form, out, time_zone, photo=is_photo(files[0]))
     answer = ask(
         files,
@@ -186,6 +186,15 @@ def _identify_many(
         raise MisuseError(f"--format {form.value} is for one recording.")
     forms = BatchForms([] if form is Form.TABLE else [form.value], zone=time_zone)
     identify_batch(place, model, out, settings, forms, engine=engine, address=address, as_json=as_json)
+
+
+def _refuse_engine(place: Path) -> NoReturn:
+    """Says why a cluster has nothing to do for what was named."""
+    from fieldmark.errors import InputError, MisuseError
+
+    if not place.exists():
+        raise InputError(place, found="no such folder", expected="a folder or a table of many", hint="Check the path.")
+    raise MisuseError("--engine and --address are for a folder or a table of many.")
 
 
 def _refuse_form(form: Form, out: Path | None, time_zone: str, *, photo: bool) -> None:

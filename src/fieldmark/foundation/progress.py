@@ -85,6 +85,8 @@ def _plain_lines(what: str, total: int) -> Tick:
 
     def tick(done: int) -> None:
         nonlocal seen, last
+        if done == 0 and seen >= total:
+            return  # the end has been told
         seen += done
         now = time.monotonic()
         finished = seen >= total
