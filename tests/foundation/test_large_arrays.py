@@ -8,9 +8,12 @@ from fieldmark.foundation.large_arrays import (
     MEMORY_SETTING,
     array_in_file,
     joined_rows,
+    matrix_blocks,
     mean_and_spread,
     row_by_row,
+    scored_rows,
     standardized,
+    taken_rows,
 )
 from tests.peak_memory import peak_bytes
 
@@ -58,3 +61,29 @@ def test_rows_are_joined_and_computed_in_a_file_as_in_memory(monkeypatch, tmp_pa
     joined, doubled = joined_rows(parts), row_by_row(np.add, expected, expected)
     assert np.array_equal(doubled, 2 * expected) and isinstance(doubled.base, np.memmap)
     assert np.array_equal(joined, expected) and isinstance(joined.base, np.memmap)
+
+
+def test_rows_are_taken_in_any_order_into_a_file_as_into_memory(monkeypatch, tmp_path):
+    array, order = drawn((500, 4)), np.random.default_rng(1).integers(0, 500, 700)
+    in_memory = taken_rows(array, order, np.square)
+    assert np.array_equal(in_memory, np.square(array[order]))
+    monkeypatch.setenv(MEMORY_SETTING, "0")
+    monkeypatch.setenv("FIELDMARK_CACHE", str(tmp_path))
+    monkeypatch.setattr(large_arrays, "BYTES_AT_ONCE", 1000)
+    taken = taken_rows(array, order, np.square)
+    assert np.array_equal(taken, in_memory) and isinstance(taken.base, np.memmap)
+    assert taken_rows(array, order[:0]).shape == (0, 4)
+
+
+@pytest.mark.parametrize(("rows", "columns", "expected"), [(5, 2, [2, 4, 5]), (4, 100, [1, 2, 3, 4]), (0, 3, [])])
+def test_blocks_of_a_matrix_hold_so_many_bytes_or_one_row(rows, columns, expected, monkeypatch):
+    monkeypatch.setattr(large_arrays, "BYTES_MULTIPLIED_AT_ONCE", 16)
+    assert [block.stop for block in matrix_blocks(rows, columns)] == expected
+
+
+def test_scores_of_rows_need_no_copy_of_them_however_many_scores_there_are(monkeypatch):
+    monkeypatch.setattr(large_arrays, "BYTES_MULTIPLIED_AT_ONCE", 1 << 14)
+    rows, weights = drawn((20_000, 50)), drawn((50, 60))
+    made: list[np.ndarray] = []
+    assert peak_bytes(lambda: made.append(scored_rows(lambda some: some @ weights, rows, 60))) < 1.1 * 20_000 * 60 * 4
+    assert made[0] == pytest.approx(rows @ weights, rel=1e-5) and made[0].dtype == np.float32

@@ -12,7 +12,7 @@ from fieldmark.methods.covariance import Covariance
 def test_whitening_makes_the_shrunk_covariance_a_ball(n):
     rng = np.random.default_rng(6)
     deviations = rng.normal(size=(n, 10)) * np.arange(1, 11)
-    found = Covariance.of(deviations, n)
+    found = Covariance.of(lambda block: deviations[block], deviations.shape, n)
     plain = deviations.T @ deviations / n
     shrunk = 0.7 * plain + 0.3 * np.trace(plain) / 10 * np.eye(10)
     root = found.whitened(np.eye(10), 0.3)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from fieldmark.methods.base import features_of
-from fieldmark.methods.knn import NearestNeighbors
+from fieldmark.methods.knn import Nearest, NearestNeighbors, nearest_of
 from tests.methods.few_photos import LABELS, answers, part, view_of
 from tests.methods.photos_of_three import LABELS as THREE
 
@@ -55,6 +55,18 @@ def test_equally_near_photos_count_in_the_order_of_their_labels_whatever_their_o
         for k in (1, 2, 3):
             ours = answers(NearestNeighbors(k=k, vote="majority"), view_of(part(same, truth)), part(same[:1], None))
             assert ours.tolist() == [2]
+
+
+@pytest.mark.parametrize("width", [1, 3, 7, 40])
+@pytest.mark.parametrize("k", [1, 2, 5, 60])
+def test_the_nearest_are_the_same_in_blocks_of_any_width_also_among_equals(k, width):
+    similarity = np.random.default_rng(4).integers(0, 5, (30, 40)).astype(np.float32)
+    nearest = Nearest(len(similarity), k)
+    for first in range(0, 40, width):
+        nearest.see(similarity[:, first : first + width], first)
+    expected = nearest_of(similarity, min(k, 40))
+    assert np.array_equal(nearest.items, expected)
+    assert np.array_equal(nearest.values, np.take_along_axis(similarity, expected, axis=1))
 
 
 def test_given_lengths_rank_by_inner_product_and_unit_lengths_by_cosine():

@@ -20,6 +20,8 @@ from fieldmark.foundation.file_cache import cache_root
 MEMORY_SETTING, MEMORY_MIB = "FIELDMARK_FEATURES_MIB", 1024
 # What is computed at a time of an array with many rows: as much as stays in the processor's cache.
 BYTES_AT_ONCE = 1 << 20
+# What matrices are multiplied at a time: large enough that blocks cost no time, and few of them no memory to speak of.
+BYTES_MULTIPLIED_AT_ONCE = 1 << 22
 
 
 def fits_in_memory(number_of_bytes: int) -> bool:
@@ -54,8 +56,20 @@ def array_in_file(blocks: Iterable[NDArray[Any]], folder: Path | None = None) ->
 
 def row_blocks(array: NDArray[Any]) -> Iterator[slice]:
     """The rows of an array in blocks of `BYTES_AT_ONCE`."""
-    step = max(1, BYTES_AT_ONCE // max(array[:1].nbytes, 1))
-    return (slice(start, start + step) for start in range(0, len(array), step))
+    return _blocks(len(array), array[:1].nbytes, BYTES_AT_ONCE)
+
+
+def matrix_blocks(rows: int, columns: int) -> Iterator[slice]:
+    """The rows of a matrix of single precision in blocks of `BYTES_MULTIPLIED_AT_ONCE`.
+
+    They depend on nothing else, so that what is computed block by block is the same wherever the matrix lies.
+    """
+    return _blocks(rows, 4 * columns, BYTES_MULTIPLIED_AT_ONCE)
+
+
+def _blocks(rows: int, bytes_each: int, bytes_at_once: int) -> Iterator[slice]:
+    step = max(1, bytes_at_once // max(bytes_each, 1))
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def joined_rows(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -72,6 +86,30 @@ def row_by_row(work: Callable[..., NDArray[Any]], *arrays: NDArray[Any]) -> NDAr
     return array_in_file(work(*(array[block] for array in arrays)) for block in row_blocks(arrays[0]))
 
 
+def taken_rows(
+    array: NDArray[Any], rows: NDArray[np.int64], work: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+) -> NDArray[Any]:
+    """Some rows of an array in the order asked for, as `array[rows]` gives them; in a file where they do not fit.
+
+    Args:
+        array: The array.
+        rows: Which rows.
+        work: What is made of them, row by row; nothing as a rule.
+    """
+    made = work or (lambda some: some)
+    if not len(rows) or fits_in_memory(len(rows) * array[:1].nbytes):
+        return made(array[rows])
+    return array_in_file(made(array[rows[block]]) for block in _blocks(len(rows), array[:1].nbytes, BYTES_AT_ONCE))
+
+
+def scored_rows(score: Callable[[NDArray[Any]], NDArray[Any]], rows: NDArray[Any], columns: int) -> NDArray[np.float32]:
+    """What `score` makes of each row, so many numbers in single precision, without a copy of all rows."""
+    scores = np.empty((len(rows), columns), dtype=np.float32)
+    for block in matrix_blocks(len(rows), max(rows.shape[1], columns)):
+        scores[block] = score(rows[block])
+    return scores
+
+
 def mean_and_spread(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """The mean and the standard deviation of each column, as numpy computes them, without a copy of all rows.
 
@@ -80,8 +118,8 @@ def mean_and_spread(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDA
     """
     if rows.ndim != 2 or rows.shape[1] < 2 or not rows.flags.c_contiguous or not len(rows):
         return np.asarray(rows.mean(axis=0), np.float32), np.asarray(rows.std(axis=0), np.float32)
-    mean = np.asarray(_summed(rows[block] for block in row_blocks(rows)) / len(rows), dtype=np.float32)
-    squares = _summed(np.square(rows[block] - mean) for block in row_blocks(rows))
+    mean = np.asarray(summed_rows(rows[block] for block in row_blocks(rows)) / len(rows), dtype=np.float32)
+    squares = summed_rows(np.square(rows[block] - mean) for block in row_blocks(rows))
     return mean, np.asarray(np.sqrt(squares / len(rows)), dtype=np.float32)
 
 
@@ -98,7 +136,8 @@ def standardized(
     return row_by_row(with_one_copy, rows)
 
 
-def _summed(blocks: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
+def summed_rows(blocks: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """The sum of rows that come in blocks, of which there is at least one; each is added in its turn."""
     total: NDArray[np.float32] | None = None
     for block in blocks:
         # The sum so far is the first row: every row is added in its turn.

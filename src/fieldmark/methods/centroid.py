@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.large_arrays import scored_rows
+from fieldmark.foundation.row_sums import class_sums
 from fieldmark.methods.base import (
     Arrays,
     Fitted,
@@ -46,13 +48,18 @@ class Centroid(OnFeatures):
             raise MisuseError(f"centroid has no absent={self.absent}: expected never or zero.")
 
     def fit(self, view: View) -> Fitted:
-        features, truth = with_lengths(features_of(view.train), self.lengths), truth_of(view.train)
-        sums = np.zeros((len(view.labels), features.shape[1]), dtype=np.float32)
-        np.add.at(sums, truth, features)
+        features, truth = features_of(view.train), truth_of(view.train)
+        sums = class_sums(
+            lambda rows: with_lengths(rows, self.lengths), features, truth, len(view.labels), dtype=np.float32
+        )
         learned = np.bincount(truth, minlength=len(view.labels)) > 0
         return Fitted(self, {"centroids": unit_rows(sums), "learned": learned})
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
-        cosine = unit_rows(features_of(part)) @ arrays["centroids"].T
+        centroids, learned = arrays["centroids"], arrays["learned"]
         lowest = np.float32(-1 if self.absent == "never" else 0)
-        return np.where(arrays["learned"], cosine, lowest)
+
+        def cosines(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+            return np.where(learned, unit_rows(rows) @ centroids.T, lowest)
+
+        return scored_rows(cosines, features_of(part), len(centroids))

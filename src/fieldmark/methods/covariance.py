@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.foundation.large_arrays import matrix_blocks, row_blocks
+from fieldmark.foundation.row_sums import column_products
 from fieldmark.runs.label_scores import log_softmax
 
 Matrix = NDArray[np.float64]
+Deviations = Callable[[slice], Matrix]
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 0.99)
 
@@ -29,16 +33,23 @@ class Covariance:
     average: float
 
     @classmethod
-    def of(cls, deviations: Matrix, freedom: int) -> Covariance:
-        """The covariance of deviations with so many degrees of freedom."""
-        if len(deviations) > deviations.shape[1]:
-            squares, axes = np.linalg.eigh(deviations.T @ deviations)
+    def of(cls, deviations: Deviations, shape: tuple[int, int], freedom: int) -> Covariance:
+        """The covariance of deviations with so many degrees of freedom.
+
+        Args:
+            deviations: Those of some rows, asked for block by block, so that all of them need not fit into memory.
+            shape: How many rows and columns there are.
+            freedom: The degrees of freedom.
+        """
+        rows, width = shape
+        if rows > width:
+            squares, axes = np.linalg.eigh(column_products(map(deviations, matrix_blocks(rows, width)), width))
             squares, axes = np.maximum(squares, 0), axes.T
         else:
-            _, values, axes = np.linalg.svd(deviations, full_matrices=False)
+            _, values, axes = np.linalg.svd(deviations(slice(0, rows)), full_matrices=False)
             squares = values**2
         spectrum = squares / max(freedom, 1)
-        return cls(axes, spectrum, max(float(spectrum.sum()) / deviations.shape[1], 1e-12))
+        return cls(axes, spectrum, max(float(spectrum.sum()) / width, 1e-12))
 
     def discriminants(self, means: Matrix, shrinkage: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Weights and bias of x' A m - m' A m / 2, with A the inverse of (1 - shrinkage) S + shrinkage tr(S) / d I."""
@@ -59,4 +70,8 @@ class Covariance:
 def loss_on_val(logits: NDArray[np.floating], truth: NDArray[np.int32]) -> float:
     """The log loss of logits brought to one spread: confidence is set right by a temperature later, not judged here."""
     spread = max(float(logits.std()), 1e-12)
-    return -float(log_softmax(4 * logits / spread)[np.arange(len(truth)), truth].mean())
+    of_truth = np.empty(len(truth), dtype=np.result_type(logits, np.float32))
+    for block in row_blocks(logits):
+        shares = log_softmax(4 * logits[block] / spread)
+        of_truth[block] = shares[np.arange(len(shares)), truth[block]]
+    return -float(of_truth.mean())

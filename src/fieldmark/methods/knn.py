@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.large_arrays import matrix_blocks, taken_rows
 from fieldmark.methods.base import Arrays, Fitted, OnFeatures, check_lengths, features_of, truth_of, with_lengths
 from fieldmark.runs.label_scores import Scale
 from fieldmark.views import Part, View
@@ -61,48 +62,79 @@ class NearestNeighbors(OnFeatures):
     def fit(self, view: View) -> Fitted:
         # By label, so that the first of equals is the one of the label listed first.
         order = np.argsort(truth_of(view.train), kind="stable")
-        features = with_lengths(features_of(view.train), self.lengths)[order]
+        features = taken_rows(features_of(view.train), order, lambda rows: with_lengths(rows, self.lengths))
         # In single precision: rounded ones would change which item is the nearest.
         learned = {"features": features, "labels": truth_of(view.train)[order], "n_labels": np.array(len(view.labels))}
         return Fitted(self, learned)
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        asked, n_labels = features_of(part), arrays["n_labels"].item()
         count = self._weighted if self.vote == "weighted" else self._majority
-        k, n_labels = min(self.k, len(arrays["labels"])), arrays["n_labels"].item()
-        in_blocks = [count(near, arrays["labels"], k, n_labels) for near in self._similarity(arrays, part)]
-        return np.concatenate(in_blocks) if in_blocks else np.zeros((0, n_labels), dtype=np.float32)
-
-    def _similarity(self, arrays: Arrays, part: Part) -> Iterator[NDArray[np.float32]]:
-        stored = arrays["features"].astype(np.float32, copy=False)
-        asked = with_lengths(features_of(part), self.lengths)
+        scores = np.empty((len(asked), n_labels), dtype=np.float32)
         for start in range(0, len(asked), BLOCK_ITEMS):
-            yield asked[start : start + BLOCK_ITEMS] @ stored.T
+            block = slice(start, start + BLOCK_ITEMS)
+            scores[block] = count(with_lengths(asked[block], self.lengths), arrays, n_labels)
+        return scores
 
-    def _weighted(
-        self, similarity: NDArray[np.float32], labels: NDArray[Any], k: int, n_labels: int
-    ) -> NDArray[np.float32]:
-        nearest = nearest_of(similarity, k)
-        near = np.take_along_axis(similarity, nearest, axis=1)
-        weight = np.exp((near - near.max(axis=1, keepdims=True)) / self.temperature)
+    def _weighted(self, asked: NDArray[np.float32], arrays: Arrays, n_labels: int) -> NDArray[np.float32]:
+        nearest = Nearest(len(asked), self.k)
+        for block, similarity in _similarity(asked, arrays["features"]):
+            nearest.see(similarity, block.start)
+        weight = np.exp((nearest.values - nearest.values.max(axis=1, keepdims=True)) / self.temperature)
         weight /= weight.sum(axis=1, keepdims=True)
-        votes = np.zeros((len(similarity), n_labels), dtype=np.float32)
-        np.add.at(votes, (np.arange(len(votes))[:, None], labels[nearest]), weight)
+        votes = np.zeros((len(asked), n_labels), dtype=np.float32)
+        np.add.at(votes, (np.arange(len(votes))[:, None], arrays["labels"][nearest.items]), weight)
         return np.asarray(np.log((1 - self.floor) * votes + self.floor / n_labels), dtype=np.float32)
 
-    def _majority(
-        self, similarity: NDArray[np.float32], labels: NDArray[Any], k: int, n_labels: int
-    ) -> NDArray[np.float32]:
-        rows = np.arange(len(similarity))[:, None]
-        votes = np.zeros((len(similarity), n_labels))
-        np.add.at(votes, (rows, labels[nearest_of(similarity, k)]), 1 / k)
-        present, starts = np.unique(labels, return_index=True)
-        best = np.full((len(similarity), n_labels), -np.inf, dtype=np.float32)
-        best[:, present] = np.maximum.reduceat(similarity, starts, axis=1)
+    def _majority(self, asked: NDArray[np.float32], arrays: Arrays, n_labels: int) -> NDArray[np.float32]:
+        rows, labels = np.arange(len(asked))[:, None], arrays["labels"]
+        nearest, best = Nearest(len(asked), self.k), np.full((len(asked), n_labels), -np.inf, dtype=np.float32)
+        for block, similarity in _similarity(asked, arrays["features"]):
+            nearest.see(similarity, block.start)
+            present, starts = np.unique(labels[block], return_index=True)
+            best[:, present] = np.maximum(best[:, present], np.maximum.reduceat(similarity, starts, axis=1))
+        votes, k = np.zeros((len(asked), n_labels)), nearest.items.shape[1]
+        np.add.at(votes, (rows, labels[nearest.items]), 1 / k)
         spread = np.empty_like(votes)
         spread[rows, np.argsort(-best, axis=1, kind="stable")] = 1 / np.arange(1, n_labels + 1)
         spread /= spread.sum(axis=1, keepdims=True)
         share = min(self.floor, 1 / (2 * k))
         return np.log((1 - share) * votes + share * spread).astype(np.float32)
+
+
+class Nearest:
+    """The nearest stored items of some that are asked about, as blocks of stored items pass by.
+
+    Args:
+        asked: How many items are asked about.
+        k: How many of the stored ones are kept for each; all of them while there are fewer.
+
+    Attributes:
+        items: The numbers of the stored items, in their order; among equally near ones the first are kept.
+        values: How near they are.
+    """
+
+    def __init__(self, asked: int, k: int) -> None:
+        self.k = k
+        self.items = np.zeros((asked, 0), dtype=np.int64)
+        self.values = np.zeros((asked, 0), dtype=np.float32)
+
+    def see(self, similarity: NDArray[np.float32], first: int) -> None:
+        """Takes in the next block of stored items, one column each, of which the first has this number."""
+        near = nearest_of(similarity, min(self.k, similarity.shape[1]))
+        # What was kept before stands before the block, so that it stays where both are equally near.
+        items = np.concatenate([self.items, near + first], axis=1)
+        values = np.concatenate([self.values, np.take_along_axis(similarity, near, axis=1)], axis=1)
+        kept = nearest_of(values, min(self.k, values.shape[1]))
+        self.items, self.values = np.take_along_axis(items, kept, axis=1), np.take_along_axis(values, kept, axis=1)
+
+
+def _similarity(
+    asked: NDArray[np.float32], stored: NDArray[np.floating]
+) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+    """The inner products of some items with all stored ones, a block of these at a time."""
+    for block in matrix_blocks(len(stored), max(stored.shape[1], len(asked))):
+        yield block, asked @ stored[block].astype(np.float32, copy=False).T
 
 
 def nearest_of(similarity: NDArray[np.float32], k: int) -> NDArray[np.int64]:

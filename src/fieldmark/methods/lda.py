@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.large_arrays import scored_rows
+from fieldmark.foundation.row_sums import class_sums
 from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
 from fieldmark.methods.covariance import SHARES, Covariance, loss_on_val
 from fieldmark.runs.label_scores import Scale
@@ -37,12 +39,14 @@ class Discriminant(OnFeatures):
             raise MisuseError("lda needs a shrinkage between 0 and 1.")
 
     def fit(self, view: View) -> Fitted:
-        features, truth = unit_rows(features_of(view.train)).astype(np.float64), truth_of(view.train)
+        features, truth = features_of(view.train), truth_of(view.train)
         counts = np.bincount(truth, minlength=len(view.labels))
-        sums = np.zeros((len(view.labels), features.shape[1]))
-        np.add.at(sums, truth, features)
-        means = sums / np.maximum(counts, 1)[:, None]
-        covariance = Covariance.of(features - means[truth], len(features) - int((counts > 0).sum()))
+        means = class_sums(unit_rows, features, truth, len(view.labels)) / np.maximum(counts, 1)[:, None]
+        covariance = Covariance.of(
+            lambda block: unit_rows(features[block]) - means[truth[block]],
+            features.shape,
+            len(features) - int((counts > 0).sum()),
+        )
 
         def discriminants(shrinkage: float) -> Arrays:
             weights, bias = covariance.discriminants(means, shrinkage)
@@ -52,9 +56,13 @@ class Discriminant(OnFeatures):
         return Fitted(replace(self, shrinkage=shrinkage), discriminants(shrinkage))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
-        logits = unit_rows(features_of(part)) @ arrays["weights"].T + arrays["bias"]
-        lowest = logits.min(axis=1, keepdims=True) - 1
-        return np.asarray(np.where(arrays["learned"], logits, lowest), dtype=np.float32)
+        weights, bias, learned = (arrays[name] for name in ("weights", "bias", "learned"))
+
+        def logits(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+            all_labels = unit_rows(rows) @ weights.T + bias
+            return np.where(learned, all_labels, all_labels.min(axis=1, keepdims=True) - 1)
+
+        return scored_rows(logits, features_of(part), len(weights))
 
     def _choose(self, view: View, discriminants: Callable[[float], Arrays]) -> float:
         if view.val is None:

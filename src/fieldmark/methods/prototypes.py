@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.large_arrays import matrix_blocks, scored_rows
+from fieldmark.foundation.row_sums import class_sums
 from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
 from fieldmark.methods.covariance import SHARES, Covariance, loss_on_val
 from fieldmark.methods.hierarchy import Matrix, Posterior, RankTree, Variances
@@ -57,8 +59,9 @@ class Prototypes(OnFeatures):
         return Fitted(replace(self, shrinkage=shrinkage, borrow=borrow), learned)
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
-        logits = unit_rows(features_of(part)) @ arrays["weights"].T + arrays["bias"]
-        return over_all_labels(logits, arrays["present"], arrays["n_labels"].item())
+        return _scores(
+            features_of(part), arrays["weights"], arrays["bias"], arrays["present"], arrays["n_labels"].item()
+        )
 
     def choose(self, view: View, classes: BorrowedClasses) -> tuple[float, float]:
         """The settings as they are given, or those of lowest log loss on val."""
@@ -71,12 +74,11 @@ class Prototypes(OnFeatures):
                 "prototypes chooses shrinkage and borrow on val, and there is none: pass --set shrinkage=VALUE "
                 "--set borrow=VALUE (1 is the estimate)."
             )
-        features, truth = unit_rows(features_of(view.val)), truth_of(view.val)
+        features, truth = features_of(view.val), truth_of(view.val)
 
         def loss(settings: tuple[float, float]) -> float:
             weights, bias = classes.covariance.discriminants(classes.posterior(settings[1]).means, settings[0])
-            logits = features @ weights.T + bias
-            return loss_on_val(over_all_labels(logits, classes.present, len(view.labels)), truth)
+            return loss_on_val(_scores(features, weights, bias, classes.present, len(view.labels)), truth)
 
         return min(product(shares, amounts), key=loss)
 
@@ -100,21 +102,37 @@ class BorrowedClasses:
     @classmethod
     def of(cls, view: View) -> BorrowedClasses:
         """Takes means, relatives and covariance from the training photos of a view."""
-        features, truth = unit_rows(features_of(view.train)).astype(np.float64), truth_of(view.train)
+        features, truth = features_of(view.train), truth_of(view.train)
         present, species, counts = np.unique(truth, return_inverse=True, return_counts=True)
-        sums = np.zeros((len(present), features.shape[1]))
-        np.add.at(sums, species, features)
-        means = sums / counts[:, None]
+        means = class_sums(unit_rows, features, species, len(present)) / counts[:, None]
+
+        def deviations(block: slice, center: Matrix) -> Matrix:
+            return np.asarray(unit_rows(features[block]) - center[species[block]])
+
+        scatter = sum(float((deviations(block, means) ** 2).sum()) for block in matrix_blocks(*features.shape))
         all_ranks = view.taxonomy.ranks
         ranks = [all_ranks[rank][1][present] for rank in RANKS if rank in all_ranks]
-        tree = RankTree(ranks, counts, means, float(((features - means[species]) ** 2).sum()))
+        tree = RankTree(ranks, counts, means, scatter)
         estimated = tree.estimate()
         around: Matrix = tree.posterior(estimated)[0].means
-        return cls(present.astype(np.int64), tree, estimated, Covariance.of(features - around[species], len(features)))
+        covariance = Covariance.of(lambda block: deviations(block, around), features.shape, len(features))
+        return cls(present.astype(np.int64), tree, estimated, covariance)
 
     def posterior(self, borrow: float) -> Posterior:
         """What is known about the means of the labels."""
         return self.tree.posterior(replace(self.estimated, photos=borrow * self.estimated.photos))[0]
+
+
+def _scores(
+    features: NDArray[np.float32],
+    weights: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    present: NDArray[np.integer],
+    n_labels: int,
+) -> NDArray[np.float32]:
+    return scored_rows(
+        lambda rows: over_all_labels(unit_rows(rows) @ weights.T + bias, present, n_labels), features, n_labels
+    )
 
 
 def over_all_labels(logits: NDArray[np.floating], present: NDArray[np.integer], n_labels: int) -> NDArray[np.float32]:
