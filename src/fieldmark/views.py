@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fieldmark.datasets.identical import identical_files
 from fieldmark.datasets.inputs import MediaFiles, MediaKind, OwnLayer
-from fieldmark.foundation.large_arrays import joined_rows
+from fieldmark.foundation.large_arrays import joined_rows, taken_rows
 from fieldmark.labels import Labels
 from fieldmark.questions.targets import Targets
 from fieldmark.splits.assigning import folds_of
@@ -67,7 +67,7 @@ class Part:
             None if self.targets is None else self.targets.take(chosen),
             None if self.media is None else self.media.only(_ids(items, "media_id")),
             {name: OwnLayer.of(layer, _ids(items, layer.by)) for name, layer in self.layers.items()},
-            {name: values[chosen] for name, values in self.features.items()},
+            {name: taken_rows(values, chosen) for name, values in self.features.items()},
             {name: flags[chosen] for name, flags in self.missing.items()},
         )
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
+from fieldmark.foundation.nearest import Nearest, nearest_of
 from fieldmark.methods.base import features_of
-from fieldmark.methods.knn import Nearest, NearestNeighbors, nearest_of
+from fieldmark.methods.knn import NearestNeighbors
 from tests.methods.few_photos import LABELS, answers, part, view_of
 from tests.methods.photos_of_three import LABELS as THREE
 

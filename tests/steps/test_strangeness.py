@@ -9,7 +9,7 @@ from pytorch_ood.detector import KNN, EnergyBased, Entropy, Mahalanobis, MaxLogi
 from sklearn.covariance import OAS
 
 from fieldmark.steps import strangeness
-from fieldmark.steps.strangeness import SCORES, Seen, learn
+from fieldmark.steps.strangeness import SCORES, Seen, around_zero, learn
 
 RNG = np.random.default_rng(5)
 CENTERS = RNG.normal(0, 2, (4, 12))
@@ -59,7 +59,8 @@ def test_vim_agrees_with_pytorch_ood():
     theirs = fitted.fit_features(torch.tensor(TRAIN), torch.tensor(TRUTH)).predict_features(torch.tensor(ITEMS)).numpy()
     origin = strangeness.logit_origin(WEIGHTS, BIAS)
     left = strangeness.complement(TRAIN, origin, 5)
-    alpha = strangeness.matched_scale(TRAIN @ WEIGHTS.T + BIAS, strangeness.residual(TRAIN, origin, left))
+    largest = (TRAIN @ WEIGHTS.T + BIAS).max(axis=1)
+    alpha = strangeness.matched_scale(largest, strangeness.residual(TRAIN, origin, left))
     ours = strangeness.vim(LOGITS, strangeness.residual(ITEMS, origin, left), alpha)
     assert ours == pytest.approx(theirs, rel=1e-3, abs=1e-3)
 
@@ -72,7 +73,7 @@ def test_the_nearest_mean_is_found_by_trying_all():
 
 @pytest.mark.parametrize("name", list(SCORES))
 def test_every_score_calls_far_away_items_stranger_or_is_told_by_logits_alone(name):
-    learned = learn((name,), TRAIN, TRUTH, TRAIN @ WEIGHTS.T, TRAIN.mean(axis=0), 5)
+    learned = learn((name,), TRAIN, TRUTH, lambda: around_zero(TRAIN @ WEIGHTS.T).max(axis=1), TRAIN.mean(axis=0), 5)
     far = TRAIN[:20] + 40 * RNG.normal(size=(1, 12)).astype(np.float32)
     near, strange = (SCORES[name](Seen(0 * rows[:, :4] + 1, rows, learned)) for rows in (TRAIN[20:40], far))
     # Logits are the same for all here: what is left to tell them apart are the features.

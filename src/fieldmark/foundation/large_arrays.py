@@ -20,6 +20,8 @@ from fieldmark.foundation.file_cache import cache_root
 MEMORY_SETTING, MEMORY_MIB = "FIELDMARK_FEATURES_MIB", 1024
 # What is computed at a time of an array with many rows: as much as stays in the processor's cache.
 BYTES_AT_ONCE = 1 << 20
+# Items whose logits a descent holds at once, and the most logits.
+LOGIT_ITEMS, LOGIT_CELLS = 16_384, 1 << 28
 # What matrices are multiplied at a time: large enough that blocks cost no time, and few of them no memory to speak of.
 BYTES_MULTIPLIED_AT_ONCE = 1 << 22
 
@@ -67,6 +69,16 @@ def matrix_blocks(rows: int, columns: int) -> Iterator[slice]:
     return _blocks(rows, 4 * columns, BYTES_MULTIPLIED_AT_ONCE)
 
 
+def logit_blocks(items: int, labels: int) -> list[slice]:
+    """Items in blocks for a descent that computes all their logits at each step.
+
+    They are larger than those of `matrix_blocks`: sums over them decide where a descent ends, so that results stay as
+    they were for all but very many items.
+    """
+    size = min(LOGIT_ITEMS, max(LOGIT_CELLS // max(labels, 1), 1))
+    return [slice(first, min(first + size, items)) for first in range(0, items, size)]
+
+
 def _blocks(rows: int, bytes_each: int, bytes_at_once: int) -> Iterator[slice]:
     step = max(1, bytes_at_once // max(bytes_each, 1))
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
@@ -80,14 +92,33 @@ def joined_rows(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def row_by_row(work: Callable[..., NDArray[Any]], *arrays: NDArray[Any]) -> NDArray[Any]:
-    """What `work` makes of arrays of as many rows, where each row of it comes from the same rows of them."""
-    if not arrays[0].size or fits_in_memory(arrays[0].nbytes):
+    """What `work` makes of arrays of as many rows, where each row of it comes from the same rows of them.
+
+    It is computed in the same blocks, wherever the result lies.
+    """
+    first = arrays[0]
+    if not first.size:
         return work(*arrays)
-    return array_in_file(work(*(array[block] for array in arrays)) for block in row_blocks(arrays[0]))
+
+    def made(block: slice) -> NDArray[Any]:
+        return work(*(array[block] for array in arrays))
+
+    blocks = row_blocks(first)
+    if not fits_in_memory(first.nbytes):
+        return array_in_file(map(made, blocks))
+    beginning = made(next(blocks))
+    if len(beginning) == len(first):
+        return beginning
+    result = np.empty((len(first), *beginning.shape[1:]), dtype=beginning.dtype)
+    result[: len(beginning)] = beginning
+    del beginning
+    for block in blocks:
+        result[block] = made(block)
+    return result
 
 
 def taken_rows(
-    array: NDArray[Any], rows: NDArray[np.int64], work: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+    array: NDArray[Any], rows: NDArray[np.integer], work: Callable[[NDArray[Any]], NDArray[Any]] | None = None
 ) -> NDArray[Any]:
     """Some rows of an array in the order asked for, as `array[rows]` gives them; in a file where they do not fit.
 

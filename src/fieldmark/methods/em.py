@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.large_arrays import matrix_blocks, row_by_row, scored_rows
 from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
 from fieldmark.methods.covariance import Covariance, Matrix
 from fieldmark.methods.prototypes import BorrowedClasses, Prototypes, over_all_labels
@@ -76,28 +77,40 @@ class Transductive(OnFeatures):
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         photos, start = self._whitened(arrays, features_of(part))
         means, log_frequency = start, np.zeros(len(start))
-        worth = arrays["photos_worth"]
+        worth, n_labels = arrays["photos_worth"], arrays["n_labels"].item()
         for _ in range(self.iterations):
-            share = np.exp(log_softmax(self.confidence * _logits(photos, means) + log_frequency))
-            given = share.sum(axis=0)
+            given, moved = np.zeros(len(start)), np.zeros_like(start)
+            for block in matrix_blocks(len(photos), max(photos.shape[1], len(start))):
+                logits = self.confidence * _logits(photos[block], means) + log_frequency
+                share = np.exp(log_softmax(logits))
+                given += share.sum(axis=0)
+                moved += share.T @ photos[block]
             if self.frequencies == "estimated":
                 log_frequency = np.log((given + 1) / (len(photos) + len(given)))
-            pulled = worth[:, None] * start + self.weight * (share.T @ photos)
+            pulled = worth[:, None] * start + self.weight * moved
             means = pulled / (worth + self.weight * given)[:, None]
-        logits = self.confidence * _logits(photos, means) + log_frequency
-        return over_all_labels(logits, arrays["present"], arrays["n_labels"].item())
+
+        def scores(some: Matrix) -> NDArray[np.float32]:
+            logits = self.confidence * _logits(some, means) + log_frequency
+            return over_all_labels(logits, arrays["present"], n_labels)
+
+        return scored_rows(scores, photos, n_labels)
 
     def _whitened(self, arrays: Arrays, features: NDArray[np.float32]) -> tuple[Matrix, Matrix]:
-        """Photos and means in the coordinates in which classes are round."""
+        """Photos and means in the coordinates in which classes are round; photos in a file where they do not fit."""
         covariance = Covariance(arrays["axes"], arrays["spectrum"], arrays["average"].item())
-        photos = covariance.whitened(unit_rows(features).astype(np.float64), self.shrinkage)
+        photos = row_by_row(
+            lambda rows: covariance.whitened(unit_rows(rows).astype(np.float64), self.shrinkage), features
+        )
         return photos, covariance.whitened(arrays["means"], self.shrinkage)
 
     def _calibrate(self, learned: Arrays, view: View) -> float:
         if view.val is None:
             raise MisuseError("em chooses its confidence on val, and there is none: pass --set confidence=VALUE.")
-        logits = over_all_labels(
-            _logits(*self._whitened(learned, features_of(view.val))), learned["present"], len(view.labels)
+        photos, means = self._whitened(learned, features_of(view.val))
+        n_labels = len(view.labels)
+        logits = scored_rows(
+            lambda some: over_all_labels(_logits(some, means), learned["present"], n_labels), photos, n_labels
         )
         rows, truth = np.arange(len(view.val)), truth_of(view.val)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
-from fieldmark.foundation.large_arrays import matrix_blocks, taken_rows
+from fieldmark.foundation.large_arrays import taken_rows
+from fieldmark.foundation.nearest import Nearest, products_with
 from fieldmark.methods.base import Arrays, Fitted, OnFeatures, check_lengths, features_of, truth_of, with_lengths
 from fieldmark.runs.label_scores import Scale
 from fieldmark.views import Part, View
@@ -78,7 +79,7 @@ class NearestNeighbors(OnFeatures):
 
     def _weighted(self, asked: NDArray[np.float32], arrays: Arrays, n_labels: int) -> NDArray[np.float32]:
         nearest = Nearest(len(asked), self.k)
-        for block, similarity in _similarity(asked, arrays["features"]):
+        for block, similarity in products_with(arrays["features"], asked):
             nearest.see(similarity, block.start)
         weight = np.exp((nearest.values - nearest.values.max(axis=1, keepdims=True)) / self.temperature)
         weight /= weight.sum(axis=1, keepdims=True)
@@ -89,7 +90,7 @@ class NearestNeighbors(OnFeatures):
     def _majority(self, asked: NDArray[np.float32], arrays: Arrays, n_labels: int) -> NDArray[np.float32]:
         rows, labels = np.arange(len(asked))[:, None], arrays["labels"]
         nearest, best = Nearest(len(asked), self.k), np.full((len(asked), n_labels), -np.inf, dtype=np.float32)
-        for block, similarity in _similarity(asked, arrays["features"]):
+        for block, similarity in products_with(arrays["features"], asked):
             nearest.see(similarity, block.start)
             present, starts = np.unique(labels[block], return_index=True)
             best[:, present] = np.maximum(best[:, present], np.maximum.reduceat(similarity, starts, axis=1))
@@ -100,53 +101,3 @@ class NearestNeighbors(OnFeatures):
         spread /= spread.sum(axis=1, keepdims=True)
         share = min(self.floor, 1 / (2 * k))
         return np.log((1 - share) * votes + share * spread).astype(np.float32)
-
-
-class Nearest:
-    """The nearest stored items of some that are asked about, as blocks of stored items pass by.
-
-    Args:
-        asked: How many items are asked about.
-        k: How many of the stored ones are kept for each; all of them while there are fewer.
-
-    Attributes:
-        items: The numbers of the stored items, in their order; among equally near ones the first are kept.
-        values: How near they are.
-    """
-
-    def __init__(self, asked: int, k: int) -> None:
-        self.k = k
-        self.items = np.zeros((asked, 0), dtype=np.int64)
-        self.values = np.zeros((asked, 0), dtype=np.float32)
-
-    def see(self, similarity: NDArray[np.float32], first: int) -> None:
-        """Takes in the next block of stored items, one column each, of which the first has this number."""
-        near = nearest_of(similarity, min(self.k, similarity.shape[1]))
-        # What was kept before stands before the block, so that it stays where both are equally near.
-        items = np.concatenate([self.items, near + first], axis=1)
-        values = np.concatenate([self.values, np.take_along_axis(similarity, near, axis=1)], axis=1)
-        kept = nearest_of(values, min(self.k, values.shape[1]))
-        self.items, self.values = np.take_along_axis(items, kept, axis=1), np.take_along_axis(values, kept, axis=1)
-
-
-def _similarity(
-    asked: NDArray[np.float32], stored: NDArray[np.floating]
-) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-    """The inner products of some items with all stored ones, a block of these at a time."""
-    for block in matrix_blocks(len(stored), max(stored.shape[1], len(asked))):
-        yield block, asked @ stored[block].astype(np.float32, copy=False).T
-
-
-def nearest_of(similarity: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """The columns of the k highest values of each row; among equals the first, whatever the sort does.
-
-    >>> nearest_of(np.array([[0.5, 0.9, 0.9, 0.5]], dtype=np.float32), 3)
-    array([[0, 1, 2]])
-    """
-    if k == 1:
-        return np.asarray(similarity.argmax(axis=1)[:, None])
-    lowest = np.partition(similarity, -k, axis=1)[:, -k, None]
-    above, equal = similarity > lowest, similarity == lowest
-    room = k - above.sum(axis=1, keepdims=True)
-    chosen = above | (equal & (np.cumsum(equal, axis=1) <= room))
-    return np.nonzero(chosen)[1].reshape(len(similarity), k)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from fieldmark.errors import MisuseError
-from fieldmark.foundation.large_arrays import mean_and_spread, standardized
+from fieldmark.foundation.large_arrays import logit_blocks, mean_and_spread, scored_rows, standardized
 from fieldmark.foundation.progress import progress
 from fieldmark.methods.base import Arrays, Fitted, Need, OnFeatures, features_of, lists_labels, targets_of, truth_of
 from fieldmark.methods.joined import Joined, input_names, needs_of
@@ -20,8 +20,6 @@ from fieldmark.views import Part, View
 
 Weights = NDArray[np.float32]  # one row per feature and a last one for the bias, one column per label
 
-# Logits of this many items are held at once, so that memory does not grow with items x labels.
-BLOCK_ITEMS, BLOCK_CELLS = 16_384, 1 << 28
 STRENGTHS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 
@@ -113,10 +111,14 @@ class Linear(OnFeatures):
         weights = arrays["weights"]
         names = input_names(self.inputs)
         features = Joined.of(names, arrays)(part) if names else features_of(part)
-        rows = standardized(features, arrays["mean"], arrays["spread"])
-        logits = np.asarray(rows @ weights[:-1], dtype=np.float32)
-        logits += weights[-1]
-        return np.asarray(expit(logits), dtype=np.float32) if self.several else logits
+        mean, spread = arrays["mean"], arrays["spread"]
+
+        def answered(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+            logits = np.asarray((rows - mean) / spread @ weights[:-1], dtype=np.float32)
+            logits += weights[-1]
+            return np.asarray(expit(logits), dtype=np.float32) if self.several else logits
+
+        return scored_rows(answered, features, weights.shape[1])
 
     def _search(
         self,
@@ -132,7 +134,7 @@ class Linear(OnFeatures):
                 weights = _minimize(train, truth, weights, l2, self.iterations)
                 loss = sum(
                     _loss_and_residual(val[block] @ weights[:-1] + weights[-1], val_truth[block])[0]
-                    for block in _blocks(len(val), weights.shape[1])
+                    for block in logit_blocks(len(val), weights.shape[1])
                 )
                 if loss < best_loss:
                     best, best_l2, best_loss, worse = weights, l2, loss, 0
@@ -155,11 +157,6 @@ def _truth(part: Part, n_labels: int, *, several: bool) -> Truth:
     ones = np.ones(len(targets.row), dtype=np.float32)
     holds = csr_array((ones, (targets.row, targets.code)), shape=(len(part), n_labels))
     return LabelLists(holds, targets.asked)
-
-
-def _blocks(items: int, labels: int) -> list[slice]:
-    size = min(BLOCK_ITEMS, max(BLOCK_CELLS // max(labels, 1), 1))
-    return [slice(first, min(first + size, items)) for first in range(0, items, size)]
 
 
 def _loss_and_residual(logits: NDArray[np.float32], truth: Truth) -> tuple[float, NDArray[np.float32]]:
@@ -187,7 +184,7 @@ def _minimize(features: NDArray[np.float32], truth: Truth, start: Weights, l2: f
         weights = flat.reshape(start.shape).astype(np.float32)
         loss = l2 / 2 * float((weights[:-1] ** 2).sum())
         gradient = np.vstack([l2 * weights[:-1], np.zeros_like(weights[-1:])])
-        for rows in _blocks(items, start.shape[1]):
+        for rows in logit_blocks(items, start.shape[1]):
             block = features[rows]
             summed, residual = _loss_and_residual(block @ weights[:-1] + weights[-1], truth[rows])
             loss += summed / items

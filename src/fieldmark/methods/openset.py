@@ -128,20 +128,28 @@ class OpenSet(Headed):
         head = self.head().fit(of_known)
         features, truth = features_of(view.train), truth_of(view.train)
         arrays: Arrays = {HEAD + name: values for name, values in head.arrays.items()} | {"temperature": np.array(1.0)}
-        logits = head.method.scores(head.arrays, view.train)
         if of_known.val is not None and len(of_known.val):
             # Scores of probabilities are those of calibrated ones, as temperature and max-softmax would give them.
             predictions = head.predict(of_known.val, view.labels)
             arrays["temperature"] = np.array(best_temperature(predictions, truth_of(of_known.val)))
         names = (self.score,) if self.score in SCORES else tuple(SCORES)
-        seen = _scaled(head.method, logits, arrays)
-        learned = learn(names, features, truth, seen, _origin(head, features), self.k)
+
+        def largest_logits() -> NDArray[np.float64]:
+            # Block by block: logits of all training items may take more memory than their features.
+            scored = (head.method.scores(head.arrays, block) for block in view.train.blocks())
+            return np.concatenate([around_zero(_scaled(head.method, one, arrays)).max(axis=1) for one in scored])
+
+        learned = learn(names, features, truth, largest_logits, _origin(head, features), self.k)
         return head, arrays | {LEARNED + name: values for name, values in learned.items()}
 
     def _scores(self, arrays: Arrays, part: Part, names: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
-        logits = self.scores(arrays, part)
-        seen = Seen(_scaled(self.head(), logits, arrays), features_of(part), _under(LEARNED, arrays))
-        return {name: SCORES[name](seen) for name in names}
+        head, learned, of_head = self.head(), _under(LEARNED, arrays), _under(HEAD, arrays)
+        values: dict[str, list[NDArray[np.float64]]] = {name: [] for name in names}
+        for block in part.blocks() if len(part) else (part,):
+            seen = Seen(_scaled(head, head.scores(of_head, block), arrays), features_of(block), learned)
+            for name in names:
+                values[name].append(SCORES[name](seen))
+        return {name: np.concatenate(own) for name, own in values.items()}
 
     def _all_scores(self, arrays: Arrays, part: Part) -> dict[str, NDArray[np.float64]]:
         values = self._scores(arrays, part, tuple(SCORES))

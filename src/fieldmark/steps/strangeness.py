@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.foundation.large_arrays import row_blocks
+from fieldmark.foundation.large_arrays import matrix_blocks, row_blocks, row_by_row
+from fieldmark.foundation.row_sums import class_sums, column_products
 
 Floats = NDArray[np.float64]
 Array = NDArray[Any]
@@ -61,11 +62,13 @@ def neighbor_distance(features: Array, stored: Array, k: int) -> Floats:
     Sun et al., "Out-of-distribution detection with deep nearest neighbors" (2022).
     """
     k = min(k, len(stored))
-    neighbors = unit(stored)
 
     def kth(block: Array) -> Array:
-        cosine = np.partition(unit(block) @ neighbors.T, len(neighbors) - k, axis=1)[:, len(neighbors) - k]
-        return np.asarray(np.sqrt(np.maximum(2 - 2 * cosine, 0)))
+        asked, highest = unit(block), np.zeros((len(block), 0), dtype=np.float32)
+        for some in matrix_blocks(len(stored), max(stored.shape[1], len(block))):
+            highest = np.concatenate([highest, asked @ unit(stored[some]).T], axis=1)
+            highest = np.partition(highest, max(highest.shape[1] - k, 0), axis=1)[:, -k:]
+        return np.asarray(np.sqrt(np.maximum(2 - 2 * highest.min(axis=1), 0)))
 
     return _over_blocks(kth, features)
 
@@ -81,7 +84,7 @@ def mahalanobis(features: Array, whitening: Array, whitened_means: Array) -> Flo
 
 def residual(features: Array, origin: Array, complement: Array) -> Floats:
     """The length of what lies outside the principal subspace of the training features, seen from an origin."""
-    return np.asarray(np.linalg.norm((features - origin) @ complement, axis=1), dtype=np.float64)
+    return _over_blocks(lambda block: np.linalg.norm((block - origin) @ complement, axis=1), features)
 
 
 def vim(logits: Array, residuals: Array, alpha: float) -> Floats:
@@ -92,9 +95,7 @@ def vim(logits: Array, residuals: Array, alpha: float) -> Floats:
 def class_means(features: Array, truth: Array) -> Floats:
     """The mean of each class that occurs, in the order of their codes."""
     classes, place = np.unique(truth, return_inverse=True)
-    sums = np.zeros((len(classes), features.shape[1]))
-    np.add.at(sums, place, features)
-    return np.asarray(sums / np.bincount(place)[:, None])
+    return np.asarray(class_sums(np.asarray, features, place, len(classes)) / np.bincount(place)[:, None])
 
 
 def whitening(features: Array, truth: Array, *, shrinkage: float | None = None) -> tuple[Floats, Floats]:
@@ -107,9 +108,9 @@ def whitening(features: Array, truth: Array, *, shrinkage: float | None = None) 
             approximation of Chen et al. (2010), which keeps it invertible with fewer items than features.
     """
     means = class_means(features, truth)
-    apart = features - means[np.unique(truth, return_inverse=True)[1]]
-    n, d = apart.shape
-    values, axes = np.linalg.eigh(apart.T @ apart / n)
+    place, (n, d) = np.unique(truth, return_inverse=True)[1], features.shape
+    apart = (features[block] - means[place[block]] for block in matrix_blocks(n, d))
+    values, axes = np.linalg.eigh(column_products(apart, d) / n)
     values = np.maximum(values, 0)
     average = float(values.mean())
     if shrinkage is None:
@@ -123,14 +124,15 @@ def whitening(features: Array, truth: Array, *, shrinkage: float | None = None) 
 
 def complement(features: Array, origin: Array, dimension: int) -> Floats:
     """An orthonormal basis of what the first `dimension` principal directions (seen from the origin) leave out."""
-    centered = features - origin
-    axes = np.linalg.eigh(centered.T @ centered / len(centered))[1]  # in rising order of variance
-    return np.asarray(axes[:, : features.shape[1] - dimension])
+    n, d = features.shape
+    centered = (features[block] - origin for block in matrix_blocks(n, d))
+    axes = np.linalg.eigh(column_products(centered, d) / n)[1]  # in rising order of variance
+    return np.asarray(axes[:, : d - dimension])
 
 
-def matched_scale(logits: Array, residuals: Array) -> float:
+def matched_scale(largest_logits: Array, residuals: Array) -> float:
     """The alpha of ViM: mean of the largest training logit over the mean residual."""
-    return float(logits.max(axis=1).mean() / max(float(residuals.mean()), 1e-12))
+    return float(largest_logits.mean() / max(float(residuals.mean()), 1e-12))
 
 
 def around_zero(logits: Array) -> Floats:
@@ -170,14 +172,24 @@ SCORES: dict[str, Callable[[Seen], Floats]] = {
 
 
 def learn(
-    names: tuple[str, ...], features: Array, truth: Array, logits: Array, origin: Array, k: int
+    names: tuple[str, ...], features: Array, truth: Array, largest_logits: Callable[[], Array], origin: Array, k: int
 ) -> dict[str, Array]:
-    """What the named scores must keep of the training items; logits scaled as those that the scores will see."""
+    """What the named scores must keep of the training items.
+
+    Args:
+        names: The scores.
+        features: Those of the training items.
+        truth: Their labels.
+        largest_logits: Gives the largest logit of each, where a score needs it; scaled as those that scores will see,
+            and in rows of mean zero (`around_zero`).
+        origin: Where ViM looks from.
+        k: The neighbor whose distance the score `knn` takes.
+    """
     kept: dict[str, Array] = {}
     if "nearest-mean" in names:
         kept["means"] = class_means(features, truth).astype(np.float32)
     if "knn" in names:
-        kept |= {"stored": features.astype(np.float16), "k": np.array(k)}
+        kept |= {"stored": row_by_row(lambda rows: rows.astype(np.float16), features), "k": np.array(k)}
     if "mahalanobis" in names:
         white, means = whitening(features, truth)
         kept |= {"white": white.astype(np.float32), "white_means": means.astype(np.float32)}
@@ -186,7 +198,7 @@ def learn(
         dimension = min(512, features.shape[1] // 2, max((len(features) - 1) // 2, 1))
         left = complement(features, origin, dimension)
         # Logits that are all alike say nothing: any alpha above zero leaves the residual.
-        alpha = matched_scale(around_zero(logits), residual(features, origin, left)) or 1.0
+        alpha = matched_scale(largest_logits(), residual(features, origin, left)) or 1.0
         kept |= {"origin": origin.astype(np.float32), "left": left.astype(np.float32), "alpha": np.array(alpha)}
     return kept
 

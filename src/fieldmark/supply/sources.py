@@ -205,7 +205,7 @@ class FeatureSource:
             total = features if total is None else row_by_row(np.add, total, features)
         assert total is not None  # there is always the plain view
         features = total if len(views) == 1 else row_by_row(lambda rows: rows / np.float32(len(views)), total)
-        return quantized(features) if self.settings.embeddings == "quantized" else features
+        return row_by_row(quantized, features) if self.settings.embeddings == "quantized" else features
 
 
 def _file(layer: Layer, one: str) -> bytes:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import LearnsFrom
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.large_arrays import joined_rows
 from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of
 from fieldmark.methods.semi.propagating import propagate
 from fieldmark.methods.semi.soft_heads import (
@@ -209,7 +210,7 @@ class LabelPropagation(SemiHead):
     ) -> tuple[Matrix, float, SoftTargets | None]:
         assert view.unlabeled is not None  # asked before
         train = view.train.of_known_labels()
-        raw = np.concatenate([features_of(train), features_of(view.unlabeled)])
+        raw = joined_rows([features_of(train), features_of(view.unlabeled)])
         taught = propagate(raw, lesson.truth, lesson.classes, self.neighbors, self.reach)
         head, l2 = self.student(lesson, taught, self.weight)
         return head, l2, taught

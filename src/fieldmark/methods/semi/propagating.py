@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fieldmark.features.embeddings import unit_rows
+from fieldmark.foundation.large_arrays import row_by_row
+from fieldmark.foundation.nearest import Nearest, products_with
 from fieldmark.methods.semi.soft_heads import Codes, Matrix, SoftTargets
 
 BLOCK_ITEMS = 2048
@@ -26,15 +28,18 @@ def propagate(features: Matrix, truth: Codes, classes: int, neighbors: int, reac
     """
     from scipy.sparse import coo_matrix  # takes long to import and is needed here alone
 
-    rows, number = unit_rows(features), len(features)
+    rows, number = row_by_row(unit_rows, features), len(features)
     near = min(neighbors, number - 1)
     places, likeness = [], []
     for first in range(0, number, BLOCK_ITEMS):
-        block = rows[first : first + BLOCK_ITEMS] @ rows.T
-        block[np.arange(len(block)), first + np.arange(len(block))] = -np.inf
-        own = np.argpartition(-block, near - 1, axis=1)[:, :near]
-        places.append(own)
-        likeness.append(np.clip(np.take_along_axis(block, own, axis=1), 0, None) ** 3)
+        asked = np.arange(first, min(first + BLOCK_ITEMS, number))
+        nearest = Nearest(len(asked), near)
+        for block, cosine in products_with(rows, rows[first : first + BLOCK_ITEMS]):
+            same = np.flatnonzero((asked >= block.start) & (asked < block.stop))
+            cosine[same, asked[same] - block.start] = -np.inf  # nobody is a neighbor of itself
+            nearest.see(cosine, block.start)
+        places.append(nearest.items)
+        likeness.append(np.clip(nearest.values, 0, None) ** 3)
     to, values = np.concatenate(places).ravel(), np.concatenate(likeness).ravel()
     graph = coo_matrix((values, (np.repeat(np.arange(number), near), to)), shape=(number, number)).tocsr()
     graph = graph + graph.T

@@ -14,6 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
+from fieldmark.foundation.large_arrays import (
+    joined_rows,
+    logit_blocks,
+    mean_and_spread,
+    row_by_row,
+    standardized,
+    taken_rows,
+)
 from fieldmark.methods.base import features_of, truth_of
 from fieldmark.runs.label_scores import log_softmax
 from fieldmark.views import View
@@ -41,20 +49,20 @@ class Projection:
     @classmethod
     def of(cls, features: Matrix, components: int) -> Projection:
         """The projection to at most so many principal components of these items."""
-        mean, spread = features.mean(axis=0), features.std(axis=0)
+        mean, spread = mean_and_spread(features)
         spread = np.maximum(spread, 1e-6 * max(float(spread.max()), 1e-12)).astype(np.float32)
         width = features.shape[1]
         if width <= components:
             return cls(mean, spread, np.eye(width, dtype=np.float32))
-        standardized = (features - mean) / spread
         from scipy.linalg import eigh  # takes long to import and is needed here alone
 
-        spreads = standardized.T @ standardized / np.float32(len(features))
+        rows = standardized(features, mean, spread)
+        spreads = rows.T @ rows / np.float32(len(features))
         directions = eigh(spreads, subset_by_index=[width - components, width - 1])[1]
         return cls(mean, spread, np.asarray(directions[:, ::-1], dtype=np.float32))
 
     def __call__(self, features: Matrix) -> Matrix:
-        return np.asarray(((features - self.mean) / self.spread) @ self.basis, dtype=np.float32)
+        return row_by_row(lambda rows: ((rows - self.mean) / self.spread) @ self.basis, features)
 
 
 @dataclass(frozen=True)
@@ -83,8 +91,8 @@ class SoftLesson:
         labeled, truth = features_of(view.train), truth_of(view.train)
         others = np.zeros((0, labeled.shape[1]), np.float32) if view.unlabeled is None else features_of(view.unlabeled)
         known = truth >= 0
-        labeled, truth = labeled[known], truth[known]
-        project = Projection.of(np.concatenate([labeled, others]), components)
+        labeled, truth = taken_rows(labeled, np.flatnonzero(known)), truth[known]
+        project = Projection.of(joined_rows([labeled, others]), components)
         val = None if view.val is None else project(features_of(view.val))
         val_truth = None if view.val is None else truth_of(view.val)
         return cls(project(labeled), truth, val, val_truth, project(others), len(view.labels), project)
@@ -92,7 +100,7 @@ class SoftLesson:
     @property
     def one_hot(self) -> Matrix:
         """The labels of train, one column per label."""
-        return np.eye(self.classes, dtype=np.float32)[self.truth]
+        return taken_rows(np.eye(self.classes, dtype=np.float32), self.truth)
 
 
 @dataclass(frozen=True)
@@ -146,19 +154,23 @@ def fit_head(
     rows, targets = [lesson.labeled], [lesson.one_hot]
     item_weights = [np.full(len(lesson.truth), share_of_labels / max(len(lesson.truth), 1), np.float32)]
     if taught is not None and (taught.weights > 0).any():
-        used = taught.weights > 0
-        rows.append(lesson.unlabeled[used])
-        targets.append(taught.shares[used])
+        used = np.flatnonzero(taught.weights > 0)
+        rows.append(taken_rows(lesson.unlabeled, used))
+        targets.append(taken_rows(taught.shares, used))
         item_weights.append((weight * taught.weights[used] / len(taught.weights)).astype(np.float32))
-    features, shares, each = np.concatenate(rows), np.concatenate(targets), np.concatenate(item_weights)[:, None]
+    features, shares, each = joined_rows(rows), joined_rows(targets), np.concatenate(item_weights)[:, None]
     shape = (features.shape[1] + 1, lesson.classes)
 
     def loss_and_gradient(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         own = flat.reshape(shape).astype(np.float32)
-        logs = log_softmax(logits(own, features))
-        loss = l2 / 2 * float((own[:-1] ** 2).sum()) - float((each * shares * logs).sum(dtype=np.float64))
-        residual = each * (np.exp(logs) * shares.sum(axis=1, keepdims=True) - shares)
-        gradient = np.vstack([features.T @ residual + l2 * own[:-1], residual.sum(axis=0)])
+        loss, gradient = l2 / 2 * float((own[:-1] ** 2).sum()), np.zeros(shape, dtype=np.float32)
+        for block in logit_blocks(len(features), lesson.classes):
+            some, wanted, weighs = features[block], shares[block], each[block]
+            logs = log_softmax(logits(own, some))
+            loss -= float((weighs * wanted * logs).sum(dtype=np.float64))
+            residual = weighs * (np.exp(logs) * wanted.sum(axis=1, keepdims=True) - wanted)
+            gradient += np.vstack([some.T @ residual, residual.sum(axis=0)])
+        gradient[:-1] += l2 * own[:-1]
         if extra is not None and len(lesson.unlabeled):
             more, by_logits = extra(logits(own, lesson.unlabeled))
             loss += weight * more
