@@ -23,7 +23,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
 from fieldmark.benchmarks.declarations import TimeOrder
 from fieldmark.benchmarks.titles import metric_is_share, metric_title
@@ -38,6 +37,7 @@ from fieldmark.guides.living_groups import groups_of
 from fieldmark.labels import Labels
 from fieldmark.methods import METHODS, Fitted
 from fieldmark.methods.base import NOT_STATED
+from fieldmark.models.array_file import load_arrays, save_arrays
 from fieldmark.models.card import card
 from fieldmark.models.photo_by_photo import OF_FEATURES, answer, check_pooling
 from fieldmark.models.sharing import HUB_PREFIX
@@ -166,7 +166,7 @@ class Model:
     def save(self, folder: Path) -> None:
         """Writes the model into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        save_file({name: np.asarray(array, order="C") for name, array in self._arrays().items()}, folder / ARRAYS_FILE)
+        save_arrays(self._arrays(), folder / ARRAYS_FILE)
         if self.backbone is not None:  # a copy: the folder it came from may move or be trained again
             self.backbone.save(folder / BACKBONE_FOLDER)
         if self.guide is not None:
@@ -273,7 +273,7 @@ def load_model(path: str | Path) -> Model:
     file = folder / MODEL_FILE
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        arrays = load_file(folder / ARRAYS_FILE)
+        arrays = load_arrays(folder / ARRAYS_FILE)
         if data["fieldmark_model"] != 1:
             raise InputError(file, found=f"model format {data['fieldmark_model']}", expected="format 1")
         method = METHODS[data["method"]](**data["options"])
