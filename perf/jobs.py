@@ -53,6 +53,9 @@ JOBS = {
     ),
     "growth": Job("time and memory of the stages at 1, 4 and 16 times the items", ("numpy", "polars"), minutes=12),
     "scale": Job("what 16 times the items took, beside what 1 and 4 times predict"),
+    "method_memory": Job(
+        "what methods on features hold themselves when these lie in files, as a share of their size", minutes=4
+    ),
     "networks": Job("multiply-adds of the networks of FungiTastic's Table 4", ("torch", "timm")),
     "scoring": Job(
         "macro-F1 with its interval beside scikit-learn's value alone, and a run file read and scored",

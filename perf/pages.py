@@ -79,6 +79,15 @@ def growth_table() -> str:
     return table(["", "items", "CPU seconds", "exponent", "peak MiB", "exponent"], rows) + f"\n{told}\n"
 
 
+def method_memory_table() -> str:
+    """What methods hold themselves at two sizes of features."""
+    rows = []
+    for name, one in needed("method_memory")["methods"].items():
+        sizes = (" / ".join(f"{value:,}" for value in one[what]) for what in ("features_mib", "own_mib"))
+        rows.append([f"`{name}`", *sizes, share(one["share_of_features"])])
+    return table(["", "features, MiB", "of its own, MiB", "of each further MiB"], rows)
+
+
 def startup_table() -> str:
     """How long commands take from the shell."""
     return startup("startup", needed("startup")).partition("\n\n")[2]
@@ -160,6 +169,7 @@ PAGES: dict[str, Mapping[str, Callable[[], str]]] = {
         "ratios": all_ratios,
         "photos": photo_times,
         "growth": growth_table,
+        "method_memory": method_memory_table,
         "startup": startup_table,
         "masks": mask_table,
         "training_gpu": training_rates,

@@ -66,6 +66,13 @@ def _scale(result: Result) -> list[Ratio]:
     ]
 
 
+def _method_memory(result: Result) -> list[Ratio]:
+    return [
+        Ratio(f"{name}: memory of its own, for each further MiB of features", share(one["share_of_features"]), "1 MiB")
+        for name, one in result["methods"].items()
+    ]
+
+
 def _scoring(result: Result) -> list[Ratio]:
     rows = f"{result['rows']:,} rows"
     return [
@@ -234,6 +241,7 @@ RATIOS: dict[str, Callable[[Result], list[Ratio]]] = {
     "photos": _photos,
     "growth": _growth,
     "scale": _scale,
+    "method_memory": _method_memory,
     "scoring": _scoring,
     "metrics_retrieval": _metrics_retrieval,
     "metrics_geo": _metrics_geo,
