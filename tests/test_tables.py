@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from fieldmark.errors import InputError
-from fieldmark.tables import ITEMS, TAXA, parse_column, read_csv
+from fieldmark.tables import ITEMS, TAXA, parse_column, parse_places, read_csv
 
 
 def test_columns_that_may_be_missing_are_added_and_others_pass_through():
@@ -65,6 +65,26 @@ def test_lines_are_even_whatever_stands_between_quotes_and_at_the_end():
 
 def test_a_column_alone_may_have_blanks():
     assert read_csv(io.BytesIO(b"a\n1\n\n2\n"), "t.csv").rows() == [("1",), (None,), ("2",)]
+
+
+@pytest.mark.parametrize(
+    ("lat", "lon", "message"),
+    [
+        ("90.01", "0", r"line 3: found '90\.01' as lat, expected degrees from -90 to 90"),
+        ("0", "-180.5", r"line 3: found '-180\.5' as lon, expected degrees from -180 to 180"),
+        ("nan", "0", "line 3: found 'nan' as lat"),
+        ("0", "-inf", "line 3: found '-inf' as lon"),
+        ("north", "0", "line 3: found 'north' as lat, expected a number"),
+    ],
+)
+def test_places_off_the_globe_are_refused_with_their_line_and_blanks_stay_blank(lat, lon, message):
+    frame = pl.DataFrame({"lat": ["-90", lat, None], "lon": ["180", lon, " "]})
+    with pytest.raises(InputError, match=f"t.csv, {message}"):
+        parse_places(frame, "t.csv")
+    kept = frame[[0, 2]]
+    assert parse_places(kept, "t.csv").rows() == [(-90.0, 180.0), (None, None)]
+    with pytest.raises(InputError, match=r"t\.csv, line 3: found no lat, expected degrees from -90 to 90"):
+        parse_places(kept, "t.csv", required=True)
 
 
 def test_dates_numbers_and_flags_are_parsed_and_the_first_wrong_line_is_named():

@@ -27,6 +27,8 @@ from fieldmark.foundation.even_lines import count_separators, first_uneven
 # How packed files begin.
 GZIP_START, XZ_START = b"\x1f\x8b", b"\xfd7zXZ\x00"
 
+# Latitudes and longitudes in degrees go as far, to the south and the west as well.
+MOST_NORTH, MOST_EAST = 90.0, 180.0
 # What stands for bytes that are no text.
 REPLACED = "\ufffd"
 
@@ -285,6 +287,29 @@ def parse_column(frame: pl.DataFrame, name: str, kind: type, where: object) -> p
         row = int(wrong[0])
         raise InputError(where, line=row + 2, found=f"{frame[name][row]!r} as {name}", expected=expected)
     return frame.with_columns(parsed.alias(name))
+
+
+def parse_places(
+    frame: pl.DataFrame, where: object, *, lat: str = "lat", lon: str = "lon", required: bool = False
+) -> pl.DataFrame:
+    """Turns two text columns into degrees, naming the first line that is none or lies off the globe.
+
+    Args:
+        frame: The table. A column that is not there becomes one of nulls.
+        where: What to call it.
+        lat: The column of latitudes.
+        lon: The column of longitudes.
+        required: Whether every row must have both; otherwise blanks stay blank.
+    """
+    for name, most in ((lat, MOST_NORTH), (lon, MOST_EAST)):
+        given, frame = frame, parse_column(frame, name, float, where)
+        degrees = frame[name]
+        wrong = (~(degrees.abs() <= most)).fill_null(required).arg_true()  # what is not a number is wrong as well
+        if len(wrong):
+            row = int(wrong[0])
+            found = f"no {name}" if degrees[row] is None else f"{given[name][row]!r} as {name}"
+            raise InputError(where, line=row + 2, found=found, expected=f"degrees from {-most:g} to {most:g}")
+    return frame
 
 
 def missing_column(where: object, name: str, found: Iterable[str]) -> InputError:

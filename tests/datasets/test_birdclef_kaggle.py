@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fieldmark
+from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError
 from fieldmark.opening import Opened, open_benchmark, open_release
 
@@ -55,6 +57,18 @@ def release_2021(tmp_path_factory) -> Path:
             rows.append(f"{audio}_{site}_{end},{site},{audio},{end},{bird}")
     (root / "train_soundscape_labels.csv").write_text("\n".join(rows) + "\n")
     return root
+
+
+@pytest.mark.parametrize(("lat", "place"), [("91", None), ("", (None, -70.25)), ("Pampas", (None, -70.25))])
+def test_a_place_off_the_globe_is_refused_and_one_without_numbers_is_none(release_2021, tmp_path, lat, place):
+    shutil.copytree(release_2021, tmp_path / "copy")
+    table = tmp_path / "copy/train_metadata.csv"
+    table.write_text(table.read_text().replace(",10.5,", f",{lat},", 1))
+    if place is None:
+        with pytest.raises(InputError, match=r"train_metadata\.csv, line 2: found '91' as latitude, expected degrees"):
+            open_dataset("birdclef-2021", tmp_path / "copy")
+    else:
+        assert open_dataset("birdclef-2021", tmp_path / "copy").observations.select("lat", "lon").row(0) == place
 
 
 def test_rows_of_2021_are_segments_with_their_birds_and_silence(release_2021):

@@ -67,6 +67,10 @@ def test_the_table_tells_observations_dates_places_and_more(make_release):
             "file,date\ntrain/Alba alba/0-0.jpg,autumn\n",
             r"line 2: found 'autumn' as date, expected a date",
         ),
+        (
+            "file,latitude,longitude\ntrain/Alba alba/0-1.jpg,,\ntrain/Alba alba/0-0.jpg,55,190\n",
+            r"line 3: found '55, 190' as place \(coordinates are out of range\), expected degrees",
+        ),
         ("file\ntrain/Alba alba/0-0.jpg\ntrain/Alba alba/0-0.jpg\n", r"line 3: found .* again"),
         (
             "file,observation\ntrain/Alba alba/0-0.jpg,o\nval/Alba alba/0-5.jpg,o\n",

@@ -151,6 +151,7 @@ def test_photos_are_read_at_the_smallest_size_that_is_there_or_as_asked(copy, si
     [
         ("2238000002,Midtjylland", ",Midtjylland", r"Train.csv, line 4: found no filename or no observationID"),
         ("56.249168", "north", r"Train.csv, line 4: found 'north' as latitude, expected a number"),
+        ("56.249168", "156.2", r"Train.csv, line 4: found '156.2' as latitude, expected degrees from -90 to 90"),
         ("JPG,1,jord", "JPG,1.5,jord", r"Train.csv, line 4: found 1.5 as category_id, expected a whole number"),
         ("filename", "file", r"Train.csv, line 1: found the columns .* expected a column 'filename'"),
     ],

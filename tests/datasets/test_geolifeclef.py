@@ -160,7 +160,8 @@ def test_the_newer_layouts_open_with_their_own_val_vectors_and_ids(tmp_path, yea
     ("table", "sentence"),
     [
         ("id;lat;lon;species_id\n30000001;45;1;3\n", "line 2: found the id '30000001', expected eight digits"),
-        ("id;lat;lon;species_id\n10000001;95;1;3\n", "line 2: found 95.0 as lat, expected degrees from -90 to 90"),
+        ("id;lat;lon;species_id\n10000001;95;1;3\n", "line 2: found '95' as lat, expected degrees from -90 to 90"),
+        ("id;lat;lon;species_id\n10000001;45;;3\n", "line 2: found no lon, expected degrees from -180 to 180"),
         ("id;lat;lon\n10000001;45;1\n", "expected a column 'species_id'"),
         ("id;lat;lon;species_id\n10000001;45;1;3\n10000001;45;1;3\n", "the id 10000001 .* expected each id once"),
         ("id,lat,lon,species_id\n10000001,45,1,3\n", "expected a column 'id'"),

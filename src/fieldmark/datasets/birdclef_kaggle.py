@@ -38,7 +38,7 @@ from fieldmark.datasets.soundfiles import read_header
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.media_files import is_recording
 from fieldmark.release import Release
-from fieldmark.tables import EVENTS, read_csv
+from fieldmark.tables import EVENTS, parse_places, read_csv
 
 TABLES, FOLDERS = ("train_metadata.csv", "train.csv"), ("train_audio", "train_short_audio")
 SOUNDSCAPES, TEST = "train_soundscapes", "test_soundscapes"
@@ -111,6 +111,10 @@ def _focal(name: str, release: Release) -> pl.DataFrame:
     for column in ("secondary_labels", "latitude", "longitude", "scientific_name", "common_name"):
         if column not in rows.columns:
             rows = rows.with_columns(pl.lit(None, pl.String).alias(column))
+    # Some say where a recording was made in words, which is no place.
+    degrees = pl.col("latitude", "longitude").str.strip_chars()
+    is_number = degrees.cast(pl.Float64, strict=False).is_finite()
+    rows = parse_places(rows.with_columns(pl.when(is_number).then(degrees)), where, lat="latitude", lon="longitude")
     files = [
         f"{folder}/{name}" if "/" in name else f"{folder}/{label}/{name}"
         for name, label in rows.select("filename", "primary_label").iter_rows()
@@ -124,8 +128,8 @@ def _focal(name: str, release: Release) -> pl.DataFrame:
         seconds=pl.lit(None, pl.Float64),
         annotated=pl.lit(True),
         site=pl.lit(None, pl.String),
-        lat=pl.col("latitude").cast(pl.Float64, strict=False),
-        lon=pl.col("longitude").cast(pl.Float64, strict=False),
+        lat=pl.col("latitude"),
+        lon=pl.col("longitude"),
         background=pl.Series(lists, dtype=pl.List(pl.String)),
     )
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fieldmark.errors import InputError
+from fieldmark.tables import MOST_EAST, MOST_NORTH
 
 # Each thing that is known about a recording, with the keys it goes by; the first that is there counts.
 KEYS: dict[str, tuple[str, ...]] = {
@@ -43,7 +44,7 @@ _NOTHING = {"", "?", "-", "none", "null", "unknown"}
 
 
 def read_metadata(data: bytes, where: object) -> dict[str, Any]:
-    """Reads one JSON file as the keys of `KEYS`; what is not there, or cannot be read, is None.
+    """Reads one JSON file as the keys of `KEYS`; what is not there, cannot be read or lies off the globe is None.
 
     Raises:
         InputError: When the file is no JSON object.
@@ -61,6 +62,9 @@ def read_metadata(data: bytes, where: object) -> dict[str, Any]:
     values = {name: _first(by_key, keys) for name, keys in KEYS.items()}
     for name in NUMBERS:
         values[name] = _number(values[name])
+    for name, most in (("lat", MOST_NORTH), ("lon", MOST_EAST)):
+        if values[name] is not None and abs(values[name]) > most:
+            values[name] = None
     values["date"], values["time"] = _date(values["date"]), _time(values["time"])
     values["background"] = _names(values["background"])
     values["species"] = _binomial(values)

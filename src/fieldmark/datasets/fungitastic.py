@@ -36,7 +36,7 @@ from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.fungitastic_layers import layers
 from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.release import Release
-from fieldmark.tables import RANKS, parse_column, read_csv
+from fieldmark.tables import RANKS, parse_column, parse_places, read_csv
 
 SUBSETS = {"all": "FungiTastic", "Mini": "FungiTastic-Mini", "FewShot": "FungiTastic-FewShot"}
 SIZES = ("300p", "500p", "720p", "fullsize")
@@ -84,7 +84,7 @@ LABEL_COLUMNS = (
     "poisonous",
 )
 WHOLE = ("year", "month", "day", "landcover", "category_id", "poisonous")
-DECIMAL = ("latitude", "longitude", "coorUncert", "elevation")
+DECIMAL = ("coorUncert", "elevation")
 RENAMED = {
     "eventDate": "date",
     "latitude": "lat",
@@ -191,6 +191,7 @@ def read_part(release: Release, path: str) -> pl.DataFrame:
     absent = [name for name in (*OPEN_COLUMNS, *LABEL_COLUMNS) if name not in rows.columns]
     rows = rows.with_columns(pl.lit(None, dtype=pl.String).alias(name) for name in absent)
     rows = parse_column(rows, "eventDate", datetime.date, where)
+    rows = parse_places(rows, where, lat="latitude", lon="longitude")
     for name in DECIMAL:
         rows = parse_column(rows, name, float, where)
     for name in WHOLE:

@@ -24,7 +24,7 @@ from fieldmark.datasets.base import Dataset
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.labels import UNKNOWN_NAME
 from fieldmark.release import Release
-from fieldmark.tables import RANKS, missing_column, parse_column, read_csv
+from fieldmark.tables import RANKS, missing_column, parse_column, parse_places, read_csv
 
 TEST_LABELS = "test_labels.csv"
 NOTHING = ("", "NaN", "nan", "NA", "None", "unknown", "UNKNOWN")
@@ -177,9 +177,8 @@ def renamed(release: Release, layout: TableLayout, path: str, needed: Sequence[s
     rows = rows.with_columns(pl.when(~pl.all().is_in(NOTHING)).then(pl.all()).name.keep())
     codes = [pl.col(name).str.strip_suffix(".0") for name in ("observation_id", "label") if name in rows.columns]
     rows = rows.with_columns(codes)
-    for name in ("lat", "lon"):
-        if name in rows.columns:
-            rows = parse_column(rows, name, float, where)
+    placed = [name for name in ("lat", "lon") if name in rows.columns]
+    rows = parse_places(rows, where).select(rows.columns) if placed else rows
     if "date" in rows.columns:
         rows = rows.with_columns(pl.col("date").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False))
     return rows

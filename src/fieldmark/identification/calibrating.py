@@ -41,7 +41,7 @@ from fieldmark.questions.targets import LabelTargets
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps.base import Lesson
 from fieldmark.steps.bias_temperature import BiasTemperature
-from fieldmark.tables import parse_column, read_csv
+from fieldmark.tables import parse_column, parse_places, read_csv
 from fieldmark.views import Part
 
 FEWEST, FOLDS, SEED = 20, 5, 0
@@ -130,8 +130,7 @@ def _read(path: Path, finder: NameFinder) -> tuple[list[_Checked], int]:
             table = read_csv(file, path, required=("file", "label"))
     except (FileNotFoundError, IsADirectoryError) as error:
         raise InputError(path, found="no such file", expected="a table of checked answers: file,label") from error
-    for name, kind in (("date", datetime.date), ("lat", float), ("lon", float)):
-        table = parse_column(table, name, kind, str(path))
+    table = parse_places(parse_column(table, "date", datetime.date, path), path)
     if "drawn" in table.columns and table["drawn"].is_not_null().any():
         table = table.filter(pl.col("drawn") == RANDOM)
     if "observation" not in table.columns:

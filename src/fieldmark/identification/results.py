@@ -10,13 +10,19 @@ from typing import Any
 
 import polars as pl
 
+from fieldmark.errors import MisuseError
 from fieldmark.foundation.notebooks import BLUE, DrawnPlot, draw_plot, html_note, html_page, html_table
 from fieldmark.foundation.timecodes import clock
+from fieldmark.tables import MOST_EAST, MOST_NORTH
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What is known about a photo or recording besides itself; None where it is not known."""
+    """What is known about a photo or recording besides itself; None where it is not known.
+
+    Raises:
+        MisuseError: For a place off the globe, or one that is no number.
+    """
 
     lat: float | None = None
     lon: float | None = None
@@ -25,6 +31,11 @@ class Circumstances:
     country: str | None = None
     habitat: str | None = None
     substrate: str | None = None
+
+    def __post_init__(self) -> None:
+        for called, degrees, most in (("latitude", self.lat, MOST_NORTH), ("longitude", self.lon, MOST_EAST)):
+            if degrees is not None and not -most <= degrees <= most:
+                raise MisuseError(f"A {called} lies between -{most:g} and {most:g} degrees: found {degrees:g}.")
 
     @property
     def known(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from fieldmark.datasets.environment import ENVIRONMENT, EnvironmentColumns
 from fieldmark.datasets.inputs import CONTEXT, MEDIA_INPUTS
 from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.release import Release
-from fieldmark.tables import MEDIA, missing_column, parse_column, read_csv
+from fieldmark.tables import MEDIA, missing_column, parse_places, read_csv
 
 SUBSETS = ("all", "surveys")
 TEST_LABELS = "test_labels.csv"
@@ -162,13 +162,7 @@ def _read(release: Release, edition: SurveyEdition, path: str, *required: str) -
     where = release.where(path)
     with release.open(path) as file:
         rows = read_csv(file, where, required=("lat", "lon", *required), separator=edition.separator)
-    for name, most in (("lat", 90.0), ("lon", 180.0)):
-        rows = parse_column(rows, name, float, where)
-        wrong = (rows[name].is_null() | (rows[name].abs() > most)).arg_true()
-        if len(wrong):
-            expected = f"degrees from {-most:g} to {most:g}"
-            found = f"{rows[name][int(wrong[0])]} as {name}"
-            raise InputError(where, line=int(wrong[0]) + 2, found=found, expected=expected)
+    rows = parse_places(rows, where, required=True)
     if "speciesId" in rows.columns:
         rows = rows.with_columns(pl.col("speciesId").str.strip_suffix(".0").replace("", None))
     text = pl.col("date") if "date" in rows.columns else pl.lit(None, pl.String)

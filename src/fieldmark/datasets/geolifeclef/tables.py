@@ -12,7 +12,7 @@ import polars as pl
 from fieldmark.datasets.scientific_names import parse_name
 from fieldmark.errors import InputError
 from fieldmark.release import Release
-from fieldmark.tables import missing_column, parse_column, read_csv
+from fieldmark.tables import missing_column, parse_places, read_csv
 
 COUNTRIES: Final = {"fr": "FR", "us": "USA"}
 # The first digit of an id tells the country.
@@ -113,13 +113,7 @@ def _read_table(release: Release, path: str, edition: GeoEdition, country: str, 
         table = read_csv(file, where, required=(edition.id, edition.lat, edition.lon), separator=";")
     if part == "train" and "species_id" not in table.columns:
         raise missing_column(where, "species_id", table.columns)
-    for name, most in ((edition.lat, 90.0), (edition.lon, 180.0)):
-        table = parse_column(table, name, float, where)
-        wrong = (table[name].is_null() | (table[name].abs() > most)).arg_true()
-        if len(wrong):
-            row = int(wrong[0])
-            expected = f"degrees from {-most:g} to {most:g}"
-            raise InputError(where, line=row + 2, found=f"{table[name][row]} as {name}", expected=expected)
+    table = parse_places(table, where, lat=edition.lat, lon=edition.lon, required=True)
     of_digit = pl.col(edition.id).str.slice(0, 1).replace_strict({"1": "fr", "2": "us"}, default=None)
     strange = table.select(of_digit.is_null() | pl.col(edition.id).is_null()).to_series().arg_true()
     if len(strange):
