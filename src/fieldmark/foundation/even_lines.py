@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +88,7 @@ class EvenLines:
     def __init__(self, width: int, *, separator: str = ",", quote: str | None = '"', line_end: str = "\n") -> None:
         self._per_line = width - 1
         # What is counted in a piece has a place in 32 bits, unless lines have very many fields.
-        self._kind: type[np.int32] | type[np.int64] = np.int32 if width < WIDE else np.int64
+        self._kind: Any = np.int32 if width < WIDE else np.int64
         self._separator, self._line_end, self._quotes = ord(separator), ord(line_end), _Quotes(quote)
         self._uneven = False
         self._separators = 0  # of the line that the text has come to
@@ -121,9 +121,9 @@ class EvenLines:
             separators &= outside
             ends &= outside
         number_of_ends = np.bitwise_count(ends)
-        gained = np.bitwise_count(separators).astype(self._kind)
+        gained: NDArray[Any] = np.bitwise_count(separators).astype(self._kind)
         gained -= number_of_ends.astype(self._kind) * self._per_line
-        counted = np.cumsum(gained, dtype=self._kind)
+        counted: NDArray[Any] = np.cumsum(gained, dtype=self._kind)
         counted += self._separators  # of the line in which each word of bits ends
         self._separators = int(counted[-1])
         first = _lowest(ends)
@@ -190,8 +190,10 @@ def first_uneven(
     >>> first_uneven(["a,b", '1,5" x', "", "2"], 2), first_uneven(["a,b", "2"], 2)
     (UnevenLine(line=3, fields=0), UnevenLine(line=2, fields=1))
     """
-    quoting = csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL
-    reader = csv.reader(text, delimiter=separator, quotechar=quote, quoting=quoting)
+    if quote is None:
+        reader = csv.reader(text, delimiter=separator, quoting=csv.QUOTE_NONE)
+    else:
+        reader = csv.reader(text, delimiter=separator, quotechar=quote)
     line, empty = 1, None
     for number, fields in enumerate(reader):
         if number >= header_lines:

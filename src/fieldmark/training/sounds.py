@@ -77,7 +77,7 @@ class SoundPack:
     windows: NDArray[np.int16]
     owners: NDArray[np.int32]
     problems: dict[str, str]
-    cut_short: dict[str, str]
+    cut_short: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def backgrounds(self) -> NDArray[np.int64]:

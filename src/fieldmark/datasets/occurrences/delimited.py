@@ -305,10 +305,16 @@ def _unreadable(where: str, local: Path, dialect: Dialect, width: int) -> InputE
 
 def _uneven(where: str, local: Path, dialect: Dialect, width: int) -> InputError | None:
     """The sentence for the first line that has another number of fields than it should; None where there is none."""
-    about = {"separator": dialect.separator, "quote": dialect.quote}
     try:
         with local.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            uneven = first_uneven(file, width, header_lines=dialect.header_lines, empty_lines=True, **about)
+            uneven = first_uneven(
+                file,
+                width,
+                separator=dialect.separator,
+                quote=dialect.quote,
+                header_lines=dialect.header_lines,
+                empty_lines=True,
+            )
     except csv.Error as error:
         return InputError(where, found=f"a table that cannot be parsed ({error})", expected="quotes that close")
     if uneven is None:
