@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import polars as pl
+
 from fieldmark.datasets import open_dataset
 from fieldmark.datasets.identical import identical_files, observations_together
 from fieldmark.release import Release
@@ -13,6 +15,30 @@ def test_only_whole_copies_count_and_files_that_are_not_there_are_passed_over(tm
     (tmp_path / "link").symlink_to(tmp_path / "a")
     paths = [*contents, "link", "missing", "no/folder"]
     assert identical_files(Release(tmp_path), paths) == [["a", "b", "link"]]
+
+
+def test_groups_come_in_the_order_of_the_first_path_of_their_size_then_of_their_end_then_of_their_own(tmp_path):
+    contents = [
+        b"22",
+        b"333",
+        b"44" + bytes(5000),
+        b"333",
+        b"x2",
+        b"22",
+        b"55" + bytes(5000),
+        b"x2",
+        b"55" + bytes(5000),
+    ]
+    contents += [b"44" + bytes(5000), b"333", b"444", b"55" + bytes(4999) + b"1", b"444", b"x2"]
+    paths = [f"folder {number % 4}/{number}" if number % 3 else str(number) for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_bytes(content)
+    numbers = [[0, 5], [4, 7, 14], [1, 3, 10], [11, 13], [2, 9], [6, 8]]
+    expected = [[paths[number] for number in group] for group in numbers]
+    assert identical_files(Release(tmp_path), [*paths, paths[0], paths[12]]) == expected
+    assert identical_files(Release(tmp_path), pl.Series(paths)) == expected
+    assert identical_files(Release(tmp_path), []) == []
 
 
 def test_observations_are_together_over_a_third_one(make_release):

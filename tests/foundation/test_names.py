@@ -4,19 +4,19 @@ import pickle
 
 import polars as pl
 
-from fieldmark.foundation.names import Names, column_of, fixed
+from fieldmark.foundation.names import NameColumn, column_of, fixed
 
 NAMES = ("b", "a", "b")
 
 
-def held() -> Names:
-    return Names(pl.Series("unit", NAMES))
+def held() -> NameColumn:
+    return NameColumn(pl.Series("unit", NAMES))
 
 
 def test_names_in_a_column_are_the_tuple_of_them():
     names = held()
     assert names == NAMES and tuple(NAMES) == names
-    assert names == held() and names != Names(pl.Series(["b", "a"])) and names != NAMES[:2]
+    assert names == held() and names != NameColumn(pl.Series(["b", "a"])) and names != NAMES[:2]
     assert len({names, NAMES, held()}) == 1 and pickle.loads(pickle.dumps(names)) == NAMES
     assert (len(names), list(names), names[-1], names[1:], "c" in names) == (3, list(NAMES), "b", ("a", "b"), False)
     assert repr(names) == repr(NAMES)

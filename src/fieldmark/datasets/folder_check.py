@@ -13,8 +13,8 @@ from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems, Severity
 from fieldmark.datasets.folder import SPLIT, read_folder
 from fieldmark.datasets.folder_layout import PART_NAMES, Listing
-from fieldmark.datasets.identical import across, observations_together
-from fieldmark.datasets.photo_checks import alike_pairs, check_copies, check_photos
+from fieldmark.datasets.identical import across, identical_files, observations_together
+from fieldmark.datasets.photo_checks import alike_pairs, check_photos, note_copies
 from fieldmark.datasets.recording_checks import check_recordings
 from fieldmark.foundation.media_files import PHOTO_SUFFIXES, SOUND_SUFFIXES
 from fieldmark.release import Release
@@ -37,8 +37,7 @@ def check_folder(release: Release, *, media: bool = False, near_duplicates: bool
     """
     problems, reading = Problems(), read_folder(release)
     dataset, release = reading.dataset, reading.dataset.release
-    files = dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
-    files = files.with_columns(pl.col("parts").list.first().fill_null(WHOLE).alias("part"))
+    files = _files(dataset)
     present = [part for part in (*PART_NAMES, WHOLE) if part in set(files["part"])]
     counts = [PartCount(part, _count(dataset, files.filter(pl.col("part") == part))) for part in present]
     _check_classes(files, problems)
@@ -52,18 +51,33 @@ def check_folder(release: Release, *, media: bool = False, near_duplicates: bool
         if near_duplicates:
             problems.add("note", "recordings are compared by their bytes alone, not by their sound")
     elif media or near_duplicates:
-        photos = check_photos(release, files["path"].to_list(), problems)
+        photos = check_photos(release, files["path"], problems)
         if near_duplicates:
             _check_looks(dataset, files, photos, problems)
     return CheckReport("folder", release.root, release.world is not None, tuple(counts), problems.listed())
 
 
+def _files(dataset: Dataset) -> pl.DataFrame:
+    """One row per file: `path`, `observation_id`, `label`, `part`, and what a draw of parts asks for."""
+    media, observations = dataset.media, dataset.observations
+    columns = [name for name in ("path", "observation_id", "parts", "domain") if name in media.columns]
+    files, labels = media.select(columns), observations.select("observation_id", "label")
+    # A join of as many rows on both sides takes far more memory than what comes out of it.
+    if files["observation_id"].equals(labels["observation_id"]):
+        files = files.with_columns(labels["label"])
+    else:
+        files = files.join(labels, on="observation_id", how="left", maintain_order="left")
+    return files.with_columns(pl.col("parts").list.first().fill_null(WHOLE).alias("part"))
+
+
 def _check_copies(dataset: Dataset, files: pl.DataFrame, problems: Problems) -> None:
     """Files with the same bytes: in two parts they leak, in two classes one label is wrong."""
     kind = dataset.media_kind
-    part_of = dict(files.select("path", "part").iter_rows())
-    label_of = dict(files.select("path", "label").iter_rows())
-    groups = check_copies(dataset.release, part_of, problems, kind)
+    groups = identical_files(dataset.release, files["path"])
+    copies = files.filter(pl.col("path").is_in([path for group in groups for path in group]))
+    part_of = dict(copies.select("path", "part").iter_rows())
+    label_of = dict(copies.select("path", "label").iter_rows())
+    note_copies(groups, part_of, problems, kind)
     several = across(groups, label_of)
     if several:
         problems.add("warning", f"the same {kind} is in two classes", several)
@@ -75,7 +89,8 @@ def _check_copies(dataset: Dataset, files: pl.DataFrame, problems: Problems) -> 
 
 def _check_looks(dataset: Dataset, files: pl.DataFrame, photos: pl.DataFrame, problems: Problems) -> None:
     """Photos of two observations that look the same: across classes, parts, and parts that `fit` would draw."""
-    owners = photos.join(files, on="path", how="left", maintain_order="left")["observation_id"]
+    read = files if len(photos) == len(files) else files.filter(pl.col("path").is_in(photos["path"].implode()))
+    owners = read["observation_id"]
     pairs = alike_pairs(photos, owners)
     if not pairs:
         return

@@ -1,46 +1,57 @@
 """Files with the same bytes: found by size first, then by their ends, and only then by all of their bytes.
 
 Photos of equal size are many in a large release, those that also end alike are few: compressed pictures differ in
-their last bytes. So nearly nothing is read twice, and copies are found for sure.
+their last bytes. So nearly nothing is read twice, and copies are found for sure. Of each file some numbers are held,
+and its name only as long as it is looked at.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.inputs import Files
-from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
+from fieldmark.foundation.map_blocks import all_cores, map_blocks
 
-TAIL_BYTES = 4096
+Rows = NDArray[np.int32]
+
+TAIL_BYTES, PRINT_BYTES = 4096, 16
 CHUNK_BYTES = 1 << 20
 BLOCK_FILES = 64
 
 
-def identical_files(release: Files, paths: Iterable[str]) -> list[list[str]]:
+def identical_files(release: Files, paths: Iterable[str] | pl.Series) -> list[list[str]]:
     """Groups of at least two files with the same bytes, in the order of the paths; empty files are no copies.
 
     Args:
         release: Where they lie.
         paths: The files; those that are not there are passed over.
     """
-    listed = list(dict.fromkeys(paths))
-    sizes = release.sizes(listed)
-    groups = _split([[path for path in listed if sizes.get(path)]], lambda path: sizes[path])
+    column = paths if isinstance(paths, pl.Series) else pl.Series(list(paths), dtype=pl.String)
+    sizes = _sizes(release, column)
+    rows = np.flatnonzero(sizes).astype(np.int32)
+    rows, group = _split(rows, np.zeros_like(rows), sizes[rows])
     for fingerprint in (_tail, _whole):
-        alike = [path for group in groups for path in group]
 
-        def of_block(block: Sequence[str], fingerprint: Fingerprint = fingerprint) -> list[bytes]:
-            return [fingerprint(release, path, sizes[path]) for path in block]
+        def of_block(block: Rows, fingerprint: Fingerprint = fingerprint) -> bytes:
+            names, bytes_of = column.gather(block).to_list(), sizes[block].tolist()
+            return b"".join(fingerprint(release, name, size) for name, size in zip(names, bytes_of, strict=True))
 
-        in_blocks = map_blocks(of_block, blocks_of(alike, BLOCK_FILES), all_cores("thread"))
-        prints = dict(zip(alike, (one for block in in_blocks for one in block), strict=True))
-        groups = _split(groups, prints.__getitem__)
-    return groups
+        blocks = (rows[start : start + BLOCK_FILES] for start in range(0, len(rows), BLOCK_FILES))
+        prints = np.frombuffer(b"".join(map_blocks(of_block, blocks, all_cores("thread"))), dtype=np.uint64)
+        rows, group = _split(rows, group, *prints.reshape(-1, PRINT_BYTES // 8).T)
+    names, starts = column.gather(rows).to_list(), np.flatnonzero(np.diff(group, prepend=-1)).tolist()
+    groups = (list(dict.fromkeys(names[start:end])) for start, end in pairwise((*starts, len(names))))
+    return [group for group in groups if len(group) > 1]  # a path that was given twice is no copy of itself
 
 
 def observations_together(dataset: Dataset, observations: Iterable[str]) -> dict[str, str]:
@@ -71,25 +82,51 @@ def observations_together(dataset: Dataset, observations: Iterable[str]) -> dict
 Fingerprint = Callable[[Files, str, int], bytes]
 
 
-def _split(groups: Sequence[Sequence[str]], key: Callable[[str], Hashable]) -> list[list[str]]:
-    """Each group cut by a key; what stands alone afterwards is left out."""
-    split: list[list[str]] = []
-    for group in groups:
-        by_key: dict[Hashable, list[str]] = {}
-        for path in group:
-            by_key.setdefault(key(path), []).append(path)
-        split += [alike for alike in by_key.values() if len(alike) > 1]
-    return split
+def _sizes(release: Files, paths: pl.Series) -> NDArray[np.int64]:
+    """How many bytes each file has, 0 for one that is not there; one folder after the other, each listed once."""
+    rows_in: dict[str, array[int]] = {}
+    for row, path in enumerate(paths):
+        rows_in.setdefault(path.rpartition("/")[0], array("i")).append(row)
+    sizes = np.zeros(len(paths), dtype=np.int64)
+    for rows in rows_in.values():
+        names = paths.gather(np.frombuffer(rows, dtype=np.intc)).to_list()
+        there = release.sizes(names)
+        sizes[rows] = [there.get(name, 0) for name in names]
+    return sizes
+
+
+def _split(rows: Rows, group: Rows, *keys: NDArray[Any]) -> tuple[Rows, Rows]:
+    """Each group of rows cut by keys, in the order of what comes first; what stands alone afterwards is left out.
+
+    Args:
+        rows: The rows of one group after the other.
+        group: Which group each belongs to, in rising order.
+        keys: What the rows of a group are told apart by.
+
+    Returns:
+        The rows that are left and their groups, as they were given.
+    """
+    order = np.lexsort((*keys, group)).astype(np.int32)
+    new = np.zeros(len(order), dtype=np.bool_)
+    new[:1] = True
+    for column in (group, *keys):
+        new[1:] |= column[order[1:]] != column[order[:-1]]
+    # Equal rows stay in their order: where a part begins, its first row stands.
+    part = np.cumsum(new, dtype=np.int32) - 1
+    first, several = order[new][part], np.bincount(part)[part] > 1
+    order, first = order[several], first[several]
+    again = np.lexsort((order, first))
+    return rows[order[again]], first[again]
 
 
 def _tail(release: Files, path: str, size: int) -> bytes:
     with release.open(path) as file:
         file.seek(max(0, size - TAIL_BYTES), os.SEEK_SET)
-        return hashlib.blake2b(file.read(), digest_size=16).digest()
+        return hashlib.blake2b(file.read(), digest_size=PRINT_BYTES).digest()
 
 
 def _whole(release: Files, path: str, size: int) -> bytes:
-    hasher = hashlib.blake2b(digest_size=16)
+    hasher = hashlib.blake2b(digest_size=PRINT_BYTES)
     with release.open(path) as file:
         while chunk := file.read(CHUNK_BYTES):
             hasher.update(chunk)

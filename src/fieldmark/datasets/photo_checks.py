@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import polars as pl
 
 from fieldmark.datasets.checking import Problems
 from fieldmark.datasets.duplicates import near_pairs, perceptual_hash
 from fieldmark.datasets.identical import across, identical_files
-from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
+from fieldmark.foundation.map_blocks import all_cores, map_blocks
 from fieldmark.foundation.numbering import numbered_names
 from fieldmark.foundation.progress import progress
 from fieldmark.release import Release
 
+BLOCK_PHOTOS = 64
 
-def check_photos(release: Release, paths: Sequence[str], problems: Problems) -> pl.DataFrame:
+
+def check_photos(release: Release, paths: Sequence[str] | pl.Series, problems: Problems) -> pl.DataFrame:
     """Opens every photo, and notes those that cannot be read.
 
     Args:
@@ -27,19 +31,22 @@ def check_photos(release: Release, paths: Sequence[str], problems: Problems) -> 
         `path` and perceptual `hash` of those that can be read.
     """
 
-    def hash_block(block: Sequence[str]) -> list[int | None]:
-        return [_hash(data) for data in release.read_many(block)]
+    column = pl.Series("path", paths, dtype=pl.String)
 
-    hashes: list[int | None] = []
-    with progress("opening photos", len(paths)) as tick:
-        for block in map_blocks(hash_block, blocks_of(paths, 64), all_cores("thread")):
-            hashes += block
+    def hash_block(start: int) -> list[int | None]:
+        return [_hash(data) for data in release.read_many(column.slice(start, BLOCK_PHOTOS).to_list())]
+
+    hashes, broken = array("Q"), list[int]()
+    with progress("opening photos", len(column)) as tick:
+        for block in map_blocks(hash_block, range(0, len(column), BLOCK_PHOTOS), all_cores("thread")):
+            broken += [len(hashes) + place for place, number in enumerate(block) if number is None]
+            hashes.extend(number or 0 for number in block)
             tick(len(block))
-    photos = pl.DataFrame({"path": list(paths), "hash": pl.Series(hashes, dtype=pl.UInt64)})
-    broken = photos.filter(pl.col("hash").is_null())
-    if len(broken):
-        problems.add("error", "a photo cannot be read", broken["path"].to_list())
-    return photos.drop_nulls("hash")
+    photos = pl.DataFrame({"path": column, "hash": np.frombuffer(hashes, dtype=np.uint64)})
+    if broken:
+        problems.add("error", "a photo cannot be read", column.gather(broken).to_list())
+        photos = photos.filter(~pl.int_range(pl.len()).is_in(broken))
+    return photos
 
 
 def check_split_photos(
@@ -70,10 +77,15 @@ def check_copies(release: Release, split_of: Mapping[str, str], problems: Proble
         All groups of files with the same bytes, wherever they lie.
     """
     groups = identical_files(release, split_of)
+    note_copies(groups, split_of, problems, kind)
+    return groups
+
+
+def note_copies(groups: Sequence[Sequence[str]], split_of: Mapping[str, str], problems: Problems, kind: str) -> None:
+    """Notes which groups of files with the same bytes lie in two parts."""
     leaking = across(groups, split_of)
     if leaking:
         problems.add("error", f"the same {kind} is in two parts", leaking)
-    return groups
 
 
 def alike_pairs(photos: pl.DataFrame, sides: Sequence[str] | pl.Series) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from typing import overload
 import polars as pl
 
 
-class Names(Sequence[str]):
+class NameColumn(Sequence[str]):
     """A tuple of names whose strings are made when the first of them is looked at, and kept from then on.
 
     It equals the tuple of the same names, and has its hash.
@@ -21,7 +21,7 @@ class Names(Sequence[str]):
     Args:
         column: The names, none of them missing.
 
-    >>> names = Names(pl.Series(["b", "a"]))
+    >>> names = NameColumn(pl.Series(["b", "a"]))
     >>> len(names), names == ("b", "a"), names[1], column_of(names).to_list()
     (2, True, 'a', ['b', 'a'])
     """
@@ -52,7 +52,7 @@ class Names(Sequence[str]):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if isinstance(other, Names):
+        if isinstance(other, NameColumn):
             return self.column.equals(other.column)
         return self._strings == other if isinstance(other, tuple) else NotImplemented
 
@@ -70,9 +70,9 @@ def column_of(names: Sequence[str], name: str = "") -> pl.Series:
         names: The names.
         name: What the column is called.
     """
-    return names.column.alias(name) if isinstance(names, Names) else pl.Series(name, names, dtype=pl.String)
+    return names.column.alias(name) if isinstance(names, NameColumn) else pl.Series(name, names, dtype=pl.String)
 
 
-def fixed(names: Iterable[str]) -> tuple[str, ...] | Names:
+def fixed(names: Iterable[str]) -> tuple[str, ...] | NameColumn:
     """Names as something that does not change: a tuple, or what they were if they are held as a column."""
-    return names if isinstance(names, Names) else tuple(names)
+    return names if isinstance(names, NameColumn) else tuple(names)

@@ -18,6 +18,7 @@ from fieldmark.metrics.blocks import in_blocks
 Codes = NDArray[np.int32]
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Packed = NDArray[np.int32] | NDArray[np.int64]
 Over = Literal["all", "present", "union"]
 
 ITEMS_AT_ONCE = 1 << 15
@@ -216,9 +217,7 @@ def _counts(truth: Codes, predicted: Codes, n_classes: int) -> tuple[NDArray[np.
     return hits, true, answered
 
 
-def _packed_pairs(
-    truth: Codes, predicted: Codes, unit: Codes, n_classes: int
-) -> Iterator[tuple[slice, NDArray[np.signedinteger[Any]]]]:
+def _packed_pairs(truth: Codes, predicted: Codes, unit: Codes, n_classes: int) -> Iterator[tuple[slice, Packed]]:
     """Some units at a time, and what each of their items does to a (unit, class) pair, in order.
 
     It is packed so that one sort of plain numbers brings the pairs together: four times the pair, in which the first of
@@ -228,13 +227,13 @@ def _packed_pairs(
     # Whatever is computed of so many items stays in the processor's cache, however many there are.
     shift = max((n_units * ITEMS_AT_ONCE // len(unit)).bit_length() - 1, n_units.bit_length() - 16, 0)
     ends, truth, predicted, unit = in_blocks(unit >> shift, truth, predicted, unit)
-    small = n_classes << (shift + 2) <= np.iinfo(np.int32).max
+    number_type: Any = np.int32 if n_classes << (shift + 2) <= np.iinfo(np.int32).max else np.int64
     for number, end in enumerate(ends):
         first, start = number << shift, ends[number - 1] if number else 0
         true, answer = truth[start:end], predicted[start:end]
-        base = (unit[start:end] - first).astype(np.int32 if small else np.int64) * n_classes
+        base = (unit[start:end] - first).astype(number_type) * n_classes
         hit, wrong = true == answer, (true != answer) & (answer >= 0)
-        packed = np.concatenate(
+        packed: Packed = np.concatenate(
             [(base + true) * 4 + hit.astype(np.int8) * 2, (base[wrong] + answer[wrong]) * 4 + 1], dtype=base.dtype
         )
         packed.sort()

@@ -13,7 +13,7 @@ import polars as pl
 
 from fieldmark.datasets.base import Dataset
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.foundation.names import Names
+from fieldmark.foundation.names import NameColumn
 from fieldmark.foundation.numbering import all_different
 from fieldmark.questions.given_tables import GivenTable, read_given
 from fieldmark.questions.truth import Truth
@@ -122,7 +122,7 @@ class Items(ABC):
         one_each = rows if alone else rows.unique("item_id", keep="first", maintain_order=True)
         units = one_each["unit"] if "unit" in table else one_each["item_id"]
         groups = one_each.select([name for name in (*by, "split") if name in table])
-        return TruthRows(rows, Names(one_each["item_id"]), Names(units), groups, table.where)
+        return TruthRows(rows, NameColumn(one_each["item_id"]), NameColumn(units), groups, table.where)
 
     def write_truth(self, folder: Path, truth: Truth, table: pl.DataFrame, by: Sequence[str]) -> None:
         """Writes the truth of a part as `read_truth` reads it.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Benchmark, Metric
 from fieldmark.errors import InputError
-from fieldmark.foundation.names import Names, column_of
+from fieldmark.foundation.names import NameColumn, column_of
 from fieldmark.foundation.numbering import numbered_names
 from fieldmark.labels import Labels
 from fieldmark.questions.answer import Evaluation
@@ -84,7 +84,9 @@ def _depth(benchmark: Benchmark) -> int:
     return max(int(metric.options.get("k", 1)) for metric in benchmark.task.metrics)
 
 
-def measure(metrics: Sequence[Metric], evaluation: Evaluation) -> tuple[Names, dict[str, Score], dict[str, Values]]:
+def measure(
+    metrics: Sequence[Metric], evaluation: Evaluation
+) -> tuple[NameColumn, dict[str, Score], dict[str, Values]]:
     """Every metric with its interval, and the pseudo-values per unit of those that have them."""
     unit_ids, unit = numbered(evaluation.truth.units)
     scores: dict[str, Score] = {}
@@ -106,14 +108,14 @@ def measure(metrics: Sequence[Metric], evaluation: Evaluation) -> tuple[Names, d
     return unit_ids, scores, pseudo
 
 
-def numbered(names: Sequence[str]) -> tuple[Names, NDArray[np.int32]]:
+def numbered(names: Sequence[str]) -> tuple[NameColumn, NDArray[np.int32]]:
     """The distinct names in order, and the number of each name among them.
 
     >>> numbered(["b", "a", "b"])
     (('a', 'b'), array([1, 0, 1], dtype=int32))
     """
     distinct, numbers = numbered_names(column_of(names))
-    return Names(distinct), numbers
+    return NameColumn(distinct), numbers
 
 
 def _interval(metric: Metric, value: float, pseudo: Values | None, arguments: dict[str, Any], unit: Units) -> Interval:

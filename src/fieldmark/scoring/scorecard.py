@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks.titles import metric_is_share, metric_title
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import write_json
-from fieldmark.foundation.names import Names, column_of
+from fieldmark.foundation.names import NameColumn, column_of
 from fieldmark.foundation.notebooks import (
     DrawnPlot,
     bounds_text,
@@ -157,7 +157,7 @@ class Scorecard:
         }
         plain = {**data, "metrics": scores_of(data["metrics"]), "groups": groups}
         pseudo = {name: units[name].to_numpy() for name in units.columns if name != "unit"}
-        return cls(**plain, pseudo=pseudo, unit_ids=Names(units["unit"]))
+        return cls(**plain, pseudo=pseudo, unit_ids=NameColumn(units["unit"]))
 
 
 def cautions(cards: Iterable[Mapping[str, Score]]) -> dict[str, list[str]]:
