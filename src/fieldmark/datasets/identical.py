@@ -24,7 +24,9 @@ from fieldmark.foundation.map_blocks import all_cores, map_blocks
 
 Rows = NDArray[np.int32]
 
-TAIL_BYTES, PRINT_BYTES = 4096, 16
+TAIL_BYTES = 4096
+# Fingerprints in words of 8 bytes: ends that seem alike are looked at again, whole files are not.
+TAIL_WORDS, WHOLE_WORDS = 1, 2
 CHUNK_BYTES = 1 << 20
 BLOCK_FILES = 64
 
@@ -40,15 +42,19 @@ def identical_files(release: Files, paths: Iterable[str] | pl.Series) -> list[li
     sizes = _sizes(release, column)
     rows = np.flatnonzero(sizes).astype(np.int32)
     rows, group = _split(rows, np.zeros_like(rows), sizes[rows])
-    for fingerprint in (_tail, _whole):
+    for fingerprint, words in ((_tail, TAIL_WORDS), (_whole, WHOLE_WORDS)):
 
         def of_block(block: Rows, fingerprint: Fingerprint = fingerprint) -> bytes:
             names, bytes_of = column.gather(block).to_list(), sizes[block].tolist()
             return b"".join(fingerprint(release, name, size) for name, size in zip(names, bytes_of, strict=True))
 
         blocks = (rows[start : start + BLOCK_FILES] for start in range(0, len(rows), BLOCK_FILES))
-        prints = np.frombuffer(b"".join(map_blocks(of_block, blocks, all_cores("thread"))), dtype=np.uint64)
-        rows, group = _split(rows, group, *prints.reshape(-1, PRINT_BYTES // 8).T)
+        prints, start = np.empty((words, len(rows)), dtype=np.uint64), 0
+        for block in map_blocks(of_block, blocks, all_cores("thread")):
+            some = np.frombuffer(block, dtype=np.uint64).reshape(-1, words)
+            prints[:, start : start + len(some)] = some.T
+            start += len(some)
+        rows, group = _split(rows, group, *prints)
     names, starts = column.gather(rows).to_list(), np.flatnonzero(np.diff(group, prepend=-1)).tolist()
     groups = (list(dict.fromkeys(names[start:end])) for start, end in pairwise((*starts, len(names))))
     return [group for group in groups if len(group) > 1]  # a path that was given twice is no copy of itself
@@ -110,7 +116,8 @@ def _split(rows: Rows, group: Rows, *keys: NDArray[Any]) -> tuple[Rows, Rows]:
     new = np.zeros(len(order), dtype=np.bool_)
     new[:1] = True
     for column in (group, *keys):
-        new[1:] |= column[order[1:]] != column[order[:-1]]
+        ordered = column[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
     # Equal rows stay in their order: where a part begins, its first row stands.
     part = np.cumsum(new, dtype=np.int32) - 1
     first, several = order[new][part], np.bincount(part)[part] > 1
@@ -122,11 +129,11 @@ def _split(rows: Rows, group: Rows, *keys: NDArray[Any]) -> tuple[Rows, Rows]:
 def _tail(release: Files, path: str, size: int) -> bytes:
     with release.open(path) as file:
         file.seek(max(0, size - TAIL_BYTES), os.SEEK_SET)
-        return hashlib.blake2b(file.read(), digest_size=PRINT_BYTES).digest()
+        return hashlib.blake2b(file.read(), digest_size=8 * TAIL_WORDS).digest()
 
 
 def _whole(release: Files, path: str, size: int) -> bytes:
-    hasher = hashlib.blake2b(digest_size=PRINT_BYTES)
+    hasher = hashlib.blake2b(digest_size=8 * WHOLE_WORDS)
     with release.open(path) as file:
         while chunk := file.read(CHUNK_BYTES):
             hasher.update(chunk)

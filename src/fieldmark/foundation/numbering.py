@@ -8,6 +8,7 @@ caches, which takes one pass through them in order, and each block is sorted by 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -34,7 +35,10 @@ def all_different(names: pl.Series, *, hashed: Hash = pl.Series.hash) -> bool:
     >>> all_different(pl.Series(["a", "b"])), all_different(pl.Series(["a", "b", "a"]))
     (True, False)
     """
-    numbers = _sorted_hashes(hashed(names))[1]
+    numbers = hashed(names).to_numpy()
+    ends, numbers = in_blocks(_block(numbers), numbers)
+    for start, end in pairwise((0, *ends.tolist())):
+        numbers[start:end].sort()
     return bool((numbers[1:] != numbers[:-1]).all()) or names.n_unique() == len(names)
 
 
@@ -77,16 +81,20 @@ def _alike_where_not(new: NDArray[np.bool_], names: pl.Series, order: Order) -> 
 def _sorted_hashes(hashes: pl.Series) -> tuple[Order, NDArray[np.uint64]]:
     """The order in which numbers of 64 bits rise, and the numbers in that order."""
     numbers = hashes.to_numpy()
-    bits = min(max(len(numbers).bit_length() - BLOCK_BITS, 0), DIGIT_BITS)
-    block = _digit(numbers, 3) >> np.uint16(DIGIT_BITS - bits)
-    ends, numbers, order = in_blocks(block, numbers, np.arange(len(numbers), dtype=np.uint32))
-    for end, size in zip(ends, np.diff(ends, prepend=0), strict=True):
-        here = slice(end - size, end)
+    ends, numbers, order = in_blocks(_block(numbers), numbers, np.arange(len(numbers), dtype=np.uint32))
+    for start, end in pairwise((0, *ends.tolist())):
+        here = slice(start, end)
         inside = np.argsort(_digit(numbers[here], 0), kind="stable")
         for place in (1, 2, 3):
             inside = inside[np.argsort(_digit(numbers[here], place)[inside], kind="stable")]
         order[here], numbers[here] = order[here][inside], numbers[here][inside]
     return order, numbers
+
+
+def _block(numbers: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """The first bits of each number: as many as make blocks of the right size."""
+    bits = min(max(len(numbers).bit_length() - BLOCK_BITS, 0), DIGIT_BITS)
+    return _digit(numbers, 3) >> np.uint16(DIGIT_BITS - bits)
 
 
 def _digit(numbers: NDArray[np.uint64], place: int) -> NDArray[np.uint16]:
