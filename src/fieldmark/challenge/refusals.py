@@ -50,3 +50,8 @@ class BusyError(RefusalError):
     def __init__(self, sentence: str, *, retry_after_s: int = 30) -> None:
         super().__init__(sentence)
         self.retry_after_s = retry_after_s
+
+
+def retry_headers(error: RefusalError) -> dict[str, str]:
+    """The header that tells programs when to come again, where a refusal says so."""
+    return {"retry-after": str(error.retry_after_s)} if isinstance(error, TooOftenError | BusyError) else {}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO
 import typer
 
 from fieldmark.cli.options import AddressOption, EngineOption
+from fieldmark.cli.serve import IdentifyQuestions, IdentifySeconds
 
 if TYPE_CHECKING:
     from fieldmark.identification import PhotoAnswer, Timeline
@@ -110,6 +111,8 @@ def identify(
     keep_in: Annotated[
         Path | None, typer.Option(help="With --serve: a folder for photos that people let you keep.")
     ] = None,
+    identify_seconds: IdentifySeconds = 600,
+    identify_questions: IdentifyQuestions = 60,
     html: Annotated[Path | None, typer.Option(help="Write the answer as a page with pictures or sound.")] = None,
     each_window: Annotated[
         bool, typer.Option("--each-window", help="Keep windows of the same name apart that touch each other.")
@@ -133,7 +136,7 @@ def identify(
     if serve:
         if files:
             raise MisuseError("--serve answers on a page: leave the files out.")
-        _serve(model, host, port, keep_in)
+        _serve(model, host, port, keep_in, identify_seconds, identify_questions)
         return
     if not files:
         raise MisuseError("There is nothing to identify: give a photo, a recording, a folder or a table; or --serve.")
@@ -242,16 +245,16 @@ def _print(
         _print_timeline(answer, form, out, each_window)
 
 
-def _serve(model: str | None, host: str, port: int, keep_in: Path | None) -> None:
+def _serve(model: str | None, host: str, port: int, keep_in: Path | None, seconds: int, questions: int) -> None:
     """The page by itself, until it is stopped."""
     from fieldmark.foundation.registry import require
 
     for module in ("fastapi", "uvicorn", "jinja2"):
         require(module, "The identify page")
     from fieldmark.challenge.naming.local_app import serve_identify
-    from fieldmark.challenge.naming.namer import PageAnswers
+    from fieldmark.challenge.naming.namer import PageAnswers, PageLimits
 
-    namer = PageAnswers(model, keep_in)
+    namer = PageAnswers(model, keep_in, PageLimits(seconds, questions))
     _ = namer.loaded  # a wrong folder is said at once
     namer.warm()
     here = "127.0.0.1" if host == "0.0.0.0" else host

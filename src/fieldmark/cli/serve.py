@@ -48,6 +48,24 @@ CheckMemory = Annotated[
 CheckSeconds = Annotated[
     int, typer.Option("--check-seconds", envvar="FIELDMARK_CHECK_SECONDS", min=1, help="Seconds that it may take.")
 ]
+IdentifySeconds = Annotated[
+    int,
+    typer.Option(
+        "--identify-seconds",
+        envvar="FIELDMARK_IDENTIFY_SECONDS",
+        min=1,
+        help="Seconds of sound in one question of the page that names photos and recordings.",
+    ),
+]
+IdentifyQuestions = Annotated[
+    int,
+    typer.Option(
+        "--identify-questions",
+        envvar="FIELDMARK_IDENTIFY_QUESTIONS",
+        min=1,
+        help="Questions that one address may ask there in ten minutes.",
+    ),
+]
 
 LogLines = Annotated[
     Literal["text", "json"],
@@ -99,6 +117,8 @@ def serve(
     score_seconds: ScoreSeconds = 900,
     check_memory: CheckMemory = 4096,
     check_seconds: CheckSeconds = 300,
+    identify_seconds: IdentifySeconds = 600,
+    identify_questions: IdentifyQuestions = 60,
     log_format: LogLines = "text",
     access_log: Annotated[
         bool, typer.Option(envvar="FIELDMARK_ACCESS_LOG", help="A line in the log for every request.")
@@ -125,7 +145,7 @@ def serve(
     from fieldmark.challenge.running.settings_file import read_settings
 
     kept = read_settings(settings, os.environ)
-    namer = _namer(model, keep_in) if identify else None
+    namer = _namer(model, keep_in, identify_seconds, identify_questions) if identify else None
     log_to_terminal(log_format)
     with serving.open_platform(folder, database, files, new=True) as platform:
         link = serving.first_admin(platform.database)
@@ -151,12 +171,12 @@ def serve(
         )
 
 
-def _namer(model: str | None, keep_in: Path | None) -> PageAnswers | None:
+def _namer(model: str | None, keep_in: Path | None, seconds: int, questions: int) -> PageAnswers | None:
     """What answers on the identify page; nothing where no model is named and none came along."""
-    from fieldmark.challenge.naming.namer import PageAnswers
+    from fieldmark.challenge.naming.namer import PageAnswers, PageLimits
     from fieldmark.errors import MissingExtraError
 
-    namer = PageAnswers(model, keep_in)
+    namer = PageAnswers(model, keep_in, PageLimits(seconds, questions))
     try:
         _ = namer.loaded  # a wrong folder is said at once
     except MissingExtraError as error:

@@ -39,6 +39,11 @@ SEGMENT_S = 5
 BATCH_WINDOWS = 16
 # BirdNET's own filter: species less likely at a place and in a week are not considered.
 EXPECTED = 0.03
+# What headers say beyond a month is no length: some programs write the largest number for one that they do not know.
+LONGEST_TOLD_S = 30 * 86_400
+
+# Seconds of a recording as they could be read, and the remark about one that was cut.
+Length = tuple[float, str | None]
 
 
 def identify(
@@ -57,6 +62,7 @@ def identify(
     exif: bool = False,
     overlay: bool = False,
     checklist: Path | None = None,
+    longest_s: float = math.inf,
 ) -> PhotoAnswer | Timeline:
     """Asks a model about one specimen, by one or several photos, or about one recording.
 
@@ -78,9 +84,10 @@ def identify(
         overlay: Whether to draw where the model looks, which takes fifty more looks at the first photo.
         checklist: For networks that name by a list: a table of species or a Darwin Core Archive; of it the species of
             the country, where one is given and the list tells countries.
+        longest_s: Recordings of more seconds are refused, and not decoded beyond that.
 
     Raises:
-        InputError: When the file is no photo or recording, or there is no model.
+        InputError: When the file is no photo or recording, is too long, or there is no model.
         MisuseError: When a model for photos is asked about a recording, or the other way around.
     """
     files = [Path(one) for one in ([file] if isinstance(file, str | Path) else file)]
@@ -95,7 +102,8 @@ def identify(
     if not isinstance(model, Model) and str(model) == BIRDNET and not Path(BIRDNET).exists():
         if kind != "recording":
             raise MisuseError(f"BirdNET hears recordings; {path} is a photo.")
-        return _ask_birdnet(path, at_least, context, (only, exclude, thresholds, synonyms or {}))
+        length = _measure(path, longest_s)
+        return _ask_birdnet(path, length, at_least, context, (only, exclude, thresholds, synonyms or {}))
     if checklist is not None and (isinstance(model, Model) or not is_zero_shot(str(model))):
         raise MisuseError("--checklist is for networks that name by a list: bioclip, bioclip-2, local-dir:FOLDER.")
     loaded = model if isinstance(model, Model) else named_model(str(model), checklist, context.country)
@@ -113,7 +121,7 @@ def identify(
         answer = answer_photos(asked, PhotoQuestion(top, held, common_names or {}, circumstances=context))
         drawn = look_overlay(asked) if overlay else None
         return replace(answer, remarks=(*notes, *answer.remarks), overlay=drawn)
-    return _ask_about_recording(loaded, path, at_least, context, held)
+    return _ask_about_recording(loaded, path, _measure(path, longest_s), at_least, context, held)
 
 
 def named_model(model: str, checklist: Path | None = None, country: str | None = None) -> Model:
@@ -157,9 +165,9 @@ def _kind(path: Path) -> str:
 
 
 def _ask_about_recording(
-    model: Model, path: Path, at_least: float, context: Circumstances, held: Restriction
+    model: Model, path: Path, length: Length, at_least: float, context: Circumstances, held: Restriction
 ) -> Timeline:
-    seconds, remark = _measure(path)
+    seconds, remark = length
     part = _segments(path, seconds, context)
     chances = model.predict(part).chances()
     taxa = taxa_of(model)
@@ -192,6 +200,7 @@ def _ask_about_recording(
 
 def _ask_birdnet(
     path: Path,
+    length: Length,
     at_least: float,
     context: Circumstances,
     asked: tuple[Sequence[str], Sequence[str], Path | None, Mapping[str, str]],
@@ -208,14 +217,14 @@ def _ask_birdnet(
     expected = np.ones(len(network.species), dtype=np.bool_)
     if context.lat is not None and context.lon is not None:
         expected = network.occurrence(context.lat, context.lon, context.date) >= EXPECTED
-    seconds, remark = _measure(path)
-    length = round(network.rate_hz * network.window_s)
+    seconds, remark = length
+    samples = round(network.rate_hz * network.window_s)
     scores: list[Detection] = []
     removed: list[Detection] = []
     with _opened(path) as recording, progress("listening", math.ceil(seconds / network.window_s)) as tick:
         number = 0
-        for batch in _batches(all_windows(recording.blocks(network.rate_hz), length, length)):
-            logits = network(np.stack([fill(window, length, network.padding) for window in batch]))["logits"]
+        for batch in _batches(all_windows(recording.blocks(network.rate_hz), samples, samples)):
+            logits = network(np.stack([fill(window, samples, network.padding) for window in batch]))["logits"]
             for chances in 1 / (1 + np.exp(-logits)):
                 start = number * network.window_s
                 heard = np.flatnonzero((chances >= line) & (chances > 0))
@@ -283,14 +292,42 @@ def _opened(path: Path) -> Recording:
         raise _unreadable(path, error) from error
 
 
-def _measure(path: Path) -> tuple[float, str | None]:
-    """How long a recording really is, whatever its header says, and the remark about one that was cut."""
+def _measure(path: Path, longest_s: float) -> Length:
+    """How long a recording really is, whatever its header says.
+
+    Raises:
+        InputError: When it cannot be read, or is too long.
+    """
     with _opened(path) as recording:
+        samples = 0
         try:
-            samples = sum(len(block) for block in recording.blocks(recording.rate_hz))
+            for block in recording.blocks(recording.rate_hz):
+                samples += len(block)
+                if samples / recording.rate_hz > longest_s:
+                    raise _too_long(path, recording.seconds, longest_s)
         except SoundError as error:
             raise _unreadable(path, error) from error
         return samples / recording.rate_hz, recording.remark
+
+
+def _too_long(path: Path, header_s: float, longest_s: float) -> InputError:
+    """The sentence about a recording that is too long; some headers tell less than there is, or nothing."""
+    told = longest_s + 6 < header_s < LONGEST_TOLD_S  # a tenth of a minute more, which the sentence can show
+    return InputError(
+        path,
+        found=f"{_minutes(header_s)} of sound" if told else f"more than {_minutes(longest_s)} of sound",
+        expected=f"at most {_minutes(longest_s)}",
+        hint="Cut the recording, and ask about one piece at a time.",
+    )
+
+
+def _minutes(seconds: float) -> str:
+    """Seconds in minutes, for people.
+
+    >>> _minutes(600), _minutes(3665)
+    ('10 minutes', '61.1 minutes')
+    """
+    return f"{seconds / 60:,.1f}".removesuffix(".0") + " minutes"
 
 
 def _unreadable(path: Path, error: SoundError) -> InputError:

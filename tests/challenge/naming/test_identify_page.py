@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import io
 import json
 import re
@@ -10,14 +11,18 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 from PIL import ExifTags, Image
 from starlette.testclient import TestClient
 
+from fieldmark.audio.reading import Recording
 from fieldmark.challenge.naming import identify_pages, namer
 from fieldmark.challenge.naming.local_app import make_local_app
-from fieldmark.challenge.naming.namer import MOST_MB, PageAnswers
+from fieldmark.challenge.naming.namer import MOST_MB, PageAnswers, PageLimits
 from fieldmark.challenge.naming.world_outline import LANDS, place_on_map
+from fieldmark.challenge.people import classrooms, rates
 from fieldmark.challenge.refusals import TooOftenError
 from fieldmark.challenge.site.app import create_app
 from fieldmark.challenge.site.security import POLICY_WITH_SCRIPT
@@ -148,6 +153,66 @@ def test_too_many_and_too_much_are_refused(client):
     assert "at least one photo" in ask(client, ("", b"")).text
     assert "two questions" in ask(client, ("a.jpg", photo()), ("a.wav", b"RIFF\0\0\0\0WAVE")).text
     assert ask(client, ("a.jpg", bytes(MOST_MB + 2 << 20))).status_code == 413
+
+
+def silence(minutes: int, *, told: bool = True) -> bytes:
+    """A recording in FLAC, which needs little room for silence; its header may leave out how long it is."""
+    buffer = io.BytesIO()
+    soundfile.write(buffer, np.zeros(minutes * 60 * 2000, np.int16), 2000, format="FLAC")
+    data = bytearray(buffer.getvalue())
+    if not told:
+        data[21], data[22:26] = data[21] & 0xF0, bytes(4)
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (silence(60), "dawn.flac: found 60 minutes of sound, expected at most 10 minutes."),
+        (silence(60, told=False), "dawn.flac: found more than 10 minutes of sound, expected at most 10 minutes."),
+    ],
+)
+def test_a_recording_that_is_too_long_gets_a_sentence_before_it_is_listened_to(client, data, words, monkeypatch):
+    decoded = []
+    mono = Recording._mono
+    monkeypatch.setattr(Recording, "_mono", lambda self, n: (decoded.append(len(b)) or b for b in mono(self, n)))
+    refused = ask(client, ("dawn.flac", data))
+    assert refused.status_code == 400 and words in refused.text and "one piece at a time" in refused.text
+    assert "up to 10 minutes" in refused.text
+    assert 600 < sum(decoded) / 2000 <= 610
+
+
+@pytest.fixture
+def quarter_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A moment in the middle of a window of ten minutes, which does not end while a test counts."""
+    monkeypatch.setattr(rates, "utc_now", lambda: dt.datetime(2026, 5, 1, 12, 15, tzinfo=dt.UTC))
+
+
+@pytest.mark.usefixtures("quarter_past")
+def test_one_address_asks_so_often_and_then_waits(color_model):
+    app = make_local_app(identify_pages.router, "/identify", upload_mb=MOST_MB)
+    app.state.namer = PageAnswers(str(color_model), limits=PageLimits(questions=2))
+    with TestClient(app, client=("192.0.2.1", 1)) as client, TestClient(app, client=("192.0.2.2", 1)) as other:
+        assert [ask(client, ("a.jpg", photo())).status_code for _ in range(2)] == [200, 200]
+        refused = ask(client, ("a.jpg", photo()), country="Chile")
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "300")
+        assert "Try again in 6 minutes" in refused.text and 'value="Chile"' in refused.text
+        assert client.get("/identify").status_code == 200
+        assert ask(other, ("a.jpg", photo())).status_code == 200
+
+
+@pytest.mark.usefixtures("quarter_past")
+def test_on_the_platform_questions_are_counted_for_all_servers_and_class_rooms_ask_more(
+    small_platform: Platform, color_model
+):
+    limited = PageAnswers(str(color_model), limits=PageLimits(questions=1))
+    apps = [create_app(small_platform.database, small_platform.storage, namer=limited) for _ in range(2)]
+    with TestClient(apps[0], client=("192.0.2.3", 1)) as first, TestClient(apps[1], client=("192.0.2.3", 1)) as second:
+        assert ask(first, ("a.jpg", photo())).status_code == 200
+        refused = ask(second, ("a.jpg", photo()))
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "300")
+        classrooms.open_room(small_platform.database, small_platform.admin, "192.0.2.0/24", hours=1)
+        assert ask(second, ("a.jpg", photo())).status_code == 200
 
 
 def test_a_form_from_elsewhere_is_refused(client):

@@ -12,8 +12,11 @@ from starlette.responses import Response
 
 from fieldmark.challenge.naming.namer import MOST_FILES, MOST_MB, PageAnswers, Question
 from fieldmark.challenge.naming.world_outline import HEIGHT, WIDTH, outlines, place_on_map
-from fieldmark.challenge.refusals import NotThereError, RefusalError
-from fieldmark.challenge.site.context import FormOf, render
+from fieldmark.challenge.people.classrooms import count_place
+from fieldmark.challenge.people.rates import CountsInMemory
+from fieldmark.challenge.refusals import NotThereError, RefusalError, retry_headers
+from fieldmark.challenge.site.context import FormOf, client_of, has_platform, render
+from fieldmark.challenge.site.dependencies import get_database
 from fieldmark.challenge.site.security import POLICY_WITH_SCRIPT, lower_body_limit
 from fieldmark.identification import Circumstances
 
@@ -49,6 +52,7 @@ def ask(request: Request, namer: AnsweringOf, form: FormOf) -> Response:
     files = [(one.filename or "", one.file) for one in form.getlist("files") if isinstance(one, UploadFile)]
     given = {name: _text(form, name) for name in ("date", "lat", "lon", "country", "habitat", "substrate")}
     try:
+        _count(request, namer)
         question = Question(
             files,
             _circumstances(given),
@@ -58,11 +62,28 @@ def ask(request: Request, namer: AnsweringOf, form: FormOf) -> Response:
         )
         reply = namer.ask(question)
     except RefusalError as error:
-        return _page(request, namer, status=error.status, error=str(error), given=given)
+        page = _page(request, namer, status=error.status, error=str(error), given=given)
+        page.headers.update(retry_headers(error))
+        return page
     place = None
     if reply.context.lat is not None and reply.context.lon is not None:
         place = place_on_map(reply.context.lat, reply.context.lon)
     return _page(request, namer, reply=reply, answer=reply.values, place=place, given=given)
+
+
+def _count(request: Request, namer: PageAnswers) -> None:
+    """Counts a question of an address.
+
+    Only now that it has arrived: a browser whose upload is cut off shows no sentence.
+
+    Raises:
+        TooOftenError: When too many came from there.
+    """
+    if has_platform(request):
+        count_place(get_database(request), namer.limits.rate, client_of(request))
+    else:
+        counts: CountsInMemory = request.app.state.counts
+        counts.count(namer.limits.rate, client_of(request))
 
 
 def _page(request: Request, namer: PageAnswers, *, status: int = 200, **shown: Any) -> Response:
@@ -78,6 +99,7 @@ def _page(request: Request, namer: PageAnswers, *, status: int = 200, **shown: A
         height=HEIGHT,
         most_files=MOST_FILES,
         most_mb=MOST_MB,
+        most_minutes=f"{namer.limits.sound_s / 60:.3g}",
     )
     page.headers["content-security-policy"] = POLICY_WITH_SCRIPT
     return page

@@ -12,6 +12,7 @@ from starlette.staticfiles import StaticFiles
 
 from fieldmark.challenge.naming import identify_pages
 from fieldmark.challenge.naming.namer import MOST_MB, PageAnswers
+from fieldmark.challenge.people.rates import CountsInMemory
 from fieldmark.challenge.site.app import STATIC, WebApplication, add_refusals
 from fieldmark.challenge.site.context import make_environment
 from fieldmark.challenge.site.security import BodyLimit, FormGuard
@@ -32,6 +33,7 @@ def make_local_app(router: APIRouter, start: str, *, host: str = "127.0.0.1", up
     """
     app = WebApplication(title="Fieldmark", version=__version__, openapi_url=None, docs_url=None, redoc_url=None)
     app.state.https, app.state.areas, app.state.public_url = False, {}, None
+    app.state.counts = CountsInMemory()
     app.state.guard = FormGuard(secrets.token_bytes(32), https=False)
     app.state.templates = make_environment()
     app.include_router(router)

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Final
 from PIL import Image
 
 from fieldmark.challenge.naming.pictures import as_jpeg
+from fieldmark.challenge.people.rates import Rate
 from fieldmark.challenge.refusals import RefusalError, TooOftenError
 from fieldmark.errors import FieldmarkError
 from fieldmark.foundation.files import write_json
@@ -28,6 +29,7 @@ from fieldmark.identification.photo_answers import PhotoAnswer
 from fieldmark.models import Model
 
 MOST_FILES, MOST_MB = 6, 40
+QUESTIONS_PER_S = 600
 KEPT_PX = 1600
 # One question is worked on, so many wait; whoever comes then is asked to try again.
 WAITING, LONGEST_WAIT_S = 4, 60.0
@@ -77,6 +79,27 @@ class Reply:
     kept: str
 
 
+@dataclass(frozen=True)
+class PageLimits:
+    """How much may be asked.
+
+    Args:
+        sound_s: Seconds of sound in one question.
+        questions: Questions from one address in `QUESTIONS_PER_S` seconds.
+    """
+
+    sound_s: int = 600
+    questions: int = 60
+
+    @property
+    def rate(self) -> Rate:
+        """How often one address may ask."""
+        return Rate("identify", self.questions, QUESTIONS_PER_S)
+
+
+LIMITS = PageLimits()
+
+
 class PageAnswers:
     """Answers questions of the page.
 
@@ -84,10 +107,11 @@ class PageAnswers:
         model: The folder of a model or of the run that made it, or the name of a model that comes along; None for the
             models that come along.
         keep_in: A folder for photos that people let us keep; None offers no such thing.
+        limits: How much may be asked.
     """
 
-    def __init__(self, model: str | None = None, keep_in: Path | None = None) -> None:
-        self.model_name, self.keep_in = model, keep_in
+    def __init__(self, model: str | None = None, keep_in: Path | None = None, limits: PageLimits = LIMITS) -> None:
+        self.model_name, self.keep_in, self.limits = model, keep_in, limits
         self._working = threading.Lock()
         self.room = WAITING + 1
         self._counting = threading.Lock()
@@ -170,7 +194,15 @@ class PageAnswers:
                 raise RefusalError("One recording at a time.")
             model = self._model_for("photo" if photos else "recording")
             exif, overlay = question.read_notes and bool(photos), question.overlay and bool(photos)
-            answer = identify(paths, model, top=NAMES_SHOWN, context=question.context, exif=exif, overlay=overlay)
+            answer = identify(
+                paths,
+                model,
+                top=NAMES_SHOWN,
+                context=question.context,
+                exif=exif,
+                overlay=overlay,
+                longest_s=self.limits.sound_s,
+            )
             kept = f"The {'photos were' if photos else 'recording was'} not kept."
             if question.keep and self.keep_in is not None and photos:
                 kept = self._keep(photos, answer)

@@ -38,7 +38,7 @@ from fieldmark.challenge.people import account_pages, admission_pages, entrance_
 from fieldmark.challenge.people.accounts import new_secret
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.storage import Storage
-from fieldmark.challenge.refusals import BusyError, NotThereError, RefusalError, TooOftenError
+from fieldmark.challenge.refusals import NotThereError, RefusalError, retry_headers
 from fieldmark.challenge.running import creation_pages, people_pages
 from fieldmark.challenge.running import pages as running_pages
 from fieldmark.challenge.scoring.sandbox import Limits
@@ -200,8 +200,7 @@ def add_refusals(app: FastAPI) -> None:
 
     @app.exception_handler(RefusalError)
     async def refused(request: Request, error: RefusalError) -> Response:
-        headers = {"retry-after": str(error.retry_after_s)} if isinstance(error, TooOftenError | BusyError) else {}
-        return _answer(request, error.status, str(error), headers)
+        return _answer(request, error.status, str(error), retry_headers(error))
 
     @app.exception_handler(SignInFirstError)
     async def sign_in(request: Request, error: SignInFirstError) -> Response:
