@@ -80,6 +80,7 @@ def _name(name: Name, group: str) -> dict[str, Any]:
 
 def _danger(danger: DangerNotice) -> dict[str, Any]:
     return {
+        "brief": danger.brief,
         "because": danger.because,
         "advice": danger.advice,
         "look_alikes": [

@@ -102,6 +102,7 @@ class DangerNotice:
         because: The reasons, one sentence each.
         look_alikes: Dangerous species that it could be, the likeliest first.
         advice: What to do and not to do, one sentence each.
+        brief: Whether one line says it all: the danger comes from groups that are improbable.
     """
 
     group: str
@@ -110,6 +111,7 @@ class DangerNotice:
     because: tuple[str, ...]
     look_alikes: tuple[LookAlike, ...]
     advice: tuple[str, ...]
+    brief: bool = False
 
 
 @dataclass(frozen=True)

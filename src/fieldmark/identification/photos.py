@@ -14,11 +14,12 @@ from fieldmark.features.photos import is_plain
 from fieldmark.guides import Guide
 from fieldmark.guides.conformal import ConformalSets, calibrate
 from fieldmark.guides.dangers import allowed_by
-from fieldmark.guides.living_groups import FUNGI, OTHER, SNAKES, is_genus
+from fieldmark.guides.living_groups import FUNGI, OTHER, is_genus
 from fieldmark.guides.rolling_up import OF_LABEL, RollUp, learn_roll_up, rank_of_labels
-from fieldmark.identification.advice import advice_for, danger_word, next_photos
+from fieldmark.identification.advice import next_photos
 from fieldmark.identification.asking import AskedSpecimen
 from fieldmark.identification.coming_along import TrainedElsewhere
+from fieldmark.identification.danger_notices import danger_notice, exact_percent
 from fieldmark.identification.label_facts import THREATENED, LabelFacts
 from fieldmark.identification.microscopy import is_microscopic
 from fieldmark.identification.photo_answers import (
@@ -73,6 +74,7 @@ def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
     model = asked.model
     final = asked.final
     verdict = made.verdict()
+    claim = made.claim() if verdict.known is not False else None
     answer = PhotoAnswer(
         file=asked.photos[0],
         names=made.best_names(question.top),
@@ -80,9 +82,9 @@ def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
         simulated=model.simulated,
         remarks=made.remarks(),
         further=asked.photos[1:],
-        claim=made.claim() if verdict.known is not False else None,
+        claim=claim,
         verdict=verdict,
-        danger=made.danger(verdict),
+        danger=made.danger(verdict, claim),
         short_list=made.short_list(),
         sources=made.sources() if question.evidence else (),
         ignored=ignored(asked),
@@ -104,8 +106,8 @@ class _Making:
 
     def __init__(self, asked: AskedSpecimen, question: PhotoQuestion) -> None:
         self.asked, self.question, self.model = asked, question, asked.model
-        facts = question.facts or LabelFacts.of(self.model)
-        self.taxa, self.groups, self.dangerous = facts.taxa, facts.groups, facts.dangerous
+        self.facts = question.facts or LabelFacts.of(self.model)
+        self.taxa, self.groups, self.dangerous = self.facts.taxa, self.facts.groups, self.facts.dangerous
         self.chances, self.elsewhere = question.restriction.chances(asked.chances)
         self.guide: Guide | None = self.model.guide
 
@@ -254,36 +256,17 @@ class _Making:
         shown = taxon.common_name or taxon.species or taxon.label
         return Neighbor(taxon.label, shown, round(likeness, 4), photos.file(row), photos.paths[row])
 
-    def danger(self, verdict: UnknownVerdict) -> DangerNotice | None:
-        """Whether to be careful. Names that a person leaves out do not silence it."""
-        chances = self.asked.chances
-        probability = float(chances[self.dangerous].sum())
-        allowed = self.guide.danger.line if self.guide is not None else allowed_by()
-        because = []
-        group = self.group
-        feared = [name for name, bad in zip(self.groups, self.dangerous, strict=True) if bad]
-        if probability > allowed and feared:
-            codes = np.flatnonzero(self.dangerous)
-            group = self.groups[int(codes[chances[codes].argmax()])]
-            told = "less than 0.1 %" if allowed < 0.001 else f"{100 * allowed:.1f} %"
-            own = [taxon for taxon, name in zip(self.taxa, self.groups, strict=True) if name == group]
-            if all(taxon.poisonous is None for taxon in own):
-                because.append(f"The model was not told which of its {group} are poisonous: each counts as if it were.")
-            else:
-                word = danger_word(group)
-                feared_of = f"a {word} species"
-                if not all(self.taxa[int(code)].species for code in codes):  # some labels are genera, families, orders
-                    feared_of += f", or of a group that holds {word} ones,"
-                because.append(
-                    f"The probability of {feared_of} is {_percent(probability)}; what a mistake costs allows {told}."
-                )
-        if verdict.known is False and group in (FUNGI, SNAKES):
-            because.append(
-                f"It may be a species that the model does not know, and that can be a {danger_word(group)} one."
-            )
-        if not because:
-            return None
-        return DangerNotice(group, probability, allowed, tuple(because), self._look_alikes(), advice_for(group))
+    def danger(self, verdict: UnknownVerdict, claim: RankedClaim | None) -> DangerNotice | None:
+        """Whether to be careful. Names that a person leaves out neither silence nor shorten it."""
+        return danger_notice(
+            self.facts,
+            self.asked.chances,
+            self.guide.danger.line if self.guide is not None else allowed_by(),
+            self.group,
+            verdict,
+            claim if self.question.restriction.allowed is None else None,
+            self._look_alikes,
+        )
 
     def _look_alikes(self) -> tuple[LookAlike, ...]:
         chances = self.asked.chances
@@ -326,7 +309,7 @@ class _Making:
             )
         if self.elsewhere >= 0.005:
             said = self.question.restriction.said
-            found.append(f"{_percent(self.elsewhere)} of the probability lay on names that {said} left out.")
+            found.append(f"{exact_percent(self.elsewhere)} of the probability lay on names that {said} left out.")
         return tuple(found)
 
 
@@ -351,16 +334,3 @@ def _value(context: str, known: Mapping[str, Any]) -> str:
     if context == "place":
         return f"{known['lat']:g}, {known['lon']:g}"
     return str(known.get({"region": "country"}.get(context, context), ""))
-
-
-def _percent(share: float) -> str:
-    """A share for people.
-
-    >>> _percent(0.123), _percent(0.0004), _percent(0.999)
-    ('12 %', 'less than 0.1 %', 'more than 99 %')
-    """
-    if share < 0.001:
-        return "less than 0.1 %"
-    if share < 0.1:
-        return f"{100 * share:.1f} %"
-    return "more than 99 %" if share > 0.995 else f"{100 * share:.0f} %"

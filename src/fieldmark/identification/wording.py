@@ -51,7 +51,8 @@ def sentences(answer: PhotoAnswer) -> Iterator[str]:
 
 def danger_lines(danger: DangerNotice) -> Iterator[str]:
     """The notice, a line each."""
-    yield "BE CAREFUL"
+    if not danger.brief:
+        yield "BE CAREFUL"
     yield from danger.because
     for one in danger.look_alikes:
         shown = f"could be {full_name(one.name)}, {percent(one.name.probability)}"
