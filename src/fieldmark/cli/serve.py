@@ -94,7 +94,10 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on.")] = 8000,
     public_url: Annotated[
-        str | None, typer.Option(help="The address people know it by, such as https://challenge.example.org.")
+        str | None,
+        typer.Option(
+            envvar="FIELDMARK_PUBLIC_URL", help="The address people know it by, such as https://challenge.example.org."
+        ),
     ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Workers inside this process; 0 if others score.")] = 1,
     code_workers: Annotated[
@@ -141,6 +144,7 @@ def serve(
     for module in ("fastapi", "sqlalchemy", "alembic", "argon2", "uvicorn"):
         require(module, "The platform")
     from fieldmark.challenge.operating.log_lines import log_to_terminal
+    from fieldmark.challenge.records.server_address import checked_public_url, listening_address
     from fieldmark.challenge.running import demonstration, serving
     from fieldmark.challenge.running.settings_file import read_settings
 
@@ -151,8 +155,7 @@ def serve(
         link = serving.first_admin(platform.database)
         if demo:
             demonstration.make_demo_once(platform.database, platform.storage, platform.account(None))
-        here = "127.0.0.1" if host == "0.0.0.0" else host
-        base = (public_url or f"http://{here}:{port}").rstrip("/")
+        base = checked_public_url(public_url) if public_url else listening_address(host, port)
         print(f"Fieldmark challenges: {base}", flush=True)
         if link:
             print(f"Set the password of the account 'admin' (works once, for a day): {base}/reset/{link}", flush=True)

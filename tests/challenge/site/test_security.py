@@ -331,19 +331,3 @@ def test_what_is_wrong_with_a_baseline_is_listed_with_its_lines(client: TestClie
     wrong = run_text().replace("i1,", "nobody,")
     page = client.post("/c/tiny/organize/baselines", data=form, files={"run": ("run.csv", wrong)})
     assert page.status_code == 422 and "line 3" in page.text and "nobody" in page.text
-
-
-@pytest.mark.parametrize(
-    ("public_url", "expected"),
-    [
-        (None, "http://testserver"),
-        ("http://0.0.0.0:8000", "http://testserver"),
-        ("https://challenge.example.org", "https://challenge.example.org"),
-    ],
-)
-def test_links_to_send_are_whole_addresses(small_platform: Platform, public_url, expected):
-    captain = small_platform.captain("ada")
-    with TestClient(create_app(small_platform.database, small_platform.storage, public_url=public_url)) as client:
-        client.cookies.set(SESSION_COOKIE, accounts.sign_in(small_platform.database, captain.name, PASSWORD)[1])
-        page = client.post("/c/tiny/team/invite", data={"csrf": csrf_of(client, "/c/tiny/team")}).text
-    assert re.search(rf"{re.escape(expected)}/join/[\w-]{{43}}<", page)

@@ -32,6 +32,7 @@ from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError
 from fieldmark.challenge.site.dependencies import DatabaseOf, StorageOf, admit_upload, get_database
 from fieldmark.challenge.site.lanes import lane_of
+from fieldmark.challenge.site.links import address_of
 from fieldmark.challenge.site.replies import Refused
 from fieldmark.challenge.submitting import submissions
 from fieldmark.challenge.submitting.submissions import Entry
@@ -147,7 +148,7 @@ def _handed_in(
     size = commit.archive.stat().st_size
     upload = Upload(commit.archive, f"{commit.number[:12]}.tar.gz", size, sha256_of(commit.archive))
     arrived = request.state.arrived
-    base = f"{str(request.app.state.public_url or request.base_url).rstrip('/')}/c/{challenge.slug}"
+    base = address_of(request, f"/c/{challenge.slug}")
     if debug:
         program = try_out(database, storage, user, challenge, upload, arrived=arrived)
         return (f"Debug run {program.id} waits for its turn: {base}/debug/{program.id}",)

@@ -15,9 +15,10 @@ from fieldmark.challenge.records.schema import ROLES, ApiToken, User, WebSession
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.signing_on.identities import identities_of
 from fieldmark.challenge.signing_on.offer import offered
-from fieldmark.challenge.site.context import AdminOf, FormOf, UserOf, address_of, client_of, go, render
+from fieldmark.challenge.site.context import AdminOf, FormOf, UserOf, client_of, go, render
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId
 from fieldmark.challenge.site.forms import number_of, text_of
+from fieldmark.challenge.site.links import address_of
 from fieldmark.challenge.site.security import SESSION_COOKIE
 
 router = APIRouter()

@@ -93,7 +93,7 @@ class Base(DeclarativeBase):
 
 
 class Setting(Base):
-    """What the server itself must remember: its secret for form tokens, the key it signs receipts with."""
+    """What the server itself must remember: its secret for form tokens, the key of its receipts, its address."""
 
     __tablename__ = "settings"
 

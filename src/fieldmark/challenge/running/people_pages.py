@@ -15,9 +15,10 @@ from fieldmark.challenge.records.participation import LaterStage
 from fieldmark.challenge.records.schema import Challenge, User
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.running import stages, standings
-from fieldmark.challenge.site.context import FormOf, UserOf, address_of, go, render, require_manager
+from fieldmark.challenge.site.context import FormOf, UserOf, go, render, require_manager
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId
 from fieldmark.challenge.site.forms import number_of, text_of
+from fieldmark.challenge.site.links import address_of
 
 router = APIRouter(prefix="/c/{slug}/organize", dependencies=[Depends(require_manager)])
 

@@ -21,6 +21,7 @@ from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.orphans import collect_orphans
 from fieldmark.challenge.records.schema import Challenge, User
 from fieldmark.challenge.records.scratch import collect_leftovers
+from fieldmark.challenge.records.server_address import checked_public_url, listening_address, note_address
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import RefusalError
 from fieldmark.challenge.running.settings_file import PlatformSettings
@@ -181,7 +182,11 @@ def serve(
     code_workers: int = 0,
     settings: PlatformSettings = NO_SETTINGS,
 ) -> None:
-    """Serves pages and API until it is stopped."""
+    """Serves pages and API until it is stopped.
+
+    Raises:
+        MisuseError: When links could not lead to the public address, or something needs one that is not given.
+    """
     import uvicorn
 
     from fieldmark.challenge.operating.web_server import WebServer
@@ -191,6 +196,8 @@ def serve(
 
     if public_url is None and (settings.mail is not None or settings.providers):
         raise MisuseError("Mails and providers lead people back: say with --public-url by which address they know us.")
+    public_url = None if public_url is None else checked_public_url(public_url)
+    note_address(platform.database, public_url or listening_address(host, port))
     walled = require_walls(safety.walled)
     tidy_up(platform)
     uploads.CHECK_LIMITS = replace(
@@ -202,7 +209,7 @@ def serve(
     app = create_app(
         platform.database,
         platform.storage,
-        public_url=public_url or f"http://{host}:{port}",
+        public_url=public_url,
         workers=workers,
         namer=namer,
         limits=safety.limits,

@@ -8,7 +8,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fieldmark.challenge.site.context import address_of, render
+from fieldmark.challenge.site.context import render
+from fieldmark.challenge.site.links import address_of
 
 router = APIRouter()
 

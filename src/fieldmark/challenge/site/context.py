@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import AsyncIterator, Hashable
 from dataclasses import dataclass
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from fastapi import Depends
 from jinja2 import Environment
@@ -24,7 +23,6 @@ from fieldmark.challenge.site.dependencies import admit_upload, bound_upload, ge
 from fieldmark.challenge.site.security import SESSION_COOKIE, FormGuard
 from fieldmark.version import __version__
 
-EVERYWHERE = ("0.0.0.0", "::")
 # What a page says after a form was taken; addresses carry the key only, so that nobody can put words into our mouth.
 DONE = {
     "registered": "Welcome. Your account is made and you are signed in.",
@@ -222,17 +220,6 @@ def page_tag(request: Request, state: Hashable | None) -> str | None:
 def kept_headers(tag: str) -> dict[str, str]:
     """The headers of a page that a browser may keep for itself, and asks about each time."""
     return {"etag": tag, "cache-control": "private, no-cache", "vary": "cookie"}
-
-
-def address_of(request: Request, path: str) -> str:
-    """A path as an address to send to somebody, for the eyes of the person who asked for it.
-
-    A server that listens everywhere knows no name of itself but the one by which it was asked.
-    """
-    base = request.app.state.public_url
-    if base is None or urlsplit(base).hostname in EVERYWHERE:
-        base = str(request.base_url)
-    return f"{base.rstrip('/')}{path}"
 
 
 def go(path: str, done: str | None = None) -> RedirectResponse:

@@ -8,7 +8,7 @@ import hmac
 import time
 from collections.abc import MutableMapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import Headers, MutableHeaders
@@ -101,11 +101,24 @@ class SecureHeaders:
                     headers.setdefault(name, value)
                 static = scope["path"].startswith("/static/")
                 headers.setdefault("cache-control", "public, max-age=3600" if static else "no-store")
+                _lead_on_here(scope, headers)
                 if self.https:
                     headers.setdefault("strict-transport-security", f"max-age={A_YEAR_S}; includeSubDomains")
             await send(message)
 
         await self.app(scope, receive, with_headers)
+
+
+def _lead_on_here(scope: Scope, headers: MutableHeaders) -> None:
+    """Makes a redirect to another page of ours relative: the server may be known by another name and scheme.
+
+    The framework writes whole addresses, with the scheme that it sees itself, which behind a proxy is not that of the
+    browser.
+    """
+    target = urlsplit(headers.get("location", ""))
+    if target.netloc and target.netloc == Headers(scope=scope).get("host"):
+        path = f"/{target.path.lstrip('/')}"  # two slashes would begin the name of another host
+        headers["location"] = urlunsplit(("", "", path, target.query, target.fragment))
 
 
 class BodyLimit:

@@ -30,9 +30,10 @@ from fieldmark.challenge.running import announcing
 from fieldmark.challenge.running.phases import phase_at
 from fieldmark.challenge.running.stages import stages_around
 from fieldmark.challenge.site.attachments import sent
-from fieldmark.challenge.site.context import FormOf, UserOf, ViewerOf, address_of, go, render
+from fieldmark.challenge.site.context import FormOf, UserOf, ViewerOf, go, render
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
 from fieldmark.challenge.site.forms import text_of
+from fieldmark.challenge.site.links import address_of
 from fieldmark.challenge.submitting.pictures import shown_pictures
 from fieldmark.challenge.submitting.starter_kits import starter_kit
 

@@ -28,10 +28,11 @@ from fieldmark.challenge.running.phases import phase_at
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.stored_scores import own_cards, own_metrics, released
 from fieldmark.challenge.site.attachments import sent
-from fieldmark.challenge.site.context import AdmittedOf, FormOf, UserOf, address_of, go, render
+from fieldmark.challenge.site.context import AdmittedOf, FormOf, UserOf, go, render
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
 from fieldmark.challenge.site.forms import file_of, text_of, texts_of
 from fieldmark.challenge.site.lanes import lane_of
+from fieldmark.challenge.site.links import address_of
 from fieldmark.challenge.site.security import POLICY_WITH_SCRIPT
 from fieldmark.challenge.submitting import submissions
 from fieldmark.challenge.submitting.part_sizes import IN_PARTS_FROM

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fieldmark.cli.challenge.options import Actor, Json, Sure, answer, many
+from fieldmark.cli.challenge.options import Actor, Address, Json, Sure, answer, link_base, many
 from fieldmark.cli.serve import DEFAULT_FOLDER, DatabaseUrl, FilesUrl, Folder
 
 Who = Annotated[str, typer.Argument(help="The name or address of the account.")]
@@ -93,7 +93,7 @@ def disable(
 
 def reset_link(
     who: Who,
-    url: Annotated[str, typer.Option(help="The address of the platform.")] = "http://127.0.0.1:8000",
+    url: Address = None,
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
     files: FilesUrl = None,
@@ -106,9 +106,10 @@ def reset_link(
 
     with serving.open_platform(folder, database, files) as platform:
         secret = accounts.make_reset(platform.database, who)
+        place = link_base(platform, url)
     if secret is None:
         raise MisuseError(f"There is no open account called {who!r}.")
-    link = f"{url.rstrip('/')}/reset/{secret}"
+    link = f"{place}/reset/{secret}"
     answer(as_json, {"name": who, "link": link}, link)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fieldmark.cli import completing
-from fieldmark.cli.challenge.options import MOMENTS, WHEN, Actor, Json, Name, moment
+from fieldmark.cli.challenge.options import MOMENTS, WHEN, Actor, Json, Name, link_base, moment
 from fieldmark.cli.serve import DEFAULT_FOLDER, DatabaseUrl, FilesUrl, Folder
 
 if TYPE_CHECKING:
@@ -95,12 +95,12 @@ def create(
     with serving.open_platform(folder, database, files, new=True) as platform, material as sources:
         link = serving.first_admin(platform.database)
         made = creating.create_challenge(platform.database, platform.storage, platform.account(actor), new, sources)
+        place = link_base(platform, None)
         warnings = creating.warnings_about(platform.database, platform.storage, made)
     for sentence in warnings:
         typer.echo(f"warning: {sentence}", err=True)
     if link:  # the first account: without the link nobody could ever sign in; apart from what a program reads
-        place = f"http://127.0.0.1:8000/reset/{link}"
-        typer.echo(f"Set the password of the account 'admin' (works once, for a day): {place}", err=True)
+        typer.echo(f"Set the password of the account 'admin' (works once, for a day): {place}/reset/{link}", err=True)
     _print(made, warnings, folder, as_json=as_json)
 
 

@@ -44,6 +44,21 @@ Actor = Annotated[str | None, typer.Option("--as", help="The account that acts; 
 Sure = Annotated[bool, typer.Option("--yes", help="Do not ask; for scripts.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 
+Address = Annotated[
+    str | None,
+    typer.Option(
+        envvar="FIELDMARK_PUBLIC_URL",
+        help="The address of the server, for the links; that of the one started last if not given.",
+    ),
+]
+
+
+def link_base(platform: Platform, given: str | None) -> str:
+    """What links begin with: the address that is given, or that of the server that was started last."""
+    from fieldmark.challenge.records.server_address import noted_address
+
+    return given.rstrip("/") if given else noted_address(platform.database)
+
 
 def answer(as_json: bool, data: Any, sentence: str) -> None:
     """Says what was done, to a program or to a person."""

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fieldmark.cli.challenge.options import Actor, Json, Name, answer, as_shown, many, running, text_in
+from fieldmark.cli.challenge.options import (
+    Actor,
+    Address,
+    Json,
+    Name,
+    answer,
+    as_shown,
+    link_base,
+    many,
+    running,
+    text_in,
+)
 from fieldmark.cli.serve import DEFAULT_FOLDER, DatabaseUrl, FilesUrl, Folder
 
 if TYPE_CHECKING:
@@ -31,6 +42,7 @@ def invite(
     uses: Annotated[int, typer.Option(min=1, help="How many people it lets in.")] = 1,
     days: Annotated[int, typer.Option(min=1, help="How long it works.")] = 14,
     note: Annotated[str, typer.Option(help="For whom, for your own memory.")] = "",
+    address: Address = None,
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
@@ -42,9 +54,11 @@ def invite(
 
     with running(name, actor, folder, database, files) as (platform, challenge, user):
         made = entrances.make_code(platform.database, user, challenge, uses=uses, days=days, note=note)
-    about = {"challenge": name, "code": made, "uses": uses, "days": days}
+        link = f"{link_base(platform, address)}/enter/{made}"
+    about = {"challenge": name, "code": made, "link": link, "uses": uses, "days": days}
     people = "one person" if uses == 1 else f"{uses} people"
-    answer(as_json, about, f"{made} lets {people} into {name} within {many(days, 'day')}; it is shown this once")
+    within = f"lets {people} into {name} within {many(days, 'day')}; it is shown this once"
+    answer(as_json, about, f"{made} {within}\n{link}")
 
 
 def admissions(
@@ -81,7 +95,7 @@ def make_accounts(
     name: Name,
     table: Annotated[Path, typer.Argument(help="CSV with the columns name and email; an address may be missing.")],
     out: Annotated[Path, typer.Option(help="The file to write: name, email and the link that sets the password.")],
-    address: Annotated[str, typer.Option(help="The address of the server, for the links.")] = "http://127.0.0.1:8000",
+    address: Address = None,
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
@@ -98,7 +112,7 @@ def make_accounts(
     listed = text_in(table, "a list of people")
     with running(name, actor, folder, database, files) as (platform, challenge, user):
         made = rosters.make_accounts(platform.database, user, challenge, listed)
-    place = address.rstrip("/")
+        place = link_base(platform, address)
     with appearing_file(out, mode=0o600) as partial, partial.open("w", newline="", encoding="utf-8") as sink:
         writer = csv.writer(sink, lineterminator="\n")
         writer.writerow(["name", "email", "link"])
