@@ -23,6 +23,7 @@ from fieldmark.challenge.site.context import AdmittedOf, FormOf, UserOf, go, ren
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
 from fieldmark.challenge.site.forms import file_of, number_of, text_of
 from fieldmark.challenge.site.lanes import lane_of
+from fieldmark.challenge.site.security import POLICY_WITH_SCRIPT
 from fieldmark.challenge.submitting.uploads import received
 
 router = APIRouter()
@@ -65,7 +66,7 @@ def debug_run(request: Request, slug: str, program_id: RowId, user: UserOf, data
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
         program = trying_out.open_debug_run(session, user, challenge, program_id)
-        return render(
+        page = render(
             request,
             "debug_run.html",
             c=challenge,
@@ -75,6 +76,8 @@ def debug_run(request: Request, slug: str, program_id: RowId, user: UserOf, data
             position=program_queue.position(session, program),
             live=program.state in ("queued", "running"),
         )
+    page.headers["content-security-policy"] = POLICY_WITH_SCRIPT  # it looks again by itself
+    return page
 
 
 def _debug(

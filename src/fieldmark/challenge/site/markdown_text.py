@@ -13,13 +13,18 @@ from markupsafe import Markup, escape
 
 TAGS = {
     *("p", "br", "hr", "h3", "h4", "h5", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "a", "img"),
-    *("table", "thead", "tbody", "tr", "th", "td"),
+    *("div", "table", "thead", "tbody", "tr", "th", "td"),
 }
 ATTRIBUTES = {"a": {"href", "title"}, "img": {"src", "alt"}}
 SCHEMES = {"http", "https", "mailto"}
 # Titles of pages are h1 and h2 already.
 LEVELS = {"h1": "h3", "h2": "h3", "h3": "h4", "h4": "h5", "h5": "h5", "h6": "h5"}
 PICTURE = re.compile(r'<img src="([^"]*)"')
+# What may be wider than a phone scrolls by itself, also by keyboard: tables lie in a div, which people cannot write.
+SCROLLING = {
+    "div": {"class": "scroll", "role": "group", "aria-label": "Table", "tabindex": "0"},
+    "pre": {"tabindex": "0"},
+}
 
 
 def prose(text: str, pictures: Mapping[str, str] | None = None) -> Markup:
@@ -43,6 +48,7 @@ def prose(text: str, pictures: Mapping[str, str] | None = None) -> Markup:
         _markdown().render(text, {"pictures": shown}),
         tags=TAGS,
         attributes=ATTRIBUTES,
+        set_tag_attribute_values=SCROLLING,
         url_schemes=SCHEMES,
         link_rel="noopener noreferrer nofollow",
     )
@@ -66,6 +72,8 @@ def _markdown() -> MarkdownIt:
     parser.add_render_rule("image", _picture)
     parser.add_render_rule("heading_open", _heading)
     parser.add_render_rule("heading_close", _heading)
+    parser.add_render_rule("table_open", lambda *_: "<div><table>\n")
+    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     return parser
 
 

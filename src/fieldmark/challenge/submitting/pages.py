@@ -125,7 +125,7 @@ def submission(request: Request, slug: str, submission_id: RowId, user: UserOf, 
         own = team is not None and team.id == run.team_id
         program = program_of(session, run)
         task = task_of(session, challenge.id)
-        return render(
+        page = render(
             request,
             "submission.html",
             program=program,
@@ -146,6 +146,8 @@ def submission(request: Request, slug: str, submission_id: RowId, user: UserOf, 
             live=run.state in ("queued", "running"),
             manages=manages,
         )
+    page.headers["content-security-policy"] = POLICY_WITH_SCRIPT  # it looks again by itself
+    return page
 
 
 @router.get("/c/{slug}/submissions/{submission_id}/status")
