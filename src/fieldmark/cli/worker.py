@@ -44,7 +44,9 @@ def worker(
         WorkLane, typer.Option(help="What to do: score runs, or run programs of participants, which takes long.")
     ] = WorkLane.score,
     podman: Annotated[str | None, typer.Option(help="Run programs with Podman and this image, not bubblewrap.")] = None,
-    lease: Annotated[float, typer.Option(min=1, help="Seconds after which a silent worker loses its claim.")] = 60,
+    lease: Annotated[
+        float, typer.Option(min=1, max=600, help="Seconds after which a silent worker loses its claim.")
+    ] = 60,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when none waits.")] = False,
     require_sandbox: RequireSandbox = None,
     score_memory: ScoreMemory = 8192,

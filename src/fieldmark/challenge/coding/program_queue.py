@@ -20,7 +20,7 @@ from fieldmark.challenge.records.code_schema import CodeTask, Program
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import Challenge, Submission
 from fieldmark.challenge.records.stamps import note_change
-from fieldmark.challenge.scoring.queue import LEASE_S, MAX_ATTEMPTS, RETRY_GROWTH, RETRY_S, StaleClaimError
+from fieldmark.challenge.scoring.queue import LEASE_S, MAX_ATTEMPTS, RETRY_GROWTH, RETRY_S, StaleClaimError, lease_over
 
 WAITING = "waiting for a worker that runs programs"
 RUNNING = "the program is running"
@@ -174,8 +174,11 @@ def any_waits(database: Database) -> bool:
 
 
 def _ready(now: dt.datetime) -> ColumnElement[bool]:
-    rested = and_(Program.state == "queued", or_(Program.lease_until.is_(None), Program.lease_until <= now))
-    return or_(rested, and_(Program.state == "running", Program.lease_until < now))
+    # A pause that is longer than any was set by a clock that has been put back since.
+    longest = dt.timedelta(seconds=RETRY_S * RETRY_GROWTH ** (MAX_ATTEMPTS - 1))
+    over = or_(Program.lease_until.is_(None), Program.lease_until <= now, Program.lease_until > now + longest)
+    rested = and_(Program.state == "queued", over)
+    return or_(rested, and_(Program.state == "running", lease_over(Program.lease_until, now)))
 
 
 def _mine(claimed: ProgramClaim) -> Any:

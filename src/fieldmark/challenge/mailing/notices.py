@@ -51,8 +51,12 @@ def collect(database: Database, now: dt.datetime | None = None, *, looked: dt.da
     now = now or utc_now()
     with database.read() as session:
         since = outbox.on_since(session)
-        if since is None:
-            return 0
+    if since is None:
+        return 0
+    if since > now:  # the clock was put back: what happens now would lie before
+        outbox.begin_anew(database, now)
+        since = now
+    with database.read() as session:
         runs_since = max(since, now - NEWS, (looked or since) - OVERLAP)
         wanted = [*_runs(session, runs_since, now), *_openings(session, since, now), *_endings(session, now)]
         wanted += _programs(session, runs_since, now)

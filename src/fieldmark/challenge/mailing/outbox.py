@@ -11,7 +11,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.orm import Session
@@ -50,6 +50,12 @@ def switch(database: Database, on: bool) -> None:
         return
     with database.write() as session:
         session.execute(delete(Setting).where(Setting.name == SWITCH))
+
+
+def begin_anew(database: Database, now: dt.datetime) -> None:
+    """Has mail begin now: what happens from now on is news, though the clock was ahead when mail was turned on."""
+    with database.write() as session:
+        session.execute(update(Setting).where(Setting.name == SWITCH).values(value=now.isoformat().encode()))
 
 
 def on_since(session: Session) -> dt.datetime | None:
@@ -95,13 +101,12 @@ def put(
 def take(database: Database) -> TakenMail | None:
     """Takes the next mail that is due; None where there is none."""
     with database.read() as session:  # nothing is locked while nothing is to be done
-        due = select(OutgoingMail.id).where(OutgoingMail.state == "waiting", OutgoingMail.next_try_at <= utc_now())
-        if session.scalars(due.limit(1)).first() is None:
+        if session.scalars(select(OutgoingMail.id).where(_is_due(utc_now())).limit(1)).first() is None:
             return None
     while True:
         with database.write() as session:
             now = database.now(session)
-            query = select(OutgoingMail).where(OutgoingMail.state == "waiting", OutgoingMail.next_try_at <= now)
+            query = select(OutgoingMail).where(_is_due(now))
             query = query.order_by(OutgoingMail.next_try_at, OutgoingMail.id).limit(1)
             row = session.scalars(query if database.is_sqlite else query.with_for_update(skip_locked=True)).first()
             if row is None:
@@ -116,6 +121,16 @@ def take(database: Database) -> TakenMail | None:
             return TakenMail(
                 row.id, row.fence, row.attempts, row.user_id, row.address, row.kind, dict(row.data), row.created_at
             )
+
+
+def _is_due(now: dt.datetime) -> ColumnElement[bool]:
+    """Whether a mail may be tried: a first time at once, again after its pause.
+
+    A pause that is longer than any was set by a clock that has been put back since.
+    """
+    longest = dt.timedelta(seconds=RETRY_MOST_S)
+    over = or_(OutgoingMail.next_try_at <= now, OutgoingMail.next_try_at > now + longest)
+    return and_(OutgoingMail.state == "waiting", or_(OutgoingMail.attempts == 0, over))
 
 
 def settle(database: Database, taken: TakenMail, *, address: str = "", problem: str = "") -> bool:

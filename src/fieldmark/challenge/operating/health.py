@@ -27,6 +27,7 @@ from fieldmark.challenge.operating.measurements import Measurements, metric, pla
 from fieldmark.challenge.operating.stopping import Stopping
 from fieldmark.challenge.records.code_schema import CodePhase, Program
 from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.passing_time import put_back_by, reopened_phases
 from fieldmark.challenge.records.schema import Challenge, LaneName, Phase
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import NotThereError
@@ -87,6 +88,7 @@ class Readiness:
             "checkers": self._try_checkers,
             "workers": lambda: self._try_workers("score"),
             "code_workers": self._try_code_workers,
+            "clock": self._try_clock,
         }
         deadline = time.monotonic() + self.wait_s
         for name, check in parts.items():
@@ -143,6 +145,17 @@ class Readiness:
             waiting = select(Program.id).where(Program.state == "queued")
             needed = any(session.scalars(query.limit(1)).first() is not None for query in (asked, waiting))
         return self._try_workers("code") if needed else OK
+
+    def _try_clock(self) -> str:
+        """Nothing waits for a clock that was put back, but people have to look at phases that had ended before."""
+        with self.database.read() as session:
+            now = self.database.now(session)
+            behind = put_back_by(session, now)
+            if not behind:
+                return OK
+            named = ", ".join(f"{phase.name} of {phase.challenge.slug}" for phase in reopened_phases(session, now))
+        ended = f"; these phases had ended and take no runs until their dates are saved anew: {named}" if named else ""
+        return f"it lies {behind.total_seconds() / 60:.0f} minutes behind the latest moment that was seen{ended}"
 
 
 @router.get("/healthz")

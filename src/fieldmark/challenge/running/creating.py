@@ -21,6 +21,7 @@ from fieldmark.challenge.people.rights import note_insider
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.participation import LaterStage
+from fieldmark.challenge.records.passing_time import confirm_phase
 from fieldmark.challenge.records.schema import Access, AuditEvent, Challenge, Phase, User, utc_now
 from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import Storage, digest_folder, new_name
@@ -227,16 +228,17 @@ def _add(session: Session, owner: User, challenge: Challenge, new: NewChallenge,
     """Adds the challenge with its phase, and notes who made it and what gives labels away."""
     session.add(challenge)
     session.flush()
-    session.add(
-        Phase(
-            challenge_id=challenge.id,
-            name="main",
-            starts_at=new.starts_at,
-            ends_at=new.end,
-            daily_limit=new.daily_limit,
-            total_limit=new.total_limit,
-        )
+    phase = Phase(
+        challenge_id=challenge.id,
+        name="main",
+        starts_at=new.starts_at,
+        ends_at=new.end,
+        daily_limit=new.daily_limit,
+        total_limit=new.total_limit,
     )
+    session.add(phase)
+    session.flush()
+    confirm_phase(session, phase, utc_now())
     note_insider(session, challenge.id, owner.id)
     slug, benchmark = challenge.slug, challenge.benchmark
     audit.note(session, owner, "challenge.create", challenge=challenge, subject=slug, benchmark=benchmark)

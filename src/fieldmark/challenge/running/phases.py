@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from fieldmark.challenge.people.names import clean_name
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.passing_time import confirm_phase
 from fieldmark.challenge.records.schema import AuditEvent, Challenge, Phase, Submission, User, utc_now
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError
 
@@ -69,6 +70,7 @@ def set_phase(
             session.flush()
         except IntegrityError as error:
             raise ConflictError("There is a phase with that name already.") from error
+        confirm_phase(session, phase, database.now(session))
         after = {name: _noted(getattr(phase, name)) for name in PHASE_RULES}
         audit.note(session, actor, "phase.set", challenge=challenge, subject=shown, before=before, **after)
     return phase

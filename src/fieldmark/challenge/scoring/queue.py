@@ -24,7 +24,7 @@ from fieldmark.challenge.scoring.score_parts import PUBLIC
 from fieldmark.challenge.scoring.stored_scores import to_row
 from fieldmark.scoring import Scorecard
 
-LEASE_S = 60.0
+LEASE_S, LONGEST_LEASE_S = 60.0, 600.0
 MAX_ATTEMPTS = 4
 # How long another attempt waits after a fault of the platform, and how many times longer each next one.
 RETRY_S, RETRY_GROWTH = 30.0, 4.0
@@ -307,7 +307,16 @@ def _ready(now: dt.datetime) -> ColumnElement[bool]:
     longest = dt.timedelta(seconds=RETRY_S * RETRY_GROWTH ** (MAX_ATTEMPTS - 1))
     over = or_(Submission.lease_until <= now, Submission.lease_until > now + longest)
     rested = and_(written, or_(Submission.lease_until.is_(None), over))
-    return or_(rested, and_(Submission.state == "running", Submission.lease_until < now))
+    return or_(rested, and_(Submission.state == "running", lease_over(Submission.lease_until, now)))
+
+
+def lease_over(lease_until: Any, now: dt.datetime) -> ColumnElement[bool]:
+    """Whether a worker has fallen silent.
+
+    A lease that is longer than any was given before the clock was put back: a worker that lives renews it by the clock
+    as it is, so that it belongs to one that does not.
+    """
+    return or_(lease_until < now, lease_until > now + dt.timedelta(seconds=LONGEST_LEASE_S))
 
 
 def any_waits(database: Database) -> bool:

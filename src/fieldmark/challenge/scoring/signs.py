@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.passing_time import note_moment
 from fieldmark.challenge.records.schema import LaneName, WorkerSign
 
 SIGN_S = 20.0
@@ -50,6 +51,7 @@ def give_sign(database: Database, worker: str, lane: LaneName = "score") -> None
         again = {"seen_at": now, "lane": lane}
         session.execute(statement.on_conflict_do_update(index_elements=["name"], set_=again))
         session.execute(delete(WorkerSign).where(WorkerSign.seen_at < now - _KEPT))
+        note_moment(session, now)
 
 
 def sign_off(database: Database, worker: str) -> None:
@@ -59,11 +61,14 @@ def sign_off(database: Database, worker: str) -> None:
 
 
 def seconds_since(database: Database, lane: LaneName = "score") -> dict[str, float]:
-    """How long ago each worker of a lane was heard of, of those that have not signed off."""
+    """How long ago each worker of a lane was heard of, of those that have not signed off.
+
+    A sign from a time that is still to come was left before the clock was put back, and is as old as it lies ahead.
+    """
     with database.read() as session:
         now = database.now(session)
         rows = session.execute(select(WorkerSign.name, WorkerSign.seen_at).where(WorkerSign.lane == lane)).all()
-    return {name: max(0.0, (now - seen).total_seconds()) for name, seen in rows}
+    return {name: abs((now - seen).total_seconds()) for name, seen in rows}
 
 
 def alive(database: Database, lane: LaneName = "score") -> list[str]:

@@ -206,8 +206,11 @@ def assembled(database: Database, storage: Storage, upload: PartialUpload) -> It
 
 
 def arrival(upload: PartialUpload, now: dt.datetime) -> dt.datetime:
-    """When an upload counts as having arrived: when it began, but no more time ago than a plain one may take."""
-    return max(upload.created_at, now - UPLOAD_GRACE)
+    """When an upload counts as having arrived: when it began, but no more time ago than a plain one may take.
+
+    One that began before the clock was put back arrives now, not at a moment that is still to come.
+    """
+    return min(now, max(upload.created_at, now - UPLOAD_GRACE))
 
 
 def finish(database: Database, storage: Storage, upload_id: str, submission_id: int) -> None:

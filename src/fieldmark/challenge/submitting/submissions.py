@@ -21,6 +21,7 @@ from fieldmark.challenge.people.names import clean_name, clean_text
 from fieldmark.challenge.people.rights import need_acceptance, need_distance, team_of
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.passing_time import had_ended
 from fieldmark.challenge.records.schema import Challenge, Phase, Submission, Team, User, utc_now
 from fieldmark.challenge.records.storage import Storage, new_name
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError, TooOftenError
@@ -187,6 +188,11 @@ def standing(session: Session, user: User, challenge: Challenge, arrived: dt.dat
         coming = [phase.starts_at for phase in present.phases if phase.starts_at > arrived]
         later = f" The next phase begins {min(coming):%Y-%m-%d %H:%M} UTC." if coming else ""
         raise ConflictError(f"No phase is open: runs are not taken now.{later}")
+    if had_ended(session, phase, utc_now()):
+        raise ConflictError(
+            "The clock of the server was put back: the phase had ended before, and takes runs again once an organizer "
+            "has saved its dates anew."
+        )
     if utc_now() > phase.ends_at + UPLOAD_GRACE:
         raise ConflictError("The phase ended while the file was on its way.")
     return team, phase
