@@ -163,6 +163,7 @@ TABLE: dict[str, frozenset[str]] = {
     "GET /api/v1/challenges/{slug}/uploads/{upload_id}": MEMBER,
     "PATCH /api/v1/challenges/{slug}/uploads/{upload_id}": MEMBER,
     "POST /api/v1/challenges/{slug}/uploads/{upload_id}/finish": MEMBER,
+    "POST /api/v1/challenges/{slug}/uploads/{upload_id}/debug": MEMBER,
     "DELETE /api/v1/challenges/{slug}/uploads/{upload_id}": MEMBER,
     "GET /api/v1/challenges/{slug}/submissions": SIGNED_IN,
     "POST /api/v1/challenges/{slug}/submissions": SIGNED_IN,

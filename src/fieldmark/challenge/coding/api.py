@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import replace
 from typing import Annotated
 
@@ -10,21 +11,27 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 from fieldmark.challenge.coding import tasks, trying_out
+from fieldmark.challenge.coding.archives import ArchiveRefusedError
 from fieldmark.challenge.coding.replies import AskedOut, CodeOut, ProgramOut
 from fieldmark.challenge.people import rights
 from fieldmark.challenge.people.api import ApiOrganizer, Managed, Reader, Submitter
 from fieldmark.challenge.people.rights import open_challenge
 from fieldmark.challenge.records.code_schema import Program
 from fieldmark.challenge.records.schema import Challenge, User
-from fieldmark.challenge.refusals import RefusalError
+from fieldmark.challenge.records.upload_schema import PartialUpload
+from fieldmark.challenge.refusals import ConflictError, RefusalError
 from fieldmark.challenge.running.api import RequestBody
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf, admit_upload
 from fieldmark.challenge.site.forms import file_of
 from fieldmark.challenge.site.lanes import lane_of
 from fieldmark.challenge.site.replies import Refused
+from fieldmark.challenge.submitting import resuming
 from fieldmark.challenge.submitting.api import described_form
+from fieldmark.challenge.submitting.resuming_api import own_upload, wrong_offset
+from fieldmark.challenge.submitting.senders import UploadSender
 from fieldmark.challenge.submitting.uploads import received
 
 router = APIRouter(responses={404: {"model": Refused}})
@@ -88,6 +95,46 @@ def _tried(
         accepted = trying_out.try_out(database, storage, user, challenge, upload, arrived=request.state.arrived)
     with database.read() as session:
         return ProgramOut.of(session, session.get_one(Program, accepted.id), manages=False)
+
+
+@router.post(
+    "/challenges/{slug}/uploads/{upload_id}/debug",
+    tags=["programs"],
+    status_code=201,
+    response_model=ProgramOut,
+    responses={status: {"model": Refused} for status in (409, 413, 422, 429, 503)},
+)
+async def try_out_upload(
+    request: Request, slug: str, upload_id: str, user: UploadSender, database: DatabaseOf, storage: StorageOf
+) -> ProgramOut | JSONResponse:
+    """Runs a program that came in parts on the sample. Asking again gives the same debug run."""
+    challenge, upload = await run_in_threadpool(own_upload, database, user, slug, upload_id)
+    arrived = resuming.arrival(upload, request.state.arrived)
+    return await lane_of(request).run(_tried_upload, challenge, user, database, storage, upload, arrived)
+
+
+def _tried_upload(
+    challenge: Challenge, user: User, database: DatabaseOf, storage: StorageOf, upload: PartialUpload,
+    arrived: dt.datetime,
+) -> ProgramOut | JSONResponse:  # fmt: skip
+    number = upload.program_id
+    if upload.submission_id is not None:
+        raise ConflictError("This upload was handed in. Send the file again to try it out.")
+    if number is None:
+        try:
+            with resuming.assembled(database, storage, upload) as whole:
+                program = trying_out.try_out(
+                    database, storage, user, challenge, whole, arrived=arrived, sent_as=upload.id
+                )
+        except resuming.WrongOffsetError as error:
+            return wrong_offset(error)
+        except ArchiveRefusedError:
+            resuming.remove(database, storage, upload.id)
+            raise
+        number = program.id
+        resuming.finish(database, storage, upload.id)
+    with database.read() as session:
+        return ProgramOut.of(session, session.get_one(Program, number), manages=False)
 
 
 @router.get("/challenges/{slug}/debug-runs/{program_id}", tags=["programs"])

@@ -24,6 +24,7 @@ from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
 from fieldmark.challenge.site.forms import file_of, number_of, text_of
 from fieldmark.challenge.site.lanes import lane_of
 from fieldmark.challenge.site.security import POLICY_WITH_SCRIPT
+from fieldmark.challenge.submitting import part_sizes
 from fieldmark.challenge.submitting.uploads import received
 
 router = APIRouter()
@@ -87,7 +88,7 @@ def _debug(
         challenge = open_challenge(session, user, slug)
         team = team_of(session, user, challenge)
         task = tasks.asks_for_code(session, phase_at(challenge.phases, utc_now()))
-        return render(
+        page = render(
             request,
             "debug.html",
             error.status if error else 200,
@@ -98,7 +99,10 @@ def _debug(
             why_not=why_not(session) if task else "",
             programs=trying_out.debug_runs(session, team) if team else [],
             error=str(error) if error else "",
+            parts_from=part_sizes.IN_PARTS_FROM,
         )
+    page.headers["content-security-policy"] = POLICY_WITH_SCRIPT  # large files are sent in parts
+    return page
 
 
 @router.get("/c/{slug}/organize/code", dependencies=[Depends(require_manager)])

@@ -17,6 +17,7 @@ from fieldmark.challenge.records.code_schema import CodeTask, Program
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import Challenge, Team, User
 from fieldmark.challenge.records.storage import Storage
+from fieldmark.challenge.records.upload_schema import PartialUpload
 from fieldmark.challenge.refusals import ConflictError, NotThereError, TooOftenError
 from fieldmark.challenge.submitting.submissions import standing
 from fieldmark.challenge.submitting.uploads import Upload
@@ -28,9 +29,25 @@ KEPT = 50  # how many of a team are listed
 
 
 def try_out(
-    database: Database, storage: Storage, user: User, challenge: Challenge, upload: Upload, *, arrived: dt.datetime
+    database: Database,
+    storage: Storage,
+    user: User,
+    challenge: Challenge,
+    upload: Upload,
+    *,
+    arrived: dt.datetime,
+    sent_as: str | None = None,
 ) -> Program:
     """Puts a debug run into the queue.
+
+    Args:
+        database: Where it is noted.
+        storage: Where the archive is kept.
+        user: Who tries.
+        challenge: The challenge.
+        upload: The archive.
+        arrived: When it came.
+        sent_as: The upload in parts that it came by, which becomes one debug run however often it is finished.
 
     Raises:
         ArchiveRefusedError: When the archive will not do.
@@ -48,11 +65,16 @@ def try_out(
         with database.write() as session:
             if database.lock(session, Team, team.id) is None:
                 raise NotThereError
+            sent = database.lock(session, PartialUpload, sent_as) if sent_as else None
+            if sent is not None and sent.program_id is not None:  # another request was quicker
+                return session.get_one(Program, sent.program_id)
             _check_waiting(session, team)
             program = program_row(challenge.id, team.id, user.id, upload, path)
             program.accepted_at, program.due_at = arrived, arrived - HEAD_START
             session.add(program)
             session.flush()
+            if sent is not None:
+                sent.program_id = program.id
             audit.note(session, user, "debug.accept", challenge=challenge, subject=f"{program.id}")
         accepted = program
     finally:

@@ -1,6 +1,7 @@
 """Class rooms: addresses behind which many people sit.
 
-Limits on signing in, registering and asking for a new password are per address, against guessing from one machine. A
+Limits on signing in, registering, asking for a new password and the identify page are per address, against guessing and
+haste from one machine. A
 class behind one address would run into them. While a class room is open, its address may do fifty times as much, and
 what is counted per account stays as it is.
 """

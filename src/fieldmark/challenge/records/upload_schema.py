@@ -30,6 +30,7 @@ class PartialUpload(Base):
     created_at: Mapped[dt.datetime] = mapped_column(default=utc_now)
     expires_at: Mapped[dt.datetime] = mapped_column(index=True)
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id", ondelete="CASCADE"))
+    program_id: Mapped[int | None] = mapped_column(ForeignKey("programs.id", ondelete="CASCADE"))  # a debug run
 
 
 class UploadPart(Base):

@@ -42,6 +42,8 @@ PART = 4 * MIB  # what clients should send
 # What one person, and all together, may have under way.
 UNFINISHED, UNFINISHED_MB, ALL_UNFINISHED_MB = 4, 2 * SERVER_MB, 100 * SERVER_MB
 SHA256 = re.compile(r"[0-9a-f]{64}")
+# Uploads that have become neither a submission nor a debug run yet.
+UNDER_WAY = (PartialUpload.submission_id.is_(None), PartialUpload.program_id.is_(None))
 
 
 class WrongOffsetError(ConflictError):
@@ -82,9 +84,7 @@ def begin(
     with database.write() as session:
         standing(session, user, challenge, arrived)
         database.lock(session, User, user.id)  # counting and adding are one act
-        open_ones = select(func.count(), func.coalesce(func.sum(PartialUpload.size), 0)).where(
-            PartialUpload.submission_id.is_(None)
-        )
+        open_ones = select(func.count(), func.coalesce(func.sum(PartialUpload.size), 0)).where(*UNDER_WAY)
         count, held = session.execute(open_ones.where(PartialUpload.user_id == user.id)).one()
         if count >= UNFINISHED or held + size > UNFINISHED_MB * MIB:
             raise TooOftenError(
@@ -127,7 +127,7 @@ def own_uploads(session: Session, user: User, challenge: Challenge) -> list[Part
     query = select(PartialUpload).where(
         PartialUpload.user_id == user.id,
         PartialUpload.challenge_id == challenge.id,
-        PartialUpload.submission_id.is_(None),
+        *UNDER_WAY,
         PartialUpload.expires_at > utc_now(),
     )
     return list(session.scalars(query.order_by(PartialUpload.created_at, PartialUpload.id)))
@@ -213,8 +213,15 @@ def arrival(upload: PartialUpload, now: dt.datetime) -> dt.datetime:
     return min(now, max(upload.created_at, now - UPLOAD_GRACE))
 
 
-def finish(database: Database, storage: Storage, upload_id: str, submission_id: int) -> None:
-    """Notes what an upload has become, and throws its parts away. Its row stays, for those who ask once more."""
+def finish(database: Database, storage: Storage, upload_id: str, submission_id: int | None = None) -> None:
+    """Throws the parts of an upload away that has become something. Its row stays, for those who ask once more.
+
+    Args:
+        database: Where it is noted.
+        storage: Where its parts are kept.
+        upload_id: The upload.
+        submission_id: What it has become; a debug run is noted already (`coding.trying_out`).
+    """
     with database.write() as session:
         upload = database.lock(session, PartialUpload, upload_id)
         if upload is None:

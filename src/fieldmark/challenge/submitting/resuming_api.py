@@ -17,6 +17,7 @@ from fieldmark.challenge.records.schema import Challenge, Submission, User
 from fieldmark.challenge.records.scratch import scratch
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.records.upload_schema import PartialUpload
+from fieldmark.challenge.refusals import ConflictError
 from fieldmark.challenge.site.dependencies import LARGEST, DatabaseOf, StorageOf, admit_upload
 from fieldmark.challenge.site.lanes import lane_of
 from fieldmark.challenge.site.replies import Done, Refused
@@ -47,6 +48,7 @@ class UploadOut(BaseModel):
     part: int
     expires_at: dt.datetime
     submission: int | None
+    debug_run: int | None
 
     @classmethod
     def of(cls, upload: PartialUpload) -> UploadOut:
@@ -59,6 +61,7 @@ class UploadOut(BaseModel):
             part=resuming.PART,
             expires_at=upload.expires_at,
             submission=upload.submission_id,
+            debug_run=upload.program_id,
         )
 
 
@@ -100,13 +103,13 @@ def begin(
 @router.get("/challenges/{slug}/uploads/{upload_id}", tags=["submissions"])
 def upload(slug: str, upload_id: str, user: UploadReader, database: DatabaseOf) -> UploadOut:
     """One upload, and how much of it has arrived (`received`): the next part begins there."""
-    return UploadOut.of(_own(database, user, slug, upload_id)[1])
+    return UploadOut.of(own_upload(database, user, slug, upload_id)[1])
 
 
 @router.head("/challenges/{slug}/uploads/{upload_id}", include_in_schema=False)
 def offset(slug: str, upload_id: str, user: UploadReader, database: DatabaseOf) -> Response:
     """The same in headers, as tus asks."""
-    return _standing_at(_own(database, user, slug, upload_id)[1], 200)
+    return _standing_at(own_upload(database, user, slug, upload_id)[1], 200)
 
 
 @router.patch(
@@ -127,11 +130,11 @@ async def send_part(
     upload_offset: Annotated[int, Header(ge=0, le=LARGEST * MIB, description="where in the file the part begins")] = 0,
 ) -> Response:
     """Sends a part. 204 with `Upload-Offset` says that it is stored for good; 409 says where to send on from."""
-    challenge, upload = await run_in_threadpool(_own, database, user, slug, upload_id)
+    challenge, upload = await run_in_threadpool(own_upload, database, user, slug, upload_id)
     most = min(resuming.MOST_PART, upload.size - upload.received)
     lower_body_limit(request, 0, f"A part has at most {most} bytes here.", more=most)
     if upload_offset != upload.received:
-        return _refused(WrongOffsetError(upload.received))
+        return wrong_offset(WrongOffsetError(upload.received))
     with scratch("part") as folder:
         path = folder / "part"
         with path.open("wb") as sink:
@@ -142,7 +145,7 @@ async def send_part(
                 resuming.add_part, database, storage, user, challenge, upload_id, upload_offset, path
             )
         except WrongOffsetError as error:  # another part came first
-            return _refused(error)
+            return wrong_offset(error)
     return _standing_at(upload, 204)
 
 
@@ -166,7 +169,7 @@ async def finish(
     external_note: Annotated[str, Form(description="which, if any")] = "",
 ) -> SubmissionOut | JSONResponse:
     """Hands in what has arrived, as if it had come at once. Finishing again gives the same submission."""
-    challenge, upload = await run_in_threadpool(_own, database, user, slug, upload_id)
+    challenge, upload = await run_in_threadpool(own_upload, database, user, slug, upload_id)
     entry = Entry(title, method, external == "yes", external_note, idempotency_key=upload_id)
     arrived = resuming.arrival(upload, request.state.arrived)
     return await lane_of(request).run(_finish, database, storage, user, challenge, upload, entry, arrived)
@@ -177,12 +180,14 @@ def _finish(
     arrived: dt.datetime,
 ) -> SubmissionOut | JSONResponse:  # fmt: skip
     number = upload.submission_id
+    if upload.program_id is not None:
+        raise ConflictError("This upload was tried out as a debug run. Send the file again to hand it in.")
     if number is None:
         try:
             with resuming.assembled(database, storage, upload) as whole:
                 accepted = submissions.hand_in(database, storage, user, challenge, whole, entry, arrived=arrived)
         except WrongOffsetError as error:
-            return _refused(error)
+            return wrong_offset(error)
         except RunRefusedError as error:
             resuming.remove(database, storage, upload.id)
             return JSONResponse({"error": str(error), "problems": error.problems}, status_code=error.status)
@@ -195,11 +200,12 @@ def _finish(
 @router.delete("/challenges/{slug}/uploads/{upload_id}", tags=["submissions"])
 def remove(slug: str, upload_id: str, user: UploadSender, database: DatabaseOf, storage: StorageOf) -> Done:
     """Throws an upload away."""
-    resuming.remove(database, storage, _own(database, user, slug, upload_id)[1].id)
+    resuming.remove(database, storage, own_upload(database, user, slug, upload_id)[1].id)
     return Done(done="removed")
 
 
-def _own(database: Database, user: User, slug: str, upload_id: str) -> tuple[Challenge, PartialUpload]:
+def own_upload(database: Database, user: User, slug: str, upload_id: str) -> tuple[Challenge, PartialUpload]:
+    """An upload of one's own, and its challenge."""
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
         return challenge, resuming.open_upload(session, user, challenge, upload_id)
@@ -210,5 +216,6 @@ def _standing_at(upload: PartialUpload, status: int) -> Response:
     return Response(status_code=status, headers=headers)
 
 
-def _refused(error: WrongOffsetError) -> JSONResponse:
+def wrong_offset(error: WrongOffsetError) -> JSONResponse:
+    """Says where to send on from."""
     return JSONResponse({"error": str(error)}, error.status, headers={"upload-offset": str(error.received)})

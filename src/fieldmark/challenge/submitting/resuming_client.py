@@ -27,16 +27,19 @@ class InterruptedUploadError(InputError):
     """The connection is lost for longer than we wait; what was sent stays there for a day."""
 
 
-def send_in_parts(client: Client, run: Path, fields: dict[str, str]) -> dict[str, Any] | None:
+def send_in_parts(
+    client: Client, run: Path, fields: dict[str, str], *, finish: str = "finish"
+) -> dict[str, Any] | None:
     """Hands in a file in parts, from where an earlier attempt with the same file stopped.
 
     Args:
         client: Who speaks to the challenge.
         run: The file.
         fields: What is said about it.
+        finish: What becomes of it: "finish" hands it in, "debug" tries it out.
 
     Returns:
-        The submission; None where the platform is too old to take parts.
+        The submission or the debug run; None where the platform is too old to take parts.
 
     Raises:
         PlatformRefusalError: When it is refused.
@@ -50,7 +53,7 @@ def send_in_parts(client: Client, run: Path, fields: dict[str, str]) -> dict[str
         say(f"going on after {_so_far(upload['received'], upload['size'])} that are there already")
     sender.send(upload)
     form = {name: value for name, value in fields.items() if name != "once"}  # the upload itself is the key
-    return cast(dict[str, Any], sender.call("POST", f"/uploads/{upload['id']}/finish", data=form).json())
+    return cast(dict[str, Any], sender.call("POST", f"/uploads/{upload['id']}/{finish}", data=form).json())
 
 
 def _so_far(received: int, size: int) -> str:

@@ -1,4 +1,4 @@
-// Sends large files of the form that hands in a run in parts, so that a lost connection or a reload costs nothing.
+// Sends large files of the forms that hand in a run or try out a program in parts, so that a lost connection or a reload costs nothing.
 // Small files go with the form as it is, and so do all where this script does not run.
 import { Sha256 } from "./sha256.js";
 
@@ -6,8 +6,8 @@ const form = document.getElementById("hand-in");
 const element = (id) => document.getElementById(id);
 const [area, bar, note, stopping] = ["sending", "sent", "sending-note", "stop"].map(element);
 const [refusal, unfinished] = ["refusal", "unfinished"].map(element);
-const { uploads, done, partsFrom } = form.dataset;
-const FIELDS = ["title", "method", "external", "external_note"];
+const { uploads, done, partsFrom, finish } = form.dataset;
+const FIELDS = ["title", "method", "external", "external_note"].filter((name) => form.elements[name]);
 const AGAIN = new Set([408, 500, 502, 503, 504]);
 const [PIECE, PART_MOST, REST_MOST_S, ANSWER_S] = [4 * 2 ** 20, 16 * 2 ** 20, 30, 600];
 const button = form.querySelector("button.button");
@@ -34,7 +34,7 @@ class Sender {
     const fields = new FormData();
     const given = new FormData(form);
     for (const name of FIELDS) fields.set(name, given.get(name) || "");
-    const answer = await this.call("POST", `${uploads}/${upload.id}/finish`, { body: fields });
+    const answer = await this.call("POST", `${uploads}/${upload.id}/${finish}`, { body: fields });
     return (await this.told(answer)).id;
   }
 
