@@ -131,3 +131,23 @@ def weights(name: str, result: dict[str, Any]) -> str:
             shares = ", ".join(f"{one} {mean:.2f}" for one, mean in zip(found["members"], means, strict=True))
             parts.append(f"\nMean weights by {way} over the five folds: {shares}.")
     return "\n".join(parts)
+
+
+def site_units(name: str, result: dict[str, Any]) -> str:
+    """The same values with intervals by site and by blocks of land."""
+    parts = ["## Sites that are not independent (real data)\n", result["about"]]
+    for region, found in result["regions"].items():
+        methods = found["methods"]
+        parts.append(f"\n{region}, {found['sites']:,} sites: ROC-AUC, mean over species.\n")
+        ways = next(iter(methods.values()))
+        rows = [
+            [by, f"{one['units']:,}", *(_value(methods[method][by]["roc_auc"]) for method in methods)]
+            for by, one in ways.items()
+        ]
+        parts.append(table(["left out at a time", "units", *methods], rows))
+    return "\n".join(parts)
+
+
+def _value(found: list[float | None]) -> str:
+    value, low, high = (f"{one:.3f}" if one is not None else "-" for one in found)
+    return f"{value} [{low}, {high}]"

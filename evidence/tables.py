@@ -16,7 +16,7 @@ from evidence.mask_tables import butterflies, foreground, world_masks
 from evidence.modality_tables import amanita, modalities
 from evidence.open_tables import costs, open_set
 from evidence.packaged_tables import packaged_photos
-from evidence.place_tables import land_worlds, regions, routes, weights
+from evidence.place_tables import land_worlds, regions, routes, site_units, weights
 from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.platform_tables import faults, interface, ray_cluster
 from evidence.results import RESULTS, read_result
@@ -68,6 +68,7 @@ def write_tables() -> Path:
         "openset": open_set,
         "costs": costs,
         "regions": regions,
+        "site_units": site_units,
         "breeding_routes": routes,
         "land_worlds": land_worlds,
         "place_weights": weights,
