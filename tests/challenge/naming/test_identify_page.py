@@ -174,8 +174,8 @@ def silence(minutes: int, *, told: bool = True) -> bytes:
 )
 def test_a_recording_that_is_too_long_gets_a_sentence_before_it_is_listened_to(client, data, words, monkeypatch):
     decoded = []
-    mono = Recording._mono
-    monkeypatch.setattr(Recording, "_mono", lambda self, n: (decoded.append(len(b)) or b for b in mono(self, n)))
+    blocks = Recording.blocks
+    monkeypatch.setattr(Recording, "blocks", lambda *given: (decoded.append(len(one)) or one for one in blocks(*given)))
     refused = ask(client, ("dawn.flac", data))
     assert refused.status_code == 400 and words in refused.text and "one piece at a time" in refused.text
     assert "up to 10 minutes" in refused.text

@@ -1,9 +1,8 @@
 """Class rooms: addresses behind which many people sit.
 
-Limits on signing in, registering, asking for a new password and the identify page are per address, against guessing and
-haste from one machine. A
-class behind one address would run into them. While a class room is open, its address may do fifty times as much, and
-what is counted per account stays as it is.
+Limits on signing in, registering, asking for a new password and asking the identify page are per address, against
+guessing and haste from one machine. A class behind one address would run into them. While a class room is open, its
+address may do fifty times as much, and what is counted per account stays as it is.
 """
 
 from __future__ import annotations
