@@ -52,8 +52,9 @@ def blocks(lat: NDArray[np.float64], lon: NDArray[np.float64], side_km: float) -
 
 def by_unit(scores: NDArray[Any], truth: NDArray[np.bool_], unit: NDArray[np.int32]) -> dict[str, Any]:
     """The mean ROC-AUC with an interval that leaves out one unit at a time."""
-    asked = pairs(scores, truth)
-    value = presence.mean_roc_auc(*asked)
-    bounds = interval(value, pseudo_values(value, presence.mean_roc_auc_without_each_unit(*asked, unit)))
+    item, cls, score, present = pairs(scores, truth)
+    value = presence.mean_roc_auc(item, cls, score, present)
+    left_out = presence.mean_roc_auc_without_each_unit(item, cls, score, present, unit)
+    bounds = interval(value, pseudo_values(value, left_out))
     low, high = (None if one is None else round(float(one), 4) for one in (bounds.low, bounds.high))
     return {"units": int(unit.max()) + 1, "roc_auc": [round(float(value), 4), low, high]}
