@@ -94,6 +94,10 @@ CHECKS: Registry[Checker] = Registry(
             "fieldmark.datasets.folder_check:check_folder",
             "your own photos or recordings: classes and files",
         ),
+        "folder-masks": (
+            "fieldmark.datasets.folder_masks_check:check_folder_masks",
+            "your own photos with masks: photos without one, masks that cannot be read",
+        ),
         "birdclef-2020": ("fieldmark.datasets.birdclef_check:check_birdclef", "BirdCLEF 2020: counts, labels, leaks"),
         **{
             f"birdclef-{year}": (
