@@ -200,7 +200,7 @@ def nothing(items: int, folder: Path) -> None:
 
 STAGES = {
     "world": Stage(80, nothing, make_world),
-    "check": Stage(8000, make_listing, check_release),
+    "check": Stage(32_000, make_listing, check_release),
     "check --media": Stage(3000, make_release, lambda items, folder: check_release(items, folder, "--media")),
     "check --near-duplicates": Stage(
         3000, make_release, lambda items, folder: check_release(items, folder, "--near-duplicates")

@@ -96,9 +96,9 @@ def test_progress_goes_to_standard_error_as_plain_lines_without_a_terminal(make_
 
 def test_the_input_at_fault_is_one_sentence_and_exit_code_1(make_release, tmp_path):
     root = make_release()
-    (root / "observations.csv").write_text("photo\nx\n")
+    (root / "observations.csv").write_text("shot\nx\n")
     done = fieldmark("fit", "folder", "--data", root, "--method", "frequent", "--out", tmp_path / "run")
-    sentence = "observations.csv, line 1: found the columns photo, expected a column 'file'."
+    sentence = "observations.csv, line 1: found the columns shot, expected a column 'file'."
     assert_refused(done.returncode, done.stderr, sentence)
     assert not (tmp_path / "run").exists()
 

@@ -84,7 +84,7 @@ def test_a_store_that_cannot_be_written_to_can_be_opened(store):
     assert not (store.folder / INDEX_FILE).exists()
 
 
-@pytest.mark.parametrize(("step", "seen"), [("_read", 22), ("_blocks_in", 21)])
+@pytest.mark.parametrize(("step", "seen"), [("read_index", 22), ("blocks_in", 21)])
 def test_a_block_and_an_index_that_appear_while_a_store_is_opened_lose_nothing(store, monkeypatch, step, seen):
     """Right after one of the two was looked at, another process adds block 21 and writes an index without block 20.
 
@@ -101,11 +101,11 @@ def test_a_block_and_an_index_that_appear_while_a_store_is_opened_lose_nothing(s
             appeared.append(step)
             store.add([KEYS[21]], {"features": value(KEYS[21])})
             blocks, index = open_index(store.folder)
-            hidden = blocks.index(store._blocks[20])
+            hidden = int(index.block[index.find(as_bytes([KEYS[20]]))[0]])
             index = index.take(index.block != hidden)
             index.block[index.block > hidden] -= 1
             del blocks[hidden]
-            key_index._write(store.folder / INDEX_FILE, blocks, index)
+            key_index.write_index(store.folder / INDEX_FILE, blocks, index)
         return result
 
     monkeypatch.setattr(key_index, step, followed_by_another_process)
@@ -136,14 +136,14 @@ def test_a_block_that_is_removed_while_a_store_is_opened_is_left_out(store, monk
     (store.folder / INDEX_FILE).unlink()
     gone = sorted(store.folder.glob("*.keys.npy"))[5]
     row = int(np.load(gone.with_name(gone.name.replace(".keys.", ".features.")))[0, 0])
-    original = key_index._blocks_in
+    original = key_index.blocks_in
 
     def followed_by_removing(folder):
         found = original(folder)
         gone.unlink(missing_ok=True)
         return found
 
-    monkeypatch.setattr(key_index, "_blocks_in", followed_by_removing)
+    monkeypatch.setattr(key_index, "blocks_in", followed_by_removing)
     assert stored(store) == [number for number in range(20) if number != row]
 
 
@@ -198,7 +198,7 @@ def test_processes_that_open_and_write_one_store_at_once_lose_nothing_even_when_
         store = FeatureStore(tmp_path, "x")
         keys = [content_key(str(number).encode()) for number in sorted(stored)]
         assert store.get(keys)[:, 0].tolist() == sorted(stored)
-    blocks, index = key_index._read(store.folder / INDEX_FILE)
+    blocks, index = key_index.read_index(store.folder / INDEX_FILE)
     assert blocks
     for block in blocks:  # what the index lists, it lists completely
         assert (index.find(np.load(store.folder / f"{block}.keys.npy")) >= 0).all()

@@ -93,9 +93,7 @@ def test_the_block_of_a_process_that_was_killed_is_read_here(folder, tmp_path):
     readers = SquareReaders(HOW, tmp_path / "x", processes=1, block_photos=3)
     with readers as read:
         first = read(blocks(folder)[0])
-        process = readers._all[0]._process
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        os.kill(readers.pids[0], signal.SIGKILL)
         answers = [read(block) for block in blocks(folder)]
     here = BlockReading(SquareDecoder(HOW), FeatureStore(tmp_path, "x"))
     assert all(same(answer, here(block)) for answer, block in zip(answers, blocks(folder), strict=True))

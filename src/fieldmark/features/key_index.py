@@ -126,8 +126,8 @@ def open_index(folder: Path) -> IndexedBlocks:
     of an index that was read earlier. The other way round, an index may name blocks that came after the listing; they
     would pass for gone, and an index written then would list them without their keys.
     """
-    known, index = _read(folder / INDEX_FILE)
-    there = _blocks_in(folder)
+    known, index = read_index(folder / INDEX_FILE)
+    there = blocks_in(folder)
     known, index = _still_there(known, index, there)
     keys_of = _keys_of(folder, sorted(there.difference(known)))
     blocks = [*known, *keys_of]
@@ -135,7 +135,7 @@ def open_index(folder: Path) -> IndexedBlocks:
         index = _with_blocks(index, list(keys_of.values()), len(known))
     if len(keys_of) >= max(MANY_NEW, NEW_SHARE * len(known)):
         with contextlib.suppress(OSError, FieldmarkError):  # a store that cannot be written to can be read
-            _write(folder / INDEX_FILE, blocks, index)
+            write_index(folder / INDEX_FILE, blocks, index)
     return IndexedBlocks(blocks, index)
 
 
@@ -154,7 +154,8 @@ def _halves(keys: NDArray[np.uint8]) -> tuple[Numbers, Numbers]:
     return np.ascontiguousarray(halves[:, 0]), np.ascontiguousarray(halves[:, 1])
 
 
-def _blocks_in(folder: Path) -> set[str]:
+def blocks_in(folder: Path) -> set[str]:
+    """The blocks whose keys lie in a folder."""
     try:
         with os.scandir(folder) as entries:
             return {entry.name.removesuffix(KEYS_ENDING) for entry in entries if entry.name.endswith(KEYS_ENDING)}
@@ -178,7 +179,7 @@ def _with_blocks(index: KeyIndex, keys: Sequence[NDArray[np.uint8]], first_numbe
     return index.joined(KeyIndex(*_halves(np.concatenate(keys)), block, row))
 
 
-def _read(path: Path) -> tuple[list[str], KeyIndex]:
+def read_index(path: Path) -> tuple[list[str], KeyIndex]:
     """The blocks and keys of an index; none where there is no index, or something is wrong with it."""
     numbers = np.empty(0, np.uint64)
     nothing: tuple[list[str], KeyIndex] = [], KeyIndex(numbers, numbers, *np.empty((2, 0), np.uint32))
@@ -193,7 +194,8 @@ def _read(path: Path) -> tuple[list[str], KeyIndex]:
     return blocks, index
 
 
-def _write(path: Path, blocks: Sequence[str], index: KeyIndex) -> None:
+def write_index(path: Path, blocks: Sequence[str], index: KeyIndex) -> None:
+    """Replaces the index by one of some blocks."""
     with appearing_file(path) as partial, partial.open("wb") as file:
         names = np.array(blocks, dtype=np.str_)
         np.savez(file, blocks=names, first=index.first, last=index.last, block=index.block, row=index.row)

@@ -83,14 +83,14 @@ class SquareDecoder:
         return decode_square(data, self.how, box)
 
 
-class _Reader:
+class _ReadingProcess:
     """One process, and the memory that it shares with this one."""
 
     def __init__(self, block_bytes: int) -> None:
         shared = os.memfd_create("fieldmark-squares")
         os.ftruncate(shared, block_bytes)
         self._memory = mmap.mmap(shared, block_bytes)
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             [sys.executable, "-m", "fieldmark.features.square_readers", str(shared), str(block_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -98,11 +98,11 @@ class _Reader:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
         os.close(shared)
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._to = Connection(os.dup(self._process.stdin.fileno()), readable=False)
-        self._from = Connection(os.dup(self._process.stdout.fileno()), writable=False)
-        self._process.stdin.close()
-        self._process.stdout.close()
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self._to = Connection(os.dup(self.process.stdin.fileno()), readable=False)
+        self._from = Connection(os.dup(self.process.stdout.fileno()), writable=False)
+        self.process.stdin.close()
+        self.process.stdout.close()
 
     def ask(self, reading: BlockReading, block: PhotoBlock, side_px: int) -> list[ReadPhoto]:
         """What the process makes of a block.
@@ -123,8 +123,8 @@ class _Reader:
 
     def end(self) -> None:
         """Ends the process, which holds nothing that could be lost."""
-        self._process.kill()
-        self._process.wait()
+        self.process.kill()
+        self.process.wait()
         self._to.close()
         self._from.close()
         self._memory.close()
@@ -144,10 +144,17 @@ class SquareReaders:
         self._reading = BlockReading(SquareDecoder(how), StoredKeys(stored))
         self._side_px = how.size_px
         resampler_for_many.compile_now()  # the processes find what was compiled, and only one says why nothing was
-        self._all = [_Reader(block_photos * how.size_px**2 * 3) for _ in range(processes)]
-        self._free: queue.SimpleQueue[_Reader | None] = queue.SimpleQueue()  # None stands for one that was killed
+        self._all = [_ReadingProcess(block_photos * how.size_px**2 * 3) for _ in range(processes)]
+        self._free: queue.SimpleQueue[_ReadingProcess | None] = (
+            queue.SimpleQueue()
+        )  # None stands for one that was killed
         for reader in self._all:
             self._free.put(reader)
+
+    @property
+    def pids(self) -> list[int]:
+        """The numbers of the processes."""
+        return [reader.process.pid for reader in self._all]
 
     def __call__(self, block: PhotoBlock) -> list[ReadPhoto]:
         """The photos of a block, read by a process that is free, or here in place of one that was killed."""

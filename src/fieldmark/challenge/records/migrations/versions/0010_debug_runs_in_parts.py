@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
 from alembic import op
 
 revision = "0010"
@@ -14,10 +15,16 @@ REFERS = "fk_partial_uploads_program_id_programs"
 
 def upgrade() -> None:
     """Brings the tables to this version."""
-    # Both databases understand this. Alembic would copy the table on SQLite, and dropping the old one takes the parts
-    # of uploads under way with it.
-    column = f"program_id INTEGER CONSTRAINT {REFERS} REFERENCES programs (id) ON DELETE CASCADE"
-    op.execute(f"ALTER TABLE partial_uploads ADD COLUMN {column}")
+    # SQLite makes the table anew, and dropping the old one takes the parts of uploads under way with it.
+    copied = op.get_bind().dialect.name == "sqlite"
+    if copied:
+        op.execute("CREATE TEMPORARY TABLE kept_parts AS SELECT * FROM upload_parts")
+    with op.batch_alter_table("partial_uploads") as batch_op:
+        batch_op.add_column(sa.Column("program_id", sa.Integer(), nullable=True))
+        batch_op.create_foreign_key(REFERS, "programs", ["program_id"], ["id"], ondelete="CASCADE")
+    if copied:
+        op.execute("INSERT OR IGNORE INTO upload_parts SELECT * FROM kept_parts")
+        op.execute("DROP TABLE kept_parts")
 
 
 def downgrade() -> None:
