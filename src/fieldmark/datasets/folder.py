@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from operator import attrgetter
 
 import polars as pl
 
@@ -163,8 +164,8 @@ def _list_photos(release: Release) -> tuple[pl.DataFrame, Listing, PhotoLines | 
     listing.found = settle_parts(listing, table)
     listing.found = settle_labels(release, listing, table)
     _refuse_empty(release, listing)
-    rows = [(one.path, one.part, one.domain, one.label) for one in listing.found]
-    photos = pl.DataFrame(rows, dict.fromkeys(("path", "part", "domain", "label"), pl.String), orient="row")
+    columns = ("path", "part", "domain", "label")
+    photos = pl.DataFrame([pl.Series(name, map(attrgetter(name), listing.found), pl.String) for name in columns])
     listing.found = []  # the table holds the same in less memory
     return photos.with_columns(media_id=media_ids(photos["path"])), listing, table
 

@@ -125,6 +125,6 @@ def _without_loose(found: Sequence[FoundMedium], release: Release, listing: List
 
 
 def _spelled(found: Sequence[FoundMedium], listing: Listing) -> list[FoundMedium]:
-    labels, remarks = one_spelling([(one.part, one.label) for one in found])
+    written, remarks = one_spelling((one.part, one.label) for one in found)
     listing.remarks += remarks
-    return list(found) if not remarks else [one._replace(label=label) for one, label in zip(found, labels, strict=True)]
+    return [one._replace(label=written.get(one.label or "", one.label)) for one in found] if remarks else list(found)

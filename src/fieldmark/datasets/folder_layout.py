@@ -306,8 +306,8 @@ def _leave_unsorted(listing: Listing) -> None:
         listing.found = [one._replace(label=None) if one.part == "test" else one for one in listing.found]
 
 
-def one_spelling(labels: Sequence[tuple[str | None, str | None]]) -> tuple[list[str | None], list[str]]:
-    """The labels of media, by part and label, in one spelling of each class; and a remark on those that were changed.
+def one_spelling(labels: Iterable[tuple[str | None, str | None]]) -> tuple[dict[str, str], list[str]]:
+    """For each label of media, given by part and label, the spelling that counts; and a remark on those that changed.
 
     Classes that differ in capitals or between blank and underscore alone are one where no part has both.
     """
@@ -325,7 +325,7 @@ def one_spelling(labels: Sequence[tuple[str | None, str | None]]) -> tuple[list[
     remarks += (
         [f"Classes that differ in spelling alone lie in one part, and count as two: {named(two)}."] if two else []
     )
-    return [written.get(label or "", label) for _, label in labels], remarks
+    return written, remarks
 
 
 def plain_label(label: str) -> str:
