@@ -1,8 +1,8 @@
 """Squares of photos read by processes of their own, for a GPU that waits for them.
 
-Threads of one process take turns in its interpreter, a dozen times for each photo: on sixteen cores they decode no more
-than three of them would (docs/performance.md). Here each core has a process. A thread sends a block to one that is
-free, and finds the squares in memory that both share, so that the interpreter is needed a few times for a whole block.
+Threads of one process take turns in its interpreter: on sixteen cores they decode no more than three of them would
+(docs/performance.md). Here each core has a process. A thread sends a block to one that is free, and finds the squares
+in memory that both share, so that its own interpreter is needed a few times for a whole block.
 
 A process is started as `python -m fieldmark.features.square_readers FD BYTES`: it takes pickled blocks from its
 standard input and answers to its standard output until that ends. It never imports the program of the user.
