@@ -224,10 +224,8 @@ def run(names: Sequence[str] = tuple(STAGES), keep: Callable[[dict[str, Any]], N
     stages, failed = {name: before[name] for name in STAGES if name in before}, list[str]()
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            sizes = zip(FACTORS, ROUNDS, strict=True)
-            items = STAGES[name].items
             try:
-                rows = [measured(name, items * factor, Path(folder), rounds) for factor, rounds in sizes]
+                rows = in_turns(name, Path(folder))
             except RuntimeError as error:  # the other stages are worth measuring all the same
                 print(f"failed: {error}", flush=True)
                 failed.append(name)
@@ -272,14 +270,26 @@ def exponent(costs: list[float], least: float) -> float:
     return round(math.log((last - middle) / (middle - first), 4), 2)
 
 
-def measured(name: str, items: int, root: Path, rounds: int = 2) -> dict[str, float]:
-    """The least that a stage took over some rounds, each in a new process.
+def in_turns(name: str, root: Path) -> list[dict[str, float]]:
+    """The least that a stage took at each size; sizes take turns, so that a slow minute meets them all."""
+    rounds_of = {STAGES[name].items * factor: rounds for factor, rounds in zip(FACTORS, ROUNDS, strict=True)}
+    told: dict[int, list[dict[str, float]]] = {items: [] for items in rounds_of}
+    for turn in range(max(ROUNDS)):
+        for items in (one for one, rounds in rounds_of.items() if turn < rounds):
+            told[items].append(measured(name, items, root))
+    return [
+        {"items": items, **{what: min(one[what] for one in these) for what in MEASURED}}
+        for items, these in told.items()
+    ]
+
+
+def measured(name: str, items: int, root: Path) -> dict[str, float]:
+    """What a stage takes once, in a new process.
 
     Args:
         name: The stage.
         items: How many items it is given.
         root: Where things are prepared; stages that need the same find it there.
-        rounds: How often it runs.
     """
     folder = root / f"{STAGES[name].prepare.__name__}-{items}"
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
@@ -297,8 +307,8 @@ def measured(name: str, items: int, root: Path, rounds: int = 2) -> dict[str, fl
     if not folder.exists():
         folder.mkdir(parents=True)
         process("prepare")
-    told = [json.loads(process("work").splitlines()[-1]) for _ in range(rounds)]
-    return {"items": items, **{what: min(one[what] for one in told) for what in MEASURED}}
+    found: dict[str, float] = json.loads(process("work").splitlines()[-1])
+    return found
 
 
 class OwnMemory:
