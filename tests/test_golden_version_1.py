@@ -89,7 +89,7 @@ def test_stored_runs_answer_in_each_of_the_ways_there_are():
 @pytest.mark.parametrize("name", RUNS)
 def test_a_stored_run_file_scores_as_it_did(name):
     folder = VERSION_1 / "runs" / name
-    card = fieldmark.score(RUNS[name][0], folder / "run.csv", **truth_of(name, "test"))
+    card = fieldmark.score(f"{RUNS[name][0]}@1", folder / "run.csv", **truth_of(name, "test"))
     assert not card_differences(card.to_json(), read_json(folder / "scorecard.json"))
     stored = Scorecard.read(folder / "scorecard.json")
     assert list(card.unit_ids) == list(stored.unit_ids)
@@ -101,7 +101,7 @@ def test_a_stored_run_file_scores_as_it_did(name):
 def test_stored_predictions_score_as_they_did(name, part):
     folder = VERSION_1 / "runs" / name
     path = folder / "predictions" / f"{part}.parquet"
-    card = fieldmark.score(RUNS[name][0], path, split=part, **truth_of(name, part))
+    card = fieldmark.score(f"{RUNS[name][0]}@1", path, split=part, **truth_of(name, part))
     stored = read_json(folder / CARDS[part])
     assert not card_differences(without_provenance(card.to_json()), without_provenance(stored))
 
@@ -131,7 +131,7 @@ def test_stored_runs_compare_as_they_did(comparison, runs):
 def test_the_command_line_scores_a_stored_folder(tmp_path):
     folder = shutil.copytree(VERSION_1 / "runs" / "birds", tmp_path / "birds")
     tables = [f"--{what}={path}" for what, path in truth_of("birds", "test").items()]
-    done = CliRunner().invoke(app, ["score", "birdclef-2020", str(folder), *tables, "--json"])
+    done = CliRunner().invoke(app, ["score", "birdclef-2020@1", str(folder), *tables, "--json"])
     assert done.exit_code == 0, done.output
     (tmp_path / "printed.json").write_text(done.stdout)
     assert not card_differences(read_json(tmp_path / "printed.json"), read_json(folder / "scorecard.json"))

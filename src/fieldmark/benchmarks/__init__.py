@@ -10,7 +10,24 @@ from fieldmark.foundation.registry import Registry
 if TYPE_CHECKING:
     from fieldmark.benchmarks.declarations import Benchmark
 
-BENCHMARKS: Registry[Benchmark] = Registry(
+
+class Benchmarks(Registry["Benchmark"]):
+    """The benchmarks by name; `name@version` is one as it was in an earlier version."""
+
+    def __contains__(self, name: object) -> bool:
+        plain, at, version = str(name).partition("@")
+        return super().__contains__(plain) and (not at or version in super().__getitem__(plain).versions)
+
+    def __getitem__(self, name: str) -> Benchmark:
+        plain, at, version = name.partition("@")
+        benchmark = super().__getitem__(plain)
+        return benchmark.at(version) if at else benchmark
+
+    def about(self, name: str) -> str:
+        return super().about(name.partition("@")[0])
+
+
+BENCHMARKS = Benchmarks(
     "benchmark",
     {
         "folder": ("fieldmark.benchmarks.folder:FOLDER", "your own photos or recordings, closed set"),

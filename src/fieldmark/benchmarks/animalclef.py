@@ -7,7 +7,7 @@ as `unit`; in 2025 the label of a new one is -1.
 
 from __future__ import annotations
 
-from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
+from fieldmark.benchmarks.declarations import Benchmark, Reported, Task, with_intervals
 from fieldmark.benchmarks.measures import adjusted_rand, known_and_new, top
 from fieldmark.questions.clusters import Clusters
 from fieldmark.questions.one_label import OneLabel
@@ -18,7 +18,8 @@ from fieldmark.splits import Official, Seeded
 
 ANIMALCLEF_2025 = Benchmark(
     name="animalclef-2025",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="animalclef-2025",
     split=Official(train="database", test="query", otherwise=Seeded(val=0.2, test=0.0)),
     task=Task(
@@ -38,7 +39,8 @@ ANIMALCLEF_2025 = Benchmark(
 )
 ANIMALCLEF_2026 = Benchmark(
     name="animalclef-2026",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="animalclef-2026",
     split=Official(train="train", test="test", otherwise=Seeded(val=0.2, test=0.0)),
     task=Task(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
+from fieldmark.benchmarks.declarations import Benchmark, Reported, Task, with_intervals
 from fieldmark.benchmarks.measures import balanced_decisions, cmap, padded_cmap, rmap, sample_f1, species_roc_auc
 from fieldmark.questions.any_labels import AnyLabels
 from fieldmark.questions.listed_labels import ListedLabels
@@ -28,7 +28,9 @@ from fieldmark.splits import Official, Seeded
 
 BIRDCLEF_2020 = Benchmark(
     name="birdclef-2020",
-    version="2",  # since 1: an event without length marks no segment, as the organizers have it
+    version="3",
+    # Since 2 an event without length marks no segment, as the organizers have it (by 1 too, now).
+    earlier=dict.fromkeys(("1", "2"), with_intervals("scarcer group")),
     dataset="birdclef-2020",
     split=Official(train="train", val="val", test="test"),
     task=Task(
@@ -56,7 +58,8 @@ PRIVATE = "Kaggle, private board"
 
 BIRDCLEF_2021 = Benchmark(
     name="birdclef-2021",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="birdclef-2021",
     split=PARTS,
     task=Task(
@@ -74,7 +77,8 @@ BIRDCLEF_2021 = Benchmark(
 )
 BIRDCLEF_2022 = Benchmark(
     name="birdclef-2022",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="birdclef-2022",
     split=PARTS,
     task=Task(
@@ -92,7 +96,8 @@ BIRDCLEF_2022 = Benchmark(
 )
 BIRDCLEF_2023 = Benchmark(
     name="birdclef-2023",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="birdclef-2023",
     split=PARTS,
     task=Task(
@@ -110,7 +115,8 @@ def _by_roc_auc(year: int, *reported: Reported) -> Benchmark:
     """The editions since 2024: one column per class, mean ROC-AUC over the classes that occur in what is scored."""
     return Benchmark(
         name=f"birdclef-{year}",
-        version="1",
+        version="2",
+        earlier={"1": with_intervals("scarcer group")},
         dataset=f"birdclef-{year}",
         split=PARTS,
         task=replace(BIRDCLEF_2023.task, metrics=(species_roc_auc(), cmap(ties="grouped"))),

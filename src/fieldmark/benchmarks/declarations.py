@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
+from fieldmark.errors import MisuseError
 from fieldmark.questions.answer import Answer
 from fieldmark.questions.items import Items
 from fieldmark.runs.formats import RunFormat
@@ -16,6 +18,8 @@ Sees = Literal["item", "unit", "past", "test set"]
 # What a method learns from besides nothing: labels of train, photos without labels, labels of higher ranks.
 LearnsFrom = Literal["train", "unlabeled", "coarse", "hidden labels"]
 Unit = Literal["%", "cost", "labels", "points", "nats"]
+# Which units an interval rests on: all of them, or the scarcer of two groups where a metric compares two.
+Intervals = Literal["all units", "scarcer group"]
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,7 @@ class Task:
         coarse: Ranks whose labels come with items that have no label (kingdom, phylum).
         by: Columns of the truth by whose values the metrics are shown as well (month, site, split).
         decides: The metric that ranks the entries of a challenge, where the primary one could be gamed.
+        intervals: Which units the intervals rest on.
     """
 
     items: Items
@@ -123,6 +128,7 @@ class Task:
     coarse: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     decides: str = ""
+    intervals: Intervals = "scarcer group"
 
     @property
     def unknown(self) -> bool:
@@ -164,6 +170,7 @@ class Benchmark:
         provisional: What of the metric or the format rests on nothing that organizers published; pages that show the
             benchmark say so. Empty where the metric is founded on their code or their pages.
         not_known: What else nobody outside knows about the edition, a sentence each.
+        earlier: How the task read in earlier versions, for `at`: what scored then still scores the same by name.
     """
 
     name: str
@@ -177,3 +184,32 @@ class Benchmark:
     world_bound: str = ""
     provisional: str = ""
     not_known: tuple[str, ...] = ()
+    earlier: Mapping[str, Callable[[Task], Task]] = field(default_factory=dict)
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """All versions that can still be scored, the current one last."""
+        return (*self.earlier, self.version)
+
+    def at(self, version: str) -> Benchmark:
+        """The benchmark as it was in an earlier version, with the conventions of then.
+
+        Raises:
+            MisuseError: When there is no such version.
+        """
+        if version == self.version:
+            return self
+        if version not in self.earlier:
+            raise MisuseError(f"{self.name} has no version {version!r}, only {', '.join(self.versions)}.")
+        closed = self.without_open_set
+        return replace(
+            self,
+            version=version,
+            task=self.earlier[version](self.task),
+            without_open_set=closed.at(version) if closed is not None and version in closed.versions else closed,
+        )
+
+
+def with_intervals(convention: Intervals) -> Callable[[Task], Task]:
+    """The same task with intervals by another convention, as a step back for `Benchmark.earlier`."""
+    return partial(replace, intervals=convention)

@@ -6,7 +6,7 @@ its own rank.
 
 from __future__ import annotations
 
-from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
+from fieldmark.benchmarks.declarations import Benchmark, Reported, Task, with_intervals
 from fieldmark.benchmarks.measures import top, tree_distance
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
@@ -15,7 +15,8 @@ from fieldmark.splits import InGroups, Official
 
 FATHOMNET_2025 = Benchmark(
     name="fathomnet-2025",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="fathomnet-2025",
     split=Official(train="train", val="val", test="test", otherwise=InGroups(val=0.15, test=0.0, by="image")),
     task=Task(

@@ -7,7 +7,7 @@ rules can be computed; a run that lists three has the same error under both.
 
 from __future__ import annotations
 
-from fieldmark.benchmarks.declarations import Benchmark, Task
+from fieldmark.benchmarks.declarations import Benchmark, Task, with_intervals
 from fieldmark.benchmarks.measures import top_error
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
@@ -16,7 +16,8 @@ from fieldmark.splits import Official
 
 FUNGI_2018 = Benchmark(
     name="fgvcx-fungi-2018",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="fgvcx-fungi-2018",
     split=Official(train="train", val="val", test="test"),
     task=Task(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fieldmark.benchmarks.declarations import Benchmark, Task
+from fieldmark.benchmarks.declarations import Benchmark, Task, with_intervals
 from fieldmark.benchmarks.measures import iou, macro_f1, miou, top
 from fieldmark.datasets.folder import SPLIT
 from fieldmark.questions.masks import PartMasks
@@ -13,7 +13,8 @@ from fieldmark.runs.ranked import Ranked
 
 FOLDER = Benchmark(
     name="folder",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="folder",
     world_bound="expected_top_1",
     split=SPLIT,
@@ -28,7 +29,8 @@ FOLDER = Benchmark(
 )
 FOLDER_SEGMENTATION = Benchmark(
     name="folder/segmentation",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="folder-masks",
     split=SPLIT,
     task=Task(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
+from fieldmark.benchmarks.declarations import Benchmark, Reported, Task, with_intervals
 from fieldmark.benchmarks.measures import fungiclef_track, open_macro_f1, recall_at, top
 from fieldmark.questions.observations import Observations
 from fieldmark.questions.one_label import OneLabel
@@ -20,7 +20,8 @@ OBSERVATION = ("observationID", "observation_id", "observationId")
 
 FUNGICLEF_2023 = Benchmark(
     name="fungiclef-2023",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="fungiclef-2023",
     split=Official(train="train", val="val", test="test"),
     task=Task(
@@ -69,7 +70,8 @@ FUNGICLEF_2024 = replace(
 )
 FUNGICLEF_2025 = Benchmark(
     name="fungiclef-2025",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="fungitastic",
     subset="FewShot",
     split=Official(train="Train", val="ClosedSet-Val", test="ClosedSet-Test"),

@@ -12,10 +12,12 @@ is asked for in its place.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from fieldmark.benchmarks.declarations import Benchmark, Sees, TimeOrder
+from fieldmark.benchmarks.declarations import Benchmark, Sees, TimeOrder, with_intervals
 from fieldmark.benchmarks.fungitastic import CLOSED_SPLIT, OPEN_SPLIT, OPEN_TASK, TASK
 from fieldmark.questions.observations import Observations
+from fieldmark.questions.photos import Photos
 
 LABELS_AFTER_DAYS = 14
 NOT_THE_FUTURE: tuple[Sees, ...] = ("item", "unit", "past")
@@ -27,7 +29,12 @@ CLOSED_TEMPORAL_TASK = replace(TASK, items=Observations(), time_order=TimeOrder(
 TEMPORAL = Benchmark(
     world_bound="open_expected_top_1",
     name="fungitastic/temporal",
-    version="3",  # since 2 intervals rest on the scarcer of known and unknown, since 3 an observation is one item
+    version="4",
+    earlier={
+        "1": partial(replace, items=Photos(), intervals="all units"),
+        "2": partial(replace, items=Photos(), intervals="scarcer group"),
+        "3": with_intervals("scarcer group"),  # an observation is one item
+    },
     dataset="fungitastic",
     subset="all",
     split=OPEN_SPLIT,
@@ -35,7 +42,8 @@ TEMPORAL = Benchmark(
 )
 MINI_CLOSED_TEMPORAL = Benchmark(
     name="fungitastic-mini/temporal-closed",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="fungitastic",
     subset="Mini",
     split=CLOSED_SPLIT,
@@ -43,7 +51,8 @@ MINI_CLOSED_TEMPORAL = Benchmark(
 )
 MINI_TEMPORAL = Benchmark(
     name="fungitastic-mini/temporal",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="fungitastic",
     subset="Mini",
     split=OPEN_SPLIT,
@@ -58,7 +67,8 @@ def _variant(benchmark: Benchmark, name: str, order: TimeOrder) -> Benchmark:
     return replace(
         benchmark,
         name=f"{benchmark.name}-{name}",
-        version="1",
+        version="2",
+        earlier={"1": with_intervals("scarcer group")},
         task=replace(benchmark.task, time_order=order),
         without_open_set=None if closed is None else _variant(closed, name, order),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
+from fieldmark.benchmarks.declarations import Benchmark, Reported, Task, with_intervals
 from fieldmark.benchmarks.measures import (
     adaptive_top_30,
     list_macro_f1,
@@ -31,7 +31,8 @@ from fieldmark.splits import InBlocks, Official
 
 GEOLIFECLEF_2020 = Benchmark(
     name="geolifeclef-2020",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="geolifeclef-2020",
     split=Official(train="train", val="val", test="test"),
     task=Task(
@@ -53,7 +54,8 @@ PARTS = Official(train="train", val="val", test="test")
 
 GEOLIFECLEF_2021 = Benchmark(
     name="geolifeclef-2021",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="geolifeclef-2021",
     split=PARTS,
     task=replace(
@@ -85,7 +87,8 @@ def _surveys(year: int, columns: tuple[str, str]) -> Benchmark:
     """
     return Benchmark(
         name=f"geolifeclef-{year}",
-        version="1",
+        version="2",
+        earlier={"1": with_intervals("scarcer group")},
         dataset=f"geolifeclef-{year}",
         subset="all" if year == 2023 else "surveys",
         split=replace(PARTS, otherwise=InBlocks(val=0.15, test=0.0)),

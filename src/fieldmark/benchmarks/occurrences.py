@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from fieldmark.benchmarks.declarations import Benchmark, Task
+from fieldmark.benchmarks.declarations import Benchmark, Task, with_intervals
 from fieldmark.benchmarks.measures import (
     balanced_accuracy,
     macro_f1,
@@ -31,7 +31,8 @@ from fieldmark.splits import InBlocks, Official
 
 OCCURRENCES = Benchmark(
     name="occurrences",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="occurrences",
     subset="photos",
     split=SPLIT,
@@ -55,7 +56,8 @@ OCCURRENCES = Benchmark(
 )
 PLACES = Benchmark(
     name="occurrences/places",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="occurrences",
     subset="places",
     split=SPLIT,
@@ -70,7 +72,8 @@ PLACES = Benchmark(
 )
 PRESENCE = Benchmark(
     name="occurrences/presence",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="occurrences",
     subset="presence",
     split=Official(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
+from fieldmark.benchmarks.declarations import Benchmark, Reported, Task, with_intervals
 from fieldmark.benchmarks.measures import list_macro_f1, macro_f1, mrr, pooled_f1, sample_f1, species_mrr, top
 from fieldmark.questions.listed_labels import ListedLabels
 from fieldmark.questions.observations import Observations
@@ -24,7 +24,8 @@ from fieldmark.splits import Official, Seeded
 
 PLANTCLEF_2020 = Benchmark(
     name="plantclef-2020",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="plantclef-2020",
     split=Official(train="train", test="test", otherwise=Seeded(val=0.15, test=0.0)),
     task=Task(
@@ -52,7 +53,8 @@ PLANTCLEF_2021 = replace(
 )
 PLANTCLEF_2022 = Benchmark(
     name="plantclef-2022",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="plantclef-2022",
     split=PARTS,
     task=Task(
@@ -86,7 +88,8 @@ def _plots(year: int, *, by_transect: bool) -> Task:
 
 PLANTCLEF_2024 = Benchmark(
     name="plantclef-2024",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="plantclef-2024",
     split=PARTS,
     task=_plots(2024, by_transect=False),
@@ -94,7 +97,8 @@ PLANTCLEF_2024 = Benchmark(
 )
 PLANTCLEF_2025 = Benchmark(
     name="plantclef-2025",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="plantclef-2024",
     split=PARTS,
     task=_plots(2025, by_transect=True),
@@ -112,7 +116,8 @@ PLANTCLEF_2026 = replace(PLANTCLEF_2025, name="plantclef-2026", dataset="plantcl
 # What the answer to a plot is put together from: the release cuts its single plants into train, val and test as well.
 SINGLE_PLANTS = Benchmark(
     name="plantclef-2024/single-plants",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="plantclef-2024",
     split=replace(PARTS, test="single-test"),
     task=Task(

@@ -6,7 +6,7 @@ other method. All birds are of one phylum, so that the coarse labels of Semi-Ave
 
 from __future__ import annotations
 
-from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
+from fieldmark.benchmarks.declarations import Benchmark, Reported, Task, with_intervals
 from fieldmark.benchmarks.measures import top
 from fieldmark.questions.one_label import OneLabel
 from fieldmark.questions.photos import Photos
@@ -28,7 +28,8 @@ SPLIT = Official(train="l_train", val="val", test="test", unlabeled="u_train")
 
 SEMI_INAT_2021 = Benchmark(
     name="semi-inat-2021",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="semi-inat-2021",
     split=SPLIT,
     task=TASK,
@@ -42,4 +43,11 @@ SEMI_INAT_2021 = Benchmark(
         )
     ),
 )
-SEMI_AVES_2020 = Benchmark(name="semi-aves-2020", version="1", dataset="semi-aves-2020", split=SPLIT, task=TASK)
+SEMI_AVES_2020 = Benchmark(
+    name="semi-aves-2020",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
+    dataset="semi-aves-2020",
+    split=SPLIT,
+    task=TASK,
+)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fieldmark.benchmarks.declarations import Benchmark, Reported, Task
+from fieldmark.benchmarks.declarations import Benchmark, Reported, Task, with_intervals
 from fieldmark.benchmarks.measures import country_macro_f1, log_loss, macro_f1, top, venom_cost, venom_score
 from fieldmark.questions.observations import Observations
 from fieldmark.questions.one_label import OneLabel
@@ -24,7 +24,8 @@ from fieldmark.splits import Official, Seeded
 
 SNAKECLEF_2020 = Benchmark(
     name="snakeclef-2020",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="snakeclef-2020",
     split=Official(train="train", val="val", test="test"),
     task=Task(
@@ -51,7 +52,8 @@ PARTS = Official(train="train", val="val", test="test", otherwise=Seeded(val=0.1
 
 SNAKECLEF_2021 = Benchmark(
     name="snakeclef-2021",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="snakeclef-2021",
     split=PARTS,
     task=Task(
@@ -68,7 +70,8 @@ SNAKECLEF_2021 = Benchmark(
 )
 SNAKECLEF_2022 = Benchmark(
     name="snakeclef-2022",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="snakeclef-2022",
     split=PARTS,
     task=Task(
@@ -84,7 +87,8 @@ SNAKECLEF_2022 = Benchmark(
 )
 SNAKECLEF_2023 = Benchmark(
     name="snakeclef-2023",
-    version="1",
+    version="2",
+    earlier={"1": with_intervals("scarcer group")},
     dataset="snakeclef-2023",
     split=PARTS,
     task=Task(

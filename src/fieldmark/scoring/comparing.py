@@ -185,7 +185,7 @@ def compare(runs: Sequence[str | Path] | Mapping[str, Scorecard], *, metric: str
             hint = "Score both on the same part of the same benchmark."
             raise InputError(name, found=what, expected=f"{_question(first)}, as {first_name}", hint=hint)
     chosen = metric or next(iter(first.metrics))
-    declared = {m.name: m for m in BENCHMARKS[first.benchmark].task.metrics}
+    declared = {m.name: m for m in BENCHMARKS[first.versioned_benchmark].task.metrics}
     comparable = [name for name in first.pseudo if name in declared]
     if chosen not in comparable:
         raise MisuseError(f"Runs cannot be compared by {chosen!r}. {did_you_mean(chosen, comparable)}")

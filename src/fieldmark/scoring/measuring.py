@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Benchmark, Metric
+from fieldmark.benchmarks.declarations import Benchmark, Intervals, Metric
 from fieldmark.errors import InputError
 from fieldmark.foundation.names import NameColumn, column_of
 from fieldmark.foundation.numbering import numbered_names
@@ -62,7 +63,7 @@ def score_predictions(
     # Whatever is kept beyond what a run file can hold does not count.
     held, table = task.run.held(predictions), pl.DataFrame() if classes is None else classes
     evaluation = task.answer.evaluate(held, truth, labels, table, _depth(benchmark))
-    unit_ids, scores, pseudo = measure(task.metrics, evaluation)
+    unit_ids, scores, pseudo = measure(task.metrics, evaluation, task.intervals)
     return Scorecard(
         benchmark=benchmark.name,
         version=benchmark.version,
@@ -71,7 +72,7 @@ def score_predictions(
         units=len(unit_ids),
         classes=evaluation.n_classes,
         metrics=scores,
-        groups=_by_group(task.metrics, evaluation),
+        groups=_by_group(task.metrics, evaluation, task.intervals),
         confusion=evaluation.confusion(),
         conventions=_conventions(benchmark),
         provenance=_provenance(run),
@@ -85,13 +86,14 @@ def _depth(benchmark: Benchmark) -> int:
 
 
 def measure(
-    metrics: Sequence[Metric], evaluation: Evaluation
+    metrics: Sequence[Metric], evaluation: Evaluation, intervals: Intervals = "scarcer group"
 ) -> tuple[NameColumn, dict[str, Score], dict[str, Values]]:
     """Every metric with its interval, and the pseudo-values per unit of those that have them."""
     unit_ids, unit = numbered(evaluation.truth.units)
     scores: dict[str, Score] = {}
     pseudo: dict[str, Values] = {}
-    for metric in metrics:
+    for declared in metrics:
+        metric = declared if intervals == "scarcer group" else replace(declared, groups="")
         try:
             arguments = metric.arguments(evaluation)
         except InputError:
@@ -165,7 +167,9 @@ def _caution(metric: Metric, arguments: dict[str, Any], unit: Units) -> str | No
     return FEW_UNITS_CAUTION if int(unit.max()) + 1 < FEW_UNITS and not metric.proportion else None
 
 
-def _by_group(metrics: Sequence[Metric], evaluation: Evaluation) -> dict[str, dict[str, dict[str, Score]]]:
+def _by_group(
+    metrics: Sequence[Metric], evaluation: Evaluation, intervals: Intervals
+) -> dict[str, dict[str, dict[str, Score]]]:
     """The metrics for each value of each column the task shows them by."""
     groups: dict[str, dict[str, dict[str, Score]]] = {}
     for column in evaluation.truth.groups.columns:
@@ -174,13 +178,13 @@ def _by_group(metrics: Sequence[Metric], evaluation: Evaluation) -> dict[str, di
         for value in sorted((values.explode() if in_several else values).drop_nulls().unique()):
             inside = values.list.contains(value) if in_several else values == value
             part = evaluation.take(inside.fill_null(False).to_numpy())
-            groups.setdefault(column, {})[str(value)] = measure(metrics, part)[1]
+            groups.setdefault(column, {})[str(value)] = measure(metrics, part, intervals)[1]
     return groups
 
 
 def _conventions(benchmark: Benchmark) -> dict[str, str]:
     about = {metric.name: metric.about for metric in benchmark.task.metrics}
-    two_groups = any(metric.groups for metric in benchmark.task.metrics)
+    two_groups = benchmark.task.intervals != "all units" and any(metric.groups for metric in benchmark.task.metrics)
     if benchmark.provisional:
         about["provisional"] = f"{benchmark.name} is provisional: {benchmark.provisional}"
     return about | {

@@ -76,6 +76,11 @@ class Scorecard:
     unit_ids: Sequence[str] = field(default=(), repr=False, compare=False)
 
     @property
+    def versioned_benchmark(self) -> str:
+        """The benchmark in the version that was scored."""
+        return f"{self.benchmark}@{self.version}"
+
+    @property
     def rests_on_ties(self) -> bool:
         """Whether a run owes much of its cmAP to equal scores: the organizers' evaluator puts the right ones first."""
         if "cmap" not in self.metrics or "cmap_expected" not in self.metrics:

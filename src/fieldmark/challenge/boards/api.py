@@ -189,7 +189,7 @@ def compare(
         try:
             deciding = deciding_metric(sight.challenge).name
             wanted = deciding if sight.by_ladder or metric is None else metric
-            outcome = duel(sight.challenge.benchmark, *pair, metric=wanted)
+            outcome = duel(sight.challenge.versioned_benchmark, *pair, metric=wanted)
         except MisuseError as error:
             raise NotThereError from error
     return DuelOut.model_validate(outcome.to_json())

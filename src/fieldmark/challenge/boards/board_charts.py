@@ -79,7 +79,7 @@ def runs(sight: Sight, entries: Sequence[Entrant], metric: Metric) -> Markup:
     """All runs as bars, by the metrics that overviews of the challenge print beside each other."""
     if len(entries) < 2 or any(metric.name not in entry.card.metrics for entry in entries):
         return Markup("")
-    wanted = figure_metrics(BENCHMARKS[sight.challenge.benchmark].task.metrics, metric)
+    wanted = figure_metrics(BENCHMARKS[sight.challenge.versioned_benchmark].task.metrics, metric)
     shown = [one for one in wanted if all(one.name in entry.card.metrics for entry in entries)]
     order = sorted(entries, key=lambda one: -upward(one, metric))
     bars = [(one.name, [one.score(each.name) for each in shown]) for one in order[:MOST_BARS]]
@@ -119,7 +119,7 @@ def breakdowns(entries: Sequence[Entrant], metric: Metric) -> list[tuple[str, Ma
 
 def differences(duel: Duel) -> Markup:
     """The difference of two entries by each metric, with its interval around no difference."""
-    declared = {metric.name: metric for metric in BENCHMARKS[duel.first.card.benchmark].task.metrics}
+    declared = {metric.name: metric for metric in BENCHMARKS[duel.first.card.versioned_benchmark].task.metrics}
     pairs: dict[str, Difference] = {} if duel.difference is None else {duel.metric.name: duel.difference}
     pairs |= {name: pair for name, pair in duel.others.items() if declared[name].is_share == duel.metric.is_share}
     if not pairs:

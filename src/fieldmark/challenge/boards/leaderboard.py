@@ -212,7 +212,7 @@ def board_metric(benchmark: str, name: str | None = None) -> Metric:
 
 def deciding_metric(challenge: Challenge) -> Metric:
     """The metric that decides in a challenge: the one it was made with, whatever the benchmark names by now."""
-    return board_metric(challenge.benchmark, challenge.metric or None)
+    return board_metric(challenge.versioned_benchmark, challenge.metric or None)
 
 
 def best_of_teams(entrants: Iterable[Entrant], metric: Metric) -> list[Entrant]:
@@ -265,7 +265,7 @@ def make_board(
         rows |= {row.entrant.id: row for row in _standings(competing, ranked, chosen)}
     units = order[0].card.units if order else 0
     reason = ranked if isinstance(ranked, str) else ""
-    return Board(benchmark, part, chosen, units, tuple(rows[one.id] for one in order), reason)
+    return Board(benchmark.partition("@")[0], part, chosen, units, tuple(rows[one.id] for one in order), reason)
 
 
 def duel(benchmark: str, first: Entrant, second: Entrant, *, metric: str | None = None) -> Duel:

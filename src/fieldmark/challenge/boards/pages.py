@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
 from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.benchmarks.declarations import Metric
 from fieldmark.challenge.boards import board_charts, planner, visibility
 from fieldmark.challenge.boards.board_pages import BoardPage
 from fieldmark.challenge.boards.kept import Kept
@@ -91,7 +92,9 @@ def _content(request: Request, session: Session, sight: Sight, metric: str | Non
         **_shared(sight),
         board=shown,
         page=cut,
-        metrics=[shown.metric] if sight.by_ladder else list(BENCHMARKS[sight.challenge.benchmark].task.metrics),
+        metrics=[shown.metric]
+        if sight.by_ladder
+        else list(BENCHMARKS[sight.challenge.versioned_benchmark].task.metrics),
         whiskers=board_charts.whiskers(shown, cut.rows),
         public=public,
         progress=board_charts.progress(sight, entries, shown.metric),
@@ -108,7 +111,7 @@ def entry(
     with database.read() as session:
         sight = sight_of(session, viewer, slug, part)
         entrant = visibility.entry_of(session, sight, str(entry))
-        declared = BENCHMARKS[sight.challenge.benchmark].task.metrics
+        declared = _metrics(sight)
         row = next((row for row in visibility.board_of(session, sight).rows if row.entrant.id == entrant.id), None)
         return render(
             request,
@@ -138,7 +141,7 @@ def compare(
             pair = [visibility.entry_of(session, sight, str(one)) for one in (first, second)]
             deciding = deciding_metric(sight.challenge).name
             wanted = deciding if sight.by_ladder or metric is None else metric
-            outcome = _asked(lambda: duel(sight.challenge.benchmark, *pair, metric=wanted))
+            outcome = _asked(lambda: duel(sight.challenge.versioned_benchmark, *pair, metric=wanted))
         return render(
             request,
             "compare.html",
@@ -146,7 +149,7 @@ def compare(
             entries=entries,
             duel=outcome,
             chosen=(first, second),
-            metrics={one.name: one for one in BENCHMARKS[sight.challenge.benchmark].task.metrics},
+            metrics={one.name: one for one in _metrics(sight)},
             picture=board_charts.differences(outcome) if outcome is not None else "",
             breakdowns=board_charts.breakdowns([outcome.first, outcome.second], outcome.metric)
             if outcome is not None
@@ -265,6 +268,10 @@ def _shared(sight: Sight) -> dict[str, Any]:
     parts = parts_visible(sight.challenge, sight.manages)
     there = parts if sight.challenge.units_public < sight.challenge.units else (PUBLIC,)
     return {"c": sight.challenge, "manages": sight.manages, "team": sight.team, "part": sight.part, "parts": there}
+
+
+def _metrics(sight: Sight) -> tuple[Metric, ...]:
+    return BENCHMARKS[sight.challenge.versioned_benchmark].task.metrics
 
 
 def _board(session: Session, sight: Sight, metric: str | None) -> Board:

@@ -100,7 +100,7 @@ def board_of(session: Session, sight: Sight, metric: str | None = None) -> Board
     """
     chosen = deciding_metric(sight.challenge)
     if metric is not None and not sight.by_ladder:
-        chosen = board_metric(sight.challenge.benchmark, metric)
+        chosen = board_metric(sight.challenge.versioned_benchmark, metric)
     return _kept(session, sight, ("board", chosen.name), lambda: _make_board(session, sight, chosen))
 
 
@@ -194,7 +194,7 @@ def _make_board(session: Session, sight: Sight, metric: Metric) -> Board:
 
     table = TABLES.of((sight.challenge.id, sight.part, sight.by_ladder, sight.until, metric.name), metric)
     board = make_board(
-        sight.challenge.benchmark, sight.part, shown, metric=metric.name, table=table, read_units=read_units
+        sight.challenge.versioned_benchmark, sight.part, shown, metric=metric.name, table=table, read_units=read_units
     )
     return replace(board, set_apart=set_apart_of(session, sight.challenge))
 

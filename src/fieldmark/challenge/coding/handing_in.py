@@ -23,7 +23,7 @@ def check_archive(challenge: Challenge, upload: Upload) -> None:
         ArchiveRefusedError: When it is none, holds something strange, or no `run.sh`.
         BusyError: When too many uploads arrive at once.
     """
-    job = {"benchmark": challenge.benchmark, "program": True}
+    job = {"benchmark": challenge.versioned_benchmark, "program": True}
     try:
         outcome = uploads.CHECKERS.check(upload.path, job, uploads.CHECK_LIMITS)
     except ExhaustedError as error:

@@ -204,7 +204,7 @@ def _stored(
     if given.inputs is None and given.sample is None:
         return stored, warnings
     files = truth_files(storage.fetch_folder(challenge.truth_path, folder / "truth"))
-    truth, *_ = read_truth(challenge.benchmark, files)
+    truth, *_ = read_truth(challenge.versioned_benchmark, files)
     key = order_key(database, challenge.id)
     if given.inputs is not None:
         rows = read_items(given.inputs)

@@ -223,6 +223,11 @@ class Challenge(Base):
     phases: Mapped[list[Phase]] = relationship(order_by="Phase.starts_at", back_populates="challenge")
     files: Mapped[list[DataFile]] = relationship(order_by="DataFile.name")
 
+    @property
+    def versioned_benchmark(self) -> str:
+        """The benchmark in the version that the challenge was made with, whatever its current version is by now."""
+        return f"{self.benchmark}@{self.benchmark_version}"
+
 
 class Organizer(Base):
     """Who runs a challenge, besides its owner."""

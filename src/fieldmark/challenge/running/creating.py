@@ -254,7 +254,9 @@ def _stage_access(before: Challenge, wanted: str) -> Access:
 def _known_items(storage: Storage, before: Challenge, items: Sequence[str]) -> list[str]:
     """A warning about items that were in the stage before, whose labels may be known by now; none without them."""
     with scratch("truth") as folder:
-        earlier, *_ = read_truth(before.benchmark, truth_files(storage.fetch_folder(before.truth_path, folder)))
+        earlier, *_ = read_truth(
+            before.versioned_benchmark, truth_files(storage.fetch_folder(before.truth_path, folder))
+        )
     again = set(items) & set(earlier.items)
     if not again:
         return []
@@ -283,10 +285,10 @@ def replace_truth(
     with scratch("truth") as folder:
         storage.fetch_folder(challenge.truth_path, folder)
         files = truth_files(folder)
-        old, *_ = read_truth(challenge.benchmark, files)
-        _keep(challenge.benchmark, folder, truth, classes, media)
+        old, *_ = read_truth(challenge.versioned_benchmark, files)
+        _keep(challenge.versioned_benchmark, folder, truth, classes, media)
         files = truth_files(folder)
-        new, labels, *_ = read_truth(challenge.benchmark, files)
+        new, labels, *_ = read_truth(challenge.versioned_benchmark, files)
         if dict(zip(new.items, new.units, strict=True)) != dict(zip(old.items, old.units, strict=True)):
             raise RefusalError("The new truth is about other items or units than the old one; only labels may change.")
         path, sha256 = _store_folder(storage, folder, "truth"), digest_folder(folder)
@@ -319,7 +321,7 @@ def warnings_about(database: Database, storage: Storage, challenge: Challenge, f
         return []
     with scratch("truth") as folder:
         files = truth_files(storage.fetch_folder(challenge.truth_path, folder))
-        truth, *_ = read_truth(challenge.benchmark, files)
+        truth, *_ = read_truth(challenge.versioned_benchmark, files)
     return [sentence for sentence in leaks_of(truth, [file]) if sentence.startswith(file.name)]
 
 

@@ -48,7 +48,7 @@ def write_lists(
     database: Database, storage: Storage, owner: User, challenge: Challenge, items: Sequence[str], labels: Labels
 ) -> None:
     """Items in their secret order, labels by name: neither says anything about the truth."""
-    task = BENCHMARKS[challenge.benchmark].task
+    task = BENCHMARKS[challenge.versioned_benchmark].task
     shown, named = secret_order(items, order_key(database, challenge.id)), Labels.of(labels.names)
     with scratch("data") as folder:
         sample = sample_file(task)
@@ -79,5 +79,5 @@ def renew_lists(database: Database, storage: Storage, actor: User, challenge: Ch
     """Writes the lists for participants again, in their secret order; for challenges of before there was one."""
     with scratch("truth") as folder:
         files = truth_files(storage.fetch_folder(challenge.truth_path, folder))
-        truth, labels, *_ = read_truth(challenge.benchmark, files)
+        truth, labels, *_ = read_truth(challenge.versioned_benchmark, files)
     write_lists(database, storage, actor, challenge, truth.items, labels)

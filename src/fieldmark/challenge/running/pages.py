@@ -321,7 +321,7 @@ def _page(
             request,
             "organize.html",
             status,
-            truth_file=BENCHMARKS[challenge.benchmark].task.answer.truth_file,
+            truth_file=BENCHMARKS[challenge.versioned_benchmark].task.answer.truth_file,
             c=challenge,
             phases=challenge.phases,
             organizers=organizing.organizers_of(session, challenge),

@@ -102,7 +102,7 @@ def _claim(row: Submission, challenge: Challenge, fence: int, attempt: int) -> C
         challenge_id=challenge.id,
         fence=fence,
         attempt=attempt,
-        benchmark=challenge.benchmark,
+        benchmark=challenge.versioned_benchmark,
         metric=challenge.metric,
         path=row.path,
         sha256=row.sha256,

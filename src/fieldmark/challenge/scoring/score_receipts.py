@@ -135,11 +135,12 @@ def verify(
             raise InputError(path, found=f"no {what}", expected="the files the run was scored against", hint=hint)
         _check_commitment(path, files[what], digests, salt or receipt.get("salt"), what)
     name, version = receipt["benchmark"]["name"], receipt["benchmark"]["version"]
-    if name not in BENCHMARKS or BENCHMARKS[name].version != version:
-        now = f"{name} version {BENCHMARKS[name].version}" if name in BENCHMARKS else "no such benchmark"
+    asked = f"{name}@{version}"
+    if asked not in BENCHMARKS:
+        now = f"{name} version {', '.join(BENCHMARKS[name].versions)}" if name in BENCHMARKS else "no such benchmark"
         raise InputError(path, found=now, expected=f"{name} version {version}, as the receipt says")
     used = {what: files[what] for what in receipt["truth"]}
-    card = score_parts(name, run, used, parts=[receipt["part"]])[receipt["part"]]
+    card = score_parts(asked, run, used, parts=[receipt["part"]])[receipt["part"]]
     same_scorer = receipt["scorer"]["sha256"] == scorer_digest()
     _check_scores(path, receipt, card, same_scorer=same_scorer)
     remarks = [] if signed_by else ["the receipt is unsigned"]

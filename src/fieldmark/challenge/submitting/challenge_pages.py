@@ -44,7 +44,7 @@ router = APIRouter()
 def overview(request: Request, slug: str, database: DatabaseOf, storage: StorageOf, viewer: ViewerOf) -> Response:
     with database.read() as session:
         challenge = open_challenge(session, viewer.user, slug)
-        benchmark = BENCHMARKS[challenge.benchmark]
+        benchmark = BENCHMARKS[challenge.versioned_benchmark]
         return render(
             request,
             "challenge.html",

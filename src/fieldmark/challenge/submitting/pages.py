@@ -194,12 +194,12 @@ def rows_of(session: Session, challenge: Challenge, runs: list[Submission], *, m
 
 def metrics_by_name(challenge: Challenge) -> dict[str, Metric]:
     """The metrics of a challenge, the primary one first."""
-    return {metric.name: metric for metric in BENCHMARKS[challenge.benchmark].task.metrics}
+    return {metric.name: metric for metric in BENCHMARKS[challenge.versioned_benchmark].task.metrics}
 
 
 def example_of(storage: Storage, challenge: Challenge) -> list[str]:
     """The first lines of the sample run: what the format looks like."""
-    task = BENCHMARKS[challenge.benchmark].task
+    task = BENCHMARKS[challenge.versioned_benchmark].task
     sample = next((file for file in challenge.files if file.name == sample_file(task)), None)
     if sample is None:
         return []

@@ -73,7 +73,7 @@ def starter_kit(challenge: Challenge, storage: Storage, address: str, *, program
         address: The address of its page.
         program: Whether a phase asks for programs: an example of one comes along.
     """
-    run = BENCHMARKS[challenge.benchmark].task.run
+    run = BENCHMARKS[challenge.versioned_benchmark].task.run
     sample = f"sample_{run.file_name}"
     offered = {file.name: file for file in challenge.files}
     kept = [name for name in (sample, "items.csv", "labels.csv") if name in offered]
@@ -121,7 +121,7 @@ def _readme(challenge: Challenge, address: str, run: str, left_out: list[str]) -
 
 Score a run on labels of your own (`id,label`), exactly as the board does:
 
-    fieldmark score {challenge.benchmark} {run} --truth my-truth.csv --classes labels.csv
+    fieldmark score {challenge.versioned_benchmark} {run} --truth my-truth.csv --classes labels.csv
 
 Hand it in, with a token from your account page:
 
@@ -138,7 +138,7 @@ def _notebook(challenge: Challenge, baseline: str, run: str) -> str:
     score = (
         "# With labels of your own in my-truth.csv (id,label), scored as the board does:\n"
         "import fieldmark\n\n"
-        f'# fieldmark.score("{challenge.benchmark}", "{run}", truth="my-truth.csv", classes="labels.csv")'
+        f'# fieldmark.score("{challenge.versioned_benchmark}", "{run}", truth="my-truth.csv", classes="labels.csv")'
     )
     cells = [
         _cell("markdown", f"# {challenge.title}\n\nBenchmark `{challenge.benchmark}`. See README.md."),

@@ -81,7 +81,7 @@ def _read_checklist(storage: Storage, benchmark: str, truth_sha256: str, truth_p
 
 def checklist(storage: Storage, challenge: Challenge) -> Checklist:
     """What runs of a challenge are checked against; read once per truth."""
-    return _read_checklist(storage, challenge.benchmark, challenge.truth_sha256, challenge.truth_path)
+    return _read_checklist(storage, challenge.versioned_benchmark, challenge.truth_sha256, challenge.truth_path)
 
 
 def check_run(wanted: Checklist, upload: Upload, *, limit_mb: int) -> None:
