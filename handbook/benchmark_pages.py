@@ -91,7 +91,9 @@ def page(name: str, results: str) -> str:
         results: The text of `results.md`, in which our own measurements are looked up.
     """
     benchmark = BENCHMARKS[name]
-    lines = [f"# {name}", "", f"{_sentence(BENCHMARKS.about(name))} Version {benchmark.version}.", ""]
+    earlier = ", ".join(f"`{name}@{version}`" for version in benchmark.earlier)
+    version = f"Version {benchmark.version}" + (f"; earlier ones: {earlier}." if earlier else ".")
+    lines = [f"# {name}", "", f"{_sentence(BENCHMARKS.about(name))} {version}", ""]
     if benchmark.provisional:
         lines += ['!!! warning "Provisional"', "", f"    {benchmark.provisional}", ""]
     more = _first(PAGES, name)

@@ -154,7 +154,7 @@ def test_answers_of_a_run_become_unverified_identifications_by_a_machine(run_mai
     assert {row[f"{DWC}identifiedBy"] for row in rows} == {f"Fieldmark {fieldmark.__version__}, method frequent"}
     remark = rows[0][f"{DWC}identificationRemarks"]
     assert remark.startswith("Machine identification, not verified by a person. Probability 0.3")
-    assert "Answer 1 on test of occurrences (version 1), item " in remark
+    assert "Answer 1 on test of occurrences (version 2), item " in remark
     # They add to what the records say, and change nothing about it.
     after = fieldmark.dataset("occurrences", tmp_path / "out.zip")
     assert (

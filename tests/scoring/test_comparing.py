@@ -74,6 +74,6 @@ def test_what_cannot_be_compared_is_refused(cards, tmp_path):
     (tmp_path / "other.csv").write_text("id,predicted\n1,c1\n2,c1\n")
     other = fieldmark.score("folder", tmp_path / "other.csv", truth={"id": ["1", "2"], "label": ["c1", "c2"]})
     with pytest.raises(
-        InputError, match=r"other: found other units, expected a run on test of folder \(version 1\), as good"
+        InputError, match=r"other: found other units, expected a run on test of folder \(version 2\), as good"
     ):
         fieldmark.compare({"good": cards["good"], "other": other})

@@ -204,7 +204,7 @@ def test_a_run_names_the_data_behind_its_backbone(trained, release, tmp_path):
     command = f"fit folder --data {release} --method linear --set backbone={trained} --out {out}"
     done = CliRunner().invoke(app, command.split())
     assert done.exit_code == 0, (done.output, done.exception)
-    said = "The backbone is resnet10t, fine-tuned on train of folder (version 1, seed 0)"
+    said = "The backbone is resnet10t, fine-tuned on train of folder (version 2, seed 0)"
     assert f"note: {said}" in done.output and "It has learned from no observation of val or test" in done.output
     assert "external data: none" in done.output  # random weights, and nothing but the train of this benchmark
     assert said in (out / "model" / "README.md").read_text()

@@ -61,7 +61,7 @@ def test_a_fine_tuned_backbone_is_named_and_episodes_are_run_anew_when_it_is_tra
     weights = tmp_path / "backbone/model/weights.safetensors"
     for times in (1, 2):
         found = run_episodes("folder", release, [entry], tmp_path / "out", shots=(1,), draws=1)
-        assert "fine-tuned on train of folder (version 1, seed 0)" in found.facts["remarks"][0]
+        assert "fine-tuned on train of folder (version 2, seed 0)" in found.facts["remarks"][0]
         assert len(list((tmp_path / "out" / "draws").iterdir())) == times
         arrays = load_file(weights)
         save_file(arrays | {"conv1.0.weight": 1.5 * arrays["conv1.0.weight"]}, weights)

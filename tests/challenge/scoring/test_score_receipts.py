@@ -64,7 +64,7 @@ def test_what_differs_is_said_in_one_sentence(folder):
     shutil.copy(whole / "parts.csv", folder)
     change(folder, benchmark={"name": "folder", "version": "0"})
     assert "expected folder version 0" in sentence()
-    change(folder, benchmark={"name": "folder", "version": "1"})
+    change(folder, benchmark={"name": "folder", "version": "2"})
     scores = json.loads((folder / "receipt.json").read_text())["scores"]
     change(folder, scores=scores | {"top_1": {**scores["top_1"], "value": 0.99}})
     assert "found top_1 0." in sentence() and "expected 0.99, as the receipt says." in sentence()
