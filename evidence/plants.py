@@ -99,7 +99,7 @@ def supplied(
     def supply(part: Part) -> Part:
         if made is None or part.media is None:
             return FeatureSource(settings).supply(part)
-        rows = [made[part.media.path_of[ids[0]]] for ids in part.items["media_ids"]]
+        rows = [made[opened.media_paths[ids[0]]] for ids in part.items["media_ids"]]
         return with_features(part, "photo", np.stack(rows))
 
     opened = open_benchmark(BENCHMARKS["folder"], open_dataset("folder", root))

@@ -99,7 +99,7 @@ def bird_features(data: Path) -> tuple[dict[str, int], Part]:
     view = with_features(opened, configured_method("linear", {"size": SIZE_PX}))
     parts = [part.unlabeled() for part in (view.train, view.val, view.test) if part is not None]
     together = Part.concat(parts)
-    path_of = opened.dataset.media_files.path_of
+    path_of = opened.dataset.media_paths
     rows = {path_of[one]: row for row, one in enumerate(together.items["media_ids"].list.first())}
     return rows, together
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Benchmark, Task
+from fieldmark.blinding import salt_of
 from fieldmark.datasets import DATASETS, Dataset, open_dataset
 from fieldmark.datasets.identical import across, identical_files, observations_together
 from fieldmark.datasets.inputs import OwnLayer
@@ -39,7 +40,8 @@ class Opened:
     """A benchmark opened on a release: what methods see, the truth, and everything a report may show.
 
     `hidden` holds the label of each unlabeled item, -1 for those of none of the labels; None where nobody knows. It is
-    not in the view: a method that declares that it learns from hidden labels is handed them, and no other.
+    not in the view: a method that declares that it learns from hidden labels is handed them, and no other. `elsewhere`
+    holds the paths of media that were added to the view and belong to no release.
     """
 
     benchmark: Benchmark
@@ -51,6 +53,12 @@ class Opened:
     layout: Layout
     split: Split | None = None
     hidden: NDArray[np.int32] | None = None
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def media_paths(self) -> dict[str, str]:
+        """Where each photo or recording of the view lies; parts do not tell it."""
+        return {**self.dataset.media_paths, **self.elsewhere}
 
     def truth_of_train(self) -> Truth:
         """The truth of train, for those who hold parts of it out."""
@@ -127,8 +135,10 @@ def open_benchmark(benchmark: Benchmark, dataset: Dataset, *, seed: int = 0, spl
         learned = set(tables["train"][task.answer.column])
         labels = Labels(tuple(name for name in labels.names if name in learned))
 
+    salt = salt_of(layout.table["item_id"])
+
     def make_part(name: str, targets: Targets | None) -> Part | None:
-        return None if tables[name].is_empty() else _part(dataset, tables[name], targets, task)
+        return None if tables[name].is_empty() else replace(_part(dataset, tables[name], targets, task), salt=salt)
 
     def targets_of(name: str) -> Targets:
         return task.answer.targets(dataset, tables[name], layout, labels)
@@ -216,7 +226,7 @@ def remarks_on_copies(opened: Opened) -> list[str]:
         classes.
     """
     dataset, kind = opened.dataset, opened.dataset.media_kind
-    path_of = dataset.media_files.path_of
+    path_of = dataset.media_paths
     paths = {
         part: {path_of[one] for one in table["media_ids"].explode().drop_nulls()}
         for part, table in opened.items.items()

@@ -36,6 +36,8 @@ class Part:
         layers: The allowed layers (captions, climate, ...) by name, for these items and no others.
         features: One row per item by the name of the input, for methods that need features.
         missing: By the name of the input, the items that have none of it; their features are zeros.
+        salt: What the opaque ids are made with that a method sees in place of these (`blinding`); empty where the ids
+            have nothing to hide, which are those of loose files and those that a method was given.
     """
 
     items: pl.DataFrame
@@ -44,6 +46,7 @@ class Part:
     layers: Mapping[str, OwnLayer] = field(default_factory=dict)
     features: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
     missing: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    salt: bytes = field(default=b"", repr=False)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -69,6 +72,7 @@ class Part:
             {name: OwnLayer.of(layer, _ids(items, layer.by)) for name, layer in self.layers.items()},
             {name: taken_rows(values, chosen) for name, values in self.features.items()},
             {name: flags[chosen] for name, flags in self.missing.items()},
+            self.salt,
         )
 
     @classmethod
@@ -79,13 +83,17 @@ class Part:
         for part in parts[1:]:
             media = None if media is None or part.media is None else media.together(part.media)
         targets = [part.targets for part in parts if part.targets is not None]
+        layers = dict(parts[0].layers)
+        for part in parts[1:]:
+            layers = {name: layer.together(part.layers[name]) for name, layer in layers.items()}
         return cls(
             items,
             type(targets[0]).concat(targets) if len(targets) == len(parts) else None,
             media,
-            {name: OwnLayer.of(layer, _ids(items, layer.by)) for name, layer in parts[0].layers.items()},
+            layers,
             {name: joined_rows([part.features[name] for part in parts]) for name in parts[0].features},
             {name: np.concatenate([part.missing[name] for part in parts]) for name in parts[0].missing},
+            parts[0].salt,
         )
 
     def blocks(self, size: int = BLOCK_ITEMS) -> Iterator[Part]:
@@ -179,9 +187,9 @@ class View:
         keys += [table[name] for name in {"observation_id", self.unit} if name in table.columns]
         links = [links_of(column) for column in keys]
         if train.media is not None:
-            paths = [[train.media.path_of[one] for one in own] for own in table["media_ids"].fill_null([]).to_list()]
-            copies = identical_files(train.media.store, (path for own in paths for path in own))
-            links.append(links_of_files(paths, copies))
+            media = table["media_ids"].fill_null([]).to_list()
+            copies = identical_files(train.media, (one for own in media for one in own))
+            links.append(links_of_files(media, copies))
         balanced = None if rule.keeps_classes_whole or classes is None else classes.astype(np.int64)
         return folds_of(grouped(train.item_ids, links), balanced, number, seed)
 

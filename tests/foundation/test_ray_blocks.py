@@ -184,9 +184,9 @@ def test_extraction_ends_with_every_photo_once_and_equal_after_a_node_was_lost(
 ):
     monkeypatch.setattr(extraction, "BLOCK_PHOTOS", 2)
     network = load_backbone(FeatureSettings(backbone="efficientnet_lite0", size=64))
-    here = extract(list(photos.path_of), photos.read, network, FeatureStore(tmp_path / "here", "x"))
+    here = extract(list(photos.ids), photos.read, network, FeatureStore(tmp_path / "here", "x"))
     with working_on("ray"):
-        there = extract(list(photos.path_of), photos.read, network, KillsSecondNode(tmp_path / "there", two_nodes))
+        there = extract(list(photos.ids), photos.read, network, KillsSecondNode(tmp_path / "there", two_nodes))
     np.testing.assert_array_equal(there, here)
     stored = np.concatenate([np.load(path) for path in (tmp_path / "there" / "x").glob("*.keys.npy")])
     assert len(stored) == len(np.unique(stored, axis=0)) == 24  # 25 photos, two of them the same
@@ -201,7 +201,7 @@ def test_a_photo_that_cannot_be_read_is_told_as_here_and_the_others_are_kept(
     for engine in ("local", "ray"):
         store = FeatureStore(tmp_path / engine, "x")
         with working_on(engine), pytest.raises(InputError) as caught:
-            extract(list(photos.path_of), photos.read, network, store, where=photos.where)
+            extract(list(photos.ids), photos.read, network, store, where=photos.where)
         sentences.append(str(caught.value))
         assert len(store) == 23
     assert sentences[0] == sentences[1] and "7.jpg" in sentences[0]

@@ -18,6 +18,7 @@ import fieldmark
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.cli.main import app
 from fieldmark.datasets import open_dataset
+from fieldmark.datasets.inputs import MediaFiles
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.features.store import FeatureStore, content_key
@@ -126,14 +127,14 @@ def test_a_flip_is_the_mirrored_photo_shown_as_on_val(trained, asked, tmp_path):
     class Mirrored:
         def read(self, path):
             data = io.BytesIO()
-            with Image.open(io.BytesIO(asked.media.store.read(path))) as photo:
+            with Image.open(io.BytesIO(asked.media.read(path))) as photo:
                 ImageOps.mirror(photo).save(data, "PNG")
             return data.getvalue()
 
         def read_many(self, paths):
             return map(self.read, paths)
 
-    mirrored = replace(asked, media=replace(asked.media, store=Mirrored()))
+    mirrored = replace(asked, media=MediaFiles("photo", Mirrored(), {one: one for one in asked.media.ids}))
     plain = feature_source(FeatureSettings(str(trained)), tmp_path)
     flips = feature_source(FeatureSettings(str(trained), views="flips"), tmp_path)
     one, other = (plain.supply(part).features["photo"] for part in (asked, mirrored))

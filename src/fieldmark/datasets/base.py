@@ -65,8 +65,12 @@ class Dataset:
     @cached_property
     def media_files(self) -> MediaFiles:
         """The photos or recordings by their id."""
-        paths = dict(zip(self.media["media_id"], self.media["path"], strict=True))
-        return MediaFiles(self.media_kind, self.release, paths)
+        return MediaFiles(self.media_kind, self.release, self.media_paths)
+
+    @cached_property
+    def media_paths(self) -> dict[str, str]:
+        """Where each of them lies in the release; for the harness and reports, never for methods."""
+        return dict(zip(self.media["media_id"], self.media["path"], strict=True))
 
     @cached_property
     def inputs_by_name(self) -> dict[str, Input]:

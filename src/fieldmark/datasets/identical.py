@@ -12,14 +12,13 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.datasets.inputs import Files
 from fieldmark.foundation.map_blocks import all_cores, map_blocks
 
 Rows = NDArray[np.int32]
@@ -31,7 +30,16 @@ CHUNK_BYTES = 1 << 20
 BLOCK_FILES = 64
 
 
-def identical_files(release: Files, paths: Iterable[str] | pl.Series) -> list[list[str]]:
+class Readable(Protocol):
+    """Files by their path, or media by their id."""
+
+    @property
+    def open(self) -> Callable[[str], IO[bytes]]: ...
+
+    def sizes(self, paths: Iterable[str], /) -> dict[str, int]: ...
+
+
+def identical_files(release: Readable, paths: Iterable[str] | pl.Series) -> list[list[str]]:
     """Groups of at least two files with the same bytes, in the order of the paths; empty files are no copies.
 
     Args:
@@ -85,10 +93,10 @@ def observations_together(dataset: Dataset, observations: Iterable[str]) -> dict
     return {one: first(one) for one in first_of}
 
 
-Fingerprint = Callable[[Files, str, int], bytes]
+Fingerprint = Callable[[Readable, str, int], bytes]
 
 
-def _sizes(release: Files, paths: pl.Series) -> NDArray[np.int64]:
+def _sizes(release: Readable, paths: pl.Series) -> NDArray[np.int64]:
     """How many bytes each file has, 0 for one that is not there; one folder after the other, each listed once."""
     rows_in: dict[str, array[int]] = {}
     for row, path in enumerate(paths):
@@ -126,13 +134,13 @@ def _split(rows: Rows, group: Rows, *keys: NDArray[Any]) -> tuple[Rows, Rows]:
     return rows[order[again]], first[again]
 
 
-def _tail(release: Files, path: str, size: int) -> bytes:
+def _tail(release: Readable, path: str, size: int) -> bytes:
     with release.open(path) as file:
         file.seek(max(0, size - TAIL_BYTES), os.SEEK_SET)
         return hashlib.blake2b(file.read(), digest_size=8 * TAIL_WORDS).digest()
 
 
-def _whole(release: Files, path: str, size: int) -> bytes:
+def _whole(release: Readable, path: str, size: int) -> bytes:
     hasher = hashlib.blake2b(digest_size=8 * WHOLE_WORDS)
     with release.open(path) as file:
         while chunk := file.read(CHUNK_BYTES):

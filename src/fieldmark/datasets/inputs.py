@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import IO, Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -132,47 +133,58 @@ class MaskLayer(Layer):
 
 @dataclass(frozen=True)
 class OwnLayer(Layer):
-    """A layer that answers only for the ids of one part."""
+    """A layer that answers only for the ids of one part, which may be other ones than those of the release."""
 
-    layer: Layer
-    ids: frozenset[str]
+    _layer: Layer
+    _real: Mapping[str, str]
     by: KeyedBy  # type: ignore[misc]
     input: str  # type: ignore[misc]
 
     @classmethod
     def of(cls, layer: Layer, ids: Sequence[str]) -> OwnLayer:
         """The layer for some ids only."""
-        inner = layer.layer if isinstance(layer, OwnLayer) else layer
-        return cls(inner, frozenset(ids), inner.by, inner.input)
+        if isinstance(layer, OwnLayer):
+            return replace(layer, _real={one: real for one in ids if (real := layer._real.get(one)) is not None})
+        return cls(layer, {one: one for one in ids}, layer.by, layer.input)
+
+    def together(self, other: OwnLayer) -> OwnLayer:
+        """The layer for the ids of two parts."""
+        return replace(self, _real={**self._real, **other._real})
+
+    def renamed(self, name_of: Mapping[str, str]) -> OwnLayer:
+        """The same by other ids."""
+        return replace(self, _real={name_of[one]: real for one, real in self._real.items()})
+
+    @property
+    def coded(self) -> tuple[tuple[int, ...], int]:
+        """For patches of maps: the bands that hold codes, and how many codes there are; none for any other layer."""
+        return getattr(self._layer, "code_bands", ()), getattr(self._layer, "codes", 0)
 
     def read(self, ids: Sequence[str]) -> list[Any]:
-        self._refuse_others(ids)
-        return self.layer.read(ids)
+        return self._layer.read(self._own(ids))
 
     def files(self, ids: Sequence[str]) -> list[bytes | None]:
-        self._refuse_others(ids)
-        return self.layer.files(ids)
+        return self._layer.files(self._own(ids))
 
     def there(self, ids: Sequence[str]) -> list[bool]:
-        self._refuse_others(ids)
-        return self.layer.there(ids)
+        return self._layer.there(self._own(ids))
 
     def numbers(self, ids: Sequence[str]) -> NDArray[np.float64]:
-        self._refuse_others(ids)
-        return self.layer.numbers(ids)
+        return self._layer.numbers(self._own(ids))
 
     def texts(self, ids: Sequence[str]) -> Iterator[str | None]:
-        self._refuse_others(ids)
-        return self.layer.texts(ids)
+        return self._layer.texts(self._own(ids))
 
-    def _refuse_others(self, ids: Sequence[str]) -> None:
-        for one in ids:
-            if one not in self.ids:
-                raise NotInPartError(one)
+    def _own(self, ids: Sequence[str]) -> list[str]:
+        try:
+            return [self._real[one] for one in ids]
+        except KeyError as error:
+            raise NotInPartError(error.args[0]) from None
 
 
 # A recording may be long, and as many as this are held at a time.
 OPENED_AHEAD = 8
+NAMELESS_BUFFER = 1 << 16
 
 
 class Files(Protocol):
@@ -202,15 +214,25 @@ class NotInPartError(LookupError):
 class MediaFiles:
     """Photos or recordings by their id; those of a part open nothing else.
 
+    Where they lie is nobody's business who was handed a part: `Dataset.media_paths` tells the harness. Python keeps
+    nothing from a program that looks for it; what is kept from one that is merely careless are names and times.
+
     Args:
         kind: Whether they are photos or recordings.
-        store: Where they lie.
-        path_of: The path of each.
+        _store: Where they lie.
+        _path_of: The path of each.
+        _named: Whether files tell their names; not those of a part that a method is handed.
     """
 
     kind: MediaKind
-    store: Files
-    path_of: Mapping[str, str]
+    _store: Files
+    _path_of: Mapping[str, str]
+    _named: bool = True
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all of them."""
+        return tuple(self._path_of)
 
     @property
     def read(self) -> MediumReader:
@@ -222,28 +244,65 @@ class MediaFiles:
         """Opens one photo or recording, for what is too long to hold in memory: `open(media_id)`; many: `open.many`."""
         return MediumOpener(self)
 
+    def sizes(self, media_ids: Iterable[str]) -> dict[str, int]:
+        """How many bytes each of them has; those that are not there are left out."""
+        asked = {one: self._path(one) for one in media_ids}
+        there = self._store.sizes(asked.values())
+        return {one: there[path] for one, path in asked.items() if path in there}
+
     def where(self, media_id: str) -> str:
-        """The place of one photo or recording as a person would look for it."""
-        return self.store.where(self.path(media_id))
+        """What to call one photo or recording in a sentence: its place, or its id where that is all that is told."""
+        path = self._path(media_id)
+        return self._store.where(path) if self._named else media_id
 
     def only(self, media_ids: Sequence[str]) -> MediaFiles:
         """Those of some ids."""
-        return MediaFiles(self.kind, self.store, {one: self.path(one) for one in media_ids})
+        return replace(self, _path_of={one: self._path(one) for one in media_ids})
 
     def together(self, other: MediaFiles) -> MediaFiles:
         """Those of two parts."""
-        return MediaFiles(self.kind, self.store, {**self.path_of, **other.path_of})
+        return replace(self, _path_of={**self._path_of, **other._path_of})
 
-    def path(self, media_id: str) -> str:
-        """Where one photo or recording lies.
+    def renamed(self, name_of: Mapping[str, str]) -> MediaFiles:
+        """The same by other ids, and without the names of their files."""
+        return replace(self, _path_of={name_of[one]: path for one, path in self._path_of.items()}, _named=False)
 
-        Raises:
-            NotInPartError: When it is not among them.
-        """
+    def _path(self, media_id: str) -> str:
         try:
-            return self.path_of[media_id]
+            return self._path_of[media_id]
         except KeyError:
             raise NotInPartError(media_id) from None
+
+    def _opened(self, file: IO[bytes]) -> IO[bytes]:
+        return file if self._named else io.BufferedReader(_Nameless(file), NAMELESS_BUFFER)
+
+
+class _Nameless(io.RawIOBase):
+    """An open file of which only the bytes can be had: no name, and no number to ask the system for its times."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.__file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.__file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self.__file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self.__file.tell()
+
+    def close(self) -> None:
+        self.__file.close()
+        super().close()
 
 
 @dataclass(frozen=True)
@@ -253,7 +312,7 @@ class MediumReader:
     media: MediaFiles
 
     def __call__(self, media_id: str) -> bytes:
-        return self.media.store.read(self.media.path(media_id))
+        return self.media._store.read(self.media._path(media_id))
 
     def only(self, media_ids: Sequence[str]) -> MediumReader:
         """One that reads some of them and no others."""
@@ -261,7 +320,7 @@ class MediumReader:
 
     def many(self, media_ids: Iterable[str]) -> Iterator[bytes]:
         """The bytes of each, in order."""
-        return self.media.store.read_many([self.media.path(one) for one in media_ids])
+        return self.media._store.read_many([self.media._path(one) for one in media_ids])
 
 
 @dataclass(frozen=True)
@@ -271,7 +330,7 @@ class MediumOpener:
     media: MediaFiles
 
     def __call__(self, media_id: str) -> IO[bytes]:
-        return self.media.store.open(self.media.path(media_id))
+        return self.media._opened(self.media._store.open(self.media._path(media_id)))
 
     def only(self, media_ids: Sequence[str]) -> MediumOpener:
         """One that opens some of them and no others."""
@@ -279,4 +338,5 @@ class MediumOpener:
 
     def many(self, media_ids: Iterable[str]) -> Iterator[IO[bytes]]:
         """Each of them opened, in order; whoever takes a file closes it."""
-        return self.media.store.open_many([self.media.path(one) for one in media_ids], OPENED_AHEAD)
+        opened = self.media._store.open_many([self.media._path(one) for one in media_ids], OPENED_AHEAD)
+        return map(self.media._opened, opened)

@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from fieldmark.datasets.identical import identical_files
-from fieldmark.datasets.inputs import MediaFiles
+from fieldmark.datasets.inputs import MediaFiles, OwnLayer
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.fitting.other_files import ELSEWHERE, PlacedFiles, WithOthers, place_of, true_place
 from fieldmark.foundation.files import open_input, sha256_of
@@ -74,8 +74,9 @@ def with_added(opened: Opened, table: Path) -> Added:
     labels = _labels(opened, rows["label"].to_list())
     train, changed = _corrected(opened, rows.filter(pl.col("path").is_in(list(own))), labels)
     new = rows.filter(~pl.col("path").is_in(list(own)))
+    elsewhere = {f"added {row}": f"{ELSEWHERE}{path}" for row, path in enumerate(new["path"], start=1)}
     if len(new):
-        train = Part.concat([train, _part(opened, new, labels, train)])
+        train = Part.concat([train, _part(opened, new, labels, train, elsewhere)])
     remarks = [
         f"{len(new):,} checked {medium}s were added to train from {table.name}, and {changed:,} labels corrected."
     ]
@@ -90,7 +91,7 @@ def with_added(opened: Opened, table: Path) -> Added:
     view = replace(opened.view, labels=labels, taxonomy=taxonomy, train=train)
     digest = sha256_of(local_input(table))[:16]
     record = {"file": table.name, "digest": digest, "items": len(new), "corrected": changed}
-    return Added(replace(opened, view=view), tuple(remarks), record)
+    return Added(replace(opened, view=view, elsewhere=elsewhere), tuple(remarks), record)
 
 
 def _read(table: Path, medium: str) -> pl.DataFrame:
@@ -129,22 +130,22 @@ def _read(table: Path, medium: str) -> pl.DataFrame:
 
 def _parts_of_files(opened: Opened) -> dict[str, str]:
     """The part of each file of the release, by where it really lies."""
-    release = opened.dataset.release
+    release, view, path_of = opened.dataset.release, opened.view, opened.media_paths
     parts: dict[str, str] = {}
-    view = opened.view
     for name, part in (("train", view.train), ("val", view.val), ("test", view.test)):
         if part is not None and part.media is not None:
-            parts |= {true_place(release.where(path)): name for path in part.media.path_of.values()}
+            parts |= {true_place(release.where(path_of[one])): name for one in part.media.ids}
     return parts
 
 
 def _copies(opened: Opened, paths: list[str]) -> set[str]:
     """Files with the same bytes as one of val or test."""
+    path_of = opened.media_paths
     hidden = [
-        path
+        path_of[one]
         for part in (opened.view.val, opened.view.test)
         if part is not None and part.media is not None
-        for path in part.media.path_of.values()
+        for one in part.media.ids
     ]
     others = [f"{ELSEWHERE}{path}" for path in paths]
     groups = identical_files(WithOthers(opened.dataset.release), [*hidden, *others])
@@ -162,26 +163,25 @@ def _corrected(opened: Opened, rows: pl.DataFrame, labels: Labels) -> tuple[Part
     """Train with the labels of the table for its own files, and how many of those are other labels."""
     train = opened.view.train
     assert train.media is not None and train.truth is not None  # refused before
-    release = opened.dataset.release
+    release, path_of = opened.dataset.release, opened.media_paths
     said = {true_place(path): label for path, label in rows.select("path", "label").iter_rows()}
     codes = train.truth.copy()
     for row, media in enumerate(train.items["media_ids"].to_list()):
         for one in media:
-            label = said.get(true_place(release.where(train.media.path_of[one])))
+            label = said.get(true_place(release.where(path_of[one])))
             if label is not None:
                 codes[row] = labels.code_of[label]
     coarse = {} if train.targets is None else dict(train.targets.coarse)
     changed = int((codes != train.truth).sum())
-    store = WithOthers(release)
-    media_files = MediaFiles(train.media.kind, store, train.media.path_of)
+    media_files = MediaFiles(train.media.kind, WithOthers(release), {one: path_of[one] for one in train.media.ids})
     targets = LabelTargets(codes, coarse={} if changed else coarse)
     return replace(train, targets=targets, media=media_files), changed
 
 
-def _part(opened: Opened, rows: pl.DataFrame, labels: Labels, train: Part) -> Part:
+def _part(opened: Opened, rows: pl.DataFrame, labels: Labels, train: Part, paths: Mapping[str, str]) -> Part:
     """The new files as items with the columns of train; what is not known about them is empty."""
     assert train.media is not None  # refused before
-    ids = [f"added {number}" for number in range(1, len(rows) + 1)]
+    ids = list(paths)
     given = {"item_id": ids, "observation_id": rows["observation"].to_list(), "media_ids": [[one] for one in ids]}
     columns = {
         name: pl.Series(name, given[name], dtype=kind)
@@ -189,6 +189,6 @@ def _part(opened: Opened, rows: pl.DataFrame, labels: Labels, train: Part) -> Pa
         else pl.Series(name, [None] * len(rows), dtype=kind)
         for name, kind in train.items.schema.items()
     }
-    paths = {one: f"{ELSEWHERE}{path}" for one, path in zip(ids, rows["path"], strict=True)}
-    media = MediaFiles(train.media.kind, train.media.store, paths)
-    return Part(pl.DataFrame(columns), LabelTargets(labels.encode(rows["label"])), media)
+    media = MediaFiles(train.media.kind, WithOthers(opened.dataset.release), paths)
+    layers = {name: OwnLayer.of(opened.dataset.layers[name], ids) for name in train.layers}
+    return Part(pl.DataFrame(columns), LabelTargets(labels.encode(rows["label"])), media, layers)

@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Task, TimeOrder
+from fieldmark.blinding import blinded_lesson
 from fieldmark.datasets.inputs import Input
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.fitting.allowed import refuse_disallowed
@@ -139,7 +140,7 @@ def fit_on_train(
     """
     task, val = opened.benchmark.task, view.val
     assert val is not None  # open_benchmark refuses an empty val
-    fitted = method.fit(shown_to(method, view, opened.hidden))
+    fitted = Fitted.to(method, shown_to(method, view, opened.hidden))
     predictions = answered(fitted, val, view.labels, task, pooled)
     lesson = Lesson(task, view.labels, opened.dataset.taxa, val, view.train)
     return TrainFit(fitted, *fit_steps(steps, predictions, lesson), predictions)
@@ -159,7 +160,9 @@ def guide_of(made: TrainFit, view: View, opened: Opened) -> Guide | None:
 
     root = opened.dataset.release.root
     answered_val = AnsweredVal(val, made.raw, apply)
-    return learn_guide(view.labels, opened.dataset.taxa, made.steps, view.train, answered_val, str(root))
+    return learn_guide(
+        view.labels, opened.dataset.taxa, made.steps, view.train, answered_val, str(root), opened.media_paths
+    )
 
 
 def answered(
@@ -176,10 +179,12 @@ def answered(
 def fit_steps(steps: Sequence[Step], val: Any, lesson: Lesson) -> tuple[tuple[Step, ...], Any]:
     """Fits steps one after the other on the predictions on val, and returns these with all of them applied."""
     fitted: list[Step] = []
-    for step in steps:
-        fitted.append(fit_step(step, val, lesson))
-        val = applied(fitted[-1:], val, lesson.items, lesson.task, lesson.targets.codes)
-    return tuple(fitted), val
+    with blinded_lesson(lesson.val, lesson.train) as ((own, train), names):
+        lesson, val = replace(lesson, val=own, train=train), names.shown(val)
+        for step in steps:
+            fitted.append(fit_step(step, val, lesson))
+            val = applied(fitted[-1:], val, lesson.items, lesson.task, lesson.targets.codes)
+        return tuple(fitted), names.back(val)
 
 
 def applied(
@@ -229,7 +234,7 @@ def final_fit(fitted: Fitted, view: View, opened: Opened) -> tuple[Fitted, list[
     if not opened.val_is_drawn or not fitted.method.learns_from_val:
         return fitted, ["train"]
     together = replace(shown_to(fitted.method, view.with_val_in_train(), opened.hidden), test=None)
-    return fitted.method.fit_again(fitted.arrays, together), ["train", "val"]
+    return Fitted.to(fitted.method, together, again=fitted.arrays), ["train", "val"]
 
 
 @dataclass(frozen=True)

@@ -102,9 +102,7 @@ def unknown_table(opened: Opened, view: View, fitted: Mapping[str, Fitted]) -> U
             continue
         if not (opened.truth[name].rows["label"] == UNKNOWN_NAME).any():
             continue
-        method, arrays = fitted[name].method, fitted[name].arrays
-        on_val = name == "val"
-        values = method.unknown_scores_on_val(arrays, part) if on_val else method.unknown_scores(arrays, part)
+        values = fitted[name].unknown_scores(part, on_val=name == "val")
         tables[name] = pl.DataFrame({"item_id": part.item_ids, **values})
         scores[name] = by_group(opened.benchmark, values, part.item_ids, opened.truth[name], view.labels)
     return UnknownTable(*choice, scores, tables) if scores else None

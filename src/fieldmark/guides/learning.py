@@ -57,6 +57,7 @@ def learn_guide(
     train: Part,
     val: AnsweredVal,
     root: str = "",
+    paths: Mapping[str, str] | None = None,
 ) -> Guide | None:
     """The guide of a model that gives one label to each item; None for all others.
 
@@ -67,6 +68,7 @@ def learn_guide(
         train: What it learned from, with features where it has some.
         val: What its lines are drawn on.
         root: Where the release lies, to find training photos again.
+        paths: Where in it each of them lies, by the id of the photo.
     """
     if val.part.targets is None or train.targets is None or val.part.targets.shape != "codes":
         return None
@@ -97,7 +99,7 @@ def learn_guide(
     conformal = _conformal(steps, val, unit, truth, counts)
     few = chances.size <= MOST_RECORDED
     record = ValRecord(chances[known].astype(np.float16), truth[known].astype(np.int32)) if few else ValRecord()
-    photos = KeptPhotos() if distance is None else _photos(train, kept, root)
+    photos = KeptPhotos() if distance is None else _photos(train, kept, root, paths or {})
     return Guide(learn_roll_up(chances, truth, taxonomy), strangers, danger, conformal, counts, photos, record)
 
 
@@ -149,10 +151,9 @@ def _neighbors(train: Part, val: Part, unit: NDArray[np.int64]) -> tuple[NDArray
     return kept, np.bincount(unit, weights=distance) / np.bincount(unit)
 
 
-def _photos(train: Part, kept: NDArray[np.int64], root: str) -> KeptPhotos:
+def _photos(train: Part, kept: NDArray[np.int64], root: str, where: Mapping[str, str]) -> KeptPhotos:
     assert train.targets is not None  # checked before
     paths: list[str] = []
-    where = train.media.path_of if train.media is not None else {}
     for media in train.items["media_ids"][kept.tolist()].to_list():
         paths.append(where.get(media[0], "") if media else "")
     return KeptPhotos(root, tuple(paths), train.targets.codes[kept].astype(np.int32))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import LearnsFrom, Sees
+from fieldmark.blinding import blinded, blinded_view
 from fieldmark.datasets.inputs import Input, MediaFiles
 from fieldmark.errors import MisuseError
 from fieldmark.features.embeddings import unit_rows
@@ -218,9 +219,44 @@ class Fitted:
     arrays: Arrays
     remarks: tuple[str, ...] = ()
 
+    @classmethod
+    def to(cls, method: Method, view: View, *, again: Arrays | None = None) -> Fitted:
+        """A method fitted to a view, of which it sees everything but the names.
+
+        Args:
+            method: The method.
+            view: What it may learn from.
+            again: What it had learned before, where it learns once more (`Method.fit_again`).
+        """
+        with blinded_view(view) as (shown, names):
+            made = method.fit(shown) if again is None else method.fit_again(again, shown)
+        return replace(made, remarks=tuple(names.text(remark) for remark in made.remarks))
+
     def predict(self, part: Part, labels: Labels) -> Any:
-        """Answers the items of a part."""
-        return self.method.answer(self.arrays, part.unlabeled(), labels)
+        """Answers the items of a part; the method is handed neither their labels nor their names."""
+        with blinded(part.unlabeled()) as (shown, names):
+            return names.back(self.method.answer(self.arrays, shown, labels))
+
+    def answer_day(self, state: Any, day: Part, labels: Labels) -> Any:
+        """Answers some items of one day of a stream."""
+        with blinded(day) as (shown, names):
+            return names.back(self.method.answer_day(state, self.arrays, shown, labels))
+
+    def observe(self, state: Any, day: Part) -> Any:
+        """What the method knows after a day that it has answered."""
+        with blinded(day) as (shown, _):
+            return self.method.observe(state, self.arrays, shown)
+
+    def reveal(self, state: Any, day: Part, truth: NDArray[np.int32]) -> Any:
+        """What the method knows once the labels of an earlier day are known."""
+        with blinded(day) as (shown, _):
+            return self.method.reveal(state, self.arrays, shown, truth)
+
+    def unknown_scores(self, part: Part, *, on_val: bool) -> dict[str, NDArray[np.float32]]:
+        """How strange each item is by every score that was tried; on val the labels are shown as well."""
+        with blinded(part if on_val else part.unlabeled()) as (shown, _):
+            asked = self.method.unknown_scores_on_val if on_val else self.method.unknown_scores
+            return asked(self.arrays, shown)
 
 
 def features_of(part: Part, name: str = "") -> NDArray[np.float32]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from pathlib import PurePath
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from fieldmark.errors import MisuseError
 from fieldmark.features.photos import PhotoError, decode_photo
 from fieldmark.foundation.masks import WHOLE, Mask, resized, whole
 from fieldmark.foundation.progress import progress
@@ -21,7 +19,7 @@ from fieldmark.methods.base import Arrays, Method, Need, media_of, targets_of
 from fieldmark.methods.photo_networks import unreadable
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import Scale
-from fieldmark.runs.masks import Masks, stem
+from fieldmark.runs.masks import Masks
 from fieldmark.views import Part
 
 # Photos that settings of methods without training are compared on: more would seldom change the choice.
@@ -65,18 +63,13 @@ class DrawsMasks(Method):
 
     def answer(self, arrays: Arrays, part: Part, labels: Labels) -> Masks:
         files = part.items["media_ids"].explode().to_list()
-        items = tuple(stem(name) for name in files)
-        if len(set(items)) < len(items):
-            twice = next(item for item in items if items.count(item) > 1)
-            raise MisuseError(f"Two photos are called {twice}: masks are found by the names of photos, rename one.")
         state, rows = self.start_on(arrays, part), []
         with progress("drawing masks", len(part)) as tick:
             for media_id, photo in photos_of(part):
                 drawn = self.draw_item(state, arrays, media_id, photo, labels)
                 rows.append(tuple(MaskRow.of(label, mask) for label, mask in drawn.items()))
                 tick(1)
-        names = {item: PurePath(name).name for item, name in zip(items, files, strict=True)}
-        return Masks(items, tuple(rows), names)
+        return Masks(tuple(files), tuple(rows), {name: name for name in files}).renamed(str)
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         raise ValueError("masks are drawn, labels are not scored")

@@ -74,7 +74,8 @@ def _one_item_per_photo(part: Part) -> tuple[Part, np.ndarray[Any, np.dtype[np.i
     number = pl.int_range(pl.len()).over("row").cast(pl.String)
     own = pl.concat_list("media_ids").list.drop_nulls()
     items = rows.with_columns(item_id=pl.concat_str("item_id", pl.lit("#"), number), media_ids=own)
-    return Part(items.drop("row"), media=part.media, layers=part.layers), rows["row"].to_numpy().astype(np.int64)
+    photos = Part(items.drop("row"), media=part.media, layers=part.layers, salt=part.salt)
+    return photos, rows["row"].to_numpy().astype(np.int64)
 
 
 def _first(item: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:

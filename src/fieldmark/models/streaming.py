@@ -77,7 +77,7 @@ def _day_by_day(
     supply: Callable[[Part], Part],
     pooling: str,
 ) -> Any:
-    method, arrays = fitted.method, fitted.arrays
+    method = fitted.method
 
     def answered(state: Any, rows: NDArray[np.int64]) -> Any:
         return answer(
@@ -86,13 +86,13 @@ def _day_by_day(
             labels,
             supply,
             pooling,
-            predict=lambda items: method.answer_day(state, arrays, items, labels),
+            predict=lambda items: fitted.answer_day(state, items, labels),
         )
 
     walk = Streamed[Any](
         f"the method {type(method).__name__}",
         answered,
-        lambda state, rows: method.observe(state, arrays, supply(part.take(rows))),
-        lambda state, rows, codes: method.reveal(state, arrays, supply(part.take(rows)), codes),
+        lambda state, rows: fitted.observe(state, supply(part.take(rows))),
+        lambda state, rows, codes: fitted.reveal(state, supply(part.take(rows)), codes),
     )
-    return walk.run(method.start(arrays), part.items, order, truth)
+    return walk.run(method.start(fitted.arrays), part.items, order, truth)

@@ -187,7 +187,7 @@ def _answers(
     order: Sequence[int] | NDArray[np.int64],
 ) -> AnswerFolder:
     assert whole.media is not None and whole.truth is not None  # photos or recordings with labels
-    paths = whole.media.path_of
+    paths = opened.media_paths
     entries = []
     for row in order:
         best = np.argsort(-probabilities[row], kind="stable")[:5]

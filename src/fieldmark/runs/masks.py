@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from fieldmark.errors import MisuseError
 from fieldmark.foundation.files import appearing_folder
 from fieldmark.foundation.mask_tables import COLUMNS, MaskTable, mask_table, refuse_row
 from fieldmark.foundation.masks import WHOLE, Mask, masks_by_part
@@ -60,6 +62,20 @@ class Masks:
         """The masks of the given photos, in their order."""
         wanted = tuple(items)
         return Masks(wanted, tuple(self.rows_of(item) for item in wanted), self.name_of)
+
+    def renamed(self, name_of: Callable[[str], str]) -> Masks:
+        """The masks of photos by other names; of a name that has an ending the stem is the item.
+
+        Raises:
+            MisuseError: When two photos have one name.
+        """
+        names = [name_of(item) for item in self.items]
+        items = tuple(stem(name) for name in names)
+        if len(set(items)) < len(items):
+            twice = next(item for item, number in Counter(items).items() if number > 1)
+            raise MisuseError(f"Two photos are called {twice}: masks are found by the names of photos, rename one.")
+        files = {item: PurePath(name).name for item, name in zip(items, names, strict=True)}
+        return Masks(items, self.rows, {} if not self.name_of else files)
 
     def blocks(self, size: int = BLOCK_ITEMS) -> Iterator[Masks]:
         """The same masks, so many photos at a time."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -61,6 +62,14 @@ PREDICTIONS: Registry[type[StoredPredictions]] = Registry(
         "masks": ("fieldmark.runs.masks:Masks", "masks as run lengths"),
     },
 )
+
+
+def renamed(predictions: Any, name_of: Callable[[str], str]) -> Any:
+    """Predictions of items by other names; a kind that keeps names elsewhere as well has a method `renamed` for it."""
+    own = getattr(predictions, "renamed", None)
+    if own is not None:
+        return own(name_of)
+    return replace(predictions, items=tuple(name_of(one) for one in predictions.items))
 
 
 def read_predictions(path: Path) -> Any:

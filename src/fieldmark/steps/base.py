@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Sees, Task
+from fieldmark.blinding import blinded_table
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.labels import Labels
 from fieldmark.questions.answer import flags_of
@@ -145,4 +146,6 @@ def apply_step(step: Step, predictions: Any, items: pl.DataFrame) -> Any:
         raise MisuseError(f"The step {step.name} changes scores of labels, and there are none here.")
     if not (predictions.dense or step.takes_lists):
         raise MisuseError(f"The step {step.name} needs a score for every label, and the method lists a few.")
-    return step.apply(predictions, items)
+    with blinded_table(predictions, items) as (shown, table, names):
+        changed = step.apply(shown, table)
+        return predictions if changed is shown else names.back(changed)

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fieldmark.datasets.gridded import PatchFiles
 from fieldmark.datasets.inputs import Input, OwnLayer
 from fieldmark.features.patches import PatchStatistics
 from fieldmark.features.settings import EncoderSettings, encoder_of
@@ -125,9 +124,7 @@ class InputEncoder:
         """Statistics of the patches, kept in the store by the content of each file."""
         from fieldmark.features.extraction import extract
 
-        statistics = PatchStatistics()
-        if isinstance(layer.layer, PatchFiles):
-            statistics = PatchStatistics(layer.layer.code_bands, layer.layer.codes)
+        statistics = PatchStatistics(*layer.coded)
         distinct = list(dict.fromkeys(ids))
         there = [one for one, file in zip(distinct, layer.there(distinct), strict=True) if file]
         if not there:

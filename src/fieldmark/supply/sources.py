@@ -139,7 +139,7 @@ class FeatureSource:
             )
         boxes = boxes_of(part, *self.crop, self._store_root)
         if boxes.source:
-            self._is_cropped |= {one: one in boxes.boxes for one in media.path_of}
+            self._is_cropped |= {one: one in boxes.boxes for one in media.ids}
         features = self._of_photos(ids.explode().to_list(), media.read, media.where, what, boxes)
         if (photos > 1).any():
             sums = np.add.reduceat(features, np.cumsum(photos) - photos, axis=0)

@@ -218,7 +218,7 @@ def _features(part: Part, rows_of: RowsOf, parts: Sequence[str], settings: Featu
     found: dict[str, NDArray[np.float32]] = {}
     for shown in (*SHOWN, *parts):
         hidden = _Files(media, MaskedPhotos(media.read, rows_of, shown))
-        files = MediaFiles(media.kind, hidden, {one: one for one in media.path_of})  # type: ignore[arg-type]
+        files = MediaFiles(media.kind, hidden, {one: one for one in media.ids})  # type: ignore[arg-type]
         found[shown] = source.supply(replace(part, media=files), what=f"photos ({shown})").features[media.kind]
     blocks = [found[WHOLE_PHOTO], found["foreground"]]
     for name in parts:
