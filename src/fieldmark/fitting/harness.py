@@ -31,6 +31,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Benchmark, Task
 from fieldmark.errors import MisuseError, did_you_mean
@@ -56,6 +59,7 @@ from fieldmark.scoring import Scorecard
 from fieldmark.splits.files import SPLIT_FILE, Split, read_split
 from fieldmark.steps import Step
 from fieldmark.supply import remarks_on_missing
+from fieldmark.views import View
 
 
 @dataclass(frozen=True)
@@ -174,8 +178,8 @@ def fit(
         run = run_of(model, opened, supply, data, seconds, choices, searched)
         predictions = {"val": learned.on_train.val}
         with _timed(seconds, "predict"):
-            if view.test is not None:
-                predictions["test"] = model.predict(view.test, order=opened.benchmark.task.time_order, truth=told)
+            answered = _answer_checked(model, learned, opened, view, told)
+            predictions |= {} if answered is None else {"test": answered}
         with _timed(seconds, "score"):
             scorecards = {part: score_part(opened, predictions[part], part, run) for part in opened.truth}
             unknown = unknown_table(opened, view, {"val": learned.on_train.fitted, "test": model.fitted})
@@ -188,6 +192,20 @@ def fit(
     for done in (scratch, trials):
         shutil.rmtree(done, ignore_errors=True)
     return FitResult(Path(out), run, model, scorecards, unknown)
+
+
+def _answer_checked(
+    model: Model, learned: Learned, opened: Opened, view: View, told: NDArray[np.int32] | None
+) -> Any | None:
+    """The answers on test; there, or on val where there is no test, it is tried whether they depend on others."""
+    task, part = opened.benchmark.task, "val" if view.test is None else "test"
+    units = dict(opened.items[part].select("item_id", task.unit).iter_rows())
+    if view.test is not None:
+        return model.predict(view.test, order=task.time_order, truth=told, unit_of=units)
+    assert view.val is not None  # open_benchmark refuses an empty val
+    if task.time_order is None:  # in time order val was tried when it was answered
+        replace(model, fitted=learned.on_train.fitted).predict(view.val.unlabeled(), unit_of=units)
+    return None
 
 
 @dataclass(frozen=True)

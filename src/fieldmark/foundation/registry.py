@@ -80,6 +80,10 @@ class Registry(Generic[T]):
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._added()
 
+    def is_added(self, name: str) -> bool:
+        """Whether another package brings an entry."""
+        return name not in self._own and name in self._added()
+
     def about(self, name: str) -> str:
         """Returns the line that describes an entry, without importing it."""
         return self._entry(str(name))[1]

@@ -15,6 +15,7 @@ from fieldmark.blinding import blinded, blinded_view
 from fieldmark.datasets.inputs import Input, MediaFiles
 from fieldmark.errors import MisuseError
 from fieldmark.features.embeddings import unit_rows
+from fieldmark.foundation.fresh_imports import imported_anew
 from fieldmark.labels import Labels
 from fieldmark.questions.targets import PairTargets, Shape
 from fieldmark.runs.label_scores import LabelScores, Scale
@@ -231,6 +232,12 @@ class Fitted:
         with blinded_view(view) as (shown, names):
             made = method.fit(shown) if again is None else method.fit_again(again, shown)
         return replace(made, remarks=tuple(names.text(remark) for remark in made.remarks))
+
+    def fresh(self, *, anew: bool) -> Fitted:
+        """A copy that has answered nothing yet; `anew` imports its package anew, and copies what was learned."""
+        cls = imported_anew(type(self.method)) if anew else type(self.method)
+        arrays = {name: np.array(array) if anew else array for name, array in self.arrays.items()}
+        return Fitted(cls(**self.method.options), arrays, self.remarks)
 
     def predict(self, part: Part, labels: Labels) -> Any:
         """Answers the items of a part; the method is handed neither their labels nor their names."""

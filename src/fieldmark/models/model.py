@@ -39,13 +39,13 @@ from fieldmark.methods import METHODS, Fitted
 from fieldmark.methods.base import NOT_STATED
 from fieldmark.models.array_file import load_arrays, save_arrays
 from fieldmark.models.card import card
-from fieldmark.models.photo_by_photo import OF_FEATURES, answer, check_pooling
+from fieldmark.models.photo_by_photo import OF_FEATURES, answer, answer_checked, check_pooling
 from fieldmark.models.sharing import HUB_PREFIX
 from fieldmark.models.streaming import answer_stream
 from fieldmark.questions.items import loose_items
 from fieldmark.steps import Step, step_from_data, step_to_data
 from fieldmark.steps.base import apply_step
-from fieldmark.steps.past import DATE
+from fieldmark.steps.past import DATE, apply_checked
 from fieldmark.supply import FeatureSource, InputEncoder, Supply
 from fieldmark.tables import RANKS
 from fieldmark.taxonomy import Taxonomy
@@ -129,6 +129,7 @@ class Model:
         order: TimeOrder | None = None,
         truth: NDArray[np.int32] | None = None,
         pooling: str = "",
+        unit_of: Mapping[str, Any] | None = None,
     ) -> Any:
         """Predictions for a part, all steps applied. Features are supplied where they are missing.
 
@@ -137,6 +138,11 @@ class Model:
             order: How they are handed out in time order, where the task asks for it.
             truth: The label codes of the items, for tasks that tell them some days later.
             pooling: How items of several photos are answered (`photo_by_photo`), if not as the model was fitted.
+            unit_of: The unit of each item, for those who check: a few items are then asked again, each by itself or
+                with its unit alone, as they always are in time order.
+
+        Raises:
+            PeekingError: When answers depend on items that method and steps say they do not look at.
         """
         check_pooling(pooling or self.pooling)
         if order is None and self.fitted.method.sees == "past" and DATE in part.items.columns:
@@ -152,9 +158,15 @@ class Model:
                 supply=self.supply.supply,
                 pooling=pooling or self.pooling,
             )
-        predictions = answer(self.fitted, part, self.labels, self.supply.supply, pooling or self.pooling)
+        how = (self.fitted, part, self.labels, self.supply.supply, pooling or self.pooling)
+        if unit_of is None:
+            predictions = answer(*how)
+            for step in self.steps:
+                predictions = apply_step(step, predictions, part.items)
+            return predictions
+        predictions = answer_checked(self.name, *how, unit_of)
         for step in self.steps:
-            predictions = apply_step(step, predictions, part.items)
+            predictions = apply_checked(step, predictions, part.items, unit_of)
         return predictions
 
     def predict_photos(self, photos: Sequence[Path], context: Mapping[str, Any] | None = None) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,11 @@ import polars as pl
 
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
+from fieldmark.methods import METHODS
 from fieldmark.methods.base import Fitted
 from fieldmark.runs.label_scores import LabelScores, Scale
+from fieldmark.steps.company import refuse_dependent
+from fieldmark.steps.past import observation_of
 from fieldmark.steps.pooling import pool, pooling_of
 from fieldmark.views import Part
 
@@ -64,6 +68,45 @@ def answer(
         return whole
     strange = np.bincount(item, weights=predictions.unknown) / np.bincount(item)
     return replace(whole, unknown=strange.astype(predictions.unknown.dtype))
+
+
+def answer_checked(
+    name: str,
+    fitted: Fitted,
+    part: Part,
+    labels: Labels,
+    supply: Callable[[Part], Part],
+    pooling: str,
+    unit_of: Mapping[str, Any] | None = None,
+) -> Any:
+    """Answers the items of a part, and asks a copy again about a few of them, in no other company than it may see.
+
+    Args:
+        name: What the method is called.
+        fitted: The method.
+        part: The items.
+        labels: The known labels.
+        supply: Adds the features that the method needs.
+        pooling: As for `answer`.
+        unit_of: The unit of each item; without, its observation.
+
+    Raises:
+        PeekingError: When a method that says that it sees the item, or its unit, answers otherwise in other company.
+    """
+    sees = fitted.method.sees
+    if sees not in ("item", "unit"):
+        return answer(fitted, part, labels, supply, pooling)
+    copy = fitted.fresh(anew=METHODS.is_added(name))  # made before the first answer
+    answers = answer(fitted, part, labels, supply, pooling)
+    # Under other ids: nothing that was kept by its id is found again.
+    other = replace(part, salt=part.salt and hashlib.blake2b(part.salt, digest_size=16).digest())
+    refuse_dependent(
+        f"the method {name}",
+        lambda sets: [answer(copy, other.take(rows), labels, supply, pooling) for rows in sets],
+        answers,
+        (unit_of or observation_of(part.items)) if sees == "unit" else None,
+    )
+    return answers
 
 
 def _one_item_per_photo(part: Part) -> tuple[Part, np.ndarray[Any, np.dtype[np.int64]]]:

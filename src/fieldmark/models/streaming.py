@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks.declarations import TimeOrder
 from fieldmark.labels import Labels
 from fieldmark.methods.base import Fitted
-from fieldmark.models.photo_by_photo import OF_FEATURES, answer
+from fieldmark.models.photo_by_photo import OF_FEATURES, answer, answer_checked
 from fieldmark.steps import Step
-from fieldmark.steps.past import DATE, Streamed, apply_in_time, refuse_dependent
+from fieldmark.steps.past import DATE, Streamed, apply_in_time
 from fieldmark.views import Part
 
 
@@ -57,12 +57,7 @@ def answer_stream(
     if fitted.method.sees == "past":
         predictions = _day_by_day(fitted, part, labels, order, told, supply, pooling)
     else:
-        predictions = answer(fitted, part, labels, supply, pooling)
-        refuse_dependent(
-            f"the method {type(fitted.method).__name__}",
-            lambda rows: answer(fitted, part.take(rows), labels, supply, pooling),
-            predictions,
-        )
+        predictions = answer_checked(type(fitted.method).__name__, fitted, part, labels, supply, pooling)
     for step in steps:
         predictions = apply_in_time(step, predictions, part.items, order, told)
     return predictions

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks.declarations import Sees, Task
 from fieldmark.blinding import blinded_table
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.fresh_imports import imported_anew
 from fieldmark.labels import Labels
 from fieldmark.questions.answer import flags_of
 from fieldmark.questions.targets import Targets
@@ -149,3 +151,13 @@ def apply_step(step: Step, predictions: Any, items: pl.DataFrame) -> Any:
     with blinded_table(predictions, items) as (shown, table, names):
         changed = step.apply(shown, table)
         return predictions if changed is shown else names.back(changed)
+
+
+def fresh_step(step: Step) -> Step:
+    """A copy of a fitted step that has seen nothing since: what another package brings is imported anew."""
+    from fieldmark.steps import STEPS
+
+    cls = imported_anew(type(step)) if STEPS.is_added(step.name) else type(step)
+    made: Step = cls(**{one.name: deepcopy(getattr(step, one.name)) for one in fields(step)})  # type: ignore[arg-type]
+    arrays = {name: np.array(array) for name, array in step.arrays.items()}
+    return made.with_arrays(arrays) if arrays else made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,15 +15,11 @@ from fieldmark.benchmarks.declarations import Sees, TimeOrder
 from fieldmark.errors import MisuseError, PeekingError
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.predictions import rows_by_item
-from fieldmark.steps.base import Step, apply_step
+from fieldmark.steps.base import Step, apply_step, fresh_step
+from fieldmark.steps.company import Rows, refuse_dependent, same_answers
 
 DATE = "date"
-# An answer that is given again may differ by rounding; more so in a batch of another size, summed up in another order.
-SAME_BATCH, OTHER_BATCH = 1e-3, 2e-2
-# So many items are asked again by themselves, to see whether their answers depend on others.
-ASKED_AGAIN, SEED = 8, 0
 Codes = NDArray[np.int32]
-Rows = NDArray[np.int64]
 State = TypeVar("State")
 
 
@@ -146,8 +142,43 @@ class PastStep(Step, Generic[State]):
         return changed
 
 
+def apply_checked(step: Step, predictions: Any, items: pl.DataFrame, unit_of: Mapping[str, Any] | None = None) -> Any:
+    """Applies a step, and asks a copy again about a few items in no other company than it says that it looks at.
+
+    Args:
+        step: The step, fitted.
+        predictions: The predictions of all items, after all earlier steps.
+        items: What may be known about them.
+        unit_of: The unit of each item; without, its observation.
+
+    Raises:
+        PeekingError: When answers depend on others.
+    """
+    if step.sees not in ("item", "unit"):
+        return apply_step(step, predictions, items)
+    copy = fresh_step(step)  # made before the first answer
+    changed = apply_step(step, predictions, items)
+    table = _in_order(items, predictions)
+    refuse_dependent(
+        f"the step {step.name}",
+        lambda sets: [apply_step(copy, predictions.take(rows), _rows(table, rows)) for rows in sets],
+        changed,
+        (unit_of or observation_of(items)) if step.sees == "unit" else None,
+    )
+    return changed
+
+
+def observation_of(items: pl.DataFrame) -> dict[str, Any]:
+    """The observation of each item."""
+    return dict(zip(items["item_id"], items["observation_id"], strict=True))
+
+
 def apply_in_time(
-    step: Step, predictions: Any, items: pl.DataFrame, order: TimeOrder, truth: Codes | None = None
+    step: Step,
+    predictions: Any,
+    items: pl.DataFrame,
+    order: TimeOrder,
+    truth: Codes | None = None,
 ) -> Any:
     """Applies a step where items come in time order.
 
@@ -165,13 +196,7 @@ def apply_in_time(
         raise MisuseError(f"The step {step.name} sees the past and must be a PastStep, which is told day by day.")
     table = _in_order(items, predictions)
     if not isinstance(step, PastStep):
-        changed = apply_step(step, predictions, table)
-        refuse_dependent(
-            f"the step {step.name}",
-            lambda rows: apply_step(step, predictions.take(rows), table[rows.tolist()]),
-            changed,
-        )
-        return changed
+        return apply_checked(step, predictions, table)
     if DATE not in table.columns:
         return step.apply_day(step.start(), predictions, table)
     walk = Streamed[Any](
@@ -181,51 +206,6 @@ def apply_in_time(
         lambda state, rows, codes: step.reveal(state, predictions.take(rows), _rows(table, rows), codes),
     )
     return walk.run(step.start(), table, order, truth) if len(table) else predictions
-
-
-def refuse_dependent(who: str, ask: Callable[[Rows], Any], answers: Any) -> None:
-    """Asks a few items again without the others: what answers item by item says the same.
-
-    Args:
-        who: Who answers, for the message.
-        ask: Answers some rows.
-        answers: What was answered when all rows were asked about together.
-
-    Raises:
-        PeekingError: When most of them are answered differently.
-    """
-    number = len(answers.items)
-    if number < 2:
-        return
-    chosen = np.random.default_rng(SEED).permutation(number)[: min(ASKED_AGAIN, number // 2)].astype(np.int64)
-    first = answers.select(answers.items[row] for row in chosen)
-    same = same_answers(first, ask(chosen), OTHER_BATCH)
-    # Rounding may turn a tie; whoever looks at other items changes the answers of most.
-    if same.mean() < 0.5:
-        item = first.items[int(np.argmin(same))]
-        raise PeekingError(
-            f"The answers of {who} depend on which other items are asked about ({item!r} is one): in time order an "
-            "item sees what came before it, and nothing else. Declare `sees` as it is, or answer item by item."
-        )
-
-
-def same_answers(one: Any, other: Any, within: float = SAME_BATCH) -> NDArray[np.bool_]:
-    """For each item whether two predictions of the same items agree but for rounding: absolute and relative."""
-    if not isinstance(one, LabelScores) or not one.dense:
-        return np.full(len(one.items), one.items == other.items)
-    pairs = [(_comparable(one), _comparable(other))]
-    if one.unknown is not None and other.unknown is not None:
-        pairs.append((one.unknown[:, None], other.unknown[:, None]))
-    same = np.ones(len(one.items), dtype=np.bool_)
-    for left, right in pairs:
-        same &= np.isclose(left, right, rtol=within, atol=within).all(axis=1)
-    if one.decisions is not None and other.decisions is not None:
-        same &= one.top(1)[:, 0] == other.top(1)[:, 0]
-    return same
-
-
-def _comparable(predictions: LabelScores) -> NDArray[Any]:
-    return predictions.scores if predictions.scale == "score" else predictions.probabilities()
 
 
 def _in_order(items: pl.DataFrame, predictions: Any) -> pl.DataFrame:
