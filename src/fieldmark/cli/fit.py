@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +23,7 @@ from fieldmark.cli.options import (
 
 if TYPE_CHECKING:
     from fieldmark.fitting import FitResult
+    from fieldmark.fitting.walled import Walls
 
 
 def add_to(app: typer.Typer) -> None:
@@ -87,6 +90,13 @@ def fit(
             help="Items of several photos: from their mean features, or each answered and pooled: mean, max, attention."
         ),
     ] = "features",
+    walled: Annotated[
+        bool,
+        typer.Option(
+            "--walled",
+            help="Run the method (of another package) in a process that is given what it may see, and nothing else.",
+        ),
+    ] = False,
     seed: DrawSeed = 0,
     overwrite: Overwrite = False,
     engine: EngineOption = "local",
@@ -117,11 +127,31 @@ def fit(
         add=add,
         engine=engine,
         address=address,
+        walls=_walls() if walled else None,
     )
     if as_json:
         _print_json(result)
     else:
         _print(result)
+
+
+def _walls() -> Walls:
+    """The walls of the platform, which stand around anything that is not trusted.
+
+    Raises:
+        MisuseError: Where there are none.
+    """
+    from fieldmark.challenge.scoring.walls import environment, failure_of, wall
+    from fieldmark.errors import MisuseError
+    from fieldmark.fitting.walled import Walls
+
+    program = shutil.which("bwrap")
+    if program is None or (said := failure_of(program)):
+        why = "it is not installed" if program is None else f"it does not work here ({said})"
+        raise MisuseError(
+            f"--walled needs bubblewrap, and {why}. Install it (`apt install bubblewrap`), or fit without."
+        )
+    return Walls(partial(wall, program), environment)
 
 
 def _print_json(result: FitResult) -> None:

@@ -47,6 +47,7 @@ from fieldmark.fitting.search_table import Searched
 from fieldmark.fitting.searching import Search, Trial, plan, run_search
 from fieldmark.fitting.unknown_table import UnknownTable, unknown_table
 from fieldmark.fitting.val_size import remarks_on_val
+from fieldmark.fitting.walled import WALLED, WalledMethod, Walls, configured_walled, refuse_unwalled
 from fieldmark.foundation.engines import working_on
 from fieldmark.foundation.files import appearing_folder, only_writer
 from fieldmark.foundation.notebooks import html_note, html_page
@@ -104,6 +105,7 @@ def fit(
     add: str | Path | None = None,
     engine: str | None = None,
     address: str | None = None,
+    walls: Walls | None = None,
 ) -> FitResult:
     """Fits a method to a benchmark and writes the folder of the run.
 
@@ -131,14 +133,21 @@ def fit(
         add: A table of checked answers to learn from as well (`fitting.adding`).
         engine: What makes features and samples rasters: "local", or "ray" for a cluster (`foundation.engines`).
         address: With "ray": the address of the cluster, "auto" for the one of this machine.
+        walls: Runs the method in a process that is given what it may see and nothing else (`fitting.walled`).
 
     Raises:
         InputError: When the release or the split is at fault.
         MisuseError: When names or settings are, or when the task does not allow what the method sees.
+        PeekingError: When answers depend on items that method and steps say they do not look at.
     """
     # Names and settings are checked before anything is read; what is left open follows from what the release holds.
     declared = BENCHMARKS[benchmark]
-    asked = _Asked(configured_method(method, settings or {}, seed), steps, seed, store)
+    if walls is not None:
+        refuse_unwalled(steps, search)
+        configured = configured_walled(method, settings or {}, seed, walls, data)
+    else:
+        configured = configured_method(method, settings or {}, seed)
+    asked = _Asked(configured, steps, seed, store)
     asked.allowed_steps(declared.task)
     planned = plan(method, settings or {}, search, seed) if search is not None else None
     check_pooling(pooling)
@@ -173,7 +182,7 @@ def fit(
             pooling=pooling,
             added=added,
         )
-        choices = [*remarks_on_missing(view), *_remarks_on_data(declared, opened, added)]
+        choices = [*remarks_on_missing(view), *_remarks_on_data(declared, opened, added), *([WALLED] if walls else [])]
         choices += _remarks_on_choices(configured.method, learned, opened, searched)
         run = run_of(model, opened, supply, data, seconds, choices, searched)
         predictions = {"val": learned.on_train.val}
@@ -191,6 +200,8 @@ def fit(
             shutil.copytree(scratch, folder / "training", ignore=shutil.ignore_patterns("*.pt", "*.safetensors"))
     for done in (scratch, trials):
         shutil.rmtree(done, ignore_errors=True)
+    if isinstance(configured.method, WalledMethod):
+        configured.method.inmate.close()
     return FitResult(Path(out), run, model, scorecards, unknown)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from fieldmark.methods.base import Method
 
 # A share measured on U independent units has a standard error of sqrt(p (1 - p) / U), 0.5 / sqrt(U) at most. Settings
@@ -28,8 +26,8 @@ def remarks_on_val(asked: Method, fitted: Method, units: int) -> list[str]:
         fitted: The same with its choices made.
         units: How many independent units val has.
     """
-    before, after = asdict(asked), asdict(fitted)  # type: ignore[call-overload]
-    chosen = [name for name in after if after[name] != before[name] and name not in asked.follows_from_task]
+    before, after = asked.options, fitted.options
+    chosen = [name for name in after if after[name] != before.get(name) and name not in asked.follows_from_task]
     if asked.chooses_on_val:
         chosen.append("the epoch")
     error = largest_error(units)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
@@ -77,6 +78,12 @@ class Method(ABC):
         usual = {one.name: one.default for one in fields(self) if one.name in self.added_settings}  # type: ignore[arg-type]
         settings: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
         return {name: value for name, value in settings.items() if name not in usual or value != usual[name]}
+
+    def copied(self, *, anew: bool) -> Method:
+        """The same method as if it had never been asked; `anew` imports its package anew."""
+        cls = imported_anew(type(self)) if anew else type(self)
+        made: Method = cls(**deepcopy(self.options))
+        return made
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -235,9 +242,8 @@ class Fitted:
 
     def fresh(self, *, anew: bool) -> Fitted:
         """A copy that has answered nothing yet; `anew` imports its package anew, and copies what was learned."""
-        cls = imported_anew(type(self.method)) if anew else type(self.method)
         arrays = {name: np.array(array) if anew else array for name, array in self.arrays.items()}
-        return Fitted(cls(**self.method.options), arrays, self.remarks)
+        return Fitted(self.method.copied(anew=anew), arrays, self.remarks)
 
     def predict(self, part: Part, labels: Labels) -> Any:
         """Answers the items of a part; the method is handed neither their labels nor their names."""
