@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import math
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 
 import fieldmark
 from fieldmark.errors import InputError, MisuseError
@@ -19,13 +21,21 @@ from fieldmark.methods.base import Fitted
 from fieldmark.methods.frequent import Frequent
 from fieldmark.methods.linear import Linear
 from fieldmark.methods.ridge import Ridge
+from tests.conftest import COLORS
 
 SITES = "file,observation,site\n"
 
 
+def color_of(photo):
+    """The class of a photo by its mean color."""
+    with Image.open(io.BytesIO(photo)) as picture:
+        mean = np.asarray(picture).mean(axis=(0, 1))
+    return int(np.square(np.array(list(COLORS.values())) - mean).sum(axis=1).argmin())
+
+
 @dataclass(frozen=True)
-class ByName(Frequent):
-    """Answers by the file name, which tells the class here, or by the opposite of it."""
+class ByColor(Frequent):
+    """Answers by the color of a photo, which tells the class here, or by the opposite of it."""
 
     trust: float = -1.0
     slack: float = 0.0
@@ -34,18 +44,18 @@ class ByName(Frequent):
     stop_after: ClassVar[list] = []
 
     def fit(self, view):
-        if ByName.stop_after and len(ByName.seen) >= ByName.stop_after[0]:
+        if ByColor.stop_after and len(ByColor.seen) >= ByColor.stop_after[0]:
             raise KeyboardInterrupt
-        ByName.seen.append((self.trust, view))
+        ByColor.seen.append((self.trust, view))
         return Fitted(self, {"labels": np.arange(len(view.labels))})
 
     def scores(self, arrays, part):
-        code = np.array([int(item[0]) for item in part.item_ids])
+        code = np.array([color_of(part.media.read(media[0])) for media in part.items["media_ids"].to_list()])
         return (self.trust * (code[:, None] == arrays["labels"])).astype(np.float32)
 
 
 @dataclass(frozen=True)
-class ByNameWithMore(ByName):
+class ByColorWithMore(ByColor):
     """The same method in a later version, which has one more setting."""
 
     more: int = 0
@@ -53,18 +63,18 @@ class ByNameWithMore(ByName):
 
 
 def register(monkeypatch, method):
-    """Makes a method the one that is called by-name."""
-    entries = {"by-name": (f"{__name__}:{method.__name__}", "")}
+    """Makes a method the one that is called by-color."""
+    entries = {"by-color": (f"{__name__}:{method.__name__}", "")}
     for place in ("fieldmark.fitting.configuring.METHODS", "fieldmark.models.model.METHODS"):
         monkeypatch.setattr(place, Registry("method", entries))
 
 
 @pytest.fixture
-def by_name(monkeypatch, tmp_path, make_release):
+def by_color(monkeypatch, tmp_path, make_release):
     """A release of three classes at five sites, and the method."""
-    register(monkeypatch, ByName)
-    ByName.seen.clear()
-    ByName.stop_after.clear()
+    register(monkeypatch, ByColor)
+    ByColor.seen.clear()
+    ByColor.stop_after.clear()
     root = make_release(flat=True, per_class=15)
     lines = [
         f"{path.relative_to(root).as_posix()},{path.stem},s{int(path.stem.split('-')[1]) % 5}"
@@ -75,11 +85,11 @@ def by_name(monkeypatch, tmp_path, make_release):
 
 
 def search(root, out, **how):
-    return fieldmark.fit("folder", root, "by-name", out, steps=["temperature"], **how)
+    return fieldmark.fit("folder", root, "by-color", out, steps=["temperature"], **how)
 
 
-def test_the_best_setting_on_held_out_items_is_chosen_and_the_first_among_equals(by_name, tmp_path):
-    result = search(by_name, tmp_path / "run", search=Search({}, folds=3))
+def test_the_best_setting_on_held_out_items_is_chosen_and_the_first_among_equals(by_color, tmp_path):
+    result = search(by_color, tmp_path / "run", search=Search({}, folds=3))
     assert result.run.options["trust"] == 1.0 and result.run.search["chosen"] == {"trust": 1.0}
     table = pl.read_csv(tmp_path / "run" / "search.csv")
     assert table["trust"].to_list() == [-1.0, 1.0, 2.0] and table["chosen"].to_list() == [False, True, False]
@@ -94,60 +104,65 @@ def test_the_best_setting_on_held_out_items_is_chosen_and_the_first_among_equals
     assert fieldmark.load_model(tmp_path / "run").fitted.method.trust == 1.0
 
 
-def test_a_search_sees_train_alone_and_every_item_of_it_is_held_out_once(by_name, tmp_path):
-    search(by_name, tmp_path / "run", search=Search({"trust": ("1", "2")}, folds=4, by="site"))
-    opened = [view for _, view in ByName.seen[:4]]
-    final = ByName.seen[8][1]
-    assert len(ByName.seen) == 10  # two trials of four folds, the fit, and the fit to train and val
-    whole = set(final.train.item_ids)
-    held_out = [whole - set(view.train.item_ids) for view in opened]
+def test_a_search_sees_train_alone_and_every_item_of_it_is_held_out_once(by_color, tmp_path):
+    search(by_color, tmp_path / "run", search=Search({"trust": ("1", "2")}, folds=4, by="site"))
+    opened = [view for _, view in ByColor.seen[:4]]
+    final = ByColor.seen[8][1]
+    assert len(ByColor.seen) == 10  # two trials of four folds, the fit, and the fit to train and val
+    name_of = {path.read_bytes(): path.name for path in by_color.rglob("*.jpg")}
+
+    def names(part):
+        return {name_of[part.media.read(media[0])] for media in part.items["media_ids"].to_list()}
+
+    whole = names(final.train)
+    held_out = [whole - names(view.train) for view in opened]
     assert set().union(*held_out) == whole and sum(map(len, held_out)) == len(whole)
     sites = [{int(item.split("-")[1].split(".")[0]) % 5 for item in out} for out in held_out]
     assert sum(len(own) for own in sites) == 5
     for view in opened:
-        assert view.test is None and set(view.val.item_ids) == set(final.val.item_ids)
+        assert view.test is None and names(view.val) == names(final.val)
 
 
-def test_an_interrupted_search_goes_on_where_it_stopped_and_chooses_the_same(by_name, tmp_path):
+def test_an_interrupted_search_goes_on_where_it_stopped_and_chooses_the_same(by_color, tmp_path):
     how = Search({"trust": ("-1", "1", "2")}, folds=3)
-    whole = search(by_name, tmp_path / "whole", search=how)
-    ByName.seen.clear()
-    ByName.stop_after.append(5)
+    whole = search(by_color, tmp_path / "whole", search=how)
+    ByColor.seen.clear()
+    ByColor.stop_after.append(5)
     with pytest.raises(KeyboardInterrupt):
-        search(by_name, tmp_path / "run", search=how)
+        search(by_color, tmp_path / "run", search=how)
     assert not (tmp_path / "run").exists() and (tmp_path / "run.search").is_dir()
-    ByName.stop_after.clear()
-    ByName.seen.clear()
-    resumed = search(by_name, tmp_path / "run", search=how)
-    assert len(ByName.seen) == 9 - 5 + 2
+    ByColor.stop_after.clear()
+    ByColor.seen.clear()
+    resumed = search(by_color, tmp_path / "run", search=how)
+    assert len(ByColor.seen) == 9 - 5 + 2
     tables = [pl.read_csv(tmp_path / name / "search.csv").drop("seconds") for name in ("whole", "run")]
     assert tables[0].equals(tables[1]) and whole.run.options == resumed.run.options
 
 
-def test_answers_of_other_data_or_settings_are_not_taken_over(by_name, tmp_path):
+def test_answers_of_other_data_or_settings_are_not_taken_over(by_color, tmp_path):
     how = Search({"trust": ("1", "2")}, folds=3)
-    ByName.stop_after.append(4)
+    ByColor.stop_after.append(4)
     with pytest.raises(KeyboardInterrupt):
-        search(by_name, tmp_path / "run", search=how)
-    ByName.stop_after.clear()
-    ByName.seen.clear()
-    search(by_name, tmp_path / "run", search=how, settings={"slack": 0.5})
-    assert len(ByName.seen) == 6 + 2
+        search(by_color, tmp_path / "run", search=how)
+    ByColor.stop_after.clear()
+    ByColor.seen.clear()
+    search(by_color, tmp_path / "run", search=how, settings={"slack": 0.5})
+    assert len(ByColor.seen) == 6 + 2
 
 
 @pytest.mark.parametrize(("settings", "left_to_fit"), [({}, 2), ({"more": 1}, 6)])
 def test_trials_stay_valid_when_a_method_gets_a_setting_that_stays_at_its_default(
-    by_name, tmp_path, monkeypatch, settings, left_to_fit
+    by_color, tmp_path, monkeypatch, settings, left_to_fit
 ):
     how = Search({"trust": ("1", "2")}, folds=3)
-    ByName.stop_after.append(4)
+    ByColor.stop_after.append(4)
     with pytest.raises(KeyboardInterrupt):
-        search(by_name, tmp_path / "run", search=how)
-    ByName.stop_after.clear()
-    ByName.seen.clear()
-    register(monkeypatch, ByNameWithMore)
-    search(by_name, tmp_path / "run", search=how, settings=settings)
-    assert len(ByName.seen) == left_to_fit + 2
+        search(by_color, tmp_path / "run", search=how)
+    ByColor.stop_after.clear()
+    ByColor.seen.clear()
+    register(monkeypatch, ByColorWithMore)
+    search(by_color, tmp_path / "run", search=how, settings=settings)
+    assert len(ByColor.seen) == left_to_fit + 2
 
 
 def test_what_cannot_be_searched_is_refused_before_anything_is_read(tmp_path):
@@ -170,9 +185,9 @@ def test_what_cannot_be_searched_is_refused_before_anything_is_read(tmp_path):
         parse_search(["l2"])
 
 
-def test_folds_by_what_the_release_does_not_tell_are_refused(by_name, tmp_path):
+def test_folds_by_what_the_release_does_not_tell_are_refused(by_color, tmp_path):
     with pytest.raises(InputError, match="no row with a day"):
-        search(by_name, tmp_path / "run", search=Search({}, by="day"))
+        search(by_color, tmp_path / "run", search=Search({}, by="day"))
     assert not (tmp_path / "run").exists()
 
 
@@ -186,13 +201,13 @@ def test_the_rule_for_a_small_val_follows_from_the_error_of_a_share():
     assert "up to 15.8 points; it chose l2" in remarks_on_val(Ridge(), Ridge(l2=1.0), 10)[0]
 
 
-def test_search_and_split_from_the_shell(by_name, tmp_path, run_main):
+def test_search_and_split_from_the_shell(by_color, tmp_path, run_main):
     split = tmp_path / "split.csv"
-    table = by_name / "observations.csv"
+    table = by_color / "observations.csv"
     parts = ("--by", "site", "--val", 0.2, "--test", 0.2, "--files", "file", "--out", split)
     code, printed, _ = run_main("split", table, *parts)
     assert code == 0 and "by site: 0 of 5; drawn row by row it would be" in printed
-    fitted = ("fit", "folder", "--data", by_name, "--method", "by-name", "--out", tmp_path / "run", "--split", split)
+    fitted = ("fit", "folder", "--data", by_color, "--method", "by-color", "--out", tmp_path / "run", "--split", split)
     code, printed, _ = run_main(*fitted, "--search", "trust=-1,1", "--folds", 3, "--folds-by", "site")
     assert code == 0, printed
     assert "note: NOT THE OFFICIAL SPLIT." in printed and "not the official split of folder" in printed

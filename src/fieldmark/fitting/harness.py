@@ -210,7 +210,7 @@ def _answer_checked(
 ) -> Any | None:
     """The answers on test; there, or on val where there is no test, it is tried whether they depend on others."""
     task, part = opened.benchmark.task, "val" if view.test is None else "test"
-    units = dict(opened.items[part].select("item_id", task.unit).iter_rows())
+    units = dict(zip(opened.items[part]["item_id"], opened.items[part][task.unit], strict=True))
     if view.test is not None:
         return model.predict(view.test, order=task.time_order, truth=told, unit_of=units)
     assert view.val is not None  # open_benchmark refuses an empty val
