@@ -17,7 +17,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from fieldmark.datasets.inputs import MediaFiles
 from fieldmark.errors import FieldmarkError, InputError, MisuseError
@@ -52,6 +54,7 @@ class Names(dict[str, str]):
         super().__init__(given or {})
         self._salt = salt
         self._real = {opaque: one for one, opaque in self.items()}
+        self._order: NDArray[np.int64] | None = None
 
     @classmethod
     def ranked(cls, salt: bytes, tables: Sequence[pl.DataFrame]) -> Names:
@@ -103,6 +106,11 @@ class Names(dict[str, str]):
             salt=b"",
         )
 
+    def shuffled(self, part: Part) -> Part:
+        """A part with its rows in the order of their opaque ids; `back` brings the answers into the order they had."""
+        self._order = np.argsort([self[one] for one in part.item_ids], kind="stable").astype(np.int64)
+        return part.take(self._order)
+
     def _targets(self, targets: Targets | None, part: Part) -> Targets | None:
         if not isinstance(targets, MaskTargets):
             return targets
@@ -119,6 +127,8 @@ class Names(dict[str, str]):
         Raises:
             MisuseError: When there is an answer for something that was not asked.
         """
+        if self._order is not None and len(predictions.items) == len(self._order):
+            predictions = predictions.select([predictions.items[row] for row in np.argsort(self._order)])
         return renamed(predictions, self.real)
 
     def text(self, sentence: str) -> str:
@@ -153,14 +163,19 @@ class _Plain(Names):
 
 
 @contextmanager
-def blinded(part: Part) -> Iterator[tuple[Part, Names]]:
-    """A part as a method is handed it to answer, and the way back."""
+def blinded(part: Part, *, shuffled: bool = False) -> Iterator[tuple[Part, Names]]:
+    """A part as a method is handed it to answer, and the way back.
+
+    Args:
+        part: The part.
+        shuffled: Whether its rows come in the order of their opaque ids: that of a release often goes by class.
+    """
     if not part.salt:
         yield part, _Plain()
         return
     names = Names(part.salt)
     with names.in_errors(part.media):
-        yield names.part(part), names
+        yield names.part(names.shuffled(part) if shuffled else part), names
 
 
 @contextmanager
@@ -176,13 +191,15 @@ def blinded_lesson(*parts: Part | None) -> Iterator[tuple[list[Any], Names]]:
 
 
 @contextmanager
-def blinded_view(view: View) -> Iterator[tuple[View, Names]]:
-    """A view as a method is handed it to learn from, and the way back."""
+def blinded_view(view: View, *, shuffled: bool = False) -> Iterator[tuple[View, Names]]:
+    """A view as a method is handed it to learn from, and the way back; `shuffled` is for its test, as for `blinded`."""
     with blinded_lesson(view.train, view.val) as ((train, val), names):
         others = {"unlabeled": view.unlabeled, "test": view.test}
         shown = {name: part for name, part in others.items() if part is not None and part.salt}
         digests = Names(view.train.salt)
         with digests.in_errors(*(part.media for part in shown.values())):
+            if shuffled and "test" in shown:
+                shown["test"] = digests.shuffled(shown["test"])
             blind: dict[str, Any] = {name: digests.part(part) for name, part in shown.items()}
             yield replace(view, train=train, val=val, **blind), names
 

@@ -53,6 +53,13 @@ def test_names_folders_times_and_the_release_tell_a_method_nothing(telling, tmp_
     assert result.scorecard.metrics["top_1"].value == pytest.approx(1 / 3)  # the same answer to all
 
 
+def test_the_order_of_rows_tells_a_method_of_the_test_set_no_classes(telling, tmp_path):
+    result = fieldmark.fit("folder", telling, "by-order", tmp_path / "run", steps=())
+    assert result.scorecard.metrics["top_1"].value < 0.9
+    truth = opened(telling).truth["test"]
+    assert read_predictions(tmp_path / "run/predictions/test.parquet").items == tuple(truth.items)
+
+
 def test_answers_bear_the_ids_of_the_release(telling, tmp_path):
     fieldmark.fit("folder", telling, "by-name", tmp_path / "run", steps=())
     truth = opened(telling).truth["test"]

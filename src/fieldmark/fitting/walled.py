@@ -287,6 +287,10 @@ class WalledMethod(Method):
         steps = self.about["default_steps"]
         return None if steps is None else tuple(step_from_data(step) for step in steps)
 
+    @property
+    def shuffled(self) -> bool:
+        return True
+
     def copied(self, *, anew: bool) -> WalledMethod:
         return replace(self, inmate=self.inmate.again())
 

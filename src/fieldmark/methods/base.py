@@ -79,6 +79,11 @@ class Method(ABC):
         settings: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
         return {name: value for name, value in settings.items() if name not in usual or value != usual[name]}
 
+    @property
+    def shuffled(self) -> bool:
+        """Whether it is asked about items in an order that tells nothing, as all are that are not part of Fieldmark."""
+        return not type(self).__module__.startswith("fieldmark.")
+
     def copied(self, *, anew: bool) -> Method:
         """The same method as if it had never been asked; `anew` imports its package anew."""
         cls = imported_anew(type(self)) if anew else type(self)
@@ -236,7 +241,7 @@ class Fitted:
             view: What it may learn from.
             again: What it had learned before, where it learns once more (`Method.fit_again`).
         """
-        with blinded_view(view) as (shown, names):
+        with blinded_view(view, shuffled=method.shuffled) as (shown, names):
             made = method.fit(shown) if again is None else method.fit_again(again, shown)
         return replace(made, remarks=tuple(names.text(remark) for remark in made.remarks))
 
@@ -247,7 +252,7 @@ class Fitted:
 
     def predict(self, part: Part, labels: Labels) -> Any:
         """Answers the items of a part; the method is handed neither their labels nor their names."""
-        with blinded(part.unlabeled()) as (shown, names):
+        with blinded(part.unlabeled(), shuffled=self.method.shuffled) as (shown, names):
             return names.back(self.method.answer(self.arrays, shown, labels))
 
     def answer_day(self, state: Any, day: Part, labels: Labels) -> Any:
