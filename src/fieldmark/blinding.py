@@ -84,16 +84,17 @@ class Names(dict[str, str]):
 
     def table(self, items: pl.DataFrame) -> pl.DataFrame:
         """Items with opaque ids."""
-        own: dict[str, pl.Series] = {}
-        for name in (one for one in NAMES if one in items.columns):
-            own[name] = pl.Series(name, [self._of(one) for one in items[name]], dtype=items.schema[name])
-        for name in (one for one in LISTS_OF_NAMES if one in items.columns):
-            lists = [None if ids is None else [self._of(one) for one in ids] for ids in items[name].to_list()]
-            own[name] = pl.Series(name, lists, dtype=items.schema[name])
-        return items.with_columns(**own)
-
-    def _of(self, one: str | None) -> str | None:
-        return None if one is None else self[one]
+        named = [pl.col(name) for name in NAMES if name in items.columns]
+        listed = [pl.col(name) for name in LISTS_OF_NAMES if name in items.columns]
+        every = pl.concat([pl.Series(dtype=pl.String), *items.select(named).get_columns()], how="vertical")
+        every = pl.concat([every, *(column.explode() for column in items.select(listed).get_columns())])
+        real = every.drop_nulls().unique()
+        opaque = pl.Series([self[one] for one in real], dtype=pl.String)
+        exchanged = pl.element().replace_strict(real, opaque, default=None, return_dtype=pl.String)
+        return items.with_columns(
+            *(column.replace_strict(real, opaque, default=None, return_dtype=pl.String) for column in named),
+            *(column.list.eval(exchanged) for column in listed),
+        )
 
     def part(self, part: Part) -> Part:
         """A part as a method is handed it."""

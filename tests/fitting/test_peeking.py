@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,14 @@ import pytest
 import fieldmark
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.blinding import blinded, blinded_view
+from fieldmark.challenge.scoring.walls import environment, wall
 from fieldmark.datasets import open_dataset
 from fieldmark.errors import InputError, PeekingError
+from fieldmark.fitting import with_features
+from fieldmark.fitting.configuring import configured_method
+from fieldmark.fitting.learning import shown_to
+from fieldmark.fitting.walled import Walls, configured_walled
+from fieldmark.methods.base import Fitted
 from fieldmark.opening import Opened, open_benchmark
 from fieldmark.runs.predictions import read_predictions
 from tests.conftest import COLORS, save_photo
@@ -147,13 +154,18 @@ def test_behind_walls_there_is_no_disk_to_walk(telling, tmp_path, run_main):
     assert "The method ran behind walls" in (tmp_path / "walled/run.json").read_text()
 
 
-def test_behind_walls_a_method_answers_as_it_does_before_them(make_release, tmp_path, run_main):
-    told = ("fit", "folder", "--data", make_release(), "--method", "honest", "--set", "size=32", "--out")
-    assert run_main(*told, tmp_path / "plain")[0] == 0
-    assert run_main(*told, tmp_path / "walled", "--walled")[0] == 0
-    one, other = (read_predictions(tmp_path / name / "predictions/test.parquet") for name in ("plain", "walled"))
-    assert one.items == other.items and other.scores == pytest.approx(one.scores, rel=1e-4, abs=1e-4)
-    assert fieldmark.load_model(tmp_path / "walled").fitted.method.options == {}
+def test_behind_walls_a_method_learns_and_answers_as_it_does_before_them(make_release):
+    root = make_release()
+    walls = Walls(partial(wall, shutil.which("bwrap")), environment)
+    outside = configured_method("honest", LITTLE)
+    inside = configured_walled("honest", LITTLE, 0, walls, root)
+    assert inside.features == outside.features and inside.method.needs == outside.method.needs
+    view = with_features(opened(root), outside)
+    fitted = [Fitted.to(one.method, shown_to(one.method, view)) for one in (outside, inside)]
+    one, other = (made.predict(view.test, view.labels) for made in fitted)
+    assert one.items == other.items == view.test.item_ids and one.scale == other.scale
+    assert other.scores == pytest.approx(one.scores, rel=1e-5)
+    inside.method.inmate.close()
 
 
 def test_without_bubblewrap_walls_are_refused(make_release, tmp_path, run_main, monkeypatch):
