@@ -22,6 +22,7 @@ from sqlalchemy import text
 from starlette.testclient import TestClient
 
 from fieldmark.challenge.people import accounts
+from fieldmark.challenge.records import database as records
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.storage import Storage
 from tests.challenge.platform import CHROMIUM, Platform, absent, open_platform
@@ -36,6 +37,14 @@ def quick_passwords() -> Iterator[None]:
     accounts.HASHER, kept = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1), accounts.HASHER
     yield
     accounts.HASHER = kept
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quick_disk() -> Iterator[None]:
+    """Nobody pulls the plug on a test, and waiting for the disk takes time; PostgreSQL does not wait either, below."""
+    records.LASTING, kept = "OFF", records.LASTING
+    yield
+    records.LASTING = kept
 
 
 @pytest.fixture(autouse=True, scope="session")

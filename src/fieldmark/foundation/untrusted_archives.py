@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import re
 import stat
@@ -21,11 +22,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 ArchiveKind = Literal["zip", "tar"]
 
 BLOCK = MIB = 1 << 20
+# What unpacking xz may take: `xz -9` needs 65 MiB, and an archive of a few bytes can ask for 4 GiB.
+MOST_XZ_MEMORY = 256 * MIB
 LONGEST_NAME_BYTES = 255
 # What the libraries say about an archive that breaks off or was made by something else.
 _BROKEN = (
@@ -111,7 +114,7 @@ def kind_of(archive: Path) -> ArchiveKind | None:
     with damage_named():
         if zipfile.is_zipfile(archive):
             return "zip"
-        return "tar" if tarfile.is_tarfile(archive) else None
+        return "tar" if _is_tar(archive) else None
 
 
 @contextmanager
@@ -233,6 +236,8 @@ def _zip_members(opened: zipfile.ZipFile, watch: _Watch) -> Iterator[Member]:
         mode = info.external_attr >> 16
         if info.flag_bits & _ENCRYPTED:
             raise ArchiveFaultError(f"an encrypted file, {_shown(info.filename)}")
+        if info.compress_type == zipfile.ZIP_LZMA:  # it may ask for 4 GiB of memory
+            raise ArchiveFaultError(f"a file compressed by LZMA, {_shown(info.filename)}")
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
             raise ArchiveFaultError(f"a link or a device, {_shown(info.filename)}")
         checked.append((watch.admit(info.filename, None if info.is_dir() else info.file_size), info, mode))
@@ -256,6 +261,59 @@ def _tar_members(raw: IO[bytes], expanded: IO[bytes], watch: _Watch) -> Iterator
     _read_to_the_end(expanded, watch)
 
 
+def _is_tar(archive: Path) -> bool:
+    """Whether a file is a tar archive, in few bytes of memory whatever it asks for."""
+    with archive.open("rb") as raw, _expanded(raw) as content:
+        try:
+            with tarfile.open(fileobj=content, mode="r|"):
+                return True
+        except (tarfile.TarError, lzma.LZMAError):
+            return False
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            return False
+
+
+class _XzFile(io.RawIOBase):
+    """xz as `lzma.LZMAFile` reads it, but for what would take too much memory."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw, self._decoder = raw, lzma.LZMADecompressor(memlimit=MOST_XZ_MEMORY)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._next(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _next(self, most: int) -> bytes:
+        data, after_first = b"", False
+        while not data:
+            given = b""
+            if self._decoder.eof:  # another stream may follow, after some zeros
+                given, after_first = self._decoder.unused_data.lstrip(b"\0"), True
+                while not given:
+                    if not (piece := self._raw.read(BLOCK)):
+                        return b""
+                    given = piece.lstrip(b"\0")
+                self._decoder = lzma.LZMADecompressor(memlimit=MOST_XZ_MEMORY)
+            elif self._decoder.needs_input and not (given := self._raw.read(BLOCK)):
+                raise EOFError("the archive breaks off")
+            try:
+                data = self._decoder.decompress(given, most)
+            except lzma.LZMAError as error:
+                if "Memory usage limit" in str(error):
+                    most_mb = f"{MOST_XZ_MEMORY // MIB} MiB of memory"
+                    raise ArchiveFaultError(f"xz data that take more than {most_mb} to unpack") from error
+                if after_first:  # something else follows, which others pass over as well
+                    return b""
+                raise
+        return data
+
+
 def _expanded(raw: IO[bytes]) -> IO[bytes]:
     start = raw.read(6)
     raw.seek(0)
@@ -264,7 +322,7 @@ def _expanded(raw: IO[bytes]) -> IO[bytes]:
     if start.startswith(_BZIP2):
         return bz2.BZ2File(raw)
     if start.startswith(_XZ):
-        return lzma.LZMAFile(raw)
+        return _XzFile(raw)  # type: ignore[return-value]
     return raw
 
 

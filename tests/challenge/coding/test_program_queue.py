@@ -88,7 +88,7 @@ def test_programs_are_claimed_once_debug_runs_first_and_never_by_those_who_score
         thread.join()
     assert sorted(claimed.submission_id or 0 for claimed in claims) == [0, *full]
     assert next(claimed.program_id for claimed in claims if claimed.debug) == tried
-    assert {claimed.fence for claimed in claims} == {1}
+    assert len({claimed.fence for claimed in claims}) == len(claims)
 
 
 def test_a_silent_worker_loses_its_program_and_can_hand_in_no_run(asking: Platform):
@@ -97,7 +97,7 @@ def test_a_silent_worker_loses_its_program_and_can_hand_in_no_run(asking: Platfo
     assert program_queue.claim(asking.database, "eager") is None  # the lease holds
     expire(asking, stale.program_id)
     fresh = program_queue.claim(asking.database, "eager")
-    assert (fresh.program_id, fresh.fence, fresh.attempt) == (stale.program_id, 2, 2)
+    assert (fresh.program_id, fresh.attempt) == (stale.program_id, 2) and fresh.fence != stale.fence
     assert not program_queue.renew(asking.database, stale) and program_queue.renew(asking.database, fresh)
     run = WrittenRun("runs/1/a", 10, "a" * 64)
     for act in (

@@ -40,7 +40,7 @@ def test_runs_are_claimed_once_and_in_the_order_of_arrival(platform: Platform):
     for thread in threads:
         thread.join()
     assert sorted(claimed.submission_id for claimed in claims) == ids
-    assert {claimed.fence for claimed in claims} == {1}
+    assert len({claimed.fence for claimed in claims}) == len(claims)
 
 
 def test_positions_count_from_one_and_shrink(small_platform: Platform):
@@ -63,7 +63,7 @@ def test_a_silent_worker_loses_its_run_and_cannot_overwrite(platform: Platform):
     assert queue.claim(platform.database, "eager") is None  # the lease holds
     expire(platform, run.id)
     fresh = queue.claim(platform.database, "eager")
-    assert fresh.submission_id == run.id and fresh.fence == stale.fence + 1
+    assert fresh.submission_id == run.id and fresh.fence != stale.fence
     assert not queue.renew(platform.database, stale) and queue.renew(platform.database, fresh)
     for act in (
         lambda: queue.finish(platform.database, stale, cards(0.9)),
@@ -113,7 +113,7 @@ def test_a_run_that_kills_every_worker_ends_as_failed_and_costs_nothing(platform
         expire(platform, run.id)
     assert queue.claim(platform.database, "wary") is None
     found = platform.submission(run.id)
-    assert found.state == "failed" and found.reason == queue.FAULT and platform.quota(user).used == 0
+    assert found.state == "failed" and found.reason == queue.UNCHARGED and platform.quota(user).used == 0
 
 
 def test_a_run_whose_workers_died_twice_lets_those_that_wait_go_first(platform: Platform):

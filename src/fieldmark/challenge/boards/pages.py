@@ -19,6 +19,8 @@ from fieldmark.challenge.boards.board_pages import BoardPage
 from fieldmark.challenge.boards.kept import Kept
 from fieldmark.challenge.boards.leaderboard import Board, board_metric, deciding_metric, duel
 from fieldmark.challenge.boards.visibility import Sight
+from fieldmark.challenge.coding.tasks import task_of
+from fieldmark.challenge.coding.visible_output import program_of, visible_output
 from fieldmark.challenge.people import rights
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.refusals import NotThereError
@@ -169,16 +171,18 @@ def receipt(slug: str, number: RowId, database: DatabaseOf, viewer: ViewerOf, pa
         card = cards_of(session, submission, parts_visible(challenge, manages)).get(sight.part)
         if card is None or sight.by_ladder or "scored" not in card.provenance:
             raise NotThereError
+        program = program_of(session, submission)
         made = score_receipts.make_receipt(
             card,
             challenge=challenge.slug,
             submission=str(submission.id),
             team=submission.team.name,
             accepted=submission.accepted_at,
-            run_name=submission.filename,
+            run_name=submission.filename if program is None else "predictions.csv",
             key=key,
             salt=score_receipts.challenge_salt(secret, challenge.id),
             hidden=not manages and challenge.revealed_at is None,
+            run_hidden=not visible_output(program, task_of(session, challenge.id), manages=manages).run,
         )
     name = f"receipt-{slug}-{number}-{sight.part}.json"
     headers = {"content-disposition": f'attachment; filename="{name}"'}

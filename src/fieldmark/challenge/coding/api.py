@@ -82,7 +82,7 @@ async def try_out(request: Request, slug: str, user: Submitter, database: Databa
     """Runs a program on the sample: free of charge, with all that it says, and without a score."""
     challenge = await run_in_threadpool(admit_upload, request, user, slug)
     async with request.form(max_files=1, max_fields=5) as form:
-        return await lane_of(request).run(_tried, request, challenge, user, database, storage, form)
+        return await lane_of(request).run(user.id, _tried, request, challenge, user, database, storage, form)
 
 
 def _tried(
@@ -110,13 +110,14 @@ async def try_out_upload(
     """Runs a program that came in parts on the sample. Asking again gives the same debug run."""
     challenge, upload = await run_in_threadpool(own_upload, database, user, slug, upload_id)
     arrived = resuming.arrival(upload, request.state.arrived)
-    return await lane_of(request).run(_tried_upload, challenge, user, database, storage, upload, arrived)
+    return await lane_of(request).run(user.id, _tried_upload, challenge, user, database, storage, upload, arrived)
 
 
 def _tried_upload(
     challenge: Challenge, user: User, database: DatabaseOf, storage: StorageOf, upload: PartialUpload,
     arrived: dt.datetime,
 ) -> ProgramOut | JSONResponse:  # fmt: skip
+    _, upload = own_upload(database, user, challenge.slug, upload.id)  # another request may have been quicker
     number = upload.program_id
     if upload.submission_id is not None:
         raise ConflictError("This upload was handed in. Send the file again to try it out.")
@@ -126,6 +127,8 @@ def _tried_upload(
                 program = trying_out.try_out(
                     database, storage, user, challenge, whole, arrived=arrived, sent_as=upload.id
                 )
+        except resuming.TakenError:
+            return _tried_upload(challenge, user, database, storage, upload, arrived)
         except resuming.WrongOffsetError as error:
             return wrong_offset(error)
         except ArchiveRefusedError:

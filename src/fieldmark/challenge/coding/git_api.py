@@ -70,7 +70,7 @@ Pusher = Annotated[User, Depends(pusher)]
 @router.get("/challenges/{slug}/program.git/info/refs", response_class=Response)
 async def refs(request: Request, slug: str, user: Pusher, database: DatabaseOf, service: str = "") -> Response:
     """What `git push` asks first."""
-    body = await lane_of(request).run(_refs, slug, user, database, service)
+    body = await lane_of(request).run(user.id, _refs, slug, user, database, service)
     return Response(body, media_type=f"application/x-{service}-advertisement", headers=NO_CACHE)
 
 
@@ -103,7 +103,7 @@ async def receive(request: Request, slug: str, user: Pusher, database: DatabaseO
         with (folder / "request").open("wb") as sink:
             async for piece in request.stream():
                 sink.write(piece)
-        body = await lane_of(request).run(_taken, request, folder, challenge, user, database, storage, most_mb)
+        body = await lane_of(request).run(user.id, _taken, request, folder, challenge, user, database, storage, most_mb)
     return Response(body, media_type=f"application/x-{SERVICE}-result", headers=NO_CACHE)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fieldmark.challenge.coding.archives import MOST_FILES, MOST_MB
 from fieldmark.challenge.refusals import BusyError, ConflictError, RefusalError
 from fieldmark.challenge.scoring.walls import bubblewrap, environment, wall
 
@@ -22,7 +23,10 @@ MIB = 1 << 20
 REPOSITORY = "program.git"
 MAIN, DEBUG = "refs/heads/main", "refs/heads/debug"
 SERVICE, FETCHING = "git-receive-pack", "git-upload-pack"
-MEMORY_MB, CPU_S, WALL_S = 2048, 120, 180.0
+# What git may take for one push: something for any, and more for each MiB that was sent.
+MEMORY_MB, CPU_S, CPU_S_PER_MIB, MOST_CPU_S = 2048, 10, 1, 120
+SLOWNESS = 3  # how much longer than its processor time it may take on a busy machine
+LISTING_MB = 8  # what the list of a program's files may take, of which there are at most `archives.MOST_FILES`
 CONFIG = """[core]
 \trepositoryformatversion = 0
 \tbare = true
@@ -114,11 +118,34 @@ def commit_at(folder: Path, branch: str, number: str, most_mb: int) -> Commit:
     Raises:
         PushRefusedError: When it is larger than an archive may be.
     """
+    _need_bounds(folder, branch)
     archive = folder / "archive.tar.gz"
     _git(folder, ["archive", "--format=tar.gz", "-o", str(archive), branch], most_mb)
     title, _, rest = _text(_git(folder, ["log", "-1", f"--format={ABOUT}", branch], 1)).partition("\n")
     external, _, method = rest.partition("\n")
     return Commit(number, archive, title.strip()[:120], external.strip()[:1000], method.strip()[:5000])
+
+
+def _need_bounds(folder: Path, branch: str) -> None:
+    """Refuses a commit with more files, or larger ones, than a program may have, before anything is packed.
+
+    A few small trees that hold each other many times over are billions of files when they are written out.
+
+    Raises:
+        PushRefusedError: Says what there is too much of.
+    """
+    try:
+        listed = _git(folder, ["ls-tree", "-r", "-t", "-l", "-z", branch], LISTING_MB)
+    except PushRefusedError as error:
+        most = f"{MOST_FILES:,} files and folders"
+        raise PushRefusedError(f"The commit cannot be listed, or holds more than {most}.") from error
+    entries = listed.split(b"\0")[:-1]
+    if len(entries) > MOST_FILES:
+        raise PushRefusedError(f"The commit holds {len(entries):,} files and folders, expected at most {MOST_FILES:,}.")
+    sizes = [entry.partition(b"\t")[0].split()[-1] for entry in entries]
+    size = sum(int(one) for one in sizes if one.isdigit())
+    if size > MOST_MB * MIB:
+        raise PushRefusedError(f"The commit holds {size >> 20:,} MiB, expected at most {MOST_MB:,}.")
 
 
 def _backend(folder: Path, asked: Mapping[str, str], request: Path | None, most_mb: int) -> bytes:
@@ -142,7 +169,9 @@ def _git(
     program = bubblewrap()
     if program is None:
         raise ConflictError("This server takes no pushes: bubblewrap does not work on it.")
-    limits = [f"--as={MEMORY_MB * MIB}", f"--fsize={most_mb * MIB}", f"--cpu={CPU_S}", "--core=0", "--nofile=256"]
+    sent = (folder / "request").stat().st_size // MIB if (folder / "request").exists() else 0
+    cpu_s = min(CPU_S + CPU_S_PER_MIB * sent, MOST_CPU_S)
+    limits = [f"--as={MEMORY_MB * MIB}", f"--fsize={most_mb * MIB}", f"--cpu={cpu_s}", "--core=0", "--nofile=256"]
     whole = ["prlimit", *limits, *wall(program, folder), "git", "--git-dir", str(folder / REPOSITORY), *command]
     known = environment(folder) | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
     known |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
@@ -158,7 +187,7 @@ def _git(
             start_new_session=True,
         )
         try:
-            ended = process.wait(WALL_S)
+            ended = process.wait(SLOWNESS * cpu_s)
         except subprocess.TimeoutExpired as error:
             raise BusyError("The push took too long to read. Try again later, or hand in an archive.") from error
         finally:
@@ -169,7 +198,7 @@ def _git(
         said = _text(complaint.read_bytes()[-400:]).strip().splitlines()
         raise PushRefusedError(f"git could not read the push: {said[-1][:200] if said else f'exit status {ended}'}")
     with answer.open("rb") as file:
-        return file.read(4 * MIB)
+        return file.read(LISTING_MB * MIB)
 
 
 def _body(answer: bytes) -> bytes:

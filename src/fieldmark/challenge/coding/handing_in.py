@@ -25,7 +25,7 @@ def check_archive(challenge: Challenge, upload: Upload) -> None:
     """
     job = {"benchmark": challenge.versioned_benchmark, "program": True}
     try:
-        outcome = uploads.CHECKERS.check(upload.path, job, uploads.CHECK_LIMITS)
+        outcome = uploads.CHECKERS.check(upload.path, job, uploads.check_limits(upload.size))
     except ExhaustedError as error:
         raise ArchiveRefusedError(TAKES_TOO_LONG) from error
     if outcome.fault is not None:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from fieldmark.challenge.coding import program_queue, tasks, trying_out
 from fieldmark.challenge.coding.hosts import hosts, why_not
 from fieldmark.challenge.coding.tasks import CodeRules
+from fieldmark.challenge.coding.visible_output import visible_output
 from fieldmark.challenge.people import rights
 from fieldmark.challenge.people.rights import open_challenge, team_of
 from fieldmark.challenge.records.schema import Challenge, User, utc_now
@@ -41,7 +42,7 @@ async def try_out(
     request: Request, slug: str, user: UserOf, challenge: AdmittedOf, database: DatabaseOf, storage: StorageOf,
     form: FormOf,
 ) -> Response:  # fmt: skip
-    return await lane_of(request).run(_tried, request, slug, user, challenge, database, storage, form)
+    return await lane_of(request).run(user.id, _tried, request, slug, user, challenge, database, storage, form)
 
 
 def _tried(
@@ -67,13 +68,15 @@ def debug_run(request: Request, slug: str, program_id: RowId, user: UserOf, data
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
         program = trying_out.open_debug_run(session, user, challenge, program_id)
+        manages = rights.manages(session, user, challenge)
         page = render(
             request,
             "debug_run.html",
             c=challenge,
             p=program,
+            seen=visible_output(program, tasks.task_of(session, challenge.id), manages=manages),
             team=team_of(session, user, challenge),
-            manages=rights.manages(session, user, challenge),
+            manages=manages,
             position=program_queue.position(session, program),
             live=program.state in ("queued", "running"),
         )

@@ -18,7 +18,7 @@ from fieldmark.challenge.coding.runners import CodeLimits
 from fieldmark.challenge.coding.tasks import rules_of
 from fieldmark.challenge.records.code_schema import CodeTask, Program
 from fieldmark.challenge.records.database import Database
-from fieldmark.challenge.records.schema import Challenge, Submission
+from fieldmark.challenge.records.schema import Challenge, Submission, new_fence
 from fieldmark.challenge.records.stamps import note_change
 from fieldmark.challenge.scoring.queue import LEASE_S, MAX_ATTEMPTS, RETRY_GROWTH, RETRY_S, StaleClaimError, lease_over
 
@@ -26,9 +26,9 @@ WAITING = "waiting for a worker that runs programs"
 RUNNING = "the program is running"
 ENDED = "the program has ended, and its run waits to be scored"
 CHECKED = "The program ended well, and its answers pass the check."
-FAULT = (
-    "The platform could not run this program; it does not count against your limits, and the organizers can see why."
-)
+FAULT = "The platform could not run this program, and the organizers can see why."
+UNCHARGED = f"{FAULT} It does not count against your limits."
+CHARGED = f"{FAULT} It was started on the hidden items, so that it counts; the organizers can give that back."
 MOST_DETAIL = 4000
 
 
@@ -85,7 +85,7 @@ def claim(database: Database, worker: str, *, lease_s: float = LEASE_S) -> Progr
                 _give_up(session, row, now)
                 continue
             row.state, row.reason, row.worker = "running", RUNNING, worker[:100]
-            row.attempts, row.fence, row.started_at = row.attempts + 1, row.fence + 1, now
+            row.attempts, row.fence, row.started_at = row.attempts + 1, new_fence(), now
             row.lease_until = now + dt.timedelta(seconds=lease_s)
             if row.submission is not None:
                 row.submission.reason = RUNNING
@@ -110,6 +110,19 @@ def renew(database: Database, claimed: ProgramClaim, *, lease_s: float = LEASE_S
     with database.write() as session:
         until = database.now(session) + dt.timedelta(seconds=lease_s)
         return _one(session.execute(_mine(claimed).values(lease_until=until)))
+
+
+def note_run(database: Database, claimed: ProgramClaim) -> None:
+    """Notes that a program is about to see hidden items: from here on it is charged, whatever becomes of it.
+
+    Raises:
+        StaleClaimError: When the claim is lost; it must not be started then.
+    """
+    if claimed.debug:
+        return
+    with database.write() as session:
+        if not _one(session.execute(_mine(claimed).values(ran_at=database.now(session)))):
+            raise StaleClaimError(f"{claimed.called}, before it was started")
 
 
 def finish(database: Database, claimed: ProgramClaim, log: str, run: WrittenRun | None) -> None:
@@ -148,8 +161,10 @@ def give_back(database: Database, claimed: ProgramClaim, detail: str) -> None:
             until = database.now(session) + wait
             _settle(database, session, claimed, detail=detail[-MOST_DETAIL:], lease_until=until, **values)
             return
-        _settle(database, session, claimed, state="failed", reason=FAULT, detail=detail[-MOST_DETAIL:])
-        _fail(session, _submission(session, claimed), database.now(session), detail)
+        row = session.get_one(Program, claimed.program_id, populate_existing=True)
+        told = _fault(row)
+        _settle(database, session, claimed, state="failed", reason=told, detail=detail[-MOST_DETAIL:])
+        _fail(session, _submission(session, claimed), database.now(session), told, detail)
 
 
 def release(database: Database, claimed: ProgramClaim) -> None:
@@ -200,15 +215,20 @@ def _submission(session: Session, claimed: ProgramClaim) -> Submission | None:
 
 def _give_up(session: Session, row: Program, now: dt.datetime) -> None:
     said = f"\ngiven up after {row.attempts} attempts; last worker {row.worker}"
-    row.state, row.reason, row.finished_at, row.fence = "failed", FAULT, now, row.fence + 1
+    row.state, row.reason, row.finished_at, row.fence = "failed", _fault(row), now, new_fence()
     row.detail = (row.detail + said).strip()[-MOST_DETAIL:]
     waiting = row.submission if row.submission is not None and row.submission.state == "queued" else None
-    _fail(session, waiting, now, row.detail)
+    _fail(session, waiting, now, row.reason, row.detail)
 
 
-def _fail(session: Session, submission: Submission | None, now: dt.datetime, detail: str) -> None:
+def _fault(row: Program) -> str:
+    return CHARGED if row.ran_at is not None else UNCHARGED
+
+
+def _fail(session: Session, submission: Submission | None, now: dt.datetime, told: str, detail: str) -> None:
     if submission is not None:
-        submission.state, submission.reason, submission.counted = "failed", FAULT, False
+        submission.state, submission.reason = "failed", told
+        submission.counted = submission.counted and told == CHARGED
         submission.finished_at, submission.detail = now, detail[-MOST_DETAIL:]
         note_change(session, submission.challenge_id)
 

@@ -35,7 +35,7 @@ from fieldmark.foundation.files import sha256_of
 log = logging.getLogger(__name__)
 
 UNPACKING_JOB = "fieldmark.challenge.coding.unpacking_job"
-UNPACKING = Limits(memory_mb=2048, cpu_s=600, output_mb=4096, wall_s=900.0)
+UNPACKING = Limits(memory_mb=4096, cpu_s=600, output_mb=4096, wall_s=900.0)
 # What is said about a program that failed on hidden inputs: nothing that it could have put into words itself.
 FAILED = "The program failed on the hidden items. A debug run shows what it says."
 NO_ANSWERS = "The program's answers for the hidden items do not pass the check. A debug run shows what is wrong."
@@ -115,7 +115,9 @@ class ProgramWorker(LeasedWorker[ProgramClaim]):
         with scratch("program") as folder, self.holding(claimed, stop) as end:
             try:
                 outcome = self._outcome(claimed, folder, end)
-            except Exception as error:  # a fault of ours, whatever it is: noted for organizers, never charged
+            except StaleClaimError:
+                raise
+            except Exception as error:  # a fault of ours, whatever it is: noted for organizers
                 outcome = ProgramOutcome(fault="".join(traceback.format_exception(error)))
         if end.lost.is_set():
             if outcome.run is not None:
@@ -136,6 +138,7 @@ class ProgramWorker(LeasedWorker[ProgramClaim]):
         inputs = self.inputs.folder(self.storage, claimed.inputs_path, claimed.inputs_sha256)
         home = out / (out / "home").read_text(encoding="utf-8")
         job = CodeJob(home, inputs, folder / "predictions.csv")
+        program_queue.note_run(self.database, claimed)
         ran = self.runner.run(job, claimed.limits, ended)
         said = ran.log.replace("\0", "\N{REPLACEMENT CHARACTER}")
         if ran.fault:

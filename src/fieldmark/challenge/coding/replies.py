@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from pydantic import BaseModel, Field
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fieldmark.challenge.coding import program_queue
 from fieldmark.challenge.coding.hosts import hosts, why_not
 from fieldmark.challenge.coding.tasks import CodeRules, asks_for_code, code_phases, rules_of, task_of
-from fieldmark.challenge.records.code_schema import CodeTask, Program
-from fieldmark.challenge.records.schema import Challenge, Submission, utc_now
+from fieldmark.challenge.coding.visible_output import visible_output
+from fieldmark.challenge.records.code_schema import Program
+from fieldmark.challenge.records.schema import Challenge, utc_now
 from fieldmark.challenge.running.phases import phase_at
-
-# How much teams see of what a program says on hidden inputs, where organizers let them see anything.
-SHOWN_CHARACTERS = 4000
-AT_ONCE = 500  # numbers in one query
 
 
 class RulesOut(BaseModel):
@@ -114,34 +109,11 @@ class ProgramOut(BaseModel):
     @classmethod
     def of(cls, session: Session, program: Program, *, manages: bool) -> ProgramOut:
         names = ("id", "filename", "size", "sha256", "accepted_at", "started_at", "finished_at", "state", "reason")
-        task = task_of(session, program.challenge_id)
+        seen = visible_output(program, task_of(session, program.challenge_id), manages=manages)
         return cls(
             debug=program.submission_id is None,
-            problems=list(program.problems or []),
-            output=shown_output(program, task, manages=manages),
+            problems=seen.problems,
+            output=seen.said,
             position=program_queue.position(session, program),
             **{name: getattr(program, name) for name in names},
         )
-
-
-def programs_of(session: Session, submissions: Sequence[Submission]) -> list[tuple[int, Program]]:
-    """The programs that wrote, or will write, the runs of submissions, with the numbers of these."""
-    numbers, found = [submission.id for submission in submissions], list[tuple[int, Program]]()
-    for start in range(0, len(numbers), AT_ONCE):
-        query = select(Program).where(Program.submission_id.in_(numbers[start : start + AT_ONCE]))
-        found += [(program.submission_id or 0, program) for program in session.scalars(query)]
-    return found
-
-
-def program_of(session: Session, submission: Submission) -> Program | None:
-    """The program of one submission; None where a run was handed in."""
-    return next((program for _, program in programs_of(session, [submission])), None)
-
-
-def shown_output(program: Program, task: CodeTask | None, *, manages: bool) -> str | None:
-    """What somebody may see of what a program said: all of a debug run, the rest as the organizers decide."""
-    if manages or program.submission_id is None:
-        return program.log
-    if task is not None and task.show_output:
-        return program.log[-SHOWN_CHARACTERS:]
-    return None

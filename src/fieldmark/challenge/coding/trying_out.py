@@ -57,7 +57,8 @@ def try_out(
     with database.read() as session:
         team, task = _standing(session, user, challenge, arrived)
         _check_waiting(session, team)
-    rates.count(database, rates.Rate("debug run", task.debug_hourly, 3600), str(team.id))
+    for who in (f"team {team.id}", f"person {user.id} in {challenge.id}"):  # another team is no new hour
+        rates.count(database, rates.Rate("debug run", task.debug_hourly, 3600), who)
     check_archive(challenge, upload)
     path, accepted = new_path(challenge), None
     storage.put(upload.path, path)

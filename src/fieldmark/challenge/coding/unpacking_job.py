@@ -28,8 +28,9 @@ def main(folder: Path) -> None:
     (out / "code").mkdir()
     try:
         home = unpack(folder / "archive", out / "code")
-    except ArchiveRefusedError as error:
-        (out / "refused.json").write_text(json.dumps(str(error)), encoding="utf-8")
+    except (ArchiveRefusedError, MemoryError) as error:
+        said = str(error) if isinstance(error, ArchiveRefusedError) else "The archive takes too much memory to unpack."
+        (out / "refused.json").write_text(json.dumps(said), encoding="utf-8")
         return
     (out / "home").write_text(str(home.relative_to(out)), encoding="utf-8")
 

@@ -108,7 +108,7 @@ def change_address(database: Database, user: User, address: str, password: str) 
     """
     new = clean_email(address)
     try:
-        accounts.HASHER.verify(user.password_hash, password)
+        accounts.HASHER.verify(user.password_hash, password[: accounts.LONGEST_PASSWORD + 1])
     except (VerificationError, InvalidHashError) as error:
         raise RefusalError("The password is another one.") from error
     with database.read() as session:

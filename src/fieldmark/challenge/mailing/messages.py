@@ -86,7 +86,7 @@ def _run(data: dict[str, Any], base: str) -> Letter:
     said = {
         "scored": "is scored",
         "refused": f"was refused; it {counts} against your limits",
-        "failed": "could not be scored by a fault of the platform; it does not count against your limits",
+        "failed": f"could not be scored by a fault of the platform; it {counts} against your limits",
     }[data["state"]]
     called = f"{data['title']} (run {data['run']})" if data["title"] else f"run {data['run']}"
     return Letter(
@@ -99,10 +99,11 @@ def _run(data: dict[str, Any], base: str) -> Letter:
 def _program(data: dict[str, Any], base: str) -> Letter:
     """A debug run, or a program without a run to score: of one that ended well the run is told when it is scored."""
     debug = data["run"] is None
+    counts = "counts" if data.get("counted") else "does not count"  # that was started on hidden items
     ended, said = {
         "done": ("ended well", "ended well, and its answers pass the check"),
         "refused": ("failed", "failed" + ("" if debug else "; it counts against your limits")),
-        "failed": ("not run", "could not be run by a fault of the platform; it does not count against your limits"),
+        "failed": ("not run", f"could not be run by a fault of the platform; it {counts} against your limits"),
     }[data["state"]]
     called = f"debug run {data['program']}" if debug else f"program of run {data['run']}"
     where = f"debug/{data['program']}" if debug else f"submissions/{data['run']}"

@@ -130,6 +130,7 @@ def _programs(session: Session, since: dt.datetime, now: dt.datetime) -> Iterabl
         readers = verified.intersection([program.user_id] if debug else _present(program.team) or [program.user_id])
         about = _about(program.challenge) | {"program": program.id, "run": program.submission_id}
         about |= {"file": program.filename, "team": program.team.name, "state": program.state}
+        about["counted"] = program.ran_at is not None
         for user_id in sorted(readers):
             # One that failed and is run again may end in another way.
             once = f"program:{program.id}:{program.state}:{user_id}"

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.mail_schema import OutgoingMail
-from fieldmark.challenge.records.schema import Setting, utc_now
+from fieldmark.challenge.records.schema import Setting, new_fence, utc_now
 
 SWITCH = "mail-on-since"
 LEASE = dt.timedelta(minutes=3)
@@ -111,7 +111,7 @@ def take(database: Database) -> TakenMail | None:
             row = session.scalars(query if database.is_sqlite else query.with_for_update(skip_locked=True)).first()
             if row is None:
                 return None
-            row.fence += 1
+            row.fence = new_fence()
             if row.expires_at < now:
                 row.state, row.settled_at, row.data = "dropped", now, {}
                 row.problem = f"not sent in time; {row.problem}"[:300]

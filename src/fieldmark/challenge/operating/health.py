@@ -153,7 +153,12 @@ class Readiness:
             behind = put_back_by(session, now)
             if not behind:
                 return OK
-            named = ", ".join(f"{phase.name} of {phase.challenge.slug}" for phase in reopened_phases(session, now))
+            phases = [(phase.name, phase.challenge) for phase in reopened_phases(session, now)]
+        shown = [f"{name} of {c.slug}" for name, c in phases if c.published_at is not None and c.access != "private"]
+        others = len(phases) - len(shown)  # anybody may ask here: the log names them
+        named = ", ".join(shown + ([f"{others} of challenges that not everybody sees"] if others else []))
+        if others:
+            log.warning("phases that had ended before: %s", ", ".join(f"{name} of {c.slug}" for name, c in phases))
         ended = f"; these phases had ended and take no runs until their dates are saved anew: {named}" if named else ""
         return f"it lies {behind.total_seconds() / 60:.0f} minutes behind the latest moment that was seen{ended}"
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from fieldmark.challenge.mailing import outbox
 from fieldmark.challenge.mailing.messages import TOPICS
 from fieldmark.challenge.mailing.topics import muted_by
-from fieldmark.challenge.people import accounts, classrooms, registration
+from fieldmark.challenge.people import accounts, classrooms, rates, registration
 from fieldmark.challenge.records.schema import ROLES, ApiToken, User, WebSession
 from fieldmark.challenge.refusals import NotThereError, RefusalError
 from fieldmark.challenge.signing_on.identities import identities_of
@@ -32,6 +32,7 @@ def account(request: Request, user: UserOf, database: DatabaseOf) -> Response:
 @router.post("/account/password")
 def password(request: Request, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
     try:
+        rates.count(database, rates.SIGN_IN, f"password {user.id}")
         keep = request.cookies.get(SESSION_COOKIE)
         accounts.change_password(database, user, text_of(form, "old"), text_of(form, "new"), keep=keep)
     except RefusalError as error:

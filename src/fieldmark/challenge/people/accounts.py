@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import hmac
 import secrets
 from collections.abc import Sequence
 from functools import cache
@@ -17,7 +16,7 @@ from sqlalchemy.orm import Session, joinedload
 
 from fieldmark.challenge.people.lookalikes import look_of_account
 from fieldmark.challenge.people.names import clean_email, clean_name
-from fieldmark.challenge.people.rights import note_insider
+from fieldmark.challenge.people.rights import PAST_SECRET, mark_of, note_insider
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import (
@@ -56,8 +55,7 @@ def hashed(secret: str) -> str:
 
 def past_mark(database: Database, email: str) -> str:
     """What is kept of the address of a deleted account: a hash that only this platform can make."""
-    secret = database.setting("past-secret", lambda: new_secret().encode())
-    return hmac.new(secret, email.encode(), hashlib.sha256).hexdigest()
+    return mark_of(database.setting(PAST_SECRET, lambda: new_secret().encode()), email)
 
 
 def register(
@@ -170,7 +168,7 @@ def session_user(database: Database, secret: str) -> User | None:
         stale = login.seen_at < now - SEEN_EVERY
         user = login.user
     if stale:
-        with database.write() as session:
+        with database.write(lasting=False) as session:
             session.execute(update(WebSession).where(WebSession.token_hash == hashed(secret)).values(seen_at=now))
     return user
 
@@ -188,16 +186,25 @@ def end_sessions(session: Session, user_id: int, *, keep: str | None = None) -> 
 
 
 def change_password(database: Database, user: User, old: str, new: str, *, keep: str | None = None) -> None:
-    """Sets a new password and ends all other sessions."""
+    """Sets a new password, and ends all other sessions, tokens and links of the account."""
     try:
-        HASHER.verify(user.password_hash, old)
+        HASHER.verify(user.password_hash, old[: LONGEST_PASSWORD + 1])
     except (VerificationError, InvalidHashError) as error:
         raise RefusalError("The old password is another one.") from error
     check_password(new, user.name)
     with database.write() as session:
         session.get_one(User, user.id).password_hash = HASHER.hash(new)
         end_sessions(session, user.id, keep=keep)
+        _end_secrets(session, user.id)
         audit.note(session, user, "account.password", subject=user.name)
+
+
+def _end_secrets(session: Session, user_id: int) -> None:
+    """Ends the tokens and links of an account, which somebody else may know."""
+    links = update(ResetToken).where(ResetToken.user_id == user_id, ResetToken.used_at.is_(None))
+    session.execute(links.values(used_at=utc_now()))
+    tokens = update(ApiToken).where(ApiToken.user_id == user_id, ApiToken.revoked_at.is_(None))
+    session.execute(tokens.values(revoked_at=utc_now()))
 
 
 def make_reset(database: Database, who: str, *, actor: User | None = None) -> str | None:
@@ -238,10 +245,7 @@ def use_reset(database: Database, secret: str, password: str) -> User:
         user = session.get_one(User, used)
         user.password_hash = new_hash
         end_sessions(session, user.id)
-        others = update(ResetToken).where(ResetToken.user_id == user.id, ResetToken.used_at.is_(None))
-        session.execute(others.values(used_at=now))
-        tokens = update(ApiToken).where(ApiToken.user_id == user.id, ApiToken.revoked_at.is_(None))
-        session.execute(tokens.values(revoked_at=now))
+        _end_secrets(session, user.id)
         audit.note(session, user, "account.reset", subject=user.name)
     return user
 
@@ -282,7 +286,7 @@ def token_user(database: Database, secret: str) -> tuple[User, tuple[str, ...]] 
         stale = token.used_at is None or token.used_at < now - SEEN_EVERY
         user, scopes, token_id = token.user, tuple(token.scopes), token.id
     if stale:
-        with database.write() as session:
+        with database.write(lasting=False) as session:
             session.execute(update(ApiToken).where(ApiToken.id == token_id).values(used_at=now))
     return user, scopes
 

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session, joinedload
 from fieldmark.challenge.mailing import outbox
 from fieldmark.challenge.people.accounts import find_user, hashed
 from fieldmark.challenge.people.names import clean_text
-from fieldmark.challenge.people.rights import need_distance
+from fieldmark.challenge.people.rights import REFUSED, is_refused, need_distance
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.participation import Admission, AdmissionState, EntryCode
@@ -104,8 +104,8 @@ def use_code(database: Database, user: User, code: str) -> Challenge:
         if noted is not None and noted.state == "admitted":
             return challenge
         need_distance(session, user, challenge)
-        if noted is not None and noted.state == "refused":
-            raise ConflictError("The organizers have decided that you do not take part in this challenge.")
+        if is_refused(session, user, challenge):
+            raise ConflictError(REFUSED)
         spent = update(EntryCode).where(EntryCode.id == found.id, EntryCode.used < EntryCode.uses, *_usable())
         done = session.execute(spent.values(used=EntryCode.used + 1))
         if done.rowcount != 1:  # type: ignore[attr-defined]
@@ -129,10 +129,11 @@ def ask(database: Database, user: User, challenge: Challenge, note: str) -> None
             raise ConflictError(
                 "This challenge is open to everybody." if present.access == "open" else "A code is needed to take part."
             )
+        if is_refused(session, user, present):
+            raise ConflictError(REFUSED)
         noted = session.get(Admission, (challenge.id, user.id))
         if noted is not None:
-            said = {"asked": "You have asked already.", "admitted": "You may take part already."}
-            raise ConflictError(said.get(noted.state, "The organizers have decided that you do not take part."))
+            raise ConflictError("You have asked already." if noted.state == "asked" else "You may take part already.")
         session.add(Admission(challenge_id=challenge.id, user_id=user.id, state="asked", note=text))
         try:
             session.flush()

@@ -2,8 +2,9 @@
 
 A result is only worth something as long as nobody can take runs out of a ranking that is known. So the runs, their
 scores, the team and its name stay, and with them that there was a person: a number, what rules it accepted, when it was
-in which team, and whether it has seen a truth. Name and address go, in the log as well, with passwords, sessions,
-tokens, links and mails. Of the address a keyed hash stays, by which nobody takes part in one challenge twice.
+in which team, whether it has seen a truth, and which challenges have refused it. Name and address go, in the log as
+well, with passwords, sessions, tokens, links and mails. Of the address a keyed hash stays, by which nobody takes part
+in one challenge twice, or in one that has refused them.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from sqlalchemy.orm import Session
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.people.looks import look_of
 from fieldmark.challenge.people.rosters import NOWHERE
-from fieldmark.challenge.people.teams import has_handed_in
+from fieldmark.challenge.people.teams import end_team, has_debug_run, has_handed_in
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.participation import Admission
 from fieldmark.challenge.records.schema import (
     AuditEvent,
     Base,
     Challenge,
     Invitation,
     Membership,
-    Submission,
     Team,
     User,
     utc_now,
 )
 from fieldmark.challenge.refusals import RefusalError
 
-# What stays, without a name, of the tables whose rows belong to a person.
-KEPT = ("acceptances", "insiders", "memberships")
+# What stays, without a name, of the tables whose rows belong to a person; of admissions, those that were refused.
+KEPT = ("acceptances", "insiders", "memberships", "admissions")
 
 
 def delete_own(database: Database, user: User, password: str, *, rename_teams: bool) -> None:
@@ -104,7 +105,7 @@ def _leave(database: Database, session: Session, user: User, mine: Membership, *
     ).first()
     if team.captain_id == user.id:
         team.captain_id = rest.user_id if rest is not None else None
-    if has_handed_in(session, team):
+    if has_handed_in(session, team) or (rest is None and has_debug_run(session, team)):
         mine.left_at = mine.left_at or utc_now()
         if rename and session.scalars(select(Membership).where(Membership.team_id == team.id)).all() == [mine]:
             _rename(session, team)
@@ -112,8 +113,7 @@ def _leave(database: Database, session: Session, user: User, mine: Membership, *
     session.delete(mine)
     session.flush()
     if rest is None:
-        session.execute(delete(Submission).where(Submission.team_id == team.id))  # refused uploads, nothing else
-        session.delete(team)
+        end_team(session, team)
 
 
 def _rename(session: Session, team: Team) -> None:
@@ -150,6 +150,8 @@ def _forget(session: Session, user: User) -> None:
             own = any(key.column.table.name == "users" and key.ondelete == "CASCADE" for key in column.foreign_keys)
             if own and table.name not in KEPT:
                 session.execute(table.delete().where(column == user.id))
+    session.execute(delete(Admission).where(Admission.user_id == user.id, Admission.state != "refused"))
+    session.execute(update(Admission).where(Admission.user_id == user.id).values(note=""))
     unused = (Invitation.created_by == user.id, Invitation.used_at.is_(None), Invitation.revoked_at.is_(None))
     session.execute(update(Invitation).where(*unused).values(revoked_at=utc_now()))
     name = f"deleted account {user.id}"

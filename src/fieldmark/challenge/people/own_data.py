@@ -1,7 +1,8 @@
 """What the platform keeps about a person, for that person: as one JSON document, or as an archive with the run files.
 
 Never in it: hashes and secrets (an export must not open an account), scores that the person may not see yet, and what
-is noted for organizers.
+is noted for organizers. Of programs their archives are in it, and of what they wrote as much as anybody is shown
+(`coding.visible_output`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 from sqlalchemy import Table, select
 from sqlalchemy.orm import Session, joinedload
 
+from fieldmark.challenge.coding.replies import ProgramOut
+from fieldmark.challenge.coding.visible_output import programs_of
 from fieldmark.challenge.people.rights import manages
 from fieldmark.challenge.records.schema import Base, Challenge, Membership, Submission, Team, User, utc_now
 from fieldmark.challenge.records.storage import Storage
@@ -49,7 +52,7 @@ LEFT_OUT = ("email_tokens", "memberships", "reset_tokens", "sign_on_attempts", "
 README = """What this platform keeps about {name}, as of {at} (UTC).
 
 data.json    the account, what it accepted, made and did, its teams, and its runs with the scores that it may see
-runs/        the run files that this account handed in{rest}
+runs/        the run files and programs that this account handed in{rest}
 
 Times are UTC. Challenges are named by their number in the tables and by their short name elsewhere.
 """
@@ -73,17 +76,22 @@ def own_data(session: Session, user: User) -> dict[str, Any]:
 def write_archive(session: Session, storage: Storage, user: User, path: Path) -> None:
     """Writes the archive; run files beyond a size in all are left out and named."""
     data = own_data(session, user)
-    query = select(Submission).where(Submission.user_id == user.id, Submission.path != "").order_by(Submission.id)
+    query = select(Submission).where(Submission.user_id == user.id).order_by(Submission.id)
+    runs = list(session.scalars(query))
+    programs = programs_of(session, runs)
     left, left_out = LARGEST_FILES, []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("data.json", json.dumps(data, indent=2, ensure_ascii=False))
-        for run in session.scalars(query):
-            if run.size > left or not storage.exists(run.path):
+        for run in runs:
+            file = programs.get(run.id, run)  # what they handed in: of a run that a program wrote nothing is told
+            if not file.path:
+                continue
+            if file.size > left or not storage.exists(file.path):
                 left_out.append(run.id)
                 continue
-            left -= run.size
-            with archive.open(f"runs/{run.id}-{run.filename}", "w", force_zip64=True) as sink:
-                for piece in storage.chunks(run.path):
+            left -= file.size
+            with archive.open(f"runs/{run.id}-{file.filename}", "w", force_zip64=True) as sink:
+                for piece in storage.chunks(file.path):
                     sink.write(piece)
         numbers = ", ".join(map(str, left_out))
         rest = f"; too large for this archive, to be had from their pages: {numbers}" if left_out else ""
@@ -118,8 +126,11 @@ def _runs(session: Session, user: User) -> list[dict[str, Any]]:
     for number, runs in by_challenge.items():
         challenge = session.get_one(Challenge, number)
         scores = own_metrics(session, challenge, runs, manages=manages(session, user, challenge))
+        programs = programs_of(session, runs)
         for run in runs:
-            about = SubmissionOut.of(run, scores[run.id], None).model_dump(mode="json", exclude={"position"})
+            # As somebody of the team sees it, whatever they run besides.
+            program = ProgramOut.of(session, programs[run.id], manages=False) if run.id in programs else None
+            about = SubmissionOut.of(run, scores[run.id], None, program).model_dump(mode="json", exclude={"position"})
             texts = {"method": run.method, "external_note": run.external_note}
             told.append({"challenge": challenge.slug, **about, **texts})
     return told

@@ -61,7 +61,7 @@ def count(database: Database, rate: Rate, key: str) -> None:
         .on_conflict_do_update(index_elements=["key", "window"], set_={"count": RateCount.count + 1})
         .returning(RateCount.count)
     )
-    with database.write() as session:
+    with database.write(lasting=False) as session:
         tried = session.execute(statement).scalar_one()
         if tried == 1:  # a window has begun: a good moment to forget the old ones
             session.execute(delete(RateCount).where(RateCount.expires_at < now - dt.timedelta(hours=1)))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
@@ -12,12 +15,15 @@ from fieldmark.challenge.records.schema import (
     Insider,
     Membership,
     Organizer,
+    Setting,
     Submission,
     Team,
     User,
 )
 from fieldmark.challenge.refusals import ConflictError, NotThereError
 
+PAST_SECRET = "past-secret"  # the setting that addresses of deleted accounts are hashed with
+REFUSED = "The organizers have decided that you do not take part in this challenge."
 COUNTED = ("", "disqualified")  # the standing of teams that pages count: others withdrew, merged, or are hidden
 
 
@@ -58,6 +64,27 @@ def is_kept_from(session: Session, user: User | None, challenge: Challenge) -> b
     return not is_admitted(session, user, challenge) and not manages(session, user, challenge)
 
 
+def mark_of(secret: bytes, email: str) -> str:
+    """A keyed hash of an address."""
+    return hmac.new(secret, email.encode(), hashlib.sha256).hexdigest()
+
+
+def is_refused(session: Session, user: User, challenge: Challenge) -> bool:
+    """Whether the organizers keep somebody out of a challenge: this account, or a deleted one of its address.
+
+    A word about the new account settles it.
+    """
+    noted = session.get(Admission, (challenge.id, user.id))
+    if noted is not None and noted.state != "asked":
+        return noted.state == "refused"
+    secret = session.get(Setting, PAST_SECRET)
+    if secret is None:  # nobody has ever deleted an account
+        return False
+    past = select(User.id).where(User.past_mark == mark_of(secret.value, user.email))
+    refused = (Admission.challenge_id == challenge.id, Admission.state == "refused", Admission.user_id.in_(past))
+    return session.scalars(select(Admission.user_id).where(*refused).limit(1)).first() is not None
+
+
 def is_admitted(session: Session, user: User | None, challenge: Challenge) -> bool:
     """Whether somebody was let into a challenge: by name or code, or because they are in a team of it already."""
     if user is None:
@@ -74,9 +101,9 @@ def need_admission(session: Session, user: User, challenge: Challenge) -> None:
     Raises:
         ConflictError: Says what to do about it.
     """
+    if is_refused(session, user, challenge):
+        raise ConflictError(REFUSED)
     noted = session.get(Admission, (challenge.id, user.id))
-    if noted is not None and noted.state == "refused":
-        raise ConflictError("The organizers have decided that you do not take part in this challenge.")
     if challenge.access == "open" or is_admitted(session, user, challenge):
         return
     if session.get(LaterStage, challenge.id) is not None:

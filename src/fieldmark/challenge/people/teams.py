@@ -24,6 +24,7 @@ from fieldmark.challenge.people.rights import (
     team_of,
 )
 from fieldmark.challenge.records import audit
+from fieldmark.challenge.records.code_schema import Program
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.participation import LaterStage
 from fieldmark.challenge.records.schema import (
@@ -183,9 +184,10 @@ def leave(database: Database, user: User, challenge: Challenge) -> None:
             select(Membership).where(Membership.team_id == team.id).order_by(Membership.joined_at)
         ).first()
         audit.note(session, user, "team.leave", challenge=challenge, subject=team.name)
+        if rest is None and has_debug_run(session, team):
+            raise ConflictError("A debug run of the team is on its way. Leave once it has ended.")
         if rest is None:
-            session.execute(delete(Submission).where(Submission.team_id == team.id))  # refused uploads, nothing else
-            session.delete(team)
+            end_team(session, team)
         elif team.captain_id == user.id:
             team.captain_id = rest.user_id
 
@@ -237,9 +239,27 @@ def withdraw(database: Database, user: User, challenge: Challenge, *, back: bool
 
 
 def has_handed_in(session: Session, team: Team) -> bool:
-    """Whether a run of a team was ever accepted, so that it stays together; a refused upload binds nobody."""
-    accepted = select(Submission.id).where(Submission.team_id == team.id, Submission.path != "")
-    return session.scalars(accepted.limit(1)).first() is not None
+    """Whether a run or a program of a team was ever accepted, so that it stays together.
+
+    What a program was started for counts from then on, also while it has no run yet. A refused upload binds nobody, and
+    neither does a debug run.
+    """
+    run = select(Submission.id).where(Submission.team_id == team.id, Submission.path != "")
+    program = select(Program.id).where(Program.team_id == team.id, Program.submission_id.is_not(None))
+    return session.scalars(run.union_all(program).limit(1)).first() is not None
+
+
+def has_debug_run(session: Session, team: Team) -> bool:
+    """Whether a debug run of a team is on its way; its row stays until it has ended, and its team with it."""
+    under_way = (Program.team_id == team.id, Program.state.in_(("queued", "running")))
+    return session.scalars(select(Program.id).where(*under_way).limit(1)).first() is not None
+
+
+def end_team(session: Session, team: Team) -> None:
+    """Removes a team that nobody is in any more, that has handed nothing in, and of which nothing is on its way."""
+    session.execute(delete(Program).where(Program.team_id == team.id))  # debug runs that have ended
+    session.execute(delete(Submission).where(Submission.team_id == team.id))  # refused uploads, nothing else
+    session.delete(team)
 
 
 def need_captain(session: Session, user: User, team: Team, does: str = "invites") -> None:

@@ -68,12 +68,10 @@ def backup(database: Database, storage: Storage, out: Path) -> dict[str, int]:
                     raw.write(json.dumps(values, ensure_ascii=False).encode() + b"\n")
                     counts[table.name] += 1
         paths = [path for path in storage.everything() if not path.startswith("parts/")]
-        for path in paths:
-            with archive.open(f"files/{path}", "w", force_zip64=True) as sink:
-                for piece in storage.chunks(path):
-                    sink.write(piece)
-        counts["files"] = len(paths)
+        gone = [path for path in paths if not _take(storage, path, archive)]
+        counts["files"] = len(paths) - len(gone)
         about = {"fieldmark_backup": 1, "tables": _version(session), "made_at": utc_now().isoformat(), "counts": counts}
+        about["removed_meanwhile"] = gone
         archive.writestr(MANIFEST, json.dumps(about, indent=2))
     return counts
 
@@ -116,6 +114,17 @@ def restore(database: Database, storage: Storage, source: Path) -> dict[str, int
                 _put(storage, name.removeprefix("files/"), archive.open(name))
     counts: dict[str, int] = about["counts"]
     return counts
+
+
+def _take(storage: Storage, path: str, archive: zipfile.ZipFile) -> bool:
+    """Takes a file into a backup; False where it was removed since the list of files was made."""
+    try:
+        with storage.open(path) as source, archive.open(f"files/{path}", "w", force_zip64=True) as sink:
+            while piece := source.read(CHUNK):
+                sink.write(piece)
+    except InputError:  # there is no such file (any more)
+        return False
+    return True
 
 
 def _tables() -> list[Table]:

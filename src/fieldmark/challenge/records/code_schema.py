@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any, Literal
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from fieldmark.challenge.records.schema import Base, Challenge, Submission, Team, User, utc_now
@@ -56,8 +56,9 @@ class CodePhase(Base):
 class Program(Base):
     """A program that was handed in, and where running it stands; without a submission it is a debug run.
 
-    `due_at` decides who is next. `reason` is for participants, `detail` for organizers; `log` is the last that the
-    program said, which participants see of debug runs only, unless the task shows it.
+    `due_at` decides who is next. From `ran_at` on it has been started on hidden items, and costs quota whatever becomes
+    of it. `reason` is for participants, `detail` for organizers; `log` is the last that the program said. Who sees what
+    of it, `coding.visible_output` decides.
     """
 
     __tablename__ = "programs"
@@ -83,10 +84,11 @@ class Program(Base):
     log: Mapped[str] = mapped_column(Text, default="")
     detail: Mapped[str] = mapped_column(Text, default="")
     attempts: Mapped[int] = mapped_column(default=0)
-    fence: Mapped[int] = mapped_column(default=0)
+    fence: Mapped[int] = mapped_column(BigInteger, default=0)
     worker: Mapped[str] = mapped_column(String(100), default="")
     lease_until: Mapped[dt.datetime | None]
     started_at: Mapped[dt.datetime | None]
+    ran_at: Mapped[dt.datetime | None]
     finished_at: Mapped[dt.datetime | None]
     challenge: Mapped[Challenge] = relationship()
     team: Mapped[Team] = relationship()

@@ -2,11 +2,16 @@
 
 `read()` looks, `write()` changes. On SQLite a writer takes the write lock before it reads (BEGIN IMMEDIATE), so that
 what it read still holds when it writes; on PostgreSQL rows that a decision rests on are locked by name.
+
+What was written is on the disk before anybody is told of it, so that a power failure takes nothing back. Counts of
+tries and signs of life are written without that wait (`lasting=False`).
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +34,8 @@ from fieldmark.errors import InputError, MisuseError
 MIGRATIONS = Path(__file__).parent / "migrations"
 SQLITE_WAIT_S = 60
 WRITE = "fieldmark_write"
+# How SQLite waits for the disk (PRAGMA synchronous): at each commit, or only when it tidies up its log.
+LASTING, PASSING = "FULL", "NORMAL"
 # Any number will do as long as it stays the same: it keeps two servers from migrating at once.
 MIGRATION_LOCK = 4_170_520_26
 
@@ -66,7 +73,8 @@ class Database:
         if self.is_sqlite:
             _prepare_sqlite(self.engine)
         self._reading = sessionmaker(self.engine, expire_on_commit=False)
-        self._writing = sessionmaker(self.engine.execution_options(**{WRITE: True}), expire_on_commit=False)
+        self._writing = sessionmaker(self.engine.execution_options(**{WRITE: LASTING}), expire_on_commit=False)
+        self._noting = sessionmaker(self.engine.execution_options(**{WRITE: PASSING}), expire_on_commit=False)
         stamps.watch(self._writing)
 
     @contextmanager
@@ -76,9 +84,14 @@ class Database:
             yield session
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
-        """A transaction: everything in it happens, or nothing does."""
-        with self._writing.begin() as session:
+    def write(self, *, lasting: bool = True) -> Iterator[Session]:
+        """A transaction: everything in it happens, or nothing does.
+
+        Args:
+            lasting: Whether it survives a power failure from its end on. SQLite may forget what is not for a moment;
+                PostgreSQL keeps everything as its `synchronous_commit` says.
+        """
+        with (self._writing if lasting else self._noting).begin() as session:
             yield session
 
     def migrate(self, to: str | None = None) -> None:
@@ -93,35 +106,58 @@ class Database:
         """
         from alembic import command
         from alembic.config import Config
+        from alembic.runtime.migration import MigrationContext
         from alembic.script import ScriptDirectory
 
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS))
-        if to is not None:
-            scripts = ScriptDirectory.from_config(config)
-            if to not in {script.revision for script in scripts.walk_revisions()}:
-                raise UnknownVersionError(str(scripts.get_current_head()))
+        scripts = ScriptDirectory.from_config(config)
+        newest = str(scripts.get_current_head())
+        if to is not None and to not in {script.revision for script in scripts.walk_revisions()}:
+            raise UnknownVersionError(newest)
         try:
             with self.engine.connect() as connection:
-                if not self.is_sqlite:
-                    connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": MIGRATION_LOCK})
-                    connection.commit()
-                try:
-                    config.attributes["connection"] = connection
-                    if to is None:
-                        command.upgrade(config, "head")
-                    else:
-                        command.downgrade(config, to)
-                    connection.commit()
-                finally:
-                    if not self.is_sqlite:
-                        connection.rollback()
-                        connection.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": MIGRATION_LOCK})
-                        connection.commit()
+                if MigrationContext.configure(connection).get_current_revision() == (to or newest):
+                    return
+            with self.engine.connect() as connection, self._alone(connection):
+                config.attributes["connection"] = connection
+                if to is None:
+                    command.upgrade(config, "head")
+                else:
+                    command.downgrade(config, to)
         except OperationalError as error:
             found = f"no answer ({str(error.orig).strip().splitlines()[0]})"
             where = self.url.render_as_string(hide_password=True)
             raise InputError(where, found=found, expected="a database that can be written to") from error
+
+    @contextmanager
+    def _alone(self, connection: Connection) -> Iterator[None]:
+        """One process at a time changes tables: the others wait, and find that it is done.
+
+        On SQLite that is one transaction. Tables are made anew in it, and dropping the old ones must not take along
+        the rows that refer to them, so that references are looked at in the end.
+        """
+        if self.is_sqlite:
+            raw: Any = connection.connection.driver_connection  # the pragma does nothing within a transaction
+            raw.execute("PRAGMA foreign_keys=OFF")
+            connection.execution_options(**{WRITE: LASTING})
+            try:
+                with connection.begin():
+                    yield
+                    if broken := connection.exec_driver_sql("PRAGMA foreign_key_check").first():
+                        raise RuntimeError(f"a migration has left rows of {broken[0]} that refer to nothing")
+            finally:
+                raw.execute("PRAGMA foreign_keys=ON")
+            return
+        connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": MIGRATION_LOCK})
+        connection.commit()
+        try:
+            yield
+            connection.commit()
+        finally:
+            connection.rollback()
+            connection.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": MIGRATION_LOCK})
+            connection.commit()
 
     def now(self, session: Session) -> dt.datetime:
         """The time of the database, which all workers share even where their own clocks do not agree."""
@@ -170,12 +206,28 @@ def _prepare_sqlite(engine: Engine) -> None:
     def _connect(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
         cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode=WAL")
-        cursor.execute("PRAGMA synchronous=NORMAL")
+        _log_ahead(cursor)
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.close()
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         writes = connection.get_execution_options().get(WRITE)
+        if writes:
+            connection.exec_driver_sql(f"PRAGMA synchronous={writes}")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _log_ahead(cursor: sqlite3.Cursor) -> None:
+    """Has SQLite keep a log of its own (WAL). Of several processes that open a new file, one changes it over; SQLite
+    has the others fail at once instead of waiting.
+    """
+    deadline = time.monotonic() + SQLITE_WAIT_S
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, String
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from fieldmark.challenge.records.schema import Base, utc_now
@@ -33,7 +33,7 @@ class OutgoingMail(Base):
     once: Mapped[str | None] = mapped_column(String(128), unique=True)
     state: Mapped[str] = mapped_column(String(16), default="waiting")
     attempts: Mapped[int] = mapped_column(default=0)
-    fence: Mapped[int] = mapped_column(default=0)
+    fence: Mapped[int] = mapped_column(BigInteger, default=0)
     created_at: Mapped[dt.datetime] = mapped_column(default=utc_now)
     next_try_at: Mapped[dt.datetime] = mapped_column(default=utc_now)
     expires_at: Mapped[dt.datetime]

@@ -2,7 +2,7 @@
 
 A challenge has phases, teams and organizers; a team has members, invitations and submissions; a submission has one
 score per part of the truth. The submission row is also the queue: a worker claims it with a lease and a fencing token
-(`fence`), so that there is no second place that could forget it.
+(`fence`, drawn for each claim), so that there is no second place that could forget it. Numbers of rows are given once.
 
 Times are UTC everywhere. Secrets (sessions, tokens, invitations) are kept as hashes only.
 """
@@ -10,10 +10,12 @@ Times are UTC everywhere. Secrets (sessions, tokens, invitations) are kept as ha
 from __future__ import annotations
 
 import datetime as dt
+import secrets
 from typing import Any, Literal, get_args
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     CheckConstraint,
     DateTime,
     ForeignKey,
@@ -46,6 +48,11 @@ ACCESS: tuple[Access, ...] = get_args(Access)
 def utc_now() -> dt.datetime:
     """The present moment, in UTC."""
     return dt.datetime.now(dt.UTC)
+
+
+def new_fence() -> int:
+    """The fencing token of a claim: one that no other claim has had, of this row or of any other."""
+    return secrets.randbits(62)
 
 
 class UTCDateTime(TypeDecorator[dt.datetime]):
@@ -365,7 +372,8 @@ class Submission(Base):
     """A run and where it stands: the entry of a team and the job of a worker in one row.
 
     `accepted_at` is when the request arrived; it never changes, rescoring included. `counted` says whether it spends
-    quota: refused runs and faults of the platform do not. `reason` is for participants, `detail` for organizers.
+    quota: refused runs and faults of the platform do not, unless a program was started on hidden items. `reason` is for
+    participants, `detail` for organizers.
     """
 
     __tablename__ = "submissions"
@@ -380,7 +388,7 @@ class Submission(Base):
     challenge_id: Mapped[int] = mapped_column(ForeignKey("challenges.id", ondelete="CASCADE"), index=True)
     team_id: Mapped[int] = mapped_column(ForeignKey("teams.id", ondelete="CASCADE"))
     phase_id: Mapped[int | None] = mapped_column(ForeignKey("phases.id"))
-    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
     title: Mapped[str] = mapped_column(String(120), default="")
     method: Mapped[str] = mapped_column(Text, default="")
     external_data: Mapped[bool] = mapped_column(default=False)
@@ -403,7 +411,7 @@ class Submission(Base):
     detail: Mapped[str] = mapped_column(Text, default="")
     priority: Mapped[int] = mapped_column(default=0)
     attempts: Mapped[int] = mapped_column(default=0)
-    fence: Mapped[int] = mapped_column(default=0)
+    fence: Mapped[int] = mapped_column(BigInteger, default=0)
     worker: Mapped[str] = mapped_column(String(100), default="")
     lease_until: Mapped[dt.datetime | None]
     started_at: Mapped[dt.datetime | None]

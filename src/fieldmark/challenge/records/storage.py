@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import os
 import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -49,6 +50,8 @@ class Storage:
         if self.is_local:
             with appearing_file(Path(where)) as partial:
                 shutil.copyfile(source, partial)
+                _sync(partial)
+            _sync(Path(where).parent)  # the name as well: a row that names the file may be acknowledged next
         else:
             self._fs.put_file(str(source), where)
 
@@ -134,13 +137,22 @@ class Storage:
 
     def delete(self, path: str) -> None:
         """Removes a file; one that is not there is gone already."""
-        if self.exists(path):
+        with suppress(FileNotFoundError):
             self._fs.rm_file(self._where(path))
 
     def _where(self, path: str) -> str:
         if not SAFE.fullmatch(path):
             raise ValueError(f"not a path of the store: {path!r}")
         return f"{self._base}/{path}"
+
+
+def _sync(path: Path) -> None:
+    """Waits until a file or a folder is on the disk."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def new_name(suffix: str = "") -> str:

@@ -138,7 +138,7 @@ async def create(
         return _seen(database, made)
 
     async with request.form(max_files=3, max_fields=40) as form:
-        return await lane_of(request).run(make, form)
+        return await lane_of(request).run(user.id, make, form)
 
 
 @router.get("/challenges/{slug}/organize")
@@ -227,7 +227,7 @@ async def rescore(
                 raise RefusalError(plain_sentence(error)) from error
 
     async with request.form(max_files=3, max_fields=1) as form:
-        return Done(done="rescore", count=await lane_of(request).run(again, form))
+        return Done(done="rescore", count=await lane_of(request).run(user.id, again, form))
 
 
 @router.post(
@@ -257,7 +257,7 @@ async def baseline(
             return submission_out(session, user, challenge, session.get_one(Submission, added.id))
 
     async with request.form(max_files=1, max_fields=10) as form:
-        return await lane_of(request).run(add, form)
+        return await lane_of(request).run(user.id, add, form)
 
 
 @router.post("/challenges/{slug}/data", status_code=201, openapi_extra=FILE_FORM, response_model=FileOut)
@@ -276,7 +276,7 @@ async def add_file(
         return FileOut.of(added)
 
     async with request.form(max_files=1, max_fields=10) as form:
-        return await lane_of(request).run(add, form)
+        return await lane_of(request).run(user.id, add, form)
 
 
 @router.delete("/challenges/{slug}/data/{file_id}")

@@ -137,7 +137,7 @@ async def baseline(
             name, method = text_of(form, "title"), text_of(form, "method")
             submissions.add_baseline(database, storage, user, challenge, name, upload, method)
 
-    return await lane_of(request).run(_do, request, slug, user, database, act, "baseline")
+    return await lane_of(request).run(user.id, _do, request, slug, user, database, act, "baseline")
 
 
 @router.post("/data")

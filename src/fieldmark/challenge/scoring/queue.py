@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session, joinedload
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.code_schema import Program
 from fieldmark.challenge.records.database import Database
-from fieldmark.challenge.records.schema import Challenge, PartScore, Submission, User
+from fieldmark.challenge.records.schema import Challenge, PartScore, Submission, User, new_fence
 from fieldmark.challenge.records.stamps import note_change
 from fieldmark.challenge.refusals import ConflictError, NotThereError
 from fieldmark.challenge.scoring.score_parts import PUBLIC
@@ -30,7 +30,9 @@ MAX_ATTEMPTS = 4
 RETRY_S, RETRY_GROWTH = 30.0, 4.0
 TRIED_IN_VAIN = 2
 RESCORE_PRIORITY = 1  # after what has just come in
-FAULT = "The platform could not score this run; it does not count against your limits, and the organizers can see why."
+FAULT = "The platform could not score this run, and the organizers can see why."
+UNCHARGED = f"{FAULT} It does not count against your limits."
+CHARGED = f"{FAULT} Its program has seen the hidden items, so that it counts; the organizers can give that back."
 
 
 class StaleClaimError(Exception):
@@ -76,7 +78,7 @@ def claim(database: Database, worker: str, *, lease_s: float = LEASE_S) -> Claim
             if row.attempts >= MAX_ATTEMPTS:
                 _give_up(session, row, now)
                 continue
-            fence, attempt = row.fence + 1, row.attempts + 1
+            fence, attempt = new_fence(), row.attempts + 1
             taken = session.execute(
                 update(Submission)
                 .where(Submission.id == row.id, Submission.fence == row.fence, ready)
@@ -155,7 +157,7 @@ def refuse(database: Database, claimed: Claim, problems: list[dict[str, Any]], r
     """
     with database.write() as session:
         values: dict[str, Any] = {"state": "refused", "reason": reason, "detail": detail, "selected": False}
-        if session.scalars(select(Program.id).where(Program.submission_id == claimed.submission_id)).first() is None:
+        if not _has_program(session, claimed.submission_id):
             values |= {"counted": False, "problems": problems}
         _settle(database, session, claimed, **values)
         note_change(session, claimed.challenge_id)
@@ -179,7 +181,7 @@ def give_back(database: Database, claimed: Claim, detail: str, *, again: bool = 
             wait = dt.timedelta(seconds=RETRY_S * RETRY_GROWTH ** (claimed.attempt - 1))
             values["lease_until"] = database.now(session) + wait
         else:
-            values = {"state": "failed", "reason": FAULT, "counted": False}
+            values = {"state": "failed", **_charge(session, claimed.submission_id)}
             note_change(session, claimed.challenge_id)
         _settle(database, session, claimed, detail=detail[-4000:], **values)
 
@@ -252,7 +254,7 @@ def rescore_in(session: Session, actor: User | None, mine: Challenge, *, only: i
             reason="waiting to be scored again",
             priority=RESCORE_PRIORITY,
             attempts=0,
-            fence=Submission.fence + 1,
+            fence=new_fence(),
             lease_until=None,
         )
     )
@@ -270,7 +272,7 @@ def _run_again(session: Session, challenge: Challenge) -> None:
     )
     again = update(Program).where(Program.submission_id.in_(waiting), Program.state.in_(("failed", "refused")))
     values = {"state": "queued", "attempts": 0, "lease_until": None, "problems": [], "log": "", "detail": ""}
-    session.execute(again.values(fence=Program.fence + 1, **values))
+    session.execute(again.values(fence=new_fence(), **values))
 
 
 def _wrote_no_run(session: Session, submission_id: int) -> bool:
@@ -327,9 +329,19 @@ def any_waits(database: Database) -> bool:
 
 
 def _give_up(session: Session, row: Submission, now: dt.datetime) -> None:
-    row.state, row.reason, row.counted, row.finished_at = "failed", FAULT, False, now
-    row.fence += 1
+    row.state, row.finished_at, row.fence = "failed", now, new_fence()
+    for name, value in _charge(session, row.id).items():
+        setattr(row, name, value)
     row.detail = (row.detail + f"\ngiven up after {row.attempts} attempts; last worker {row.worker}").strip()[-4000:]
+
+
+def _has_program(session: Session, submission_id: int) -> bool:
+    return session.scalars(select(Program.id).where(Program.submission_id == submission_id)).first() is not None
+
+
+def _charge(session: Session, submission_id: int) -> dict[str, Any]:
+    """What a submission that could not be scored costs: nothing, unless a program wrote it."""
+    return {"reason": CHARGED} if _has_program(session, submission_id) else {"reason": UNCHARGED, "counted": False}
 
 
 def _mine(claimed: Claim) -> Any:

@@ -63,6 +63,7 @@ def make_receipt(
     key: bytes | None = None,
     salt: str | None = None,
     hidden: bool = False,
+    run_hidden: bool = False,
 ) -> dict[str, Any]:
     """A receipt for a scorecard that `score_parts.score_parts` made.
 
@@ -76,10 +77,13 @@ def make_receipt(
         key: The private key (32 bytes); without it the receipt is unsigned.
         salt: What the digests of the truth are salted with; without it they are plain.
         hidden: Whether the truth, and with it the salt, is still a secret.
+        run_hidden: Whether the digest of the run is as secret as that of the truth: a program that wrote it could say
+            something by it.
     """
     if hidden and salt is None:
         raise ValueError("a hidden truth needs a salt")
     scored = card.provenance["scored"]
+    run = {**scored["run"], **({"name": run_name} if run_name else {})}
     receipt: dict[str, Any] = {
         "format": FORMAT,
         "challenge": challenge,
@@ -89,7 +93,7 @@ def make_receipt(
         "benchmark": {"name": card.benchmark, "version": card.version},
         "part": card.split,
         "scorer": scored["scorer"],
-        "run": {**scored["run"], **({"name": run_name} if run_name else {})},
+        "run": _commitment(run, salt, hidden=hidden) if run_hidden else run,
         "truth": {what: _commitment(digests, salt, hidden=hidden) for what, digests in scored["truth"].items()},
         **({"salt": salt} if salt is not None and not hidden else {}),
         "items": card.items,
@@ -128,12 +132,13 @@ def verify(
         raise InputError(path, found=f"the signature of {signed_by or 'nobody'}", expected=f"that of {signer}")
     run = run or path.parent / receipt["run"]["name"]
     files = dict(files or {}) or truth_files(path.parent)
-    _check_digest(run, receipt["run"]["sha256"], "the run that was scored")
+    _check_commitment(path, run, receipt["run"], salt or receipt.get("salt"), "the run that was scored")
     for what, digests in receipt["truth"].items():
         if what not in files:
             hint = f"Give it with --{what}, or put {digests['name']} beside the receipt."
             raise InputError(path, found=f"no {what}", expected="the files the run was scored against", hint=hint)
-        _check_commitment(path, files[what], digests, salt or receipt.get("salt"), what)
+        wanted = f"the {what} the run was scored against"
+        _check_commitment(path, files[what], digests, salt or receipt.get("salt"), wanted)
     name, version = receipt["benchmark"]["name"], receipt["benchmark"]["version"]
     asked = f"{name}@{version}"
     if asked not in BENCHMARKS:
@@ -244,7 +249,7 @@ def _check_digest(path: Path, expected: str, what: str) -> None:
 
 
 def _commitment(digests: Mapping[str, str], salt: str | None, *, hidden: bool) -> dict[str, str]:
-    """What a receipt says about a file of the truth."""
+    """What a receipt says about a file that is hidden, or was."""
     plain = {} if hidden else {"sha256": digests["sha256"]}
     salted = {} if salt is None else {"salted_sha256": salted_digest(digests["sha256"], salt)}
     return {"name": digests["name"], **plain, **salted}
@@ -255,8 +260,7 @@ def salted_digest(sha256: str, salt: str) -> str:
     return hmac.new(salt.encode(), sha256.encode(), hashlib.sha256).hexdigest()
 
 
-def _check_commitment(receipt: Path, file: Path, digests: Mapping[str, str], salt: str | None, what: str) -> None:
-    wanted = f"the {what} the run was scored against"
+def _check_commitment(receipt: Path, file: Path, digests: Mapping[str, str], salt: str | None, wanted: str) -> None:
     if "sha256" in digests:
         _check_digest(file, digests["sha256"], wanted)
     elif salt is None:

@@ -44,7 +44,7 @@ class LifeSign:
 
 def give_sign(database: Database, worker: str, lane: LaneName = "score") -> None:
     """Says that a worker lives."""
-    with database.write() as session:
+    with database.write(lasting=False) as session:
         now = database.now(session)
         insert = sqlite_insert if database.is_sqlite else postgresql_insert
         statement = insert(WorkerSign).values(name=worker[:100], lane=lane, started_at=now, seen_at=now)

@@ -156,7 +156,7 @@ def _asker(request: Request, provider: str) -> tuple[SignOn, Asker]:
 async def _asked(sign_on: SignOn, provider: str, act: Callable[[], Any]) -> Any:
     """Does what may wait for a provider, in a lane of its own; what goes wrong there is said in one sentence."""
     try:
-        return await sign_on.lane.run(act)
+        return await sign_on.lane.run(object(), act)  # nobody yet: each is somebody else
     except (ProviderError, BadTokenError) as error:
         log.warning("signing in through %s failed: %s", provider, error)
         raise FailedSignOnError from error

@@ -26,7 +26,7 @@ from fieldmark.version import __version__
 # What a page says after a form was taken; addresses carry the key only, so that nobody can put words into our mouth.
 DONE = {
     "registered": "Welcome. Your account is made and you are signed in.",
-    "password": "The new password is set; all other sessions are ended.",
+    "password": "The new password is set; all other sessions and all tokens are ended.",
     "token-revoked": "The token is revoked.",
     "sessions": "All other sessions are ended.",
     "rules": "You accepted the rules.",

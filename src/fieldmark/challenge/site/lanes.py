@@ -1,4 +1,8 @@
-"""A lane of its own for uploads: they may be slow, and pages never wait behind them."""
+"""A lane of its own for uploads: they may be slow, and pages never wait behind them.
+
+It is shared by people, not by requests: each has one upload worked on at a time, and whoever was served longest ago is
+next. So nobody waits for more than one upload of anybody else, however many they send.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,7 +21,17 @@ from fieldmark.challenge.refusals import BusyError
 from fieldmark.challenge.submitting.checkers import BUSY
 
 T = TypeVar("T")
-AT_ONCE, WAITING = 4, 8
+AT_ONCE, WAITING, WAITING_EACH = 4, 64, 10
+REMEMBERED = 10_000  # of how many people it is known when they were served
+
+
+@dataclass(eq=False)
+class _Job:
+    """Something that waits for its turn, and whose it is."""
+
+    person: object
+    act: Callable[[], Any]
+    future: Future[Any] = field(default_factory=Future)
 
 
 class UploadLane:
@@ -25,37 +40,82 @@ class UploadLane:
     Args:
         at_once: How many are worked on.
         waiting: How many wait.
+        each: How many of one person wait.
     """
 
-    def __init__(self, at_once: int = AT_ONCE, waiting: int = WAITING) -> None:
-        self._most, self._inside = at_once + waiting, 0
+    def __init__(self, at_once: int = AT_ONCE, waiting: int = WAITING, each: int = WAITING_EACH) -> None:
+        self._at_once, self._most, self._each = at_once, waiting, each
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="upload")
+        self._waiting: list[_Job] = []
+        self._at_work: set[object] = set()
+        self._served: dict[object, int] = {}
+        self._turns = 0
 
-    async def run(self, act: Callable[..., T], *given: Any) -> T:
-        """Does something that takes a while.
+    async def run(self, person: object, act: Callable[..., T], *given: Any) -> T:
+        """Does something that takes a while, when it is somebody's turn.
+
+        Args:
+            person: Whose upload it is.
+            act: What to do.
+            given: With what.
 
         Raises:
-            BusyError: When too many others wait already.
+            BusyError: When too many others wait already, or too many of theirs.
         """
-        with self._lock:
-            if self._inside >= self._most:
-                raise BusyError(BUSY)
-            self._inside += 1
         context = contextvars.copy_context()  # lines of the log carry the number of the request
+        job = _Job(person, partial(context.run, act, *given))
+        with self._lock:
+            self._waiting = [one for one in self._waiting if not one.future.cancelled()]  # they have hung up
+            theirs = sum(one.person == person for one in self._waiting)
+            if len(self._waiting) >= self._most or theirs >= self._each:
+                raise BusyError(BUSY)
+            self._waiting.append(job)
+            self._start()
+        done: T = await asyncio.wrap_future(job.future)
+        return done
+
+    def _start(self) -> None:
+        """Starts what can be; whoever calls holds the lock."""
+        while len(self._at_work) < self._at_once:
+            ready = [one for one in self._waiting if one.person not in self._at_work]
+            if not ready:
+                return
+            job = min(ready, key=lambda one: self._served.get(one.person, 0))  # of two alike, the one that came first
+            self._waiting.remove(job)
+            if not job.future.set_running_or_notify_cancel():  # nobody waits for it any more
+                continue
+            if len(self._served) > REMEMBERED:
+                self._served.clear()
+            self._turns += 1
+            self._served[job.person] = self._turns
+            self._at_work.add(job.person)
+            self._threads.submit(self._work, job)
+
+    def _work(self, job: _Job) -> None:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(context.run, act, *given))
-        finally:
-            with self._lock:
-                self._inside -= 1
+            outcome, error = job.act(), None
+        except BaseException as raised:
+            outcome, error = None, raised
+        with self._lock:
+            self._at_work.discard(job.person)
+            self._start()
+        if error is None:
+            job.future.set_result(outcome)
+        else:
+            job.future.set_exception(error)
 
     @property
     def inside(self) -> int:
         """How many are worked on or wait."""
-        return self._inside
+        return len(self._waiting) + len(self._at_work)
 
     def close(self) -> None:
         """Takes nothing more; what is being worked on comes to its end."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        for job in waiting:
+            job.future.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

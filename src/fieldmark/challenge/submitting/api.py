@@ -12,7 +12,8 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from fieldmark.challenge.coding.replies import ProgramOut, programs_of
+from fieldmark.challenge.coding.replies import ProgramOut
+from fieldmark.challenge.coding.visible_output import programs_of
 from fieldmark.challenge.people import rights
 from fieldmark.challenge.people.api import Reader, Submitter
 from fieldmark.challenge.people.rights import open_challenge
@@ -136,7 +137,7 @@ async def hand_in(
     """Hands in a run. Mistakes are listed with their lines (422) and cost nothing."""
     challenge = await run_in_threadpool(admit_upload, request, user, slug)
     async with request.form(max_files=1, max_fields=20) as form:
-        return await lane_of(request).run(_hand_in, request, challenge, user, database, storage, form)
+        return await lane_of(request).run(user.id, _hand_in, request, challenge, user, database, storage, form)
 
 
 def _hand_in(
@@ -185,7 +186,9 @@ def submissions_out(session: Session, user: User, challenge: Challenge, runs: li
     """Submissions as the API shows them to somebody."""
     manages = rights.manages(session, user, challenge)
     scores = own_metrics(session, challenge, runs, manages=manages)
-    programs = {number: ProgramOut.of(session, one, manages=manages) for number, one in programs_of(session, runs)}
+    programs = {
+        number: ProgramOut.of(session, one, manages=manages) for number, one in programs_of(session, runs).items()
+    }
     return [SubmissionOut.of(run, scores[run.id], queue.position(session, run), programs.get(run.id)) for run in runs]
 
 

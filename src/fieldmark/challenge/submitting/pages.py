@@ -16,8 +16,8 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.challenge.coding import program_queue
 from fieldmark.challenge.coding.hosts import why_not
-from fieldmark.challenge.coding.replies import program_of, shown_output
 from fieldmark.challenge.coding.tasks import asks_for_code, task_of
+from fieldmark.challenge.coding.visible_output import program_of, visible_output
 from fieldmark.challenge.people import rights
 from fieldmark.challenge.people.rights import open_challenge
 from fieldmark.challenge.records.schema import Challenge, Submission, User, utc_now
@@ -68,7 +68,7 @@ async def submit(
     request: Request, slug: str, user: UserOf, challenge: AdmittedOf, database: DatabaseOf, storage: StorageOf,
     form: FormOf,
 ) -> Response:  # fmt: skip
-    return await lane_of(request).run(_handed_in, request, slug, user, challenge, database, storage, form)
+    return await lane_of(request).run(user.id, _handed_in, request, slug, user, challenge, database, storage, form)
 
 
 def _handed_in(
@@ -124,13 +124,12 @@ def submission(request: Request, slug: str, submission_id: RowId, user: UserOf, 
         team = rights.team_of(session, user, challenge)
         own = team is not None and team.id == run.team_id
         program = program_of(session, run)
-        task = task_of(session, challenge.id)
         page = render(
             request,
             "submission.html",
             program=program,
             program_position=program_queue.position(session, program) if program else None,
-            output=shown_output(program, task, manages=manages) if program else None,
+            seen=visible_output(program, task_of(session, challenge.id), manages=manages),
             c=challenge,
             s=run,
             team=team,
@@ -168,7 +167,8 @@ def submission_file(
         run = rights.open_submission(session, user, challenge, submission_id)
         program = program_of(session, run)
         manages = rights.manages(session, user, challenge)
-    if program is not None and not (written and manages):  # a run could hold what its program saw
+        seen = visible_output(program, task_of(session, challenge.id), manages=manages)
+    if program is not None and not (written and seen.run):
         return sent(storage, program.path, program.filename, program.size)
     if not run.path:
         raise NotThereError

@@ -34,16 +34,21 @@ from fieldmark.challenge.refusals import (
 from fieldmark.challenge.submitting.run_files import MIB
 from fieldmark.challenge.submitting.submissions import UPLOAD_GRACE, standing
 from fieldmark.challenge.submitting.uploads import SERVER_MB, Upload, too_large
+from fieldmark.errors import InputError
 
 LIFE = dt.timedelta(hours=24)  # after the last part
 # A part has at least so many bytes, but for the last one: each costs a file and a row. And at most so many.
 LEAST_PART, MOST_PART = 64 << 10, 32 * MIB
 PART = 4 * MIB  # what clients should send
-# What one person, and all together, may have under way.
+# What one person may have announced, and all together may have sent: who only announces keeps nobody else out.
 UNFINISHED, UNFINISHED_MB, ALL_UNFINISHED_MB = 4, 2 * SERVER_MB, 100 * SERVER_MB
 SHA256 = re.compile(r"[0-9a-f]{64}")
 # Uploads that have become neither a submission nor a debug run yet.
 UNDER_WAY = (PartialUpload.submission_id.is_(None), PartialUpload.program_id.is_(None))
+
+
+class TakenError(Exception):
+    """An upload that another request has just handed in, or tried out."""
 
 
 class WrongOffsetError(ConflictError):
@@ -92,8 +97,7 @@ def begin(
                 f"{UNFINISHED_MB} MiB are kept. Finish or remove one, or wait a day.",
                 retry_after_s=3600,
             )
-        if session.execute(open_ones).one()[1] + size > ALL_UNFINISHED_MB * MIB:
-            raise BusyError("Too many uploads are under way. Try again later.", retry_after_s=600)
+        _need_room(session, 0)
         upload = PartialUpload(
             id=new_name(),
             user_id=user.id,
@@ -171,6 +175,7 @@ def add_part(
             database.lock(session, PartialUpload, upload_id)
             upload = open_upload(session, user, challenge, upload_id)
             check_part(upload, start, size)
+            _need_room(session, size)
             session.add(UploadPart(upload_id=upload_id, start=start, size=size, path=path))
             upload.received, upload.expires_at = start + size, utc_now() + LIFE
         kept = True
@@ -186,23 +191,46 @@ def assembled(database: Database, storage: Storage, upload: PartialUpload) -> It
 
     Raises:
         ConflictError: When parts are missing, or it is another file than was announced; that one is thrown away.
+        TakenError: When another request has finished the upload meanwhile; its parts are gone, and what became of it
+            is noted.
     """
     if upload.received < upload.size:
         raise WrongOffsetError(upload.received)
-    with database.read() as session:
-        query = select(UploadPart).where(UploadPart.upload_id == upload.id).order_by(UploadPart.start)
-        parts = list(session.scalars(query))
     with scratch("upload") as folder:
-        path, sha = folder / "run", hashlib.sha256()
-        with path.open("wb") as sink:
-            for part in parts:
-                for piece in storage.chunks(part.path):
-                    sha.update(piece)
-                    sink.write(piece)
-        if sha.hexdigest() != upload.sha256:
+        path = folder / "run"
+        try:
+            digest = _put_together(database, storage, upload.id, path)
+        except InputError:  # a part is gone
+            _need_untaken(database, upload.id)
+            raise
+        if digest != upload.sha256:
+            _need_untaken(database, upload.id)
             remove(database, storage, upload.id)
             raise ConflictError("What arrived is another file than was announced (its SHA-256 differs). Send it again.")
         yield Upload(path, upload.filename, upload.size, upload.sha256)
+
+
+def _put_together(database: Database, storage: Storage, upload_id: str, path: Path) -> str:
+    """Writes the parts of an upload into one file, and returns its SHA-256."""
+    with database.read() as session:
+        query = select(UploadPart.path).where(UploadPart.upload_id == upload_id).order_by(UploadPart.start)
+        parts = list(session.scalars(query))
+    sha = hashlib.sha256()
+    with path.open("wb") as sink:
+        for part in parts:
+            for piece in storage.chunks(part):
+                sha.update(piece)
+                sink.write(piece)
+    return sha.hexdigest()
+
+
+def _need_untaken(database: Database, upload_id: str) -> None:
+    with database.read() as session:
+        upload = session.get(PartialUpload, upload_id)
+    if upload is None:
+        raise NotThereError
+    if upload.submission_id is not None or upload.program_id is not None:
+        raise TakenError
 
 
 def arrival(upload: PartialUpload, now: dt.datetime) -> dt.datetime:
@@ -226,7 +254,8 @@ def finish(database: Database, storage: Storage, upload_id: str, submission_id: 
         upload = database.lock(session, PartialUpload, upload_id)
         if upload is None:
             return
-        upload.submission_id, upload.expires_at = submission_id, utc_now() + LIFE
+        upload.submission_id = submission_id if upload.submission_id is None else upload.submission_id
+        upload.expires_at = utc_now() + LIFE
         paths = _take_parts(session, upload_id)
     for path in paths:
         storage.delete(path)
@@ -248,6 +277,17 @@ def collect_expired(database: Database, storage: Storage) -> int:
     for upload_id in old:
         remove(database, storage, upload_id)
     return len(old)
+
+
+def _need_room(session: Session, more: int) -> None:
+    """Refuses bytes that are too many for all uploads together.
+
+    Raises:
+        BusyError: When there is no room.
+    """
+    held = session.execute(select(func.coalesce(func.sum(PartialUpload.received), 0)).where(*UNDER_WAY)).scalar_one()
+    if held + more > ALL_UNFINISHED_MB * MIB:
+        raise BusyError("Too many uploads are under way. Try again later.", retry_after_s=600)
 
 
 def _take_parts(session: Session, upload_id: str) -> list[str]:

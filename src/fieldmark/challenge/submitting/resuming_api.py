@@ -142,7 +142,15 @@ async def send_part(
                 sink.write(piece)
         try:
             upload = await lane_of(request).run(
-                resuming.add_part, database, storage, user, challenge, upload_id, upload_offset, path
+                f"parts of {user.id}",
+                resuming.add_part,
+                database,
+                storage,
+                user,
+                challenge,
+                upload_id,
+                upload_offset,
+                path,
             )
         except WrongOffsetError as error:  # another part came first
             return wrong_offset(error)
@@ -172,13 +180,14 @@ async def finish(
     challenge, upload = await run_in_threadpool(own_upload, database, user, slug, upload_id)
     entry = Entry(title, method, external == "yes", external_note, idempotency_key=upload_id)
     arrived = resuming.arrival(upload, request.state.arrived)
-    return await lane_of(request).run(_finish, database, storage, user, challenge, upload, entry, arrived)
+    return await lane_of(request).run(user.id, _finish, database, storage, user, challenge, upload, entry, arrived)
 
 
 def _finish(
     database: Database, storage: Storage, user: User, challenge: Challenge, upload: PartialUpload, entry: Entry,
     arrived: dt.datetime,
 ) -> SubmissionOut | JSONResponse:  # fmt: skip
+    _, upload = own_upload(database, user, challenge.slug, upload.id)  # another request may have been quicker
     number = upload.submission_id
     if upload.program_id is not None:
         raise ConflictError("This upload was tried out as a debug run. Send the file again to hand it in.")
@@ -186,6 +195,8 @@ def _finish(
         try:
             with resuming.assembled(database, storage, upload) as whole:
                 accepted = submissions.hand_in(database, storage, user, challenge, whole, entry, arrived=arrived)
+        except resuming.TakenError:
+            return _finish(database, storage, user, challenge, upload, entry, arrived)
         except WrongOffsetError as error:
             return wrong_offset(error)
         except RunRefusedError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -22,7 +22,7 @@ from fieldmark.challenge.people.rights import need_acceptance, need_distance, te
 from fieldmark.challenge.records import audit
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.passing_time import had_ended
-from fieldmark.challenge.records.schema import Challenge, Phase, Submission, Team, User, utc_now
+from fieldmark.challenge.records.schema import Challenge, Membership, Phase, Submission, Team, User, utc_now
 from fieldmark.challenge.records.storage import Storage, new_name
 from fieldmark.challenge.refusals import ConflictError, NotThereError, RefusalError, TooOftenError
 from fieldmark.challenge.running.phases import phase_at
@@ -81,10 +81,10 @@ class Entry:
 
 
 def quota(session: Session, team: Team, phase: Phase, moment: dt.datetime) -> Quota:
-    """What a team has used of its limits in a phase."""
-    counted = select(func.count()).where(
-        Submission.team_id == team.id, Submission.phase_id == phase.id, Submission.counted.is_(True)
-    )
+    """What a team has used of its limits in a phase: with what those who are or were in it have used elsewhere."""
+    people = select(Membership.user_id).where(Membership.team_id == team.id)
+    theirs = or_(Submission.team_id == team.id, Submission.user_id.in_(people))
+    counted = select(func.count()).where(theirs, Submission.phase_id == phase.id, Submission.counted.is_(True))
     today = moment.astimezone(dt.UTC).date()
     midnight = dt.datetime.combine(today + dt.timedelta(days=1), dt.time(), dt.UTC)
     return Quota(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
@@ -22,7 +22,11 @@ from fieldmark.challenge.submitting.run_files import MIB, RunRefusedError
 from fieldmark.labels import Labels
 
 SERVER_MB = 512  # the largest upload that any challenge may allow, if the server is not told otherwise
-CHECK_LIMITS = Limits(memory_mb=4096, cpu_s=300, output_mb=16, wall_s=300.0)
+CHECK_LIMITS = Limits(memory_mb=4096, cpu_s=300, output_mb=16, wall_s=300.0)  # the most that any check may take
+# What a check may take: something for any file, and more for each MiB that somebody took the trouble to send.
+CPU_S, CPU_S_PER_MIB = 20, 4
+MEMORY_MB, MEMORY_MB_PER_MIB = 2048, 32
+SLOWNESS = 3  # how much longer than its processor time a check may take on a busy machine
 CHECKERS = RunCheckers(at_once=2, wait_s=120.0)
 
 
@@ -84,6 +88,20 @@ def checklist(storage: Storage, challenge: Challenge) -> Checklist:
     return _read_checklist(storage, challenge.versioned_benchmark, challenge.truth_sha256, challenge.truth_path)
 
 
+def check_limits(size: int) -> Limits:
+    """What the check of a file of so many bytes may take.
+
+    A small file that takes long was made to, whatever it expands to.
+
+    >>> check_limits(255_000).cpu_s, check_limits(32 << 20).cpu_s, check_limits(512 << 20).cpu_s
+    (20, 148, 300)
+    """
+    mib, most = size >> 20, CHECK_LIMITS
+    cpu_s = min(CPU_S + CPU_S_PER_MIB * mib, most.cpu_s)
+    memory_mb = min(MEMORY_MB + MEMORY_MB_PER_MIB * mib, most.memory_mb)
+    return replace(most, memory_mb=memory_mb, cpu_s=cpu_s, wall_s=min(float(SLOWNESS * cpu_s), most.wall_s))
+
+
 def check_run(wanted: Checklist, upload: Upload, *, limit_mb: int) -> None:
     """Has a run read exactly as the scorer will, in a process of its own with limits, a few at a time.
 
@@ -93,11 +111,15 @@ def check_run(wanted: Checklist, upload: Upload, *, limit_mb: int) -> None:
     """
     job: dict[str, Any] = {"benchmark": wanted.benchmark, "items": wanted.items, "limit_mb": limit_mb}
     job |= {"labels": wanted.labels.names, "closed": wanted.closed}
+    limits = check_limits(upload.size)
     try:
-        outcome = CHECKERS.check(upload.path, job, CHECK_LIMITS)
+        outcome = CHECKERS.check(upload.path, job, limits)
     except ExhaustedError as error:
-        most = f"{CHECK_LIMITS.memory_mb} MiB of memory or {CHECK_LIMITS.wall_s:g} seconds"
-        text = f"found a run that takes more than {most} to read, expected fewer lines or fewer labels per item"
+        most = f"{limits.memory_mb} MiB of memory or {limits.cpu_s} seconds"
+        text = (
+            f"found a run of {upload.size:,} bytes that takes more than {most} to read, expected fewer lines or fewer "
+            "labels per item; a run that is not compressed is given more time"
+        )
         raise RunRefusedError([{"line": None, "text": text}], 1) from error
     if outcome.fault is not None:
         raise RuntimeError(f"a run could not be checked: {outcome.fault}")
