@@ -4,12 +4,13 @@ One item in three has a label of its own, which no run names. The list of labels
 the sample run and the starter kit); anywhere else such a name could only come from the truth. The names of the
 independent units are the truth's alone. A team hands in a thousand damaged files and runs that get better and better;
 whatever page, answer or download it then gets is searched for those names, with the lines of the sample run, which are
-drawn, taken out.
+drawn, taken out. So are the lines of the log, the mails that are sent, and the export of one's own data.
 """
 
 from __future__ import annotations
 
 import io
+import logging
 import random
 import zipfile
 from collections import Counter
@@ -21,8 +22,11 @@ from unittest import mock
 from starlette.testclient import TestClient
 
 from evidence.fuzzing import damaged
+from fieldmark.challenge.mailing import notices, outbox
+from fieldmark.challenge.mailing.messages import write_letter
 from fieldmark.challenge.people import accounts, rates, teams
 from fieldmark.challenge.records.database import Database
+from fieldmark.challenge.records.mail_schema import OutgoingMail
 from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.running.creating import NewChallenge, create_challenge, material_of_files
 from fieldmark.challenge.scoring.worker import Worker
@@ -54,6 +58,11 @@ def truth_rows() -> list[tuple[str, str, str]]:
     ]
 
 
+def truth_text() -> str:
+    """The truth as a file."""
+    return "id,label,unit\n" + "".join(",".join(row) + "\n" for row in truth_rows())
+
+
 def run_file(right: int, rng: random.Random) -> bytes:
     """A run with more and more items right, of those whose labels everybody uses."""
     lines = ["id,predicted"]
@@ -62,16 +71,29 @@ def run_file(right: int, rng: random.Random) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def looked_for(folder: Path, bad_files: int = BAD_FILES, rising: int = RISING) -> dict[str, Any]:
-    """How many texts were searched, and in how many a name was found."""
-    database, storage = Database(f"sqlite:///{folder / 'platform.sqlite'}"), Storage(folder / "files")
+def looked_for(
+    folder: Path, url: str | None = None, bad_files: int = BAD_FILES, rising: int = RISING
+) -> dict[str, Any]:
+    """How many texts were searched, and in how many a name was found.
+
+    Args:
+        folder: Where the platform lies.
+        url: Its database; SQLite if not given.
+        bad_files: How many damaged files are handed in.
+        rising: How many runs that get better and better.
+    """
+    database = Database(url or f"sqlite:///{folder / 'platform.sqlite'}")
+    storage = Storage(folder / "files")
     database.migrate()
+    lines = _Lines()
+    logging.getLogger().addHandler(lines)
+    outbox.switch(database, True)
     admin = accounts.register(database, "admin", "admin@example.org", PASSWORD, role="admin")
-    (folder / "truth.csv").write_text("id,label,unit\n" + "".join(",".join(row) + "\n" for row in truth_rows()))
+    (folder / "truth.csv").write_text(truth_text())
     with material_of_files(BENCHMARK, folder / "truth.csv", simulated=True) as material:
         new = NewChallenge("open", BENCHMARK, public_share=0.5, seed=0, daily_limit=10_000, total_limit=10_000)
         challenge = create_challenge(database, storage, admin, new, material)
-    ada = accounts.register(database, "ada", "ada@example.org", PASSWORD)
+    ada = accounts.register(database, "ada", "ada@example.org", PASSWORD, verified=True)
     teams.accept_rules(database, ada, challenge)
     teams.make_team(database, ada, challenge, "team ada")
     token = accounts.make_token(database, ada, "shell", ["read", "submit"])
@@ -111,6 +133,10 @@ def looked_for(folder: Path, bad_files: int = BAD_FILES, rising: int = RISING) -
         samples += sample.splitlines()[1:]
         for where, content in _shown(client, headers):
             search(where, content)
+        for letter in _letters(database):
+            search("mails", letter)
+    logging.getLogger().removeHandler(lines)
+    search("lines of the log", "\n".join(lines.said).encode())
     scored = client.get("/api/v1/challenges/open/submissions", headers=headers).json()
     database.close()
     values = [run["scores"]["public"] for run in scored if run["state"] == "scored"]
@@ -147,6 +173,27 @@ def _shown(client: TestClient, headers: dict[str, str]) -> Iterator[tuple[str, b
     for name, content in _files(client, headers).items():
         yield f"downloads: {name}", content
     yield "starter kit", client.get("/c/open/starter-kit.zip").content
+    yield "export of one's own data", client.get("/account/export.zip").content
+
+
+class _Lines(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keeps one line, and where it tells of an error, all of that."""
+        self.said.append(self.format(record))
+
+
+def _letters(database: Database) -> list[bytes]:
+    """The mails that would be sent now."""
+    notices.collect(database)
+    with database.read() as session:
+        mails = session.query(OutgoingMail).all()
+        return [str(write_letter(mail.kind, mail.data, "https://x", name="ada")).encode() for mail in mails]
 
 
 def _files(client: TestClient, headers: dict[str, str]) -> dict[str, bytes]:

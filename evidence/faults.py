@@ -3,12 +3,14 @@
 Everything is real: processes of their own, kill -9, a PostgreSQL server that is stopped, a file system of a few
 mebibytes, and libfaketime in front of the clock. What is counted afterwards is what the database holds: each run that
 was accepted must be there, scored, once, and with the score that it has. Results are kept after each part, so that the
-study goes on where it was stopped.
+study goes on where it was stopped. `FIELDMARK_STUDY_SIZE=0.1` makes those parts that count kills and uploads smaller; a
+part is done again where it was smaller than is asked for.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
 import shutil
 import signal
@@ -25,11 +27,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import httpx
 from sqlalchemy import func, select
 
 from evidence import canaries
+from evidence.fuzzing import damaged
 from evidence.results import read_result, write_result
-from evidence.stage import OwnPostgres, Stage, post_run, run_text, staged, status_of, until
+from evidence.stage import OwnPostgres, Stage, ask, post_in_parts, post_run, run_text, staged, status_of, until
 from fieldmark.challenge.operating.stopping import Stopping
 from fieldmark.challenge.records import database
 from fieldmark.challenge.records.schema import AuditEvent, PartScore, Submission, utc_now
@@ -38,7 +42,11 @@ from fieldmark.challenge.scoring import signs
 from fieldmark.challenge.scoring.worker import start_workers
 
 NAME = "faults"
-RUNS, KILLS = 200, 30
+SIZE = float(os.environ.get("FIELDMARK_STUDY_SIZE", "1"))
+RUNS, KILLS = max(20, round(200 * SIZE)), max(3, round(30 * SIZE))
+BAD_FILES = max(100, round(10_000 * SIZE))
+AT_ONCE, ROUNDS = 50, max(2, round(20 * SIZE))
+SIZED = "size"  # under which a part that has one keeps it
 LEASE_S = "4"
 UNWALLED = "--no-require-sandbox"  # bubblewrap does not always start below libfaketime
 FAKETIME = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
@@ -48,12 +56,13 @@ def run() -> None:
     """All parts that have no result yet."""
     done: dict[str, Any] = (read_result(NAME) or {}).get("parts", {})
     for name, part in PARTS.items():
-        if name in done:
+        if name in done and done[name].get(SIZED, 1) >= (SIZE if part in SIZED_PARTS else 0):
             print(f"{name}: done before", flush=True)
             continue
         with tempfile.TemporaryDirectory(prefix="faults-") as folder:
             begun = time.monotonic()
-            done[name] = {**part(Path(folder)), "took_s": round(time.monotonic() - begun)}
+            size = {SIZED: SIZE} if part in SIZED_PARTS else {}
+            done[name] = {**part(Path(folder)), **size, "took_s": round(time.monotonic() - begun)}
         print(name, done[name], flush=True)
         write_result(NAME, {"simulated": True, "parts": {name: done[name] for name in PARTS if name in done}})
 
@@ -137,6 +146,129 @@ def _reckoning(stage: Stage, right: dict[int, int]) -> dict[str, Any]:
         "scored_twice": int(again),
         "wrong_scores": sum(hits.get(number) != expected for number, expected in right.items()),
         "attempts": {str(count): many for count, many in sorted(Counter(row[2] for row in rows).items())},
+    }
+
+
+def servers_on_sqlite(folder: Path) -> dict[str, Any]:
+    """Servers that are ended by kill -9 while people hand runs in, at once and in parts."""
+    with staged(folder) as stage:
+        return _kill_servers(stage)
+
+
+def servers_on_postgresql(folder: Path) -> dict[str, Any]:
+    """The same on PostgreSQL."""
+    with _postgres() as server, staged(folder, server.new_database("servers")) as stage:
+        return _kill_servers(stage)
+
+
+def _kill_servers(stage: Stage, runs: int = RUNS, kills: int = KILLS) -> dict[str, Any]:
+    """Two servers, of which one is killed now and then and followed by another; whoever gets no answer asks again.
+
+    Each run is handed in under a key of its own, or as an upload that is finished until that is answered.
+    """
+    rng, right, statuses = random.Random(1), dict[int, int](), Counter[str]()
+    tokens = [stage.captain(f"captain {letter}") for letter in "abcd"]
+    bases = [stage.serve(), stage.serve()]
+    stage.start("worker", "--lease", LEASE_S)
+    killed, over = 0, threading.Event()
+
+    def hand_in(number: int) -> None:
+        token, sender = tokens[number % 4], random.Random(number)
+        while not over.is_set():
+            base = sender.choice(bases)
+            if number % 2:
+                answer = post_run(base, token, run_text(number % 61), once=f"run number {number}")
+            else:
+                answer = post_in_parts(base, token, run_text(number % 61))
+            statuses[str(answer.status_code) if answer is not None else "no answer"] += 1
+            if answer is not None and answer.status_code in (200, 201):
+                right[int(answer.json()["id"])] = number % 61
+                return
+            time.sleep(0.2)
+
+    with ThreadPoolExecutor(6) as people:
+        handing_in = [people.submit(hand_in, number) for number in range(runs)]
+        while killed < kills and not all(one.done() for one in handing_in):
+            time.sleep(rng.uniform(0.5, 2.0))
+            place = rng.randrange(2)
+            stage.kill_server(bases[place])
+            bases[place], killed = stage.serve(), killed + 1
+        for one in handing_in:
+            one.result()
+        over.set()
+    until(lambda: not _unfinished(stage))
+    with stage.database.read() as session:
+        there = session.execute(select(func.count()).where(Submission.state != "refused")).scalar_one()
+    # An upload whose answer was lost after it was finished is one submission more than was acknowledged.
+    told = {
+        "unacknowledged": int(there) - len(right),
+        "faults": statuses["500"],
+        "statuses": dict(sorted(statuses.items())),
+    }
+    return {"runs": runs, "killed": killed, **told, **_reckoning(stage, right)}
+
+
+def everything_at_once_on_sqlite(folder: Path) -> dict[str, Any]:
+    """Fifty people who do everything that there is to do at the same time."""
+    with staged(folder, truth=canaries.truth_text()) as stage:
+        return _everything(stage)
+
+
+def everything_at_once_on_postgresql(folder: Path) -> dict[str, Any]:
+    """The same on PostgreSQL."""
+    with _postgres() as server, staged(folder, server.new_database("all"), truth=canaries.truth_text()) as stage:
+        return _everything(stage)
+
+
+def _everything(stage: Stage, people: int = AT_ONCE, rounds: int = ROUNDS) -> dict[str, Any]:
+    """What was answered, and whether a name that only the truth holds was among it."""
+    bases = [stage.serve(), stage.serve()]
+    for _ in range(2):
+        stage.start("worker", "--lease", LEASE_S)
+    tokens = [stage.captain(f"person {number:02}") for number in range(people)]
+    statuses, leaks, accepted = Counter[str](), list[str](), set[int]()
+    run = canaries.run_file(canaries.ITEMS // 2, random.Random(0)).decode()
+
+    def note(what: str, answer: httpx.Response | None) -> None:
+        statuses[f"{what} {answer.status_code if answer is not None else 'no answer'}"] += 1
+        if answer is not None:
+            leaks.extend(f"{what}: {name}" for name in canaries.CANARIES if name.encode() in answer.content)
+            if what in ("run", "upload") and answer.status_code == 201:
+                accepted.add(int(answer.json()["id"]))
+
+    def act(place: int) -> None:
+        rng, token = random.Random(place), tokens[place]
+        for number in range(rounds):
+            base = rng.choice(bases)
+            what = rng.choice(("run", "upload", "damaged", "board", "submissions", "quota", "page", "leave"))
+            if what == "run":
+                note(what, post_run(base, token, run, once=f"run {place} {number}"))
+            elif what == "upload":
+                note(what, post_in_parts(base, token, run))
+            elif what == "damaged":
+                note(what, post_run(base, token, damaged(run.encode(), rng).decode("latin-1")))
+            else:
+                note(what, ask(base, token, what))
+
+    with ThreadPoolExecutor(people) as everybody:
+        list(everybody.map(act, range(people)))
+    until(lambda: not _unfinished(stage))
+    with stage.database.read() as session:
+        rows = dict(session.execute(select(Submission.id, Submission.state)).all())
+        again = session.execute(select(func.count()).where(AuditEvent.action == "submission.rescored")).scalar_one()
+    log = (stage.folder / "log").read_text(errors="replace")
+    leaks += [f"log: {name}" for name in canaries.CANARIES if name in log]
+    faults = sum(count for what, count in statuses.items() if what.endswith((" 500", " 502", " 504")))
+    return {
+        "people": people,
+        "rounds": rounds,
+        "statuses": dict(sorted(statuses.items())),
+        "faults": faults,
+        "accepted": len(accepted),
+        "lost": sum(number not in rows for number in accepted),
+        "states": dict(Counter(rows[number] for number in accepted if number in rows)),
+        "scored_twice": int(again),
+        "leaks": leaks[:20],
     }
 
 
@@ -336,13 +468,24 @@ def _clock(hand: Path) -> dict[str, str]:
 
 
 def canary_labels(folder: Path) -> dict[str, Any]:
-    """Labels that nobody may see, looked for in all that participants are shown."""
-    return canaries.looked_for(folder)
+    """Labels that nobody may see, looked for in all that participants are shown, in the log, in mails and exports."""
+    return canaries.looked_for(folder, bad_files=BAD_FILES)
+
+
+def canary_labels_on_postgresql(folder: Path) -> dict[str, Any]:
+    """The same on PostgreSQL."""
+    with _postgres() as server:
+        return canaries.looked_for(folder, server.new_database("canaries"), bad_files=BAD_FILES)
 
 
 PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "workers_on_postgresql": workers_on_postgresql,
     "canary_labels": canary_labels,
+    "canary_labels_on_postgresql": canary_labels_on_postgresql,
+    "everything_at_once_on_sqlite": everything_at_once_on_sqlite,
+    "everything_at_once_on_postgresql": everything_at_once_on_postgresql,
+    "servers_on_sqlite": servers_on_sqlite,
+    "servers_on_postgresql": servers_on_postgresql,
     "database_restarted": database_restarted,
     "clock_jumps": clock_jumps,
     "clock_on_postgresql": clock_on_postgresql,
@@ -350,3 +493,13 @@ PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "midnight": midnight,
     "workers_on_sqlite": workers_on_sqlite,
 }
+SIZED_PARTS = (
+    workers_on_sqlite,
+    workers_on_postgresql,
+    servers_on_sqlite,
+    servers_on_postgresql,
+    everything_at_once_on_sqlite,
+    everything_at_once_on_postgresql,
+    canary_labels,
+    canary_labels_on_postgresql,
+)

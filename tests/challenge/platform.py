@@ -64,7 +64,8 @@ class Platform:
 
     def person(self, name: str, role: Role = "participant") -> User:
         if name not in self.people:
-            self.people[name] = accounts.register(self.database, name, f"{name}@example.org", PASSWORD, role=role)
+            address = f"{name.replace(' ', '.')}@example.org"
+            self.people[name] = accounts.register(self.database, name, address, PASSWORD, role=role)
         return self.people[name]
 
     def captain(self, name: str, challenge: Challenge | None = None) -> User:

@@ -10,11 +10,11 @@ from starlette.testclient import TestClient
 from fieldmark.challenge.people import accounts
 from fieldmark.challenge.scoring.sandbox import Outcome
 from fieldmark.challenge.site.app import create_app
-from fieldmark.challenge.site.lanes import AT_ONCE, WAITING
+from fieldmark.challenge.site.lanes import AT_ONCE, UploadLane
 from fieldmark.challenge.submitting import uploads
 from tests.challenge.platform import Platform, run_text
 
-UPLOADS = 44  # more than there are threads for pages
+UPLOADS, PEOPLE, WAITING = 44, 11, 8  # more than there are threads for pages
 
 
 def test_uploads_that_hang_leave_pages_alone_and_too_many_are_told_to_come_again(small_platform: Platform, monkeypatch):
@@ -28,11 +28,17 @@ def test_uploads_that_hang_leave_pages_alone_and_too_many_are_told_to_come_again
 
     monkeypatch.setattr(uploads.CHECKERS, "check", hang)
     platform.set_phase(daily_limit=100)
-    token = accounts.make_token(platform.database, platform.captain("ada"), "shell", accounts.SCOPES)
-    with TestClient(create_app(platform.database, platform.storage)) as client, ThreadPoolExecutor(UPLOADS) as many:
+    senders = [platform.captain(f"person {number:02}") for number in range(PEOPLE)]
+    tokens = [accounts.make_token(platform.database, sender, "shell", accounts.SCOPES) for sender in senders]
+    app = create_app(platform.database, platform.storage)
+    app.state.uploads = UploadLane(AT_ONCE, WAITING)
+    with TestClient(app) as client, ThreadPoolExecutor(UPLOADS) as many:
 
-        def upload(_: int):
-            path, headers = "/api/v1/challenges/tiny/submissions", {"authorization": f"Bearer {token}"}
+        def upload(number: int):
+            path, headers = (
+                "/api/v1/challenges/tiny/submissions",
+                {"authorization": f"Bearer {tokens[number % PEOPLE]}"},
+            )
             return client.post(path, files={"run": ("run.csv", run_text())}, headers=headers)
 
         answers = [many.submit(upload, number) for number in range(UPLOADS)]

@@ -49,6 +49,7 @@ def _number_once() -> None:
         )
         again = [row[0] for row in rest]
         columns = text[text.index("(") :].replace(NUMBERED, ONCE, 1).replace(own, "", 1)
+        columns = columns.replace("\tfence INTEGER", "\tfence BIGINT")
         op.execute(sa.text(f"CREATE TABLE {name}_once {columns}".replace(":", "\\:")))
         op.execute(f"INSERT INTO {name}_once SELECT * FROM {name}")
         op.execute(f"DROP TABLE {name}")
