@@ -8,6 +8,7 @@ somebody may ask are lifted, since they would answer in place of what is tried.
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +32,7 @@ from fieldmark.challenge.running.creating import NewChallenge, create_challenge,
 from fieldmark.challenge.site.app import create_app
 
 NAME = "interface"
-EXAMPLES, SEED = 30, 0
+EXAMPLES, SEED = max(1, round(30 * float(os.environ.get("FIELDMARK_STUDY_SIZE", "1")))), 0
 WITHOUT_TOKEN = 4  # nobody is answered 401 before anything else is looked at
 PASSWORD = "correct horse battery"
 # What stands in addresses for things that are there.

@@ -9,6 +9,8 @@ from evidence.markdown import table
 TITLES = {
     "workers_on_postgresql": "workers ended by kill -9, PostgreSQL",
     "workers_on_sqlite": "workers ended by kill -9, SQLite",
+    "servers_on_postgresql": "servers ended by kill -9, PostgreSQL",
+    "servers_on_sqlite": "servers ended by kill -9, SQLite",
     "database_restarted": "PostgreSQL stopped and started under load",
     "disk_full": "no room on the disk, then room again",
     "clock_on_postgresql": "a clock that jumps by an hour, that of PostgreSQL",
@@ -46,7 +48,7 @@ def faults(name: str, result: dict[str, Any]) -> str:
         if isinstance(one, dict):
             rows.append(_row(f"a clock that jumps by an hour, that of the machine ({kind})", one))
     columns = ["what happened (simulated)", "accepted", "lost", "scored", "given up", "scored twice", "wrong score"]
-    killed = sum(parts[part].get("killed", 0) for part in TITLES if part in parts)
+    killed = sum(parts[part].get("killed", 0) for part in TITLES if part in parts and part.startswith("workers"))
     given_up = "; a run is given up after its fourth attempt, and then costs its team nothing"
     said = [f"{killed} workers were killed while they scored a run{given_up}."] if killed else []
     if "database_restarted" in parts:
@@ -68,13 +70,35 @@ def faults(name: str, result: dict[str, Any]) -> str:
             f"Around midnight, {sum(one['statuses'].values())} uploads of a team with {one['daily']} runs a day: "
             f"{one['accepted'].get('before', 0)} were taken before and {one['accepted'].get('after', 0)} after it."
         )
-    if "canary_labels" in parts:
-        one = parts["canary_labels"]
-        said.append(
-            f"{one['bad_files']:,} damaged files and {one['rising_runs']} runs that get better: names that only the "
-            f"truth holds were in {len(one['leaks'])} of {sum(one['texts'].values()):,} texts that a participant got."
-        )
+    said += _attacks(parts)
     return "## What breaks the platform?\n\n" + " ".join(said) + "\n\n" + table(columns, rows)
+
+
+def _attacks(parts: dict[str, Any]) -> list[str]:
+    """What became of attacks, on both databases."""
+    said = []
+    for kind, where in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL")):
+        if one := parts.get(f"servers_on_{kind}"):
+            said.append(
+                f"{one['killed']} servers were killed on {where} while people handed in, at once and in parts, and "
+                f"asked again: {_counts(one['statuses'])}."
+            )
+        if one := parts.get(f"everything_at_once_on_{kind}"):
+            said.append(
+                f"{one['people']} people at once on {where}, {sum(one['statuses'].values()):,} requests of eight "
+                f"kinds: {one['faults']} were answered with a fault, {one['lost']} of {one['accepted']} accepted runs "
+                f"were lost, {one['scored_twice']} scored twice, and {len(one['leaks'])} answers held a name that only "
+                "the truth holds."
+            )
+        if one := parts.get("canary_labels" if kind == "sqlite" else f"canary_labels_on_{kind}"):
+            said.append(
+                f"{one['bad_files']:,} damaged files and {one['rising_runs']} runs that get better, on {where}: names "
+                f"that only the truth holds were in {len(one['leaks'])} of {sum(one['texts'].values()):,} texts that a "
+                "participant got, mails and exports included, or that were logged."
+            )
+    if sizes := sorted({one["size"] for one in parts.values() if one.get("size", 1) < 1}):
+        said.append(f"Some parts were made at {sizes[0]:.0%} of their size (`FIELDMARK_STUDY_SIZE`).")
+    return said
 
 
 def interface(name: str, result: dict[str, Any]) -> str:
