@@ -21,7 +21,7 @@ from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.platform_tables import faults, interface, ray_cluster
 from evidence.results import RESULTS, read_result
 from evidence.review_tables import label_noise, review
-from evidence.scorer_tables import challenges, coverage, fuzzing, ladder, mutations
+from evidence.scorer_tables import challenges, coverage, endings, fuzzing, ladder, mutations
 from evidence.search_tables import search
 from evidence.semi_tables import (
     birds_with_few_labels,
@@ -46,6 +46,7 @@ def write_tables() -> Path:
         "later_baselines": later_baselines,
         "ladder": ladder,
         "fuzzing": fuzzing,
+        "endings": endings,
         "mutations": mutations,
         "birds": _birds,
         "fungi": _fungi,

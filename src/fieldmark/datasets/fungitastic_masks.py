@@ -17,7 +17,6 @@ Quirks:
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from fieldmark.datasets.inputs import KeyedBy, Layer, MaskLayer
 from fieldmark.foundation.mask_tables import MaskTable, read_mask_table
@@ -57,7 +55,7 @@ def mask_files(release: Release) -> list[str]:
 
 def read_masks(release: Release, path: str) -> MaskTable:
     """The rows of one of the files."""
-    return read_mask_table(io.BytesIO(release.read(path)), release.where(path))
+    return read_mask_table(release.read(path), release.where(path))
 
 
 def instance_counts(table: MaskTable) -> Counter[str]:
@@ -113,8 +111,8 @@ class Microscopic(Layer):
     def _flags(self) -> dict[str, bool]:
         flags: dict[str, bool] = {}
         for path in mask_files(self.release):
-            table = pq.read_table(io.BytesIO(self.release.read(path)), columns=["file_name", "label"])
-            for name, label in zip(*(table.column(one).to_pylist() for one in table.column_names), strict=True):
+            table = read_masks(self.release, path)
+            for name, label in zip(table.file_names, table.labels, strict=True):
                 flags[name] = flags.get(name, False) or label == MICROSCOPIC
         return flags
 

@@ -20,6 +20,7 @@ from fieldmark.datasets.occurrences.delimited import read_columns, read_header
 from fieldmark.datasets.occurrences.table_text import COMPRESSIONS, UTF8, first_other_line, told_encoding
 from fieldmark.errors import InputError
 from fieldmark.foundation.media_files import is_leftover
+from fieldmark.foundation.parquet import read_texts
 from fieldmark.release import Release
 from fieldmark.tables import missing_column
 
@@ -169,15 +170,8 @@ def read_table(release: Release, name: str) -> OwnTable:
 
 
 def _read_parquet(release: Release, name: str) -> pl.DataFrame:
-    try:
-        rows = pl.read_parquet(release.read(name))
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(release.where(name), found="no Parquet file", expected="a table") from error
-    for column, kind in rows.schema.items():
-        if kind.is_nested() or kind == pl.Binary:
-            found = f"the column {column!r} of {kind}"
-            raise InputError(release.where(name), found=found, expected="columns of texts, numbers or dates")
-    texts = rows.select(pl.all().cast(pl.String, strict=False).str.strip_chars()).with_row_index(LINE, offset=1)
+    rows = read_texts(release.read(name), release.where(name))
+    texts = rows.select(pl.all().str.strip_chars()).with_row_index(LINE, offset=1)
     filled = [pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in rows.columns]
     return texts.with_columns(pl.col(LINE).cast(pl.Int64), *filled)
 

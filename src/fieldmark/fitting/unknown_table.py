@@ -16,6 +16,7 @@ from fieldmark.benchmarks import Benchmark
 from fieldmark.benchmarks.measures import roc_auc, tnr_at_tpr
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import write_json
+from fieldmark.foundation.parquet import read_frame
 from fieldmark.labels import UNKNOWN_NAME, Labels
 from fieldmark.methods.base import Fitted
 from fieldmark.opening import Opened
@@ -75,7 +76,7 @@ class UnknownTable:
                 }
                 for part, groups in data["scores"].items()
             }
-            values = {file.stem: pl.read_parquet(file) for file in sorted((folder / SCORES_FOLDER).glob("*.parquet"))}
+            values = {file.stem: read_frame(file, file) for file in sorted((folder / SCORES_FOLDER).glob("*.parquet"))}
             return cls(data["chosen"], data["rule"], scores, values)
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise InputError(path, found=f"something else ({error})", expected="a table of scores") from error

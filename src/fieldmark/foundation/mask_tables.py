@@ -14,15 +14,15 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image
 
 from fieldmark.errors import InputError
+from fieldmark.foundation.parquet import read_table
 from fieldmark.foundation.runlengths import MaskRow, Runs, without_box
 
 COLUMNS = ("file_name", "label", "width", "height", "rle")
@@ -94,18 +94,13 @@ def refuse_row(where: object, row: int, found: str, expected: str) -> NoReturn:
     raise InputError(f"{where}, row {row}", found=found, expected=expected, hint="Rows are counted from 0.")
 
 
-def read_mask_table(source: Path | IO[bytes], where: object) -> MaskTable:
+def read_mask_table(source: Path | bytes, where: object) -> MaskTable:
     """Reads a table of masks from Parquet.
 
     Raises:
         InputError: When it is something else, a column is missing, or a row names no photo or no part.
     """
-    try:
-        # Not by polars, which gives up on damaged files without an exception that could be caught.
-        table = pq.read_table(source)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(where, found="something else", expected="a Parquet file of masks") from error
-    return mask_table(table, where)
+    return mask_table(read_table(source, where, expected="a Parquet file of masks"), where)
 
 
 def mask_table(table: pa.Table, where: object) -> MaskTable:

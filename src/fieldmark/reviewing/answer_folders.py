@@ -22,6 +22,7 @@ import polars as pl
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import appearing_file, write_json
+from fieldmark.foundation.parquet import read_frame
 
 ABOUT_FILE: Final = "answers.json"
 TABLE_FILE: Final = "answers.parquet"
@@ -172,7 +173,7 @@ def read_answers(folder: Path) -> AnswerFolder:
         about = json.loads((folder / ABOUT_FILE).read_text(encoding="utf-8"))
         if about.pop("fieldmark_answers") != 1:
             raise InputError(folder / ABOUT_FILE, found="another format", expected="format 1")
-        table = pl.read_parquet(folder / TABLE_FILE)
+        table = read_frame(folder / TABLE_FILE, folder / TABLE_FILE, expected="a table of answers")
         root, taxa = Path(about.pop("root")), about.pop("taxa")
         return AnswerFolder(table.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items()), root, about, taxa)
     except (FileNotFoundError, NotADirectoryError) as error:

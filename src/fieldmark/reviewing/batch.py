@@ -26,6 +26,7 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.engines import cluster, working_on
 from fieldmark.foundation.files import appearing_file, only_writer, sha256_of
 from fieldmark.foundation.map_blocks import blocks_of, map_blocks
+from fieldmark.foundation.parquet import read_frame
 from fieldmark.foundation.progress import progress
 from fieldmark.identification.asking import AskedSpecimen
 from fieldmark.identification.identify import BIRDNET, identify, named_model
@@ -247,10 +248,10 @@ def _key(asked: Asked) -> str:
 
 def _done_before(out: Path, digest: str, many: AskedMany) -> dict[str, pl.DataFrame]:
     """The answers that are there already, by the keys of their questions."""
-    tables = [pl.read_parquet(path) for path in sorted((out / PARTIAL / digest).glob("*.parquet"))]
+    tables = [read_frame(path, path) for path in sorted((out / PARTIAL / digest).glob("*.parquet"))]
     about = out / "answers.json"
     if about.exists() and json.loads(about.read_text(encoding="utf-8")).get("digest") == digest:
-        earlier = pl.read_parquet(out / TABLE_FILE)
+        earlier = read_frame(out / TABLE_FILE, out / TABLE_FILE)
         if "key" in earlier.columns:
             tables.append(earlier)
     wanted = {_key(one) for one in many.observations}

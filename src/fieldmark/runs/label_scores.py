@@ -9,7 +9,6 @@ from typing import Any, Literal, Self, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fieldmark.foundation.names import fixed
@@ -295,10 +294,9 @@ class LabelScores:
         write_blocks(path, (to_arrow(block) for block in self.blocks()))
 
     @classmethod
-    def read(cls, file: pq.ParquetFile, header: dict[str, Any]) -> LabelScores:
-        """The predictions of a Parquet file, as `write` made it or an earlier version did."""
-        tables = [file.read_row_group(group) for group in range(file.num_row_groups)]
-        return cls(**from_arrow(pa.concat_tables(tables), header))
+    def read(cls, table: pa.Table, header: dict[str, Any]) -> LabelScores:
+        """The predictions of a table, as `write` made it or an earlier version did."""
+        return cls(**from_arrow(table, header))
 
 
 def log_softmax(scores: NDArray[np.floating]) -> NDArray[Any]:

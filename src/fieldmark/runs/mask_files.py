@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 import numpy as np
-import pyarrow.parquet as pq
 from PIL import Image, UnidentifiedImageError
 
 from fieldmark.errors import InputError
 from fieldmark.foundation.mask_tables import COLUMNS, MaskTable, read_mask_table, refuse_row
 from fieldmark.foundation.masks import NEVER_PARTS, WHOLE, Mask
 from fieldmark.foundation.media_files import PICTURE_SUFFIXES
+from fieldmark.foundation.parquet import read_table
 from fieldmark.foundation.progress import progress
 from fieldmark.foundation.runlengths import MaskRow
 from fieldmark.labels import Labels
@@ -66,7 +66,7 @@ class MaskFiles(RunFormat):
 
     def example(self, file: IO[bytes], lines: int) -> list[str]:
         """The first rows of a table as text."""
-        table = read_mask_table(file, "the sample")
+        table = read_mask_table(file.read(), "the sample")
         rows = [table.open(number) for number in range(min(lines - 1, len(table)))]
         shown = (
             f"{table.file_names[number]}, {row.label}, {row.width}, {row.height}, {row.runs.tolist()[:8]}..."
@@ -125,9 +125,10 @@ def is_table(path: Path) -> bool:
 
 def read_units(path: Path) -> dict[str, str]:
     """The independent units that a table of true masks states, by photo; none where it has no such column."""
-    if not is_table(path) or UNIT not in pq.read_schema(path).names:
+    table = read_table(path, path, columns=("file_name", UNIT)) if is_table(path) else None
+    if table is None or UNIT not in table.column_names:
         return {}
-    names, units = (column.to_pylist() for column in pq.read_table(path, columns=["file_name", UNIT]).columns)
+    names, units = (table.column(name).to_pylist() for name in ("file_name", UNIT))
     of_photo: dict[str, str] = {}
     for row, (name, unit) in enumerate(zip(names, units, strict=True)):
         if not isinstance(unit, str) or not unit.strip():

@@ -11,7 +11,6 @@ from pathlib import Path, PurePath
 from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from PIL import Image
 
 from fieldmark.errors import MisuseError
@@ -108,12 +107,12 @@ class Masks:
                     Image.fromarray(mask).save(place / f"{item}.png")
 
     @classmethod
-    def read(cls, file: pq.ParquetFile, header: dict[str, Any]) -> Self:
-        """The masks of a Parquet file that `write` made; photos without any are named in its header."""
+    def read(cls, table: pa.Table, header: dict[str, Any]) -> Self:
+        """The masks of the table that `write` made; photos without any are named in its header."""
         items = tuple(header["items"])
-        table = mask_table(file.read(), "masks")
-        rows_of = rows_by_photo(table, set(items))
-        names = {stem(name): name for name in table.file_names}
+        masks = mask_table(table, "masks")
+        rows_of = rows_by_photo(masks, set(items))
+        names = {stem(name): name for name in masks.file_names}
         return cls(items, tuple(rows_of.get(item, ()) for item in items), names)
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import appearing_file
+from fieldmark.foundation.parquet import read_table
 from fieldmark.foundation.registry import Registry
 
 BLOCK_ITEMS = 4096
@@ -50,8 +51,8 @@ class StoredPredictions(Predictions, Protocol):
     """Predictions that can be read again."""
 
     @classmethod
-    def read(cls, file: pq.ParquetFile, header: dict[str, Any]) -> Self:
-        """The predictions of a Parquet file that `write` made."""
+    def read(cls, table: pa.Table, header: dict[str, Any]) -> Self:
+        """The predictions of the table that `write` made."""
         ...
 
 
@@ -79,14 +80,12 @@ def read_predictions(path: Path) -> Any:
         InputError: When there is no such file, it is something else, or it answers an item twice.
     """
     try:
-        file = pq.ParquetFile(path)
-        header = json.loads(file.schema_arrow.metadata[HEADER])
-        predictions = PREDICTIONS[header.get("kind", "labels")].read(file, header)
+        table = read_table(path, path, expected="predictions written by Fieldmark")
+        header = json.loads(table.schema.metadata[HEADER])
+        predictions = PREDICTIONS[header.get("kind", "labels")].read(table, header)
         refuse_repeated(predictions.items, path)
         return predictions
-    except FileNotFoundError as error:
-        raise InputError(path, found="no such file", expected="predictions in Parquet") from error
-    except (pa.ArrowException, OSError, KeyError, IndexError, TypeError, AttributeError) as error:
+    except (pa.ArrowException, KeyError, IndexError, TypeError, AttributeError) as error:
         raise InputError(path, found="something else", expected="predictions written by Fieldmark") from error
     except ValueError as error:  # what predictions themselves refuse, such as a score that is no number
         raise InputError(path, found=f"predictions that cannot be ({error})", expected="others") from error

@@ -24,6 +24,7 @@ from fieldmark.foundation.notebooks import (
     html_page,
     html_table,
 )
+from fieldmark.foundation.parquet import read_frame
 
 SCORECARD_FILE = "scorecard.json"
 # From this difference on, a reader should know where a score comes from.
@@ -145,7 +146,8 @@ class Scorecard:
         """Reads a scorecard and its pseudo-values."""
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            return cls.from_data(data, pl.read_parquet(path.with_suffix(".units.parquet")))
+            units = path.with_suffix(".units.parquet")
+            return cls.from_data(data, read_frame(units, units, expected="the values per unit of that scorecard"))
         except FileNotFoundError as error:
             hint = "Make one with `fieldmark fit` or `fieldmark score`."
             raise InputError(path, found="no such file", expected="a scorecard", hint=hint) from error

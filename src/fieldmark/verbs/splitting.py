@@ -15,6 +15,7 @@ import polars as pl
 from fieldmark.datasets.identical import identical_files
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import open_input
+from fieldmark.foundation.parquet import read_frame
 from fieldmark.release import Release
 from fieldmark.splits.assigning import shares_of
 from fieldmark.splits.dividing import (
@@ -214,10 +215,7 @@ class GivenRows:
         with open_input(path, "a CSV or Parquet table") as file:
             data = file.read()
         if path.suffix == ".parquet":
-            try:
-                frame = pl.read_parquet(data)
-            except pl.exceptions.PolarsError as error:
-                raise InputError(path, found="something else", expected="a Parquet table") from error
+            frame = read_frame(data, path)
         else:
             frame = read_csv(io.BytesIO(data), path, separator=_separator(data))
         named = columns.id or next((name for name in ID_COLUMNS if name in frame.columns), ID_COLUMNS[0])

@@ -6,10 +6,9 @@ A run that is scored again has another time of scoring, and is another entry for
 from __future__ import annotations
 
 import datetime as dt
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,6 +22,7 @@ from fieldmark.challenge.boards.ladder import released_entrants
 from fieldmark.challenge.boards.leaderboard import BASELINE, Entrant, SetApart
 from fieldmark.challenge.records.schema import Challenge, PartScore, Submission, Team
 from fieldmark.challenge.scoring.score_parts import PUBLIC
+from fieldmark.foundation.parquet import read_frame, read_frames
 from fieldmark.scoring import Scorecard, scores_of
 
 AT_ONCE = 500
@@ -144,7 +144,7 @@ def with_units(session: Session, part: str, entrants: Sequence[Entrant], metric:
                 values_of[str(number)] = ({metric: row}, units)
             continue
         for number, values in rows:
-            table = pl.read_parquet(io.BytesIO(values), use_statistics=False)
+            table = read_frame(values, "stored scores")
             units = tuple(table["unit"])
             kept = [name for name in table.columns if name != "unit" and metric in (None, name)]
             pseudo = {name: table[name].to_numpy() for name in kept}
@@ -157,12 +157,10 @@ def with_units(session: Session, part: str, entrants: Sequence[Entrant], metric:
 
 def _read_together(files: Sequence[bytes], metric: str) -> tuple[tuple[str, ...], NDArray[np.float64]] | None:
     """The pseudo-values of many runs at once, one row each, where all are about the same units; None otherwise."""
-    sources: list[IO[bytes]] = [io.BytesIO(data) for data in files]
-    try:
-        table = pl.scan_parquet(sources, use_statistics=False).select("unit", metric).collect()
-    except pl.exceptions.PolarsError:  # one of them has no such column
+    table, first = read_frames(files, ("unit", metric)), read_frames(files[:1], ("unit",))
+    if table is None or first is None:
         return None
-    units = pl.read_parquet(sources[0], columns=["unit"])["unit"]
+    units = first["unit"]
     if table.height != len(units) * len(files) or not (table["unit"] == pl.concat([units] * len(files))).all():
         return None
     return tuple(units), table[metric].to_numpy().reshape(len(files), len(units))

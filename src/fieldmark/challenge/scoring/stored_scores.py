@@ -18,6 +18,7 @@ from fieldmark.challenge.boards.leaderboard import deciding_metric
 from fieldmark.challenge.records.schema import Challenge, PartScore, Submission
 from fieldmark.challenge.scoring.score_parts import PRIVATE, PUBLIC
 from fieldmark.foundation.names import column_of
+from fieldmark.foundation.parquet import read_frame
 from fieldmark.scoring import Score, Scorecard, scores_of
 
 AT_ONCE = 500
@@ -44,7 +45,7 @@ def deciding_value(card: Scorecard, metric: str) -> float:
 
 def to_scorecard(row: PartScore) -> Scorecard:
     """The scorecard of a row, pseudo-values included."""
-    return Scorecard.from_data(row.card, pl.read_parquet(io.BytesIO(row.unit_values)))
+    return Scorecard.from_data(row.card, read_frame(row.unit_values, "stored scores"))
 
 
 def parts_visible(challenge: Challenge, manages: bool) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ Which columns are which is told by their names, or by `[sites]` in `occurrences.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -27,6 +26,7 @@ from fieldmark.datasets.occurrences.delimited import read_columns, read_header
 from fieldmark.datasets.occurrences.sources import BACKGROUND, PRESENCES, SITES, is_table, plain_stem
 from fieldmark.datasets.occurrences.values import EMPTY
 from fieldmark.errors import InputError
+from fieldmark.foundation.parquet import read_texts
 from fieldmark.release import Release
 from fieldmark.tables import missing_column
 
@@ -55,11 +55,7 @@ def read_any_table(release: Release, path: str) -> pl.DataFrame:
     """A table as text, CSV (plain or packed) or Parquet, with `line`; blanks and words for nothing are nulls."""
     where = release.where(path)
     if path.endswith(".parquet"):
-        try:
-            frame = pl.read_parquet(io.BytesIO(release.read(path))).cast(pl.String)
-        except pl.exceptions.PolarsError as error:
-            raise InputError(where, found="something else", expected="a Parquet table") from error
-        frame = frame.with_row_index(LINE, offset=2)
+        frame = read_texts(release.read(path), where).with_row_index(LINE, offset=2)
     else:
         header = read_header(release, path)
         if len(set(header.columns)) < len(header.columns):
