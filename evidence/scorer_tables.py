@@ -97,7 +97,7 @@ def endings(name: str, result: dict[str, Any]) -> str:
         rows.append([command, f"{sum(codes.values()):,}", f"{codes.get('0', 0):,}", others or "none"])
     return (
         "## Do commands end as they should?\n\n"
-        "Exit codes of commands on a tiny world (simulated), taken in turn; -6 is an abort after the answer was printed. "
+        "Exit codes of commands on a tiny world (simulated), taken in turn; -6 is an abort after the answer. "
         "`pyarrow alone` reads tables from memory with `read_table`, as we did before, and shows that the fault can be "
         f"seen here. {result['asked_for']} runs of each command were asked for.\n\n"
         + table(["command", "runs", "exit code 0", "others"], rows)
