@@ -41,4 +41,6 @@ def compare(
     print_table(list(rows[0]), [list(row.values()) for row in rows])
     simulated = ", simulated data" if compared.simulated else ""
     print(f"on {compared.split} of {compared.benchmark}: {compared.units} independent units{simulated}")
+    for remark in compared.remarks:
+        print(remark)
     print("* not separable from the best at 95 %; intervals and p-values of differences are paired over units")

@@ -37,6 +37,11 @@ class Evaluation(ABC):
     def n_classes(self) -> int:
         """How many classes there are."""
 
+    @property
+    def class_names(self) -> Sequence[str]:
+        """The classes, where there is a list of them that a run cannot change; else none."""
+        return ()
+
     @abstractmethod
     def take(self, rows: NDArray[np.bool_]) -> Self:
         """The comparison for some of the items."""

@@ -101,6 +101,10 @@ class PairEvaluation(Evaluation):
     def n_classes(self) -> int:
         return len(self.labels)
 
+    @property
+    def class_names(self) -> Sequence[str]:
+        return self.labels.names
+
     def take(self, rows: NDArray[np.bool_]) -> Self:
         return replace(self, truth=self.truth.take(rows))
 

@@ -12,9 +12,10 @@ import polars as pl
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.titles import metric_title
-from fieldmark.errors import InputError, MisuseError, did_you_mean
+from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.foundation.notebooks import PLOT_FORMATS, DrawnPlot, draw_intervals, html_note, html_page, html_table
 from fieldmark.scoring import SCORECARD_FILE, Score, Scorecard
+from fieldmark.scoring.matching import refuse_other_questions, remarks_on
 from fieldmark.stats import comparison
 from fieldmark.stats.comparison import Difference, PairedRuns
 
@@ -32,6 +33,7 @@ class Comparison:
         scores: Their scores, in that order.
         outcome: All pairs and ranks, numbered in that order.
         simulated: Whether the data are.
+        remarks: What a reader must know, a sentence each.
     """
 
     benchmark: str
@@ -42,6 +44,7 @@ class Comparison:
     scores: tuple[Score, ...]
     outcome: PairedRuns
     simulated: bool
+    remarks: tuple[str, ...] = ()
 
     def behind_best(self, run: int) -> Difference | None:
         """The best run minus this one, None for the best itself."""
@@ -92,6 +95,7 @@ class Comparison:
             "metric": self.metric,
             "units": self.units,
             "simulated": self.simulated,
+            **({"remarks": list(self.remarks)} if self.remarks else {}),
             "runs": [
                 {
                     "name": self.names[standing.run],
@@ -161,34 +165,34 @@ class Comparison:
         note = f"{self.units:,} independent units; * not separable from the best at 95 %; differences are paired"
         title = f"{metric_title(self.metric)} on {self.split} of {self.benchmark}"
         table = html_table(list(rows[0]), [list(row.values()) for row in rows])
-        return html_page(title, table, html_note(note), simulated=self.simulated)
+        notes = [html_note(text) for text in (note, *self.remarks)]
+        return html_page(title, table, *notes, simulated=self.simulated)
 
 
-def compare(runs: Sequence[str | Path] | Mapping[str, Scorecard], *, metric: str | None = None) -> Comparison:
-    """Compares two or more runs that were scored on the same units.
+Compared = str | Path | Scorecard
+
+
+def compare(runs: Sequence[Compared] | Mapping[str, Compared], *, metric: str | None = None) -> Comparison:
+    """Compares two or more runs that were scored on the same units, against the same truth and classes.
 
     Args:
-        runs: Folders of runs or scorecards on disk, or scorecards by name.
+        runs: Folders of runs, scorecards on disk, or scorecards; also by name.
         metric: By which metric; the primary one if not given.
 
     Raises:
-        InputError: When the runs answer different questions or were scored on different units.
+        InputError: When the runs answer different questions, or what the metric rests on is not the same for them.
     """
-    cards = dict(runs) if isinstance(runs, Mapping) else _read(runs)
+    cards = _cards(runs)
     if len(cards) < 2:
         raise MisuseError("A comparison needs at least two runs with different names.")
-    first_name, first = next(iter(cards.items()))
-    for name, card in cards.items():
-        found, expected = ((c.benchmark, c.version, c.split, c.unit_ids) for c in (card, first))
-        if found != expected:
-            what = "other units" if found[:3] == expected[:3] else _question(card)
-            hint = "Score both on the same part of the same benchmark."
-            raise InputError(name, found=what, expected=f"{_question(first)}, as {first_name}", hint=hint)
+    refuse_other_questions(cards)
+    first = next(iter(cards.values()))
     chosen = metric or next(iter(first.metrics))
     declared = {m.name: m for m in BENCHMARKS[first.versioned_benchmark].task.metrics}
-    comparable = [name for name in first.pseudo if name in declared]
+    comparable = [name for name in first.pseudo if name in declared and all(name in c.pseudo for c in cards.values())]
     if chosen not in comparable:
         raise MisuseError(f"Runs cannot be compared by {chosen!r}. {did_you_mean(chosen, comparable)}")
+    remarks = remarks_on(cards, declared[chosen])
     up = declared[chosen].higher_is_better
     order = sorted(cards, key=lambda name: cards[name].metrics[chosen].value, reverse=up)
     values = np.array([cards[name].metrics[chosen].value for name in order])
@@ -202,20 +206,41 @@ def compare(runs: Sequence[str | Path] | Mapping[str, Scorecard], *, metric: str
         scores=tuple(cards[name].metrics[chosen] for name in order),
         outcome=outcome,
         simulated=any(bool(card.provenance.get("simulated")) for card in cards.values()),
+        remarks=remarks,
     )
 
 
-def _question(card: Scorecard) -> str:
-    return f"a run on {card.split} of {card.benchmark} (version {card.version})"
-
-
-def _read(paths: Sequence[str | Path]) -> dict[str, Scorecard]:
-    cards = {}
-    for path in map(Path, paths):
-        file = path / SCORECARD_FILE if path.is_dir() else path
-        name = path.name if path.is_dir() else path.stem
-        cards[str(path) if name in cards else name] = Scorecard.read(file)
+def _cards(runs: Sequence[Compared] | Mapping[str, Compared]) -> dict[str, Scorecard]:
+    """The scorecards by name: as given, by their folder or file, or by the method that answered."""
+    if isinstance(runs, (str, Path, Scorecard)):
+        raise MisuseError("A comparison needs at least two runs, in a list or by name.")
+    if isinstance(runs, Mapping):
+        return {str(name): _card(one) for name, one in runs.items()}
+    cards: dict[str, Scorecard] = {}
+    for number, one in enumerate(runs, 1):
+        name, unique = _names(one, number)
+        cards[unique if name in cards else name] = _card(one)
     return cards
+
+
+def _card(one: Compared) -> Scorecard:
+    if isinstance(one, Scorecard):
+        return one
+    if not isinstance(one, (str, Path)):
+        raise MisuseError(
+            f"A run to be compared is a folder, a scorecard on disk or a Scorecard, not {type(one).__name__}."
+        )
+    path = Path(one)
+    return Scorecard.read(path / SCORECARD_FILE if path.is_dir() else path)
+
+
+def _names(one: Compared, number: int) -> tuple[str, str]:
+    """How a run is called, and how if that name is taken."""
+    if isinstance(one, Scorecard):
+        name = str(one.provenance.get("method") or f"run {number}")
+        return name, f"{name} ({number})"
+    path = Path(str(one))
+    return path.name if path.is_dir() else path.stem, str(path)
 
 
 def _score_of(pair: Difference) -> Score:

@@ -20,6 +20,7 @@ from fieldmark.questions.answer import Evaluation
 from fieldmark.questions.truth import Truth
 from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.provenance import Run
+from fieldmark.scoring.digests import digests_of
 from fieldmark.scoring.scorecard import Score, Scorecard
 from fieldmark.stats.bootstrap import bootstrap_interval, bootstrap_variance, replicated
 from fieldmark.stats.concentrated import concentrated_interval, cost_interval
@@ -76,6 +77,7 @@ def score_predictions(
         confusion=evaluation.confusion(),
         conventions=_conventions(benchmark),
         provenance=_provenance(run),
+        digests=digests_of(task.metrics, evaluation, table),
         pseudo=pseudo,
         unit_ids=unit_ids,
     )

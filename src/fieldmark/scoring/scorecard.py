@@ -58,6 +58,7 @@ class Scorecard:
         groups: The same metrics by month, site or whatever the task names, for each value.
         confusion: Counts of true against answered groups of labels (phyla), where the classes name them.
         provenance: Method, what it saw, and whether the data are simulated (None where not known).
+        digests: Of what the scores rest on besides the answers (`scoring.digests`); none on cards of before.
         pseudo: One pseudo-value per unit and metric, for comparisons; kept out of the JSON.
         unit_ids: The units behind the pseudo-values.
     """
@@ -73,6 +74,7 @@ class Scorecard:
     groups: dict[str, dict[str, dict[str, Score]]] = field(default_factory=dict)
     confusion: dict[str, Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
+    digests: dict[str, Any] = field(default_factory=dict)
     pseudo: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
     unit_ids: Sequence[str] = field(default=(), repr=False, compare=False)
 
@@ -134,16 +136,18 @@ class Scorecard:
         simulated = bool(self.provenance.get("simulated"))
         return html_page(f"{self.benchmark}, {self.split}", table, html_note(note), *warnings, simulated=simulated)
 
-    def write(self, path: Path) -> None:
+    def write(self, path: str | Path) -> None:
         """Writes the scorecard as JSON, and its pseudo-values beside it as Parquet."""
+        path = Path(path)
         write_json(path, self.to_json())
         pl.DataFrame({"unit": column_of(self.unit_ids), **self.pseudo}).write_parquet(
             path.with_suffix(".units.parquet")
         )
 
     @classmethod
-    def read(cls, path: Path) -> Scorecard:
+    def read(cls, path: str | Path) -> Scorecard:
         """Reads a scorecard and its pseudo-values."""
+        path = Path(path)
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             units = path.with_suffix(".units.parquet")

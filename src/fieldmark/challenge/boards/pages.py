@@ -27,7 +27,7 @@ from fieldmark.challenge.refusals import NotThereError
 from fieldmark.challenge.running import stages
 from fieldmark.challenge.scoring import score_receipts
 from fieldmark.challenge.scoring.score_parts import CLASSES_FILE, MEDIA_FILE, PARTS_FILE, PRIVATE, PUBLIC, TRUTH_FILES
-from fieldmark.challenge.scoring.stored_scores import cards_of, parts_visible
+from fieldmark.challenge.scoring.stored_scores import cards_of, parts_visible, salt_secret
 from fieldmark.challenge.site.context import UserOf, Viewer, ViewerOf, fragment, kept_headers, page_tag, render
 from fieldmark.challenge.site.dependencies import DatabaseOf, RowId, StorageOf
 from fieldmark.errors import MisuseError
@@ -36,7 +36,7 @@ from fieldmark.scoring import Scorecard
 router = APIRouter()
 T = TypeVar("T")
 TRUTH_TABLES = (*TRUTH_FILES, CLASSES_FILE, MEDIA_FILE, PARTS_FILE)
-RECEIPT_KEY, RECEIPT_SALT = "receipt-key", "receipt-salt"
+RECEIPT_KEY = "receipt-key"
 Count = Annotated[int, Query(ge=0, le=10_000_000)]
 Share = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
 Difference = Annotated[float, Query(ge=0, allow_inf_nan=False)]
@@ -162,7 +162,7 @@ def compare(
 @router.get("/c/{slug}/submissions/{number}/receipt.json")
 def receipt(slug: str, number: RowId, database: DatabaseOf, viewer: ViewerOf, part: PartWanted = None) -> Response:
     """The receipt of a score, for its team and for organizers."""
-    key, secret = receipt_key(database), database.setting(RECEIPT_SALT, score_receipts.new_key)
+    key, secret = receipt_key(database), salt_secret(database)
     with database.read() as session:
         challenge = rights.open_challenge(session, viewer.user, slug)
         submission = rights.open_submission(session, viewer.user, challenge, number)

@@ -8,7 +8,7 @@ is still its own: one that was thought dead and comes back finds that nothing of
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, CursorResult, and_, case, delete, func, or_, select, tuple_, update
@@ -21,8 +21,10 @@ from fieldmark.challenge.records.schema import Challenge, PartScore, Submission,
 from fieldmark.challenge.records.stamps import note_change
 from fieldmark.challenge.refusals import ConflictError, NotThereError
 from fieldmark.challenge.scoring.score_parts import PUBLIC
-from fieldmark.challenge.scoring.stored_scores import to_row
+from fieldmark.challenge.scoring.score_receipts import challenge_salt
+from fieldmark.challenge.scoring.stored_scores import salt_secret, to_row
 from fieldmark.scoring import Scorecard
+from fieldmark.scoring.digests import salted
 
 LEASE_S, LONGEST_LEASE_S = 60.0, 600.0
 MAX_ATTEMPTS = 4
@@ -125,9 +127,13 @@ def renew(database: Database, claimed: Claim, *, lease_s: float = LEASE_S) -> bo
 def finish(database: Database, claimed: Claim, cards: dict[str, Scorecard]) -> None:
     """Writes the scores of a submission, and that it is scored, in one transaction.
 
+    What a scorecard says of the hidden truth is salted before it is kept.
+
     Raises:
         StaleClaimError: When the claim is lost; nothing is written then.
     """
+    salt = challenge_salt(salt_secret(database), claimed.challenge_id)
+    cards = {part: replace(card, digests=salted(card.digests, salt)) for part, card in cards.items()}
     with database.write() as session:
         _settle(database, session, claimed, state="scored", reason="scored", detail="")
         before = {row.part: row.value for row in _scores(session, claimed)}

@@ -15,13 +15,21 @@ from sqlalchemy.orm import Session, joinedload, undefer
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.challenge.boards.ladder import Released, release
 from fieldmark.challenge.boards.leaderboard import deciding_metric
+from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import Challenge, PartScore, Submission
 from fieldmark.challenge.scoring.score_parts import PRIVATE, PUBLIC
+from fieldmark.challenge.scoring.score_receipts import new_key
 from fieldmark.foundation.names import column_of
 from fieldmark.foundation.parquet import read_frame
 from fieldmark.scoring import Score, Scorecard, scores_of
 
 AT_ONCE = 500
+RECEIPT_SALT = "receipt-salt"
+
+
+def salt_secret(database: Database) -> bytes:
+    """The secret of a platform from which the salts of its challenges are made."""
+    return database.setting(RECEIPT_SALT, new_key)
 
 
 def to_row(submission_id: int, part: str, revision: int, card: Scorecard, metric: str) -> PartScore:
