@@ -69,3 +69,15 @@ def test_a_misspelt_backbone_and_absent_weights_are_refused():
         FeatureSettings(size=-5)
     with pytest.raises(MisuseError, match="no such file"):
         load_backbone(FeatureSettings("resnet10t", weights="nowhere.pth"))
+
+
+def test_a_network_whose_features_cannot_be_kept_or_that_needs_larger_photos_says_so():
+    """Inception v3 takes 299 px, and without learned weights its features are beyond half precision."""
+    backbone = load_backbone(FeatureSettings(backbone="inception_v3", weights="random"))
+    assert backbone.preprocessing.size_px == 299
+    photo = np.random.default_rng(0).integers(0, 256, (299, 299, 3), dtype=np.uint8)
+    with pytest.raises(MisuseError, match="features of inception_v3 with weights=random are too large to be kept"):
+        backbone([photo])
+    small = load_backbone(FeatureSettings(backbone="inception_v3", weights="random", size=64))
+    with pytest.raises(MisuseError, match="made for photos of 299 px and cannot take those of 64 px: set size to 299"):
+        small([photo[:64, :64]])

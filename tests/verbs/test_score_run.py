@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.metrics import f1_score
 
@@ -88,3 +89,64 @@ def test_without_a_list_of_classes_those_of_the_truth_and_of_the_run_count(run_f
     assert card.metrics == listed.metrics
     with pytest.raises(InputError, match="found the label 'd', expected a label of the benchmark"):
         fieldmark.score("folder", run_file, truth=TRUTH, classes={"label": list("abc")})
+
+
+def frames_of(table):
+    """The same table by every library that people hold one in."""
+    yield pl.DataFrame(table)
+    yield pl.LazyFrame(table)
+    yield pa.table(table)
+    kinds = [(name, np.array(values).dtype) for name, values in table.items()]
+    yield np.array(list(zip(*table.values(), strict=True)), dtype=kinds)
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(table)
+    yield frame
+    yield frame.set_index("id")  # an index with a name is a column
+    yield pandas.concat([frame.iloc[2:], frame.iloc[:2]])  # one without a name is none
+    yield frame.astype("category")
+
+
+def test_a_run_in_a_frame_of_any_library_is_scored_like_its_lines_in_a_file(tmp_path):
+    """Ids such as 007 and 7.0 stay what they are, and numbers keep all their digits."""
+    run = {"id": ["007", "7.0", "7", "x"], "predicted": ["a|b", "b", "c|a", "d"]}
+    (tmp_path / "run.csv").write_text("id,predicted\n007,a|b\n7.0,b\n7,c|a\nx,d\n")
+    truth = {**TRUTH, "id": run["id"]}
+    expected = fieldmark.score("folder", tmp_path / "run.csv", truth=truth, classes={"label": list("abcd")})
+    for frame in frames_of(run):
+        assert fieldmark.score("folder", frame, truth=truth, classes={"label": list("abcd")}) == expected
+    for frame in frames_of(truth):
+        assert fieldmark.score("folder", run, truth=frame, classes={"label": list("abcd")}) == expected
+
+
+def test_missing_values_of_a_frame_are_blank_fields(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    (tmp_path / "run.csv").write_text("id,predicted\n1,a\n2,\n3,b\n4,c\n")
+    run = pandas.DataFrame({"id": [1, 2, 3, 4], "predicted": ["a", float("nan"), "b", "c"]})
+    with pytest.raises(InputError) as of_file:
+        fieldmark.score("folder", tmp_path / "run.csv", truth=TRUTH)
+    with pytest.raises(InputError) as of_frame:
+        fieldmark.score("folder", run, truth=TRUTH)
+    assert str(of_frame.value) == str(of_file.value).replace(str(tmp_path / "run.csv"), "the run")
+
+
+@pytest.mark.parametrize(
+    ("run", "error", "sentence"),
+    [
+        (np.zeros((4, 2)), InputError, "the run: found an array of 2 dimensions without names of fields"),
+        ({"id": ["1"], "predicted": ["a", "b"]}, InputError, "the run: found no table"),
+        (3, MisuseError, "A run is a file, a folder, a table or predictions, not int"),
+        (None, MisuseError, "A run is a file, a folder, a table or predictions, not NoneType"),
+        ([["1", "a"]], MisuseError, "A run is a file, a folder, a table or predictions, not list"),
+    ],
+)
+def test_what_is_no_run_is_refused_in_a_sentence(run, error, sentence):
+    with pytest.raises(error, match=sentence):
+        fieldmark.score("folder", run, truth=TRUTH)
+
+
+def test_an_hour_of_400_digits_is_refused_with_its_line(tmp_path):
+    (tmp_path / "truth.csv").write_text(f"r;a;00:00:00-00:00:05\nr;a;{'9' * 400}:00:00-{'9' * 400}:00:05\n")
+    media = {"MediaId": ["r"], "seconds": ["10"], "site": ["x"]}
+    run = {"a": ["r"], "b": ["a"]}
+    with pytest.raises(InputError, match=r"truth.csv, line 2: found .*9…9"):
+        fieldmark.score("birdclef-2020", run, truth=tmp_path / "truth.csv", media=media, classes={"label": ["a"]})

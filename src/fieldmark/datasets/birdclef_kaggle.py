@@ -47,7 +47,7 @@ ROWS = ("train_soundscape_labels.csv", "test_soundscape_labels.csv")
 TIMES = ("train_soundscapes_labels.csv", "test_soundscapes_labels.csv")
 TAXONOMY, SEGMENT_S, SILENCE = "taxonomy.csv", 5, "nocall"
 DATED = re.compile(r"(?P<name>\d+_[A-Z]+)_\d{8}")
-CLOCK = re.compile(r"(\d+):([0-5]?\d):([0-5]?\d)")
+CLOCK = re.compile(r"([0-9]{1,4}):([0-5]?[0-9]):([0-5]?[0-9])")
 
 
 def open_birdclef_kaggle(release: Release, subset: str = "all", *, year: int) -> Dataset:

@@ -100,10 +100,31 @@ class Backbone:
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def __call__(self, decoded: Sequence[Any]) -> dict[str, NDArray[Any]]:
         """Features (float16, before the classifier) and, where there is one, its logits (float32) of photos."""
-        batch = self.inputs(decoded)
-        if hasattr(self.network, "encode_image"):
-            return {"features": self.network.encode_image(batch).half().cpu().numpy()}
-        return pooled_outputs(self.network, batch)
+        try:
+            batch = self.inputs(decoded)
+            if hasattr(self.network, "encode_image"):
+                outputs = {"features": self.network.encode_image(batch).half().cpu().numpy()}
+            else:
+                outputs = pooled_outputs(self.network, batch)
+        except RuntimeError as error:
+            self._refuse_size(error)
+            raise
+        if not np.isfinite(outputs["features"]).all():
+            raise MisuseError(
+                f"The features of {self.name} with weights={self.weights} are too large to be kept, or no numbers. "
+                "Choose other weights (--set weights=FILE), or another backbone."
+            )
+        return outputs
+
+    def _refuse_size(self, error: RuntimeError) -> None:
+        """Says that photos are too small for a network, where they are smaller than it was made for."""
+        usual = getattr(self.network, "default_cfg", None) or {}
+        made_for = (usual.get("input_size") or (0, 0))[1]
+        if self.preprocessing.size_px < made_for:
+            raise MisuseError(
+                f"{self.name} was made for photos of {made_for} px and cannot take those of "
+                f"{self.preprocessing.size_px} px: set size to {made_for} or so."
+            ) from error
 
 
 def _device() -> str:

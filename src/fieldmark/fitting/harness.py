@@ -95,13 +95,13 @@ def fit(
     steps: Sequence[str] | None = None,
     seed: int = 0,
     overwrite: bool = False,
-    store: Path | None = None,
+    store: str | Path | None = None,
     external_data: Sequence[str] = (),
     split: str | Path | None = None,
     search: Search | None = None,
     extra_annotations: Sequence[str] = (),
     pooling: str = OF_FEATURES,
-    shared: Path | None = None,
+    shared: str | Path | None = None,
     add: str | Path | None = None,
     engine: str | None = None,
     address: str | None = None,
@@ -142,12 +142,13 @@ def fit(
     """
     # Names and settings are checked before anything is read; what is left open follows from what the release holds.
     declared = BENCHMARKS[benchmark]
+    features, parts = (None if place is None else Path(place) for place in (store, shared))
     if walls is not None:
         refuse_unwalled(steps, search)
         configured = configured_walled(method, settings or {}, seed, walls, data)
     else:
         configured = configured_method(method, settings or {}, seed)
-    asked = _Asked(configured, steps, seed, store)
+    asked = _Asked(configured, steps, seed, features)
     asked.allowed_steps(declared.task)
     planned = plan(method, settings or {}, search, seed) if search is not None else None
     check_pooling(pooling)
@@ -165,9 +166,9 @@ def fit(
         opened = opened if added is None else added.opened
         told = told_labels(opened, "test")
         configured, unfitted, searched = _settled(asked, planned, opened, trials, seconds)
-        supply = supply_of(configured, opened, store)
+        supply = supply_of(configured, opened, features)
         with _timed(seconds, "features"):
-            view = replace(supplied_view(opened, supply), shared=shared)
+            view = replace(supplied_view(opened, supply), shared=parts)
         with _timed(seconds, "fit"):
             learned = learn(configured.method, unfitted, view, opened, (supply, pooling), scratch)
         model = model_of(
@@ -274,7 +275,7 @@ def predict(
     data: str | Path,
     *,
     split: str = "test",
-    out: Path | None = None,
+    out: str | Path | None = None,
     benchmark: str | None = None,
     engine: str | None = None,
     address: str | None = None,
@@ -301,7 +302,7 @@ def predict(
     with working_on(engine, address):
         predictions = loaded.predict(part.unlabeled(), order=task.time_order, truth=told_labels(opened, split))
     if out is not None:
-        task.run.write(out, predictions)
+        task.run.write(Path(out), predictions)
     return predictions
 
 

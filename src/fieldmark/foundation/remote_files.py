@@ -15,10 +15,14 @@ Releases do not change while they are read: what was remembered is not asked aga
 from __future__ import annotations
 
 import io
+import lzma
 import threading
+import zipfile
+import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
@@ -94,7 +98,8 @@ class RemoteFiles:
         if facts.size <= PIECE_BYTES:
             return io.BytesIO(self._fetch(path, facts))
         if self._archive:
-            return self._ask(path, lambda: self._system.open(self._inside(path), "rb"))  # type: ignore[no-any-return]
+            packed = self._ask(path, lambda: self._system.open(self._inside(path), "rb"))
+            return io.BufferedReader(_Packed(packed, self._where(path), self._system), PIECE_BYTES)
         return io.BufferedReader(_Pieces(self, path, facts.size), PIECE_BYTES)
 
     def read(self, path: str) -> bytes:
@@ -299,7 +304,10 @@ class RemoteFiles:
                 inner[own], folder = None, parent
 
     def _ask(self, path: str, call: Any) -> Any:
-        return patiently(self._system, self._where(path), call)
+        if not self._archive:
+            return patiently(self._system, self._where(path), call)
+        with unpacking(self._where(path)):
+            return patiently(self._system, self._where(path), call)
 
     def _inside(self, path: str) -> str:
         """The path as the file system knows it; the names in an archive begin with no slash."""
@@ -307,6 +315,64 @@ class RemoteFiles:
 
     def _where(self, path: str) -> str:
         return f"{self._root.rstrip('/')}/{path}".rstrip("/")
+
+
+@contextmanager
+def unpacking(where: str) -> Iterator[None]:
+    """Says of a file in an archive that it cannot be unpacked.
+
+    Raises:
+        InputError: For whatever a damaged archive brings about. What is not there stays a FileNotFoundError.
+    """
+    try:
+        yield
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        raise
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        lzma.LZMAError,
+        EOFError,
+        OSError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
+        found, hint = (
+            f"something that cannot be unpacked ({error})",
+            "Was the download cut short? Get the archive again.",
+        )
+        raise InputError(where, found=found, expected="a file of the archive", hint=hint) from error
+
+
+class _Packed(io.RawIOBase):
+    """A long file of an archive, which may turn out to be damaged at any place."""
+
+    def __init__(self, packed: IO[bytes], where: str, archive: Any) -> None:
+        self._packed, self._where = packed, where
+        self._archive = archive  # closes itself when nobody holds it
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._packed.tell()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with unpacking(self._where):
+            return self._packed.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        with unpacking(self._where):
+            data = self._packed.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
 
 
 class _Pieces(io.RawIOBase):

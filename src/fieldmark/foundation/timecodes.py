@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-CLOCK = re.compile(r"(\d+):([0-5]\d):([0-5]\d)-(\d+):([0-5]\d):([0-5]\d)")
+_TIME = r"([0-9]{1,4}):([0-5][0-9]):([0-5][0-9])"
+CLOCK = re.compile(f"{_TIME}-{_TIME}")
 
 
 def clock(seconds: int) -> str:
@@ -21,6 +22,7 @@ def parse_interval(text: str) -> tuple[int, int] | None:
 
     >>> parse_interval("00:00:05-00:00:10")
     (5, 10)
+    >>> parse_interval(f"{'9' * 400}:00:05-00:00:10")
     """
     match = CLOCK.fullmatch(text)
     if match is None:

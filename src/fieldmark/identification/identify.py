@@ -56,12 +56,12 @@ def identify(
     pooling: str = "mean",
     only: Sequence[str] = (),
     exclude: Sequence[str] = (),
-    thresholds: Path | None = None,
+    thresholds: str | Path | None = None,
     synonyms: Mapping[str, str] | None = None,
     common_names: Mapping[str, Mapping[str, str]] | None = None,
     exif: bool = False,
     overlay: bool = False,
-    checklist: Path | None = None,
+    checklist: str | Path | None = None,
     longest_s: float = math.inf,
 ) -> PhotoAnswer | Timeline:
     """Asks a model about one specimen, by one or several photos, or about one recording.
@@ -94,6 +94,7 @@ def identify(
     if not files:
         raise MisuseError("There is nothing to identify: give at least one photo or recording.")
     path, context, kind = files[0], context or Circumstances(), _kind(files[0])
+    limits, listed = (None if table is None else Path(table) for table in (thresholds, checklist))
     pooling_of(pooling)
     for one in files[1:]:
         if (kind, _kind(one)) != ("photo", "photo"):
@@ -103,16 +104,16 @@ def identify(
         if kind != "recording":
             raise MisuseError(f"BirdNET hears recordings; {path} is a photo.")
         length = _measure(path, longest_s)
-        return _ask_birdnet(path, length, at_least, context, (only, exclude, thresholds, synonyms or {}))
-    if checklist is not None and (isinstance(model, Model) or not is_zero_shot(str(model))):
+        return _ask_birdnet(path, length, at_least, context, (only, exclude, limits, synonyms or {}))
+    if listed is not None and (isinstance(model, Model) or not is_zero_shot(str(model))):
         raise MisuseError("--checklist is for networks that name by a list: bioclip, bioclip-2, local-dir:FOLDER.")
-    loaded = model if isinstance(model, Model) else named_model(str(model), checklist, context.country)
+    loaded = model if isinstance(model, Model) else named_model(str(model), listed, context.country)
     if kind != loaded.medium:
         raise MisuseError(f"The model {loaded.name!r} was fitted to {loaded.medium}s; {path} is a {kind}.")
     if loaded.fitted.method.targets == ("masks",):
         raise MisuseError(f"The model {loaded.name!r} draws masks and names nothing: `fieldmark predict` draws them.")
     finder = NameFinder(loaded, synonyms or {})
-    held = restriction_of(finder, only, exclude, thresholds)
+    held = restriction_of(finder, only, exclude, limits)
     if kind == "photo":
         notes: tuple[str, ...] = ()
         if exif:

@@ -18,6 +18,7 @@ import polars as pl
 
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import open_input
+from fieldmark.foundation.frames import as_frame
 from fieldmark.foundation.numbering import all_different
 from fieldmark.foundation.plain_csv import plain_csv
 from fieldmark.tables import missing_column, parse_column
@@ -143,8 +144,8 @@ def _of_file(path: Path, what: str) -> GivenTable:
 
 
 def _of_frame(source: Any, what: str) -> GivenTable:
+    frame = as_frame(source, what)
     try:
-        frame = pl.DataFrame(source)
         text = frame.with_columns(pl.all().cast(pl.String).str.strip_chars()).with_columns(
             pl.when(pl.all() == "").then(None).otherwise(pl.all()).name.keep()
         )

@@ -9,7 +9,7 @@ from typing import Any, cast
 from fieldmark.foundation.registry import require
 
 
-def report(runs: Sequence[str | Path], out: str | Path, *, data: str | Path | None = None) -> Path:
+def report(runs: str | Path | Sequence[str | Path], out: str | Path, *, data: str | Path | None = None) -> Path:
     """Writes one self-contained HTML page about one or more runs of the same benchmark.
 
     Args:
@@ -30,7 +30,7 @@ def report(runs: Sequence[str | Path], out: str | Path, *, data: str | Path | No
     for module in ("jinja2", "matplotlib"):
         require(module, "A report")
     page = cast(Any, require("fieldmark.reports.pages.page", "A report"))
-    return cast(Path, page.write_page(runs, out, data=data))
+    return cast(Path, page.write_page([runs] if isinstance(runs, (str, Path)) else runs, out, data=data))
 
 
 __all__ = ["report"]

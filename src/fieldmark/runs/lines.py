@@ -10,21 +10,20 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
-import polars as pl
-
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import open_input
+from fieldmark.foundation.frames import as_frame
 from fieldmark.runs.problems import RunProblems
 
 SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
 
 
 class TableRun:
-    """A run that is a table in memory: a frame, or a mapping of columns.
+    """A run that is a table in memory (`foundation.frames`).
 
     Args:
         table: One row per line of what would be the file, under the names of its columns.
@@ -32,12 +31,8 @@ class TableRun:
 
     suffix = ""
 
-    def __init__(self, table: pl.DataFrame | Mapping[str, Any]) -> None:
-        try:
-            self.frame = pl.DataFrame(table)
-        except (pl.exceptions.PolarsError, ValueError, TypeError) as error:
-            found = f"no table ({error})"
-            raise InputError("the run", found=found, expected="columns of the same length") from error
+    def __init__(self, table: Any) -> None:
+        self.frame = as_frame(table, "the run")
 
     def __str__(self) -> str:
         return "the run"

@@ -94,6 +94,8 @@ class Scorecard:
         """The scorecard as plain data, without the pseudo-values."""
         data = asdict(self)
         del data["pseudo"], data["unit_ids"]
+        if not self.digests:  # a card of before stays as it was
+            del data["digests"]
         by_group = [scores for by_value in data["groups"].values() for scores in by_value.values()]
         for scores in (data["metrics"], *by_group):
             for score in scores.values():

@@ -130,7 +130,12 @@ class Step(ABC):
 
 
 def fit_step(step: Step, val: LabelScores, lesson: Lesson) -> Step:
-    """Fits a step on val: on all of it where the step learns from the unknown, else without the unknown items."""
+    """Fits a step on val: on all of it where the step learns from the unknown, else without the unknown items.
+
+    Raises:
+        MisuseError: When it wants a score for every label, and there are lists.
+    """
+    _refuse_lists(step, val)
     unknown = lesson.targets.unknown
     if step.learns_from_unknown or not unknown.any():
         return step.fit(val, lesson)
@@ -144,13 +149,17 @@ def apply_step(step: Step, predictions: Any, items: pl.DataFrame) -> Any:
     Raises:
         MisuseError: When it is.
     """
+    _refuse_lists(step, predictions)
+    with blinded_table(predictions, items) as (shown, table, names):
+        changed = step.apply(shown, table)
+        return predictions if changed is shown else names.back(changed)
+
+
+def _refuse_lists(step: Step, predictions: Any) -> None:
     if not isinstance(predictions, LabelScores):
         raise MisuseError(f"The step {step.name} changes scores of labels, and there are none here.")
     if not (predictions.dense or step.takes_lists):
         raise MisuseError(f"The step {step.name} needs a score for every label, and the method lists a few.")
-    with blinded_table(predictions, items) as (shown, table, names):
-        changed = step.apply(shown, table)
-        return predictions if changed is shown else names.back(changed)
 
 
 def fresh_step(step: Step) -> Step:

@@ -128,7 +128,7 @@ def ablate(
     seed: int = 0,
     split: str | Path | None = None,
     search: Search | None = None,
-    store: Path | None = None,
+    store: str | Path | None = None,
     overwrite: bool = False,
 ) -> Ablation:
     """Fits a method to every modality alone, to all but each, and to all, and compares them on the same units.

@@ -16,6 +16,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.foundation.addresses import place_text, refuse_address
 from fieldmark.foundation.engines import cluster, working_on
 from fieldmark.foundation.files import appearing_folder
+from fieldmark.foundation.frames import is_table
 from fieldmark.foundation.local_inputs import local_input
 from fieldmark.foundation.map_blocks import map_blocks
 from fieldmark.foundation.progress import progress
@@ -27,7 +28,8 @@ from fieldmark.runs.provenance import RUN_FILE, Run, run_file
 from fieldmark.scoring import Scorecard, score_predictions
 from fieldmark.scoring.reading import read_run, refuse_other_labels
 
-Table = Path | str | pl.DataFrame | Mapping[str, Any]
+# A file, or a table in memory: of polars, pandas, pyarrow or NumPy, or columns by name (`foundation.frames`).
+Table = Path | str | pl.DataFrame | Mapping[str, Any] | Any
 
 
 def score(
@@ -68,7 +70,7 @@ def score(
         benchmark = suited(benchmark, dataset)
     benchmark = benchmark if metrics is None else with_metrics(benchmark, metrics)
     task = benchmark.task
-    source: Any = TableRun(run) if isinstance(run, (pl.DataFrame, Mapping)) else run
+    source: Any = TableRun(run) if is_table(run) else run
     provenance = None
     if isinstance(run, (str, Path)):
         source, provenance = _found(local_input(run, "a run"), in_one_file=not task.run.folders)
@@ -82,6 +84,8 @@ def score(
         kept_truth, labels, table, part = task.answer.given(task.items, *tables, by=task.by)
         split = part or split
     answers = source
+    if not isinstance(source, (Path, TableRun)) and not hasattr(source, "blocks"):
+        raise MisuseError(f"A run is a file, a folder, a table or predictions, not {type(source).__name__}.")
     if isinstance(source, (Path, TableRun)):
         closed = classes is not None or dataset is not None
         answers, labels = read_run(task, source, kept_truth.items, labels, closed=closed, stored=True)
@@ -148,7 +152,7 @@ def _found(run: Path, *, in_one_file: bool) -> tuple[Path, Run | None]:
 
 
 def write_truth(
-    name: str, data: str | Path, out: Path, *, split: str = "test", seed: int = 0, overwrite: bool = False
+    name: str, data: str | Path, out: str | Path, *, split: str = "test", seed: int = 0, overwrite: bool = False
 ) -> int:
     """Writes the truth of one part of a release as `truth.csv` and `classes.csv`, and returns the number of items.
 
@@ -157,6 +161,7 @@ def write_truth(
     Raises:
         InputError: When the release does not hold the labels of that part.
     """
+    out = Path(out)
     refuse_address(out, "The truth")
     benchmark = BENCHMARKS[name]
     opened = open_benchmark(benchmark, open_release(benchmark, data), seed=seed)

@@ -366,3 +366,37 @@ def test_counts_enter_once_how_frequent_a_label_is_does_not_count_twice():
     step = fitted("country-prior:exponent=1", val, replace(about, train=same))
     changed = step.apply(val, about.items.with_columns(country=pl.lit("Kenya")))
     assert changed.probabilities() == pytest.approx(val.probabilities(), abs=1e-6)
+
+
+def listed_of(val: LabelScores, width: int) -> LabelScores:
+    """The same predictions, of which each item lists its likeliest labels."""
+    codes = np.argsort(-val.scores, axis=1)[:, :width].astype(np.int32)
+    scores = np.take_along_axis(val.scores, codes.astype(np.int64), axis=1).ravel()
+    return LabelScores(val.items, val.labels, scores, val.scale, codes.ravel(), np.arange(len(val.items) + 1) * width)
+
+
+@pytest.mark.parametrize("rule", ["df20", "product"])
+def test_lists_of_all_labels_are_weighed_as_dense_scores_are(rule):
+    val, about = world()
+    dense, listed = (fitted(f"prior:column=habitat,rule={rule}", one, about) for one in (val, listed_of(val, 4)))
+    assert listed.exponents == pytest.approx(dense.exponents, abs=1e-4)
+    expected = dense.apply(val, about.items)
+    found = dense.apply(listed_of(val, 4), about.items)
+    assert (found.top(4) == expected.top(4)).all()
+    row, code, scores = found.pairs()
+    assert scores == pytest.approx(expected.scores[row, code], abs=1e-5)
+
+
+def test_a_list_of_some_labels_keeps_them_and_only_changes_their_order():
+    val, about = world()
+    few = listed_of(val, 2)
+    after = fitted("prior:column=habitat", few, about).apply(few, about.items)
+    pairs = [set(zip(*one.pairs()[:2], strict=True)) for one in (few, after)]
+    assert pairs[0] == pairs[1] and (after.top(2) != few.top(2)).any()
+    assert (after.top(1)[:, 0] == about.truth).mean() > (few.top(1)[:, 0] == about.truth).mean()
+
+
+def test_a_step_that_needs_every_label_refuses_lists_before_it_learns():
+    val, about = world()
+    with pytest.raises(MisuseError, match="The step prior-em needs a score for every label, and the method lists"):
+        fit_step(make_step("prior-em"), listed_of(val, 2), about)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from fieldmark.errors import MisuseError
+from fieldmark.runs.code_sets import rows_of
 from fieldmark.runs.label_scores import LabelScores, log_softmax
 from fieldmark.steps.multilabel import chances_of, logits_of
 from fieldmark.steps.priors.base import Logs
@@ -106,6 +108,51 @@ class ProbabilityCombination(PriorCombination):
         if self.predictions.unknown_label is None:
             return shifts
         return np.concatenate([shifts, np.full((*shifts.shape[:2], 1), self._unknown_shift)], axis=2)
+
+
+class ListedCombination(PriorCombination):
+    """The same for lists of some labels: those that are not listed stay impossible, whatever a prior says of them.
+
+    Args:
+        predictions: Lists with log-probabilities or logits.
+        shifts: What the priors add.
+    """
+
+    def combined(self, exponents: Sequence[float]) -> LabelScores:
+        scores, lists = np.empty(len(self.predictions.scores)), self.predictions.lists
+        for rows in self.blocks():
+            logs = log_softmax(self._plain(rows) + np.tensordot(np.asarray(exponents), self.shifts(rows), axes=1))
+            row, listed = self._places(rows)
+            scores[listed] = logs[row, lists.codes[listed]]
+        order = np.lexsort((-scores, rows_of(lists.offsets)))
+        changed = replace(self.predictions, codes=lists.codes[order], stated_ranks=None)
+        return changed.with_scores(scores[order], "log_probability")
+
+    def loss(self, exponents: NDArray[np.float64], truth: NDArray[Any]) -> tuple[float, NDArray[np.float64]]:
+        """The mean over items whose true label is listed: of the others no exponent makes more."""
+        total, slope, n_listed = 0.0, np.zeros(len(exponents)), 0
+        for rows in self.blocks():
+            plain, shifts, codes = self._plain(rows), self.shifts(rows), truth[rows]
+            kept = np.flatnonzero(np.isfinite(plain[np.arange(len(codes)), codes]))
+            plain, shifts, codes, each = plain[kept], shifts[:, kept], codes[kept], np.arange(len(kept))
+            logs = log_softmax(plain + np.tensordot(exponents, shifts, axes=1)) if len(kept) else plain
+            total -= float(logs[each, codes].sum())
+            slope += np.einsum("il,kil->k", np.exp(logs), shifts) - shifts[:, each, codes].sum(axis=1)
+            n_listed += len(kept)
+        return total / max(n_listed, 1), slope / max(n_listed, 1)
+
+    def _places(self, rows: slice) -> tuple[NDArray[np.int32], slice]:
+        """The row within a block of each listed label, and where those labels stand."""
+        offsets = self.predictions.lists.offsets[rows.start : rows.stop + 1]
+        return rows_of(offsets), slice(int(offsets[0]), int(offsets[-1]))
+
+    def _plain(self, rows: slice) -> Logs:
+        """The scores of a block with a column for every label."""
+        row, listed = self._places(rows)
+        n_rows = min(rows.stop, len(self.predictions.items)) - rows.start
+        plain = np.full((n_rows, len(self.predictions.labels)), -np.inf)
+        plain[row, self.predictions.lists.codes[listed]] = self.predictions.scores[listed]
+        return plain
 
 
 class LogOddsCombination(PriorCombination):

@@ -26,6 +26,7 @@ from fieldmark.steps.priors.base import (
     source_to_data,
 )
 from fieldmark.steps.priors.combining import (
+    ListedCombination,
     LogOddsCombination,
     PriorCombination,
     ProbabilityCombination,
@@ -83,6 +84,7 @@ class Prior(ContextStep):
     log_loss: Mapping[str, float] = field(default_factory=dict)
     sources: Sequence[Mapping[str, Any]] = ()
     name: ClassVar[str] = "prior"
+    takes_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_rule(self.name, self.rule)
@@ -221,6 +223,10 @@ class Prior(ContextStep):
         return lambda rows: shifts[:, order[rows]]
 
     def _combination(self, predictions: LabelScores, shifts: Shifts) -> PriorCombination:
+        if not predictions.dense:
+            if self.several or predictions.names_unknown:
+                raise MisuseError(f"The step {self.name} needs a score for every label, and the method lists a few.")
+            return ListedCombination(predictions, shifts)
         if self.several:
             return LogOddsCombination(predictions, shifts)
         # Under product unknown is as likely as one label among all, so that a uniform prior changes nothing.
