@@ -2,18 +2,21 @@
 
 The small cases of all benchmarks (`tests/golden`) are damaged in one to four ways: bytes flipped, cut or swapped, lines
 dropped, doubled and moved, fields replaced by what people and programs really write (blanks, nan, 1e309, quotes, a
-megabyte of one letter, bytes that are not UTF-8), gzip cut short. What ends in anything but a score or an
-`InputError` is kept as a file.
+megabyte of one letter, bytes that are not UTF-8, an hour of 400 digits), gzip cut short. Some damaged runs are handed
+over as frames in memory. Releases in zip archives are damaged in their bytes and then read to their end. What ends in
+anything but a score or an `InputError` is kept as a file.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import random
 import resource
 import signal
 import tempfile
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -21,19 +24,26 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import polars as pl
+
 import fieldmark
+from evidence.results import write_result
 from fieldmark.errors import FieldmarkError
+from fieldmark.release import Release
 
 CASES = Path(__file__).parents[1] / "tests" / "golden" / "version-1" / "scorecards"
-FILES, SLOWEST_S, PROCESSES = 100_000, 10, 2
+NAME = "fuzzing"
+FILES, SHARES, SLOWEST_S, PROCESSES = 21_000, 8, 10, 2
 # What a process may take in all; a file that asks for more ends in a MemoryError, which counts as a fault.
 MEMORY_BYTES = 3 << 30
 VALUES = (
     b"", b" ", b"nan", b"NaN", b"inf", b"-inf", b"1e309", b"-1e309", b"1e-320", b"-1", b"0", b"-0", b"1.5", b"1e9",
     b"999999999999999999999", b"0x10", b"1_000", b"true", b"None", b"null", b"?", b"????", b"\xff\xfe", b"\x00", b'"',
     b'""', b"'", b",", b";", b"\t", b"a b c", b"-1 -1", b"12/31/2023", b"2021-02-30", b"99:99:99-00:00:00",
-    b"00:00:05-00:00:05", b"\xe2\x80\x8b", "é".encode(), b"x" * 1_000, b"x" * 200_000,
+    b"00:00:05-00:00:05", b"9" * 400, b"9" * 400 + b":00:00-00:00:05", b"1e400",
+    b"\xe2\x80\x8b", "é".encode(), b"x" * 1_000, b"x" * 200_000,
 )  # fmt: skip
+IN_MEMORY, ARCHIVES = 0.2, "releases in archives"  # the share of runs that become frames; what is damaged besides runs
 Damage = Callable[[bytes, random.Random], bytes]
 
 
@@ -103,16 +113,16 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
     return data
 
 
-def outcome_of(benchmark: str, files: dict[str, Path]) -> str:
+def outcome_of(benchmark: str, files: dict[str, Any]) -> str:
     """How scoring ends: "scored", "refused", or what went wrong."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TimeoutError
 
-    signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SLOWEST_S)
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SLOWEST_S)  # seconds of the processor: the machine may be busy
     try:
-        given: dict[str, Any] = dict(files)
+        given = dict(files)
         fieldmark.score(benchmark, given.pop("run"), **given)
         return "scored"
     except FieldmarkError:
@@ -120,12 +130,56 @@ def outcome_of(benchmark: str, files: dict[str, Path]) -> str:
     except BaseException as error:  # whatever else escapes is a fault of ours
         return f"{type(error).__name__}: {error}"[:200]
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def in_memory(run: Path) -> Any:
+    """The lines of a run as a frame; the file itself where they are none."""
+    try:
+        return pl.read_csv(run, infer_schema=False, truncate_ragged_lines=True)
+    except (pl.exceptions.PolarsError, OSError):
+        return run
+
+
+def archive_ends(folder: str, rng: random.Random) -> str:
+    """How reading a release in a damaged archive ends."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        for case in ("folder", "birdclef-2020"):
+            for path in sorted((CASES / case).glob("*.*")):
+                archive.write(path, f"{case}/{path.name}")
+    path = Path(folder, "release.zip")
+    path.write_bytes(rng.choice((flip_bytes, cut))(whole.getvalue(), rng))
+    try:
+        release = Release(path, single_file=True)
+        for inner in release.folders():
+            list(release.read_many(f"{inner}/{name}" for name in release.files(inner)))
+        return "scored"
+    except FieldmarkError:
+        return "refused"
+    except BaseException as error:  # whatever else escapes is a fault of ours
+        return f"{type(error).__name__}: {error}"[:200]
+
+
+def fuzz_archives(job: tuple[str, int, int]) -> dict[str, Any]:
+    """The same for archives: so many of them."""
+    case, seed, times = job
+    rng, faults = random.Random(f"{case} {seed}"), []
+    ends: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(times):
+            end = archive_ends(folder, rng)
+            ends[end if end in ("scored", "refused") else "fault"] += 1
+            faults += [] if end in ("scored", "refused") else [{"case": case, "end": end}]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"case": case, "ends": ends, "faults": faults[:20], "peak_mb": round(peak / 1024)}
 
 
 def fuzz(job: tuple[str, int, int]) -> dict[str, Any]:
     """Damages the files of one case so many times; one of them at a time, sometimes two."""
     case, seed, times = job
+    if case == ARCHIVES:
+        return fuzz_archives(job)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, resource.RLIM_INFINITY))
     rng = random.Random(f"{case} {seed}")
     expected = json.loads((CASES / case / "expected.json").read_text(encoding="utf-8"))
@@ -143,7 +197,10 @@ def fuzz(job: tuple[str, int, int]) -> dict[str, Any]:
             for what in broken:
                 files[what] = Path(folder, f"{what}{Path(names[what]).suffix}")
                 files[what].write_bytes(damaged(whole[what], rng))
-            end = outcome_of(expected["scorecard"]["benchmark"], files)
+            given: dict[str, Any] = dict(files)
+            if "run" in broken and rng.random() < IN_MEMORY:
+                given["run"] = in_memory(files["run"])
+            end = outcome_of(expected["scorecard"]["benchmark"], given)
             ends[end if end in ("scored", "refused") else "fault"] += len(broken)
             if end not in ("scored", "refused"):
                 faults.append(
@@ -153,21 +210,26 @@ def fuzz(job: tuple[str, int, int]) -> dict[str, Any]:
     return {"case": case, "ends": ends, "faults": faults[:20], "peak_mb": round(peak / 1024)}
 
 
-def run(files: int = FILES) -> dict[str, Any]:
-    """So many damaged files in all, shared out among the cases."""
+def run(files: int = FILES) -> None:
+    """So many damaged files in all, shared out among the cases; what is done is kept as it grows."""
     cases = sorted(path.parent.name for path in CASES.glob("*/expected.json"))
     cases = [case for case in cases if any((CASES / case).glob("*.*sv")) or any((CASES / case).glob("*.parquet"))]
-    each = -(-files // len(cases) // 4)
-    jobs = [(case, seed, each) for case in cases for seed in range(4)]
-    ends: dict[str, Counter[str]] = {}
+    cases.append(ARCHIVES)
+    each = -(-files // len(cases) // SHARES)
+    jobs = [(case, seed, each) for seed in range(SHARES) for case in cases]
+    ends: dict[str, Counter[str]] = {case: Counter() for case in cases}
     faults: list[dict[str, str]] = []
     peak = 0
     with ProcessPoolExecutor(PROCESSES) as pool:
         for done in pool.map(fuzz, jobs):
-            ends.setdefault(done["case"], Counter()).update(done["ends"])
+            ends[done["case"]].update(done["ends"])
             faults += done["faults"]
             peak = max(peak, done["peak_mb"])
             print(done["case"], dict(done["ends"]), len(done["faults"]), "faults", flush=True)
+            write_result(NAME, _result(ends, faults, peak))
+
+
+def _result(ends: dict[str, Counter[str]], faults: list[dict[str, str]], peak: int) -> dict[str, Any]:
     total = sum((Counter(one) for one in ends.values()), Counter())
     return {
         "files": sum(total.values()),
