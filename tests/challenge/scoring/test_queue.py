@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from fieldmark.challenge.boards.visibility import entry_of, look
 from fieldmark.challenge.records.schema import AuditEvent, Challenge, Submission, utc_now
 from fieldmark.challenge.refusals import ConflictError
 from fieldmark.challenge.running import creating, phases
+from fieldmark.challenge.running.exports import export_rows
 from fieldmark.challenge.scoring import queue
 from fieldmark.challenge.scoring.queue import StaleClaimError
+from fieldmark.challenge.scoring.score_receipts import make_receipt
 from fieldmark.challenge.scoring.stored_scores import cards_of, challenge_scores, own_cards, parts_visible
-from tests.challenge.hosting import cards
+from tests.challenge.hosting import cards, entrants
 from tests.challenge.platform import Platform, truth_text
 
 
@@ -230,3 +236,28 @@ def test_a_pause_set_by_a_clock_that_was_put_back_does_not_last(platform: Platfo
         row.lease_until = utc_now() + dt.timedelta(hours=2)  # the clock was two hours ahead
     claimed = queue.claim(platform.database, "w")
     assert claimed is not None and claimed.submission_id == run.id
+
+
+def test_what_cards_say_of_a_hidden_truth_is_salted_and_stays_on_the_server(small_platform: Platform, tmp_path: Path):
+    platform = small_platform
+    user, made = platform.captain("ada"), entrants(tmp_path, {"ada": 0.9})[0].card
+    plain = made.digests
+    for _ in range(2):
+        platform.hand_in(user)
+        claimed = queue.claim(platform.database, "w")
+        queue.finish(platform.database, claimed, {"public": made, "private": replace(made, split="private")})
+    with platform.database.read() as session:
+        challenge = session.get_one(Challenge, platform.challenge.id)
+        found = challenge_scores(session, challenge, "public")
+        stored = [card.digests for _, card in found]
+        row = session.get_one(Submission, found[0][0].id)
+        receipt = make_receipt(
+            cards_of(session, row, ("public",))["public"], challenge="c", submission="1", team="ada",
+            accepted=utc_now(), salt="s", hidden=True,
+        )  # fmt: skip
+        shown = entry_of(session, look(challenge, "public", manages=False, team=row.team), str(row.id)).card.to_json()
+        handed_out = json.dumps([receipt, shown, export_rows(session, challenge)], default=str)
+    assert stored[0] == stored[1] and stored[0]["truth"] != plain["truth"]
+    assert stored[0]["classes"] == plain["classes"] and stored[0]["conventions"] == plain["conventions"]
+    secrets = [plain["truth"], stored[0]["truth"], *plain["facts"].values(), *stored[0]["facts"].values()]
+    assert not [secret for secret in secrets if secret in handed_out]

@@ -97,9 +97,10 @@ def challenge_scores(
 
 
 def cards_of(session: Session, submission: Submission, parts: tuple[str, ...]) -> dict[str, Scorecard]:
-    """The scorecards of one submission, for the parts that may be shown."""
+    """The scorecards of one submission, for the parts that may be shown; digests of the truth stay on the server."""
     query = select(PartScore).where(PartScore.submission_id == submission.id, PartScore.part.in_(parts))
-    return {row.part: to_scorecard(row) for row in session.scalars(query.options(undefer(PartScore.unit_values)))}
+    rows = session.scalars(query.options(undefer(PartScore.unit_values)))
+    return {row.part: replace(to_scorecard(row), digests={}) for row in rows}
 
 
 def own_cards(session: Session, challenge: Challenge, submission: Submission, *, manages: bool) -> dict[str, Scorecard]:
