@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from pathlib import Path
+
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +16,12 @@ from hypothesis import strategies as st
 from fieldmark.errors import InputError
 from fieldmark.foundation.runlengths import MaskRow, decode_runs, encode_runs
 from fieldmark.labels import Labels
+from fieldmark.questions.masks import PartMasks
+from fieldmark.questions.truth import Truth
 from fieldmark.runs.mask_files import MaskFiles, read_masks
 from fieldmark.runs.masks import Masks
 from fieldmark.runs.predictions import read_predictions
+from fieldmark.tables import TRUTH
 
 SEEDS = st.integers(0, 2**32 - 1)
 Pixels = dict[str, dict[str, np.ndarray]]
@@ -106,3 +114,36 @@ def test_masks_of_a_release_with_a_box_behind_their_runs_are_written_again_as_th
     read_masks(tmp_path / "release.parquet").write(tmp_path / "again.parquet")
     for name in ("release", "again"):
         assert same(read_masks(tmp_path / f"{name}.parquet"), {"0-1": {"cap": mask}})
+
+
+def table_of(folder: Path, **columns: object) -> Path:
+    """A small file of masks in which one photo, p0, is drawn."""
+    pq.write_table(pa.table(columns), folder / "run.parquet", compression="zstd")
+    return folder / "run.parquet"
+
+
+def test_a_small_file_that_would_take_gigabytes_is_refused_before_it_is_read(tmp_path):
+    numbers = pa.array([np.zeros(5_000_000, dtype=np.int64)], pa.list_(pa.int64()))
+    path = table_of(tmp_path, file_name=["p0.jpg"], label=["cap"], width=[10], height=[10], rle=numbers)
+    assert path.stat().st_size < 66_000
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"5,000,004 values in [\d,]+ bytes, expected at most 4,000,000"):
+        read_masks(path)
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000 and pa.total_allocated_bytes() < numbers.nbytes + 5_000_000
+    tracemalloc.stop()
+
+
+def test_many_parts_in_large_pictures_take_the_memory_of_one(tmp_path):
+    """Thirty parts of 16 million pixels each, in a file of two kilobytes."""
+    side, parts = 4000, [f"part{number}" for number in range(30)]
+    rle = pa.array([[side * side - 7, 7]] * len(parts), pa.list_(pa.int64()))
+    sizes = {"width": [side] * len(parts), "height": [side] * len(parts)}
+    path = table_of(tmp_path, file_name=["p0.jpg"] * len(parts), label=parts, **sizes, rle=rle)
+    true = Masks(("p0",), ((MaskRow.of("cap", np.ones((20, 20), dtype=bool)),),))
+    tracemalloc.start()
+    truth = Truth(TRUTH.empty(), ("p0",), ("p0",), masks=true)
+    found = PartMasks().evaluate(read_masks(path), truth, Labels(("cap",)), pl.DataFrame(), 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * side * side, f"{peak:,} bytes"
+    assert found.parts == ("background", "cap", *sorted(parts))

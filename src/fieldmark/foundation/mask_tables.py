@@ -28,6 +28,8 @@ from fieldmark.foundation.runlengths import MaskRow, Runs, without_box
 COLUMNS = ("file_name", "label", "width", "height", "rle")
 # More pixels than Pillow opens: no photo, but a number that was misread, or an attempt to fill the memory.
 MOST_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 89_478_485)
+# Values of all columns that a file may hold for each of its bytes.
+VALUES_PER_BYTE = 64
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ def read_mask_table(source: Path | bytes, where: object) -> MaskTable:
     Raises:
         InputError: When it is something else, a column is missing, or a row names no photo or no part.
     """
-    return mask_table(read_table(source, where, expected="a Parquet file of masks"), where)
+    table = read_table(source, where, expected="a Parquet file of masks", values_per_byte=VALUES_PER_BYTE)
+    return mask_table(table, where)
 
 
 def mask_table(table: pa.Table, where: object) -> MaskTable:

@@ -21,6 +21,8 @@ from fieldmark.errors import InputError
 
 # What a damaged file raises; polars panics on some that Arrow reads.
 _DAMAGED = (pa.ArrowException, OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+# A file may hold so many values, whatever its size.
+FEW_VALUES = 4_000_000
 
 
 def read_table(
@@ -29,6 +31,7 @@ def read_table(
     *,
     columns: Sequence[str] | None = None,
     expected: str = "a Parquet table",
+    values_per_byte: int | None = None,
 ) -> pa.Table:
     """Reads a table.
 
@@ -37,11 +40,15 @@ def read_table(
         where: What messages call it.
         columns: Those that are read, where they are there; all if not given.
         expected: What the table should be, in words.
+        values_per_byte: How many values a file may hold for each of its bytes, where somebody may have packed it to
+            fill the memory.
 
     Raises:
-        InputError: When there is no such file, or it is something else.
+        InputError: When there is no such file, it is something else, or it holds more than its size lets expect.
     """
     try:
+        if values_per_byte is not None:
+            _refuse_bomb(source, where, values_per_byte)
         return _read(source, columns)
     except _DAMAGED as error:
         raise _refused(where, error, expected) from error
@@ -97,6 +104,19 @@ def _read(source: Path | bytes, columns: Sequence[str] | None) -> pa.Table:
         groups = range(file.num_row_groups)
         wanted = None if columns is None else list(columns)
         return pa.concat_tables(file.read_row_group(group, wanted, use_threads=not in_memory) for group in groups)
+
+
+def _refuse_bomb(source: Path | bytes, where: object, values_per_byte: int) -> None:
+    """Refuses a file that would take far more memory than its size lets expect, before any of it is read."""
+    about = pq.ParquetFile(pa.BufferReader(source) if isinstance(source, bytes) else source).metadata
+    groups = [about.row_group(number) for number in range(about.num_row_groups)]
+    chunks = [group.column(number) for group in groups for number in range(about.num_columns)]
+    values = max(sum(chunk.num_values for chunk in chunks), sum(chunk.total_uncompressed_size for chunk in chunks) // 8)
+    size = len(source) if isinstance(source, bytes) else source.stat().st_size
+    most = max(FEW_VALUES, values_per_byte * size)
+    if values > most:
+        found = f"{values:,} values in {size:,} bytes"
+        raise InputError(where, found=found, expected=f"at most {most:,} in a file of this size")
 
 
 def _refused(where: object, error: BaseException, expected: str) -> InputError:

@@ -51,10 +51,11 @@ def decode_runs(lengths: Sequence[int] | Runs, height: int, width: int) -> Mask:
     counts = np.asarray(lengths, dtype=np.int64)
     if counts.sum() > height * width or (counts < 0).any():
         raise ValueError(f"runs of {counts.sum()} pixels for a picture of {height * width}")
-    flat = np.zeros(height * width, dtype=np.bool_)
-    drawn = np.repeat(np.arange(len(counts)) % 2 == 1, counts)
-    flat[: len(drawn)] = drawn
-    return flat.reshape(height, width)
+    # What is left out at the end is one more run, of background: nothing is held twice.
+    counts = np.append(counts, height * width - counts.sum())
+    drawn = np.arange(len(counts)) % 2 == 1
+    drawn[-1] = False
+    return np.repeat(drawn, counts).reshape(height, width)
 
 
 def encode_runs(mask: Mask) -> Runs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,7 @@ from fieldmark.foundation.masks import (
 from fieldmark.foundation.progress import progress
 from fieldmark.foundation.runlengths import MaskRow
 from fieldmark.labels import Labels
-from fieldmark.metrics.segmentation import PixelCounts, mask_counts, part_counts
+from fieldmark.metrics.segmentation import PixelCounts, mask_counts
 from fieldmark.questions.answer import CLASSES_FILE, Answer, Evaluation, LooseTruth
 from fieldmark.questions.items import Items, Layout
 from fieldmark.questions.targets import MaskTargets, Shape
@@ -196,22 +196,45 @@ def _counted(answered: Masks, true: Masks) -> _PixelCounts:
         for photo in true.items:
             tick(1)
             truth_parts = true.open(photo)
-            body = whole(truth_parts)
-            given = {name: resized(mask, body.shape) for name, mask in answered.open(photo).items()}
-            answer = whole(given) if given else np.zeros_like(body)
+            body, of_parts = whole(truth_parts), joined(truth_parts)
+            answer, answered_joined, counts = _answered(answered.rows_of(photo), truth_parts, body.shape)
             whole_counts.append(_two(mask_counts(body, answer)))
-            of_parts = joined(truth_parts)
             joined_counts.append(_two(mask_counts(of_parts, answer)) if of_parts.any() else whole_counts[-1])
             if with_parts:
-                pair = (_stack(truth_parts, parts, body.shape), _stack(given, parts, body.shape))
-                intersection, union = part_counts(*pair)
-                tables.append((np.asarray(intersection, dtype=np.int64), np.asarray(union, dtype=np.int64)))
+                missed = {name: (0, int(mask.sum())) for name, mask in truth_parts.items()}
+                background = _two(mask_counts(~of_parts, ~answered_joined))
+                both = [counts.get(name, missed.get(name, (0, 0))) for name in parts]
+                tables.append(_columns([background, *both]))
     return _PixelCounts(
         _columns(whole_counts),
         _columns(joined_counts),
         ("background", *parts) if with_parts else (),
         (np.array([table[0] for table in tables]), np.array([table[1] for table in tables])),
     )
+
+
+def _answered(
+    rows: Sequence[MaskRow], truth_parts: Mapping[str, Mask], shape: tuple[int, ...]
+) -> tuple[Mask, Mask, dict[str, tuple[int, int]]]:
+    """The whole of an answer, everything that is a part in it, and the counts of each part, at the size of the truth.
+
+    One part is held at a time: a small run may name many, each in a large picture.
+    """
+    empty = np.zeros(shape, dtype=np.bool_)
+    body, of_parts, counts = None, empty, {}
+    pieces: dict[str, list[MaskRow]] = {}
+    for row in rows:
+        pieces.setdefault(row.label, []).append(row)
+    for name, drawn in pieces.items():
+        mask = empty
+        for row in drawn:
+            mask = mask | resized(row.mask(), shape)
+        if name == WHOLE:
+            body = mask
+        elif name not in NEVER_PARTS:
+            of_parts = of_parts | mask
+            counts[name] = _two(mask_counts(truth_parts.get(name, empty), mask))
+    return of_parts if body is None else body, of_parts, counts
 
 
 def _two(counts: PixelCounts) -> tuple[int, int]:
@@ -225,11 +248,6 @@ def _columns(pairs: list[tuple[int, int]]) -> tuple[Counts, Counts]:
 
 def _parts_of(masks: Masks) -> set[str]:
     return {name for name in masks.parts if name not in NEVER_PARTS}
-
-
-def _stack(masks: dict[str, Mask], parts: list[str], shape: tuple[int, ...]) -> Mask:
-    empty = np.zeros(shape, dtype=np.bool_)
-    return np.stack([masks.get(name, empty) for name in parts])
 
 
 @dataclass(frozen=True)
