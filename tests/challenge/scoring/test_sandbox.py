@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -105,6 +106,22 @@ def test_walls_never_show_the_working_directory_or_what_is_above_it(tmp_path, mo
     command = [*walls.wall(walls.bubblewrap(), None), *look]
     said = subprocess.run(command, env=walls.environment(Path("/")), capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "False"
+
+
+def test_bubblewrap_that_is_installed_or_mended_later_is_found(tmp_path, monkeypatch):
+    real = shutil.which("bwrap")
+    if real is None:
+        pytest.skip("bubblewrap is not installed")
+    monkeypatch.setattr(walls, "_WORKING", set())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert walls.why_no_walls() == "it is not installed"
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho no namespaces here >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    with pytest.raises(MisuseError, match=r"it does not work here \(no namespaces here\)"):
+        walls.require_walls(None)
+    (tmp_path / "bwrap").unlink()
+    (tmp_path / "bwrap").symlink_to(real)
+    assert walls.why_no_walls() == "" and walls.require_walls(None)
 
 
 def test_walls_can_be_required(tmp_path, monkeypatch):

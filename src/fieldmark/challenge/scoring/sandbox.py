@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fieldmark.challenge.scoring.scorer_digest import ScorerSources
-from fieldmark.challenge.scoring.walls import bubblewrap, environment, wall
+from fieldmark.challenge.scoring.walls import bubblewrap, environment, wall, why_no_walls
 from fieldmark.scoring import Scorecard
 
 SCORING_JOB = "fieldmark.challenge.scoring.scoring_job"
@@ -64,8 +64,8 @@ def score_in_sandbox(
         stop: Ends it early.
         walled: Whether nothing may be scored without walls.
     """
-    if walled and bubblewrap() is None:
-        return Outcome(fault="runs are scored within bubblewrap only, which does not work here")
+    if walled and (why := why_no_walls()):
+        return Outcome(fault=f"runs are scored within bubblewrap only, and {why}")
     job = {"benchmark": benchmark, "scorer": SOURCES.names()}
     ended, said = run_walled(folder, SCORING_JOB, job, limits, stop)
     out = folder / "out"

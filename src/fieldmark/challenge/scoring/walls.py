@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
-from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -23,19 +22,32 @@ log = logging.getLogger(__name__)
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/localtime")
 # What Python needs of an installation or of a virtual environment: never the whole folder, which may hold more.
 INSTALLED = ("bin", "lib", "lib64", "pyvenv.cfg")
+# What of /proc is about the machine, not about processes: bubblewrap leaves it writable for root.
+MACHINE = ("sys", "sysrq-trigger", "irq", "bus", "acpi", "scsi")
 
 
-@cache
+# Programs that have walled a process in. A failure is never kept: what is installed later is found.
+_WORKING: set[str] = set()
+
+
 def bubblewrap() -> str | None:
     """The program that walls processes in, if it is installed and works here."""
+    if why := why_no_walls():
+        log.warning("bubblewrap is not used, scoring runs with limits but not walled in: %s", why)
+        return None
+    return shutil.which("bwrap")
+
+
+def why_no_walls() -> str:
+    """Why processes cannot be walled in; empty where they can. Tried until it works once."""
     program = shutil.which("bwrap")
     if program is None:
-        log.warning("bubblewrap is not installed: scoring runs with limits, but not walled in")
-        return None
-    if said := failure_of(program):
-        log.warning("bubblewrap does not work here, scoring is not walled in: %s", said)
-        return None
-    return program
+        return "it is not installed"
+    if program not in _WORKING:
+        if said := failure_of(program):
+            return f"it does not work here ({said})"
+        _WORKING.add(program)
+    return ""
 
 
 def failure_of(program: str) -> str:
@@ -66,11 +78,9 @@ def require_walls(required: bool | None) -> bool:
     Raises:
         MisuseError: When they are, and bubblewrap is missing or does not work.
     """
-    program = shutil.which("bwrap")
     if required is None:
-        required = program is not None
-    if required and bubblewrap() is None:
-        why = f"it does not work here ({failure_of(program)})" if program else "it is not installed"
+        required = shutil.which("bwrap") is not None
+    if required and (why := why_no_walls()):
         raise MisuseError(
             f"Runs are scored within bubblewrap only, and {why}. "
             "Mend that, or say --no-require-sandbox to score with limits but without walls."
@@ -81,7 +91,7 @@ def require_walls(required: bool | None) -> bool:
 def wall(program: str, folder: Path | None) -> list[str]:
     """The command line of bubblewrap: the system and Python read-only, the job folder, nothing else."""
     walled = [program, "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    walled += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", *system_places()]
+    walled += ["--proc", "/proc", *proc_places(), "--dev", "/dev", "--tmpfs", "/tmp", *system_places()]
     for path in python_places():
         walled += ["--ro-bind", str(path), str(path)]
     if folder is not None:
@@ -99,6 +109,12 @@ def system_places() -> list[str]:
         elif path.exists():
             told += ["--ro-bind", name, name]
     return told
+
+
+def proc_places() -> list[str]:
+    """The same about what of /proc can be written to by some: read-only."""
+    places = [f"/proc/{name}" for name in MACHINE if Path("/proc", name).exists()]
+    return [word for place in places for word in ("--ro-bind", place, place)]
 
 
 def python_places() -> list[Path]:
