@@ -22,7 +22,7 @@ from starlette.testclient import TestClient
 import fieldmark.challenge
 from fieldmark.challenge.boards.ladder import release
 from fieldmark.challenge.boards.leaderboard import make_board
-from fieldmark.challenge.coding.self_test import failure_here
+from fieldmark.challenge.coding.self_test import failure_of
 from fieldmark.challenge.people import accounts, rates, teams
 from fieldmark.challenge.people.names import clean_name
 from fieldmark.challenge.records.database import Database
@@ -42,6 +42,7 @@ from tests.challenge.boards.test_ladder import METRIC, card_of
 from tests.challenge.hosting import cards, entrants
 from tests.challenge.platform import PASSWORD, Platform, absent, run_text
 from tests.challenge.submitting.test_submissions import parallel
+from tests.challenge.unprivileged import account_runner
 
 SOURCE = Path(fieldmark.challenge.__file__).parent
 
@@ -273,7 +274,7 @@ def test_16_addresses_that_the_server_would_fetch():
 def test_17_programs_of_participants():
     if walls.bubblewrap() is None:
         absent("bubblewrap is not installed, or not allowed here")
-    assert failure_here() == ""
+    assert failure_of(account_runner()) == ""
 
 
 def test_18_limits_behind_proxies(platform: Platform, client: TestClient):

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fieldmark.challenge.coding import tasks
+from fieldmark.challenge.coding import hosts, tasks
 from fieldmark.challenge.coding.inputs import inputs_of_release
 from fieldmark.challenge.coding.runners import BubblewrapRunner
-from fieldmark.challenge.coding.self_test import failure_here
 from fieldmark.challenge.coding.tasks import CodeInputs, CodeRules
 from fieldmark.challenge.records.code_schema import CodeHost, Program
 from fieldmark.challenge.records.schema import Challenge, User
@@ -20,7 +19,8 @@ from fieldmark.challenge.running.creating import NewChallenge, create_challenge,
 from fieldmark.challenge.scoring.score_parts import truth_files
 from fieldmark.verbs.score_run import write_truth
 from tests.challenge.coding.programs import archive_of
-from tests.challenge.platform import Platform, absent
+from tests.challenge.platform import Platform
+from tests.challenge.unprivileged import require_sandbox
 
 RULES = CodeRules(seconds=60, memory_mb=1024, processes=24, disk_mb=16, output_mb=1, archive_mb=4, debug_seconds=60)
 # Answers each photo with what a table in its archive says, and the others with the first class.
@@ -77,18 +77,17 @@ class Hosted:
         tasks.set_code(self.platform.database, store, owner, self.challenge, rules, phases, most_archive_mb=64)
 
 
-def host_snakes(platform: Platform, world: Path) -> Hosted:
+def host_snakes(platform: Platform, world: Path, slug: str = "snakes", **settings: Any) -> Hosted:
     """Makes the challenge; machines whose walls do not hold cannot."""
-    if said := failure_here():
-        absent(f"programs cannot be walled in here: {said}")
-    folder = platform.folder / "snakes"
+    require_sandbox()
+    folder = platform.folder / slug
     write_truth("snakeclef-2020", world, folder / "truth")
     files = truth_files(folder / "truth")
     with material_of_files("snakeclef-2020", files["truth"], files["classes"], simulated=True) as material:
-        new = NewChallenge("snakes", "snakeclef-2020", public_share=0.5, seed=0)
+        new = NewChallenge(slug, "snakeclef-2020", **{"public_share": 0.5, "seed": 0} | settings)
         challenge = create_challenge(platform.database, platform.storage, platform.admin, new, material)
     with platform.database.write() as session:  # as a worker notes it when it starts
-        session.add(CodeHost(name="here", runner=BubblewrapRunner.name, failure=""))
+        session.merge(CodeHost(name="here", runner=hosts.tried_with(BubblewrapRunner()), failure=""))
     with platform.database.read() as session:
         phase = session.get_one(Challenge, challenge.id).phases[0].id
     inputs, sample = inputs_of_release("snakeclef-2020", world, folder)

@@ -27,6 +27,7 @@ from fieldmark.challenge.submitting.starter_kits import starter_kit
 from tests.challenge.coding.hosted import RULES, Hosted, host_snakes
 from tests.challenge.coding.programs import archive_of
 from tests.challenge.platform import PASSWORD, Platform
+from tests.challenge.unprivileged import account_runner
 
 CANARY = "zebra-of-the-hidden-photos"
 # Says and writes what it saw, where a program should answer.
@@ -46,7 +47,7 @@ def hosted(small_platform: Platform, snake_world) -> Hosted:
 @pytest.fixture
 def worker(hosted: Hosted) -> Iterator[ProgramWorker]:
     inputs = UnpackedInputs()
-    yield ProgramWorker(hosted.platform.database, hosted.platform.storage, inputs=inputs)
+    yield ProgramWorker(hosted.platform.database, hosted.platform.storage, runner=account_runner(), inputs=inputs)
     inputs.close()
 
 

@@ -10,7 +10,9 @@ from dataclasses import asdict
 import pytest
 
 from fieldmark.challenge.coding import program_queue
+from fieldmark.challenge.coding.hosts import tried_with
 from fieldmark.challenge.coding.program_queue import WrittenRun
+from fieldmark.challenge.coding.runners import BubblewrapRunner
 from fieldmark.challenge.coding.tasks import CodeRules
 from fieldmark.challenge.coding.trying_out import try_out
 from fieldmark.challenge.records.code_schema import CodeHost, CodePhase, CodeTask, Program
@@ -34,7 +36,8 @@ def ask_for_programs(platform: Platform) -> Platform:
         task = CodeTask(challenge_id=platform.challenge.id, sample_sha256="2", sample_items=["s"], **stored)
         for name, value in asdict(CodeRules()).items():
             setattr(task, name, value)
-        session.add_all([task, CodePhase(phase_id=platform.phase().id), CodeHost(name="here", runner="bubblewrap")])
+        here = CodeHost(name="here", runner=tried_with(BubblewrapRunner()))
+        session.add_all([task, CodePhase(phase_id=platform.phase().id), here])
     return platform
 
 

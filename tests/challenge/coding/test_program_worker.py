@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -14,11 +15,10 @@ import polars as pl
 import pytest
 
 from fieldmark.challenge.coding import cgroups, tasks
-from fieldmark.challenge.coding.hosts import try_walls
 from fieldmark.challenge.coding.inputs import ID, pack, read_items, unpack_inputs
 from fieldmark.challenge.coding.program_worker import ProgramWorker, start_program_workers
-from fieldmark.challenge.coding.runners import BubblewrapRunner, CodeJob, CodeLimits, CodeOutcome, PodmanRunner
-from fieldmark.challenge.coding.self_test import failure_here
+from fieldmark.challenge.coding.runners import CodeJob, CodeLimits, CodeOutcome, PodmanRunner
+from fieldmark.challenge.coding.self_test import WALLS
 from fieldmark.challenge.coding.tasks import CodeInputs
 from fieldmark.challenge.operating.stopping import Stopping
 from fieldmark.challenge.records.code_schema import CodeHost
@@ -26,12 +26,19 @@ from fieldmark.challenge.records.schema import AuditEvent, PartScore
 from fieldmark.challenge.records.scratch import collect_leftovers, prefix_of
 from fieldmark.challenge.refusals import ConflictError, RefusalError
 from fieldmark.challenge.scoring import signs
-from fieldmark.challenge.scoring.walls import python_places
 from fieldmark.challenge.scoring.worker import Worker
 from fieldmark.errors import MisuseError
 from tests.challenge.coding.hosted import LOOKUP, RULES, Hosted, host_snakes
 from tests.challenge.coding.programs import archive_of
-from tests.challenge.platform import Platform, absent
+from tests.challenge.platform import Platform
+from tests.challenge.unprivileged import (
+    account_runner,
+    as_account,
+    delegated_groups,
+    environment,
+    hand_over,
+    require_sandbox,
+)
 
 MAIN = [sys.executable, "-c", "from fieldmark.cli.main import main; main()"]
 # Hangs for as long as the inputs say so.
@@ -80,27 +87,32 @@ def test_a_killed_worker_takes_its_program_along_and_another_runs_it_again(hoste
     program = hosted.hand_in(platform.captain("ada", hosted.challenge), archive)
     command = [*MAIN, "worker", "--lane", "code", "--lease", "2", "--files", str(platform.storage.root)]
     url = platform.database.url.render_as_string(hide_password=False)
-    doomed = subprocess.Popen([*command, "--database", url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        until(lambda: processes_with(f"/{marker}") or processes_with(marker), "the program never ran")
-        doomed.send_signal(signal.SIGKILL)
-        doomed.wait()
-    finally:
-        doomed.kill()
+    hand_over(tmp_path)
+    with delegated_groups() as delegated:
+        command = as_account([*command, "--database", url], delegated, [tmp_path])
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        doomed = subprocess.Popen(command, env=environment(), cwd="/", **quiet)
+        try:
+            until(lambda: processes_with(f"/{marker}") or processes_with(marker), "the program never ran")
+            doomed.send_signal(signal.SIGKILL)
+            doomed.wait()
+        finally:
+            doomed.kill()
+        groups = f"fieldmark-group-*-{doomed.pid}-*"
+        if delegated:  # where the system has groups, they are left
+            assert list(cgroups.ROOT.rglob(groups))
+            cgroups.collect_groups()
+            assert not list(cgroups.ROOT.rglob(groups))
     until(lambda: not processes_with(marker), "the program outlived its worker")
     assert hosted.program(program.id).state == "running"  # nobody has noticed yet
     left = list(Path(tempfile.gettempdir()).glob(f"fieldmark-*-{doomed.pid}-*"))
     assert left, "there is something to collect"
-    groups = f"fieldmark-group-*-{doomed.pid}-*"
-    with cgroups.bounded(memory_mb=64, processes=4) as some:
-        assert bool(list(cgroups.ROOT.rglob(groups))) == bool(some)  # where the system has groups, they are left
     collect_leftovers()
-    cgroups.collect_groups()
-    assert not [path for path in left if path.exists()] and not list(cgroups.ROOT.rglob(groups))
+    assert not [path for path in left if path.exists()]
     rows = pl.read_csv(inputs / "metadata.csv", infer_schema=False).drop("hang")
     rows.write_csv(inputs / "metadata.csv")
     set_inputs(hosted, inputs)
-    heir = ProgramWorker(platform.database, platform.storage, name="heir")
+    heir = ProgramWorker(platform.database, platform.storage, runner=account_runner(), name="heir")
     until(heir.run_one, "the lease never ran out")
     heir.inputs.close()
     assert not heir.run_one()
@@ -120,7 +132,8 @@ def test_a_worker_that_is_told_to_stop_hands_its_program_back(hosted: Hosted):
     set_inputs(hosted, platform.folder / "snakes" / "inputs", hang="yes")
     archive = archive_of(PATIENT, name="handed_back.py")
     program = hosted.hand_in(platform.captain("ada", hosted.challenge), archive)
-    worker, stop = ProgramWorker(platform.database, platform.storage, lease_s=0.5), threading.Event()
+    worker = ProgramWorker(platform.database, platform.storage, runner=account_runner(), lease_s=0.5)
+    stop = threading.Event()
     thread = threading.Thread(target=worker.run, args=(stop,))
     thread.start()
     until(lambda: processes_with("handed_back.py"), "the program never ran")
@@ -142,7 +155,7 @@ class LeakyRunner:
     name = "leaky"
 
     def run(self, job: CodeJob, limits: CodeLimits, stop: threading.Event) -> CodeOutcome:
-        job.predictions.write_text("probed|a network")
+        job.predictions.write_text(json.dumps({name: [] for name in WALLS} | {"network": ["a network"]}))
         return CodeOutcome("", "")
 
 
@@ -157,15 +170,25 @@ def test_a_machine_whose_walls_do_not_hold_runs_nothing_and_opens_no_phase(small
         session.query(CodeHost).delete()
     with pytest.raises(ConflictError, match="fieldmark worker --lane code"):
         tasks.set_code(*where, RULES, [platform.phase().id], most_archive_mb=64)
+    with platform.database.write() as session:
+        session.add(CodeHost(name="old", runner="bubblewrap"))  # as a version noted it that tried less
+    with pytest.raises(ConflictError, match="on old, the walls were tried by another version"):
+        tasks.set_code(*where, RULES, [platform.phase().id], most_archive_mb=64)
 
 
-def test_a_platform_that_lies_where_programs_look_is_not_safe(small_platform: Platform, monkeypatch, tmp_path):
-    """Such as one in the folder of the installation, which every program sees."""
-    if said := failure_here():
-        absent(f"programs cannot be walled in here: {said}")
-    monkeypatch.setattr("fieldmark.challenge.coding.runners.python_places", lambda: [*python_places(), tmp_path])
-    failure = try_walls(small_platform.database, small_platform.storage, BubblewrapRunner())
-    assert failure == "a program would find files of the platform"
+def test_a_platform_that_lies_where_programs_look_is_not_safe(small_platform: Platform, tmp_path):
+    """Such as one in a folder that Python imports from, which every program sees."""
+    require_sandbox()
+    small_platform.database.close()
+    command = [*MAIN, "challenge", "doctor", "--json", "--files", str(small_platform.storage.root)]
+    command += ["--database", f"sqlite:///{tmp_path}/platform.sqlite"]
+    command = as_account(command, places=[hand_over(tmp_path)])
+    around = environment()
+    around["PYTHONPATH"] += f":{tmp_path}"
+    done = subprocess.run(command, env=around, cwd="/", capture_output=True, text=True, check=False)
+    said = json.loads(done.stdout)
+    assert done.returncode == 1 and said["failure"] == "a program would find files of the platform", done.stderr
+    assert said["why_not"].startswith("No worker that runs programs")
 
 
 def test_inputs_come_in_a_secret_order_and_with_one_time(hosted: Hosted, tmp_path):
@@ -197,8 +220,9 @@ def test_inputs_with_labels_or_about_other_items_are_refused(hosted: Hosted):
         tasks.set_code(*where, RULES, [platform.phase().id], CodeInputs(None, folder), most_archive_mb=64)
 
 
-def test_podman_is_told_to_remove_what_it_ran_and_what_others_left(tmp_path):
+def test_podman_is_told_to_remove_what_it_ran_and_what_others_left(tmp_path, monkeypatch):
     """Without Podman: a program in its place writes down what it is told, and runs what it should."""
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
     said, dead = tmp_path / "said", prefix_of("pod").replace(f"-{prefix_of('pod').split('-')[3]}-", "-4194303-") + "ab"
     stand_in = tmp_path / "podman"
     stand_in.write_text(

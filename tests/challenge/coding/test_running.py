@@ -7,16 +7,21 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from fieldmark.challenge.coding import running
 from fieldmark.challenge.coding.runners import BubblewrapRunner, CodeLimits
-from fieldmark.challenge.coding.self_test import failure_here
 from fieldmark.challenge.scoring.score_parts import score_parts
-from fieldmark.cli.main import app
 from fieldmark.errors import InputError, MisuseError
 from tests.challenge.coding.programs import HONEST, archive_of, inputs_in
-from tests.challenge.platform import ITEMS, absent, label_of, truth_text
+from tests.challenge.platform import ITEMS, label_of, truth_text
+from tests.challenge.unprivileged import (
+    account_folder,
+    account_runner,
+    as_account,
+    environment,
+    hand_over,
+    require_sandbox,
+)
 
 
 def prepare(folder: Path, program: str) -> tuple[Path, Path]:
@@ -25,13 +30,21 @@ def prepare(folder: Path, program: str) -> tuple[Path, Path]:
     return folder / "team.tar.gz", inputs_in(folder / "secret", list(ITEMS), answers)
 
 
+def in_shell(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """A command of ours as an unprivileged account runs it."""
+    whole = as_account([sys.executable, "-c", "from fieldmark.cli.main import main; main()", *command])
+    return subprocess.run(whole, env=environment(), cwd="/", capture_output=True, text=True, check=False)
+
+
 def test_a_program_is_run_and_its_run_is_scored_apart(tmp_path):
-    if said := failure_here():
-        absent(f"programs cannot be walled in here: {said}")
-    archive, inputs = prepare(tmp_path, HONEST)
-    command = ["challenge", "run-code", str(archive), "--inputs", str(inputs), "--out", str(tmp_path / "run.csv")]
-    done = CliRunner().invoke(app, [*command, "--memory", "2048", "--json"])
-    assert done.exit_code == 0, done.output
+    require_sandbox()
+    with account_folder() as folder:
+        archive, inputs = prepare(folder, HONEST)
+        hand_over(folder)
+        command = ["challenge", "run-code", str(archive), "--inputs", str(inputs), "--out", str(folder / "run.csv")]
+        done = in_shell([*command, "--memory", "2048", "--json"])
+        assert done.returncode == 0, done.stderr
+        (tmp_path / "run.csv").write_bytes((folder / "run.csv").read_bytes())
     (tmp_path / "truth.csv").write_text(truth_text())
     card = score_parts("folder", tmp_path / "run.csv", {"truth": tmp_path / "truth.csv"})["public"]
     assert card.metrics["top_1"].value == 1.0
@@ -39,21 +52,19 @@ def test_a_program_is_run_and_its_run_is_scored_apart(tmp_path):
 
 def test_the_walls_are_tried_from_the_shell():
     """In a process of its own, whose channels have other numbers than those of a test."""
-    if said := failure_here():
-        absent(f"programs cannot be walled in here: {said}")
-    command = [sys.executable, "-c", "from fieldmark.cli.main import main; main()", "challenge", "self-test"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout == "bubblewrap: the walls hold\n", done.stderr
+    require_sandbox()
+    done = in_shell(["challenge", "self-test"])
+    *tried, verdict = done.stdout.splitlines()
+    assert done.returncode == 0 and verdict == "bubblewrap: the walls hold", done.stdout + done.stderr
+    wanted = {"namespaces", "seccomp", "uid", "proc", "network", "files", "disk", "processes", "memory", "time"}
+    assert {line.split()[1] for line in tried if line.startswith("holds ")} >= wanted
 
 
 def test_a_program_that_fails_says_why_and_leaves_no_run(tmp_path):
-    if said := failure_here():
-        absent(f"programs cannot be walled in here: {said}")
+    require_sandbox()
     archive, inputs = prepare(tmp_path, "raise SystemExit('no weights found')")
     with pytest.raises(InputError, match="no weights found"):
-        running.run_archive(
-            archive, inputs, tmp_path / "run.csv", runner=BubblewrapRunner(), limits=CodeLimits(60, 1024)
-        )
+        running.run_archive(archive, inputs, tmp_path / "run.csv", runner=account_runner(), limits=CodeLimits(60, 1024))
     assert not (tmp_path / "run.csv").exists()
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fieldmark.challenge.coding.runners import CodeRunner
-from fieldmark.challenge.coding.self_test import failure_of
+from fieldmark.challenge.coding.self_test import EDITION, failure_of
 from fieldmark.challenge.records.code_schema import CodeHost
 from fieldmark.challenge.records.database import Database
 from fieldmark.challenge.records.schema import utc_now
@@ -21,16 +21,21 @@ START = "Start one with `fieldmark worker --lane code`, or `fieldmark serve --co
 
 def try_walls(database: Database, storage: Storage, runner: CodeRunner) -> str:
     """Tries the walls of this machine and notes what was found; empty where they hold."""
-    failure = failure_of(runner, _hidden(database, storage))
+    failure = failure_of(runner, hidden_from_programs(database, storage))
     with database.write() as session:
         name = f"{socket.gethostname()} ({runner.name})"[:100]
         host = session.get(CodeHost, name) or CodeHost(name=name)
-        host.runner, host.failure, host.tried_at = runner.name[:200], failure[:2000], utc_now()
+        host.runner, host.failure, host.tried_at = tried_with(runner), failure[:2000], utc_now()
         session.add(host)
     return failure
 
 
-def _hidden(database: Database, storage: Storage) -> list[Path]:
+def tried_with(runner: CodeRunner) -> str:
+    """What is noted of a runner: its name, and how thoroughly its walls were tried."""
+    return f"{runner.name}, self-test {EDITION}"
+
+
+def hidden_from_programs(database: Database, storage: Storage) -> list[Path]:
     """Where the truth and the accounts of the platform lie, if on this machine."""
     places = [Path(storage.root) / name for name in ("truth", "runs", "code")] if storage.is_local else []
     if database.is_sqlite and database.url.database:
@@ -46,11 +51,17 @@ def hosts(session: Session) -> list[CodeHost]:
 def why_not(session: Session) -> str:
     """Why no program can be run; empty where a machine has walls that hold."""
     known = hosts(session)
-    if any(not host.failure for host in known):
-        return ""
     if not known:
         return f"No worker that runs programs has tried its walls yet. {START}"
-    return "Programs cannot be run safely: " + "; ".join(f"on {host.name}, {host.failure}" for host in known) + "."
+    failures = [f"on {host.name}, {why}" for host in known if (why := _failure(host))]
+    return "" if len(failures) < len(known) else f"Programs cannot be run safely: {'; '.join(failures)}."
+
+
+def _failure(host: CodeHost) -> str:
+    """Why a machine runs no programs; one that was tried by an earlier version has to be tried again."""
+    if not host.runner.endswith(f", self-test {EDITION}"):
+        return "the walls were tried by another version: start its worker again"
+    return host.failure
 
 
 def need_walls(session: Session) -> None:

@@ -4,6 +4,9 @@ The program is a folder with `run.sh`, which gets three variables, as `fieldmark
 AICROWD_TEST_IMAGES_PATH, AICROWD_TEST_METADATA_PATH and AICROWD_PREDICTIONS_OUTPUT_PATH. It sees its own folder and the
 inputs, read-only, and a sized folder in memory to write to; no network, no labels, no other files or processes. What it
 wrote to the third path is copied out when it has ended, together with everything that it started.
+
+Root runs none: the user that a program appears to be is the user that started it, whom the kernel lets write to
+/proc/sys. How many processes it has is counted in its own user namespace, where others of the account do not count.
 """
 
 from __future__ import annotations
@@ -26,8 +29,9 @@ from typing import Protocol
 
 from fieldmark.challenge.coding import seccomp
 from fieldmark.challenge.coding.cgroups import bounded
+from fieldmark.challenge.coding.memory_watch import MemoryWatch
 from fieldmark.challenge.records.scratch import is_left_over, prefix_of
-from fieldmark.challenge.scoring.walls import python_places, system_places
+from fieldmark.challenge.scoring.walls import proc_places, python_places, system_places
 
 CODE, INPUTS, OUT = "/submission/code", "/submission/inputs", "/submission/out"
 IMAGES, METADATA, PREDICTIONS = f"{INPUTS}/images", f"{INPUTS}/metadata.csv", f"{OUT}/predictions.csv"
@@ -41,6 +45,11 @@ LAUNCH = (
 )
 JOIN = 'for group in $GROUPS_TO_JOIN; do echo $$ > "$group" || exit 97; done; unset GROUPS_TO_JOIN; exec "$@"'
 CANNOT = "The platform cannot run programs."
+ROOT_REFUSED = (
+    "root runs no programs of participants: make an account with `useradd --system fieldmark`, and start the worker "
+    "as this account, with deploy/fieldmark-programs@.service or `runuser -u fieldmark -- fieldmark worker --lane code`"
+)
+SMALL_LIMITS = ("--core=0", "--sigpending=1024", "--msgqueue=0", "--memlock=65536")
 CHANNELS_FROM = 20  # numbers that no shell uses for itself
 
 
@@ -50,7 +59,7 @@ class CodeLimits:
 
     Args:
         seconds: From its start to its end.
-        memory_mb: Of each process, and of all together where the system has groups.
+        memory_mb: Of each process, and of all together, with what they write.
         processes: How many at once.
         disk_mb: What it may write, all files together.
         output_mb: How large the predictions may be.
@@ -110,8 +119,8 @@ class BubblewrapRunner:
 
     def run(self, job: CodeJob, limits: CodeLimits, stop: threading.Event) -> CodeOutcome:
         program = shutil.which("bwrap")
-        if program is None:
-            return CodeOutcome(CANNOT, "bubblewrap is not installed", fault=True)
+        if program is None or os.geteuid() == 0:
+            return CodeOutcome(CANNOT, ROOT_REFUSED if program else "bubblewrap is not installed", fault=True)
         with (
             bounded(memory_mb=limits.memory_mb, processes=limits.processes) as groups,
             tempfile.TemporaryFile() as filters,
@@ -120,16 +129,23 @@ class BubblewrapRunner:
             filters.write(seccomp.program() if seccomp.available() else b"")
             filters.seek(0)
             with _high(filters.fileno()) as number:
-                command = self._command(program, job, limits, number if seccomp.available() else None)
-                environment = {"PATH": "/usr/bin:/bin", "GROUPS_TO_JOIN": " ".join(map(str, groups))}
-                outcome = _ended(command, JOIN, environment, limits, stop, sink.fileno(), (number,))
+                # Where the kernel counts its own memory as the program's, it may open more.
+                channels = 1024 if groups.version else 256
+                command = self._command(program, job, limits, channels, number if seccomp.available() else None)
+                environment = {"PATH": "/usr/bin:/bin", "GROUPS_TO_JOIN": " ".join(map(str, groups.files))}
+                watch = None if groups.version else self._watch(limits)
+                outcome = _ended(command, JOIN, environment, limits, stop, sink.fileno(), (number,), watch)
         return _judged(outcome, job, limits)
 
-    def _command(self, program: str, job: CodeJob, limits: CodeLimits, filters: int | None) -> list[str]:
+    def _watch(self, limits: CodeLimits) -> MemoryWatch:
+        return MemoryWatch(limits.memory_mb * MIB, [(place, limits.disk_mb * MIB) for place in ("/tmp", OUT)])
+
+    def _command(self, program: str, job: CodeJob, limits: CodeLimits, channels: int, filters: int | None) -> list[str]:
         most = limits.memory_mb * MIB
-        command = ["prlimit", f"--as={most}", f"--fsize={limits.disk_mb * MIB}", "--core=0", "--nofile=1024"]
-        command += [f"--nproc={limits.processes}", f"--cpu={int(limits.seconds) + 1}"]
+        command = ["prlimit", f"--as={most}", f"--fsize={limits.disk_mb * MIB}", *SMALL_LIMITS]
         command += [
+            f"--nofile={channels}",
+            f"--cpu={int(limits.seconds) + 1}",
             program,
             "--unshare-all",
             "--unshare-user",
@@ -140,7 +156,8 @@ class BubblewrapRunner:
         command += ["--clearenv", "--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "submission"]
         size = str(limits.disk_mb * MIB)
         # What comes later covers what came before: Python itself may be installed below /tmp.
-        command += ["--proc", "/proc", "--dev", "/dev", "--size", size, "--tmpfs", "/tmp", *system_places()]
+        command += ["--proc", "/proc", *proc_places(), "--dev", "/dev", "--size", size, "--tmpfs", "/tmp"]
+        command += system_places()
         for path in python_places():
             command += ["--ro-bind", str(path), str(path)]
         command += ["--ro-bind", str(job.code), CODE]
@@ -150,7 +167,8 @@ class BubblewrapRunner:
             command += ["--setenv", name, value]
         if filters is not None:
             command += ["--seccomp", str(filters)]
-        return [*command, "/bin/bash", "-c", LAUNCH]
+        # Set inside, where the processes of this namespace are counted and no others.
+        return [*command, "prlimit", f"--nproc={limits.processes}", "/bin/bash", "-c", LAUNCH]
 
 
 class PodmanRunner:
@@ -162,8 +180,9 @@ class PodmanRunner:
         self.image, self.program = image, program
 
     def run(self, job: CodeJob, limits: CodeLimits, stop: threading.Event) -> CodeOutcome:
-        if shutil.which(self.program) is None:
-            return CodeOutcome(CANNOT, "Podman is not installed", fault=True)
+        if shutil.which(self.program) is None or os.geteuid() == 0:
+            said = ROOT_REFUSED if shutil.which(self.program) else "Podman is not installed"
+            return CodeOutcome(CANNOT, said, fault=True)
         name = prefix_of("pod") + secrets.token_hex(6)
         known = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_RUNTIME_DIR") if name in os.environ}
         try:
@@ -231,6 +250,7 @@ class _Ended:
     status: int | None
     log: str
     started: bool
+    too_large: bool
 
 
 @contextmanager
@@ -251,8 +271,9 @@ def _ended(
     stop: threading.Event,
     sink: int,
     kept: tuple[int, ...],
+    watch: MemoryWatch | None = None,
 ) -> _Ended:
-    """Runs a command until it ends, or until its time is over; the last that it said, and whether the walls stood."""
+    """Runs a command until it ends or has to; the last that it said, and whether the walls stood."""
     told, tells = os.pipe()
     with _high(sink) as out, _high(tells) as mark:
         os.close(tells)
@@ -278,10 +299,11 @@ def _ended(
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
-    deadline = time.monotonic() + limits.seconds
+    deadline, too_large = time.monotonic() + limits.seconds, False
     try:
-        while process.poll() is None and not stop.is_set() and time.monotonic() < deadline:
+        while process.poll() is None and not stop.is_set() and time.monotonic() < deadline and not too_large:
             time.sleep(POLL_S)
+            too_large = watch is not None and watch.exceeded(process.pid)
         status = process.poll()
     finally:
         if process.poll() is None:
@@ -295,7 +317,7 @@ def _ended(
         started = False
     finally:
         os.close(told)
-    return _Ended(status, bytes(last).decode("utf-8", "replace"), started)
+    return _Ended(status, bytes(last).decode("utf-8", "replace"), started, too_large)
 
 
 def _judged(ended: _Ended, job: CodeJob, limits: CodeLimits) -> CodeOutcome:
@@ -304,7 +326,9 @@ def _judged(ended: _Ended, job: CodeJob, limits: CodeLimits) -> CodeOutcome:
         job.predictions.unlink()
         said = f"exit status {ended.status} before the program was started\n{ended.log}"
         return CodeOutcome(CANNOT, said, fault=True)
-    if ended.status is None:
+    if ended.too_large:
+        problem = f"The program took more than {limits.memory_mb} MiB of memory."
+    elif ended.status is None:
         problem = f"The program did not end within {limits.seconds:g} seconds."
     elif ended.status != 0:
         problem = f"The program ended with exit status {ended.status}."

@@ -1,7 +1,8 @@
-"""Programs of participants: `fieldmark challenge code`, `run-code` and `self-test`."""
+"""Programs of participants: `fieldmark challenge code`, `run-code`, `self-test` and `doctor`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from fieldmark.cli.serve import DEFAULT_FOLDER, DatabaseUrl, FilesUrl, Folder
 
 if TYPE_CHECKING:
     from fieldmark.challenge.coding.replies import CodeOut
+    from fieldmark.challenge.coding.runners import CodeRunner
 
 
 def add_to(group: typer.Typer) -> None:
@@ -19,6 +21,7 @@ def add_to(group: typer.Typer) -> None:
     asked = "Example: `fieldmark challenge code snakes --data SnakeCLEF2020 --phase main --seconds 7200`"
     group.command("code", epilog=asked)(code)
     group.command("self-test", epilog="Example: `fieldmark challenge self-test --json`")(self_test)
+    group.command("doctor", epilog="Example: `fieldmark challenge doctor --folder /var/lib/fieldmark`")(doctor)
     epilog = "Example: `fieldmark challenge run-code team.tar.gz --inputs secret-test --out team.csv`"
     group.command("run-code", epilog=epilog)(run_code)
 
@@ -163,19 +166,60 @@ def _described(name: str, seen: CodeOut, warnings: list[str]) -> list[str]:
     return lines
 
 
-def self_test(
-    podman: Annotated[str | None, typer.Option(help="Try Podman with this image in place of bubblewrap.")] = None,
-    as_json: Json = False,
-) -> None:
+Podman = Annotated[str | None, typer.Option(help="Try Podman with this image in place of bubblewrap.")]
+
+
+def self_test(podman: Podman = None, as_json: Json = False) -> None:
     """Try the walls that programs of participants would run in, as a hostile program would."""
     from fieldmark.challenge.coding.runners import make_runner
-    from fieldmark.challenge.coding.self_test import failure_of
-    from fieldmark.errors import MisuseError
 
-    runner = make_runner(podman)
-    failure = failure_of(runner)
-    if failure and not as_json:
-        raise MisuseError(f"Programs cannot be run safely with {runner.name} here: {failure}.")
-    answer(as_json, {"runner": runner.name, "safe": not failure, "failure": failure}, f"{runner.name}: the walls hold")
-    if failure:
+    _report(as_json, *_tried(make_runner(podman)))
+
+
+def doctor(
+    podman: Podman = None,
+    folder: Folder = DEFAULT_FOLDER,
+    database: DatabaseUrl = None,
+    files: FilesUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Say what protects this machine and the platform from programs and runs of participants, and what does not."""
+    from fieldmark.challenge.coding.hosts import hidden_from_programs, hosts, why_not
+    from fieldmark.challenge.coding.runners import make_runner
+    from fieldmark.challenge.running.serving import open_platform
+    from fieldmark.challenge.scoring.walls import why_no_walls
+
+    about: dict[str, Any] = {}
+    with open_platform(folder, database, files) as platform:
+        data, lines = _tried(make_runner(podman), hidden_from_programs(platform.database, platform.storage))
+        with platform.database.read() as session:
+            about["why_not"] = why_not(session)
+            about["hosts"] = [{"name": one.name, "failure": one.failure} for one in hosts(session)]
+    about["scoring"] = why_no_walls()
+    walls = f"runs are NOT walled in: bubblewrap is not used, {about['scoring']}" if about["scoring"] else "bubblewrap"
+    lines += [f"runs are checked and scored within: {walls}"]
+    lines += [f"phases that ask for programs: {about['why_not'] or 'open'}"]
+    _report(as_json, {**data, **about}, lines)
+
+
+def _tried(runner: CodeRunner, hidden: Iterable[Path] = ()) -> tuple[dict[str, Any], list[str]]:
+    """What protects from programs here, as data and as lines."""
+    from dataclasses import asdict
+
+    from fieldmark.challenge.coding.self_test import failure_in, protections
+
+    tried = protections(runner, hidden)
+    failure = failure_in(tried)
+    mark = {True: "holds", False: "FAILS"}
+    lines = [
+        f"{mark[one.holds] if one.needed or one.holds else 'absent':<7} {one.name:<11} {one.found}" for one in tried
+    ]
+    lines.append(f"{runner.name}: " + ("programs cannot be run safely" if failure else "the walls hold"))
+    data = {"runner": runner.name, "safe": not failure, "failure": failure}
+    return {**data, "protections": [asdict(one) for one in tried]}, lines
+
+
+def _report(as_json: bool, data: dict[str, Any], lines: list[str]) -> None:
+    answer(as_json, data, "\n".join(lines))
+    if not data["safe"]:
         raise typer.Exit(1)
