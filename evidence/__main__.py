@@ -33,6 +33,7 @@ STUDIES = {
     "endings": "500 runs each of six commands, one of them a server that is told to end: their exit codes (simulated)",
     "mutations": "60 random changes of one token of the scorer: do the tests notice?",
     "faults": "killed workers, a restarted database, no disk, midnight, a wrong clock, hidden labels (simulated)",
+    "side_by_side": "the shipped units under one account, honest and hostile programs for ten minutes (simulated)",
     "ray_cluster": "features on two nodes of Ray, one of them killed half-way: lost, doubled, changed? (real photos)",
     "interface": "drawn questions to the REST interface: is one of them answered with a fault? (simulated)",
     "search": "settings by cross-validation on train against the defaults (real photos)",

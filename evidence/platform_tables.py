@@ -40,6 +40,28 @@ def ray_cluster(name: str, result: dict[str, Any]) -> str:
     )
 
 
+def side_by_side(name: str, result: dict[str, Any]) -> str:
+    """What became of programs and runs under load."""
+    kinds = {"run": "runs", "honest": "honest programs", "forks": "programs that fork without end"}
+    kinds |= {"memory": "programs that take too much memory", "disk": "programs that write too much"}
+    kinds |= {"time": "programs that do not end"}
+    rows = [
+        [title, *(str(result["became"].get(kind, {}).get(state, 0)) for state in ("scored", "refused", "failed"))]
+        for kind, title in kinds.items()
+    ]
+    broken = sum(number for status, number in result["statuses"].items() if not status.split()[-1].startswith("2"))
+    return (
+        "## Do the shipped units get along under one account?\n\n"
+        f"A server, {result['units']['programs@']} workers that run programs and {result['units']['worker@']} that "
+        "score, started with the commands of the units by one account that is not root, on SQLite, with two challenges "
+        f"that ask for programs and one that asks for runs, for {result['seconds']:g} seconds (simulated). Of "
+        f"{result['accepted']} that were accepted, {result['scored_twice']} were scored twice; "
+        f"{result['programs_tried_again']} programs had to be run again, {broken} requests were answered with an error "
+        f"or not at all, and {'no process ended early' if result['alive'] else 'PROCESSES ENDED EARLY'}.\n\n"
+        + table(["sent (simulated)", "scored", "refused", "failed"], rows)
+    )
+
+
 def faults(name: str, result: dict[str, Any]) -> str:
     """What became of runs that were accepted while something broke."""
     parts = result["parts"]

@@ -18,7 +18,7 @@ from evidence.open_tables import costs, open_set
 from evidence.packaged_tables import packaged_photos
 from evidence.place_tables import land_worlds, regions, routes, site_units, weights
 from evidence.plant_tables import plant_worlds, plants, trained
-from evidence.platform_tables import faults, interface, ray_cluster
+from evidence.platform_tables import faults, interface, ray_cluster, side_by_side
 from evidence.results import RESULTS, read_result
 from evidence.review_tables import label_noise, review
 from evidence.scorer_tables import challenges, coverage, endings, fuzzing, ladder, mutations
@@ -96,6 +96,7 @@ def write_tables() -> Path:
         "ray_cluster": ray_cluster,
         "faults": faults,
         "interface": interface,
+        "side_by_side": side_by_side,
     }
     about = "Made by `make evidence` from `docs/results/*.json`; do not edit. Speed and memory: [performance.md]"
     parts = [f"# Results\n\n{about}(performance.md).\n"]
