@@ -212,12 +212,12 @@ def _counted(platform: Platform, load: Load, folder: Path) -> dict[str, Any]:
         "scored_twice": twice,
         "programs_tried_again": attempts,
         "statuses": dict(sorted(load.statuses.items())),
-        "errors_logged": sum('"level": "error"' in line.lower() or _level(line) == "ERROR" for line in lines),
+        "errors_logged": sum(_level(line) == "error" for line in lines),
     }
 
 
 def _level(line: str) -> str:
     try:
-        return str(json.loads(line).get("level", ""))
+        return str(json.loads(line).get("level", "")).lower()
     except (ValueError, AttributeError):
         return ""
