@@ -15,6 +15,7 @@ from fieldmark.identification.danger_notices import danger_notice
 from fieldmark.identification.label_facts import LabelFacts, TaxonOfLabel
 from fieldmark.identification.packaged.imagenet_model import ImageNetHead, imagenet_model
 from fieldmark.identification.photo_answers import DangerNotice, RankedClaim, UnknownVerdict
+from fieldmark.identification.taxon_records import TaxonRecords
 from fieldmark.identification.wording import danger_lines
 from fieldmark.methods.base import Arrays, Fitted
 from fieldmark.views import Part
@@ -33,6 +34,7 @@ FACTS = LabelFacts(
     [TaxonOfLabel(label, label, None, flag) for label, (_, flag) in KINDS.items()],
     [group for group, _ in KINDS.values()],
     np.array([flag is not False for _, flag in KINDS.values()]),
+    TaxonRecords(()),
 )
 DOG = RankedClaim("species", "dog", 0.95, ("dog",))
 KNOWN = UnknownVerdict(True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +14,11 @@ from dwca.read import DwCAReader
 from PIL import ExifTags, Image
 
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.guides.rolling_up import BANDS, RollUp
+from fieldmark.identification import identify
+from fieldmark.identification.darwin_core_rows import darwin_core_row
+from fieldmark.identification.wording import headline
+from fieldmark.models import load_model
 from fieldmark.reviewing import batch
 from fieldmark.reviewing.answer_folders import AnsweredEntry, AnswerFolder, read_answers, table_of
 from fieldmark.reviewing.answer_tables import as_list, write_form
@@ -252,6 +258,94 @@ def test_the_archive_says_who_named_what(finds, color_model, tmp_path):
         assert status["camera-0/0.jpg"] == ["verified by human"] and status["camera-0/4.jpg"] == []
         assert {"unverified"} == {one for key, own in status.items() if key != "camera-0/0.jpg" for one in own}
         assert rows["camera-0/0.jpg"].data["http://rs.tdwg.org/dwc/terms/scientificName"] == "Rubra vera"
+
+
+@pytest.fixture(scope="module")
+def genus_model(color_model, tmp_path_factory) -> Path:
+    """The model of colors, which claims no species: of Rubra it knows one."""
+    model = load_model(color_model)
+    assert model.guide is not None
+    rule = RollUp({"name": None, "genus": 0.0}, {"genus": (0.9,) * len(BANDS)}, {"name": (0, 0), "genus": (9, 9)})
+    folder = tmp_path_factory.mktemp("genus") / "model"
+    replace(model, guide=replace(model.guide, roll_up=rule)).save(folder)
+    return folder
+
+
+def archive_rows(path: Path) -> dict[str, dict[str, str]]:
+    """The rows of an archive by their ids, the identification of each among its terms."""
+    with DwCAReader(path) as archive:
+        return {
+            row.id: {
+                term.rpartition("/")[2]: value
+                for one in (row, *(own for own in row.extensions if own.rowtype.endswith("Identification")))
+                for term, value in one.data.items()
+            }
+            for row in archive
+        }
+
+
+def test_a_batch_records_what_the_single_answer_claims(finds, genus_model, tmp_path):
+    out = tmp_path / "answers"
+    identify_many(finds, genus_model, out)
+    write_form(read_answers(out), "darwin-core", out / "darwin-core.zip")
+    rows = archive_rows(out / "darwin-core.zip")
+    for file in ("camera-0/2.jpg", "camera-1/5.jpg", "camera-0/0.jpg"):
+        answer = identify(finds / file, genus_model)
+        single = darwin_core_row(answer)
+        terms = ("scientificName", "taxonRank", "genus", "family", "vernacularName")
+        assert {term: rows[file].get(term, "") for term in terms} == {term: single.get(term, "") for term in terms}
+        assert answer.claim is not None and headline(answer).startswith(f"{rows[file]['scientificName']} (genus")
+    assert {rows[file]["scientificName"] for file in ("camera-0/2.jpg", "camera-1/5.jpg")} == {"Rubra"}
+
+
+def test_answers_of_an_earlier_version_get_the_name_of_the_genus_that_was_claimed(tmp_path):
+    shared = {"date": datetime.date(2021, 9, 30), "time": "06:15:00", "lat": 47.0, "lon": 8.0}
+    rows = [
+        AnsweredEntry("a", ["a.jpg"], name="zea_mays", rank="genus", **shared),
+        AnsweredEntry("b", ["b.jpg"], name="zea_mays", rank="species", **shared),
+    ]
+    for row in rows:
+        save_photo(tmp_path / row.files[0], (0, 0, 0), 1)
+    taxa = [{"label": "zea_mays", "species": "Zea mays", "genus": "Zea", "family": "Poaceae", "common_name": "corn"}]
+    answers = AnswerFolder(table_of(rows).drop("dangerous"), tmp_path, {"kind": "photo"}, taxa)
+    answers.write(tmp_path / "answers")
+    read = read_answers(tmp_path / "answers")
+    assert as_list(read).select("name", "scientific_name", "rank").rows() == [
+        ("Zea", "Zea", "genus"),
+        ("zea_mays", "Zea mays", "species"),
+    ]
+    write_form(read, "camtrap", tmp_path / "camtrap")
+    package = check_package(tmp_path / "camtrap")
+    assert [row["scientificName"] for row in package["observations"]] == ["Zea", "Zea mays"]
+    described = json.loads((tmp_path / "camtrap" / "datapackage.json").read_text())["taxonomic"]
+    assert described == [
+        {"scientificName": "Zea", "family": "Poaceae", "taxonRank": "genus"},
+        {
+            **{"scientificName": "Zea mays", "family": "Poaceae", "genus": "Zea", "taxonRank": "species"},
+            "vernacularNames": {"eng": "corn"},
+        },
+    ]
+
+
+def test_thresholds_hold_for_a_batch_and_what_it_cannot_follow_is_refused(finds, color_model, tmp_path, run_main):
+    lines = tmp_path / "lines.csv"
+    lines.write_text("name,at_least\nRubra vera,1\n")
+    asked = ("identify", finds, "--model", color_model, "--out", tmp_path / "answers")
+    assert run_main(*asked, "--thresholds", lines)[0] == 0
+    table = read_answers(tmp_path / "answers").table
+    red = table.filter(pl.col("observation_id") == "camera-0/2.jpg")
+    assert red["names"][0][0] == "Rubra vera" and red["name"][0] != "Rubra vera"
+    code, _, told = run_main(*asked, "--html", tmp_path / "page.html", "--each-window")
+    assert code == 2 and "--html, --each-window: for one photo or recording" in told
+
+
+def test_the_summary_of_a_batch_names_the_dangers(finds, color_model, tmp_path, run_main):
+    code, printed, _ = run_main("identify", finds, "--model", color_model, "--out", tmp_path / "answers")
+    warned = read_answers(tmp_path / "answers").table.filter(pl.col("dangerous").list.len() > 0)
+    assert code == 0 and len(warned)
+    assert f"BE CAREFUL with {len(warned)} observations" in printed and "could be Alba nigra" in printed
+    _, printed, _ = run_main("identify", finds, "--model", color_model, "--out", tmp_path / "answers", "--json")
+    assert json.loads(printed)["dangers"]["names"] == {"Alba nigra": len(warned)}
 
 
 def test_places_of_threatened_species_are_told_coarsely(tmp_path):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fieldmark.errors import MisuseError
 
@@ -44,7 +44,7 @@ def identify_batch(
     """Names all observations of a folder or a table, and says what was written."""
     from fieldmark.cli.printing import print_json, print_table
     from fieldmark.identification.identify import COMING_ALONG
-    from fieldmark.reviewing.answer_tables import as_list
+    from fieldmark.reviewing.answer_tables import as_list, dangers_in
     from fieldmark.reviewing.batch import identify_many
     from fieldmark.reviewing.observations import kind_in
 
@@ -55,6 +55,7 @@ def identify_batch(
     table = as_list(done.answers)
     unread = int(table["problem"].is_not_null().sum())
     unknown = int((table["verdict"] == "possibly unknown").sum())
+    dangers = dangers_in(done.answers)
     if as_json:
         print_json(
             {
@@ -64,6 +65,7 @@ def identify_batch(
                 "entries": len(table),
                 "possibly_unknown": unknown,
                 "unreadable": unread,
+                "dangers": dangers,
                 "simulated": done.answers.simulated,
                 "written": [str(path) for path in written],
             }
@@ -71,6 +73,8 @@ def identify_batch(
         return
     counts = table.filter(table["name"] != "")["name"].value_counts(sort=True).head(SHOWN)
     print_table(["name", "entries"], [[name, f"{number:,}"] for name, number in counts.iter_rows()])
+    for line in danger_lines(dangers):
+        print(line)
     before = f" ({done.before:,} had been answered before)" if done.before else ""
     print(f"{done.asked + done.before:,} observations{before}, {len(table):,} entries, {unknown:,} possibly unknown")
     if unread:
@@ -82,6 +86,21 @@ def identify_batch(
     print(f"check them, the least certain first: fieldmark review {out}")
     if done.answers.simulated:
         print("The model was trained on simulated data.")
+
+
+def danger_lines(dangers: Mapping[str, Any]) -> Iterator[str]:
+    """The dangers of a batch, a line each.
+
+    >>> print(*danger_lines({"observations": 3, "improbable": 0, "names": {"Amanita phalloides": 2}}))
+    BE CAREFUL with 3 observations (column danger): they could be Amanita phalloides, 2 times.
+    """
+    if dangers["observations"]:
+        names = [f"{name}, {number:,} times" for name, number in dangers["names"].items()]
+        more = f"; and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+        could_be = f": they could be {'; '.join(names[:SHOWN])}{more}" if names else ""
+        yield f"BE CAREFUL with {dangers['observations']:,} observations (column danger){could_be}."
+    if dangers["improbable"]:
+        yield f"For {dangers['improbable']:,} observations danger is improbable, but not ruled out (column danger)."
 
 
 def write_forms(out: Path, forms: BatchForms) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO
@@ -144,7 +145,18 @@ def identify(
         raise MisuseError("--lat and --lon go together.")
     context = Circumstances(lat, lon, None if date is None else date.date(), site, country, habitat, substrate)
     if is_many(files):
-        settings = BatchSettings(tuple(only or ()), tuple(exclude or ()), at_least, pooling, context.known, exif)
+        for_one = {"--common-names": common_names, "--checklist": checklist, "--overlay": overlay, "--html": html}
+        _refuse_for_many([*(name for name, value in for_one.items() if value), *["--each-window"] * each_window])
+        settings = BatchSettings(
+            tuple(only or ()),
+            tuple(exclude or ()),
+            at_least,
+            pooling,
+            context.known,
+            exif,
+            thresholds,
+            {} if synonyms is None else read_synonyms(synonyms),
+        )
         _identify_many(files[0], model, out, settings, form, time_zone, engine, address, as_json)
         return
     if engine != "local" or address is not None:
@@ -168,6 +180,14 @@ def identify(
     )
     _write_pictures(answer, html, overlay)
     _print(answer, model or "imagenet", form, out, each_window=each_window, as_json=as_json)
+
+
+def _refuse_for_many(given: Sequence[str]) -> None:
+    """Refuses options that a folder or a table of many would not follow."""
+    from fieldmark.errors import MisuseError
+
+    if given:
+        raise MisuseError(f"{', '.join(given)}: for one photo or recording, not for a folder or a table of many.")
 
 
 def _identify_many(

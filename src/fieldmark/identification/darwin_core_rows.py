@@ -8,6 +8,7 @@ import io
 from typing import Final
 
 from fieldmark.exporting.identifications import MACHINE, UNVERIFIED
+from fieldmark.guides.rolling_up import OF_LABEL
 from fieldmark.identification.photo_answers import PhotoAnswer
 from fieldmark.identification.wording import headline
 from fieldmark.version import __version__
@@ -49,10 +50,10 @@ def darwin_core_row(answer: PhotoAnswer, *, model: str = "", today: datetime.dat
         "associatedMedia": " | ".join(photo.name for photo in answer.photos),
     }
     if claim is not None:
-        row |= {"scientificName": claim.name, **claim.lineage}
-        row |= {} if claim.rank == "name" else {"taxonRank": claim.rank}
-        if len(claim.labels) == 1 and answer.names and answer.names[0].label == claim.labels[0]:
-            row["vernacularName"] = answer.names[0].common_name
+        row |= {"scientificName": claim.name, "vernacularName": claim.common_name, **claim.lineage}
+        row |= {} if claim.rank == OF_LABEL else {"taxonRank": claim.rank}
+        if claim.label is not None and answer.names and answer.names[0].label == claim.label:
+            row["vernacularName"] = answer.names[0].common_name  # a table of the user may know one
     if where.lat is not None and where.lon is not None:
         row |= _place(where.lat, where.lon, coarse=answer.threatened)
     return {term: str(row[term]) for term in TERMS if row.get(term) not in (None, "")}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fieldmark.guides.dangers import dangerous_labels
 from fieldmark.guides.living_groups import groups_of
+from fieldmark.identification.taxon_records import TaxonRecords
 from fieldmark.models import Model
 
 # Categories of the Red List whose places are not told exactly.
@@ -48,13 +49,16 @@ class LabelFacts:
         taxa: The taxon of each label.
         groups: The group of living things that each belongs to.
         dangerous: Whether each is poisonous or venomous, or must be taken for it.
+        records: How claims of them are recorded.
     """
 
     taxa: Sequence[TaxonOfLabel]
     groups: Sequence[str]
     dangerous: NDArray[np.bool_]
+    records: TaxonRecords
 
     @classmethod
     def of(cls, model: Model) -> LabelFacts:
         groups = groups_of(model.labels, model.taxa)
-        return cls(taxa_of(model), groups, dangerous_labels(model.labels, model.taxa, groups))
+        dangerous = dangerous_labels(model.labels, model.taxa, groups)
+        return cls(taxa_of(model), groups, dangerous, TaxonRecords(model.taxa.iter_rows(named=True)))

@@ -56,6 +56,8 @@ class RankedClaim:
         labels: The labels of the model that belong to it.
         lineage: The taxa above it by rank, as far as they are known.
         right_on_val: How many answers at this rank were given on val, and how many of them were right.
+        label: The label of the model where that itself is claimed, None for a taxon above the labels.
+        common_name: What people call it, where that is known.
     """
 
     rank: str
@@ -64,6 +66,8 @@ class RankedClaim:
     labels: tuple[str, ...]
     lineage: Mapping[str, str] = field(default_factory=dict)
     right_on_val: tuple[int, int] | None = None
+    label: str | None = None
+    common_name: str | None = None
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,6 @@ from fieldmark.identification.photo_answers import (
 )
 from fieldmark.identification.restricting import Restriction
 from fieldmark.identification.results import Circumstances
-from fieldmark.tables import RANKS
 
 Floats = NDArray[np.float64]
 NEAREST, LOOK_ALIKES, PHOTOS_EACH = 5, 3, 2
@@ -205,19 +204,21 @@ class _Making:
         found = RollUp(lines, rule.bands, rule.right).answer(self.chances, self.model.taxonomy)
         if found is None:
             return None
-        labels = tuple(self.model.labels.names[code] for code in found.codes)
-        rank, name = found.rank, found.taxon
+        rank = found.rank
         if rank == OF_LABEL:
             rank = rank_of_labels(self.model.taxonomy)
             rank = "genus" if rank == OF_LABEL and is_genus(found.taxon) else rank
-            taxon = self.taxa[self.model.labels.code_of[found.taxon]]
-            name = taxon.species or found.taxon
-        lineage = {
-            above: known
-            for above in RANKS[: _place(rank)]
-            if (known := self.model.taxonomy.taxon(int(found.codes[0]), above)) is not None
-        }
-        return RankedClaim(rank, name, found.probability, labels, lineage, rule.right.get(found.rank))
+        record = self.facts.records.of(found.taxon, None if rank == OF_LABEL else rank)
+        return RankedClaim(
+            record.rank or OF_LABEL,
+            record.name,
+            found.probability,
+            tuple(self.model.labels.names[code] for code in found.codes),
+            record.lineage,
+            rule.right.get(found.rank),
+            found.taxon if found.rank == OF_LABEL else None,
+            record.common_name,
+        )
 
     def short_list(self) -> ShortList | None:
         if self.guide is None:
@@ -311,11 +312,6 @@ class _Making:
             said = self.question.restriction.said
             found.append(f"{exact_percent(self.elsewhere)} of the probability lay on names that {said} left out.")
         return tuple(found)
-
-
-def _place(rank: str) -> int:
-    """Where a rank stands; labels whose rank is not known stand below all."""
-    return RANKS.index(rank) if rank in RANKS else len(RANKS)
 
 
 def ignored(asked: AskedSpecimen) -> tuple[str, ...]:

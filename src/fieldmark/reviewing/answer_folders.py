@@ -23,6 +23,7 @@ import polars as pl
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import appearing_file, write_json
 from fieldmark.foundation.parquet import read_frame
+from fieldmark.identification.taxon_records import TaxonRecord, TaxonRecords
 
 ABOUT_FILE: Final = "answers.json"
 TABLE_FILE: Final = "answers.parquet"
@@ -37,6 +38,7 @@ SCHEMA: Final[Mapping[str, Any]] = {
     "certainty": pl.Float64,
     "verdict": pl.String,
     "danger": pl.String,
+    "dangerous": pl.List(pl.String),
     "threatened": pl.Boolean,
     "names": pl.List(pl.String),
     "probabilities": pl.List(pl.Float64),
@@ -59,12 +61,14 @@ class AnsweredEntry:
     Args:
         observation_id: What it is called.
         files: Its photos or its recording, below the root of the folder where they lie below it.
-        name: What stands in the list: the name at the rank that the machine is sure of; empty for none.
+        name: What stands in the list: the label, or the taxon of a higher rank, that the machine is sure of; empty for
+            none.
         rank: The rank of that name, where it is known.
         probability: How sure, from 0 to 1; None where nobody says.
         certainty: What the order of review goes by: the lowest are looked at first.
         verdict: "known" or "possibly unknown".
         danger: What a person must know before touching or eating, where there is such a thing.
+        dangerous: The poisonous or venomous species that it could be, the likeliest first.
         threatened: Whether a likely species is threatened, so that its place is told coarsely.
         names, probabilities: The likeliest names, best first.
         given: The label that is being checked, where there is one.
@@ -81,6 +85,7 @@ class AnsweredEntry:
     certainty: float = 0.0
     verdict: str = "known"
     danger: str | None = None
+    dangerous: Sequence[str] = ()
     threatened: bool = False
     names: Sequence[str] = ()
     probabilities: Sequence[float] = ()
@@ -126,6 +131,11 @@ class AnswerFolder:
         return tuple(str(taxon["label"]) for taxon in self.taxa)
 
     @cached_property
+    def records(self) -> TaxonRecords:
+        """How names are recorded: with scientific name, rank and lineage."""
+        return TaxonRecords(self.taxa)
+
+    @cached_property
     def _rows(self) -> pl.DataFrame:
         return self.table.select(list(SCHEMA))
 
@@ -145,6 +155,16 @@ class AnswerFolder:
     def entries(self) -> Iterator[AnsweredEntry]:
         """All entries, in their order."""
         return (AnsweredEntry(**row) for row in self._rows.iter_rows(named=True))
+
+    def record(self, entry: AnsweredEntry, said: str | None = None) -> TaxonRecord | None:
+        """The taxon of an entry as it is exported; None where there is no name.
+
+        Args:
+            entry: The entry.
+            said: What a person said, who looked at it; empty where they could not tell.
+        """
+        name, rank = (entry.name, entry.rank) if said is None else (said, None)
+        return self.records.of(name, rank) if name else None
 
     def path_of(self, file: str) -> Path:
         """Where a file of an entry lies."""
@@ -175,11 +195,22 @@ def read_answers(folder: Path) -> AnswerFolder:
             raise InputError(folder / ABOUT_FILE, found="another format", expected="format 1")
         table = read_frame(folder / TABLE_FILE, folder / TABLE_FILE, expected="a table of answers")
         root, taxa = Path(about.pop("root")), about.pop("taxa")
-        return AnswerFolder(table.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items()), root, about, taxa)
+        return AnswerFolder(_as_recorded_today(table, TaxonRecords(taxa)), root, about, taxa)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError(folder, found="no answers", expected=expected, hint=hint) from error
     except (json.JSONDecodeError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
         raise InputError(folder, found=f"something else ({error})", expected=expected, hint=hint) from error
+
+
+def _as_recorded_today(table: pl.DataFrame, records: TaxonRecords) -> pl.DataFrame:
+    """The table of an earlier version: what it did not write is empty, and a group has its own name.
+
+    Earlier versions listed a genus, family, ... with one label under the name of that label.
+    """
+    if "dangerous" not in table.columns:
+        names = [records.claimed(name, rank) for name, rank in table.select("name", "rank").iter_rows()]
+        table = table.with_columns(pl.Series("name", names, pl.String), dangerous=pl.lit([], SCHEMA["dangerous"]))
+    return table.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
 
 
 def refuse_occupied(folder: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -46,9 +46,7 @@ def write_form(
     """
     about = about or PackageAbout()
     writers: dict[str, Callable[[], object]] = {
-        CSV: lambda: _write(
-            out, lambda path: as_list(answers, looks).with_columns(_joined("files", "names")).write_csv(path)
-        ),
+        CSV: lambda: _write(out, lambda path: _flat(as_list(answers, looks)).write_csv(path)),
         PARQUET: lambda: _write(out, lambda path: as_list(answers, looks).write_parquet(path)),
         DARWIN_CORE: lambda: _write_archive(answers, looks or {}, out, about),
         CAMTRAP: lambda: write_camtrap(answers, out, looks=looks, about=about, overwrite=True),
@@ -60,17 +58,20 @@ def as_list(answers: AnswerFolder, looks: Looks | None = None) -> pl.DataFrame:
     """The list: one row per observation, what it is, who said so, and what the machine had said."""
     said = _said(looks or {})
     rows = answers.table.select(list(SCHEMA)).join(said, on="observation_id", how="left", maintain_order="left")
+    rows = rows.with_columns(_recorded(answers, looks or {}))
     person = pl.col("said").is_not_null()
     threatened = [str(taxon["label"]) for taxon in answers.taxa if taxon.get("red_list") in THREATENED]
     return rows.select(
         "observation_id",
         "files",
         pl.coalesce("said", "name").alias("name"),
-        pl.when(~person).then("rank").alias("rank"),
+        "scientific_name",
+        "rank",
         pl.when(person).then(pl.lit("person")).otherwise(pl.lit("machine")).alias("by"),
         pl.when(~person).then("probability").alias("probability"),
         pl.when(~person).then("verdict").alias("verdict"),
         "danger",
+        "dangerous",
         (pl.col("threatened") | pl.col("said").is_in(threatened).fill_null(False)).alias("threatened"),
         pl.col("name").alias("machine"),
         "names",
@@ -79,13 +80,41 @@ def as_list(answers: AnswerFolder, looks: Looks | None = None) -> pl.DataFrame:
     )
 
 
+def dangers_in(answers: AnswerFolder) -> dict[str, Any]:
+    """The dangers among answers.
+
+    Returns:
+        `observations`: with how many to be careful; `improbable`: of how many one line says that danger is improbable;
+        `names`: the dangerous species that they could be, each with how many, most often first.
+    """
+    warned = answers.table.filter(pl.col("danger").is_not_null())
+    # One line stands in place of the notice only where the specimen is not called unknown.
+    whole = warned.filter((pl.col("dangerous").list.len() > 0) | (pl.col("verdict") == "possibly unknown"))
+    names = whole["dangerous"].explode().drop_nulls().value_counts(sort=True).rows()
+    return {"observations": len(whole), "improbable": len(warned) - len(whole), "names": dict(names)}
+
+
+def _recorded(answers: AnswerFolder, looks: Looks) -> list[pl.Series]:
+    """The scientific name and the rank of each entry."""
+    records = [answers.record(entry, _name_said(looks, entry.observation_id)) for entry in answers.entries()]
+    return [
+        pl.Series("scientific_name", [None if one is None else one.name for one in records], pl.String),
+        pl.Series("rank", [None if one is None else one.rank for one in records], pl.String),
+    ]
+
+
+def _name_said(looks: Looks, observation: str) -> str | None:
+    look = looks.get(observation)
+    return None if look is None else look.name
+
+
 def _said(looks: Looks) -> pl.DataFrame:
     schema = {"observation_id": pl.String, "said": pl.String}
     return pl.DataFrame({"observation_id": list(looks), "said": [look.name for look in looks.values()]}, schema=schema)
 
 
-def _joined(*columns: str) -> list[pl.Expr]:
-    return [pl.col(name).list.join(";") for name in columns]
+def _flat(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(pl.col("files", "names", "dangerous").list.join(";"))
 
 
 def _write(out: Path, write: Callable[[Path], object]) -> None:
@@ -110,13 +139,17 @@ def _dataset(answers: AnswerFolder, looks: Looks) -> Dataset:
     place = [
         pl.when(coarse).then(pl.col(one).round(COARSE_DEGREES)).otherwise(one).alias(one) for one in ("lat", "lon")
     ]
-    observations = listed.select(
+    lineages = [answers.records.of(*pair).lineage for pair in listed.select("name", "rank").iter_rows()]
+    lineage = pl.DataFrame(lineages, schema=dict.fromkeys(RANKS, pl.String))
+    observations = pl.concat([listed, lineage], how="horizontal").select(
         "observation_id",
         name.alias("label"),
+        "scientific_name",
         "date",
         *place,
         "site",
         "rank",
+        *RANKS,
         coordinate_uncertainty_m=pl.when(coarse).then(pl.lit(float(COARSE_M))),
         information_withheld=pl.when(coarse).then(pl.lit(WITHHELD)),
     )
@@ -127,10 +160,9 @@ def _dataset(answers: AnswerFolder, looks: Looks) -> Dataset:
             media_id=pl.concat_str("observation_id", pl.lit("/"), "path"), parts=pl.lit([], pl.List(pl.String))
         )
     )
-    known = {str(taxon["label"]): dict(taxon) for taxon in answers.taxa}
-    names = observations["label"].drop_nulls().unique().sort().to_list()
-    columns = dict.fromkeys(("label", *RANKS, "common_name"), pl.String)
-    taxa = pl.DataFrame([{"label": one, **known.get(one, {})} for one in names], schema=columns)
+    names = observations["label"].drop_nulls().unique().sort()
+    commons = [answers.records.of(name).common_name for name in names]
+    taxa = pl.DataFrame({"label": names, "common_name": pl.Series(commons, dtype=pl.String)})
     kind: MediaKind = "recording" if answers.about.get("kind") == "recording" else "photo"
     return Dataset("answers", Release(answers.root), taxa, observations, media, media_kind=kind)
 
@@ -142,8 +174,8 @@ def _identifications(answers: AnswerFolder, looks: Looks) -> pl.DataFrame:
     rows = []
     for entry in answers.entries():
         look = looks.get(entry.observation_id)
-        name = entry.name if look is None else look.name
-        if not name:
+        record = answers.record(entry, _name_said(looks, entry.observation_id))
+        if record is None:
             continue
         sure = "" if entry.probability is None else f" Probability {entry.probability:.4f}."
         simulated = " Simulated data." if answers.simulated else ""
@@ -155,8 +187,8 @@ def _identifications(answers: AnswerFolder, looks: Looks) -> pl.DataFrame:
                 "identificationID": f"{entry.observation_id} {when}",
                 "identifiedBy": model if look is None else "reviewer",
                 "dateIdentified": when[:10],
-                "scientificName": name.replace("_", " "),
-                "taxonID": name,
+                "scientificName": record.name,
+                "taxonID": entry.name if look is None else look.name,
                 "identificationVerificationStatus": UNVERIFIED if look is None else VERIFIED,
                 "identificationRemarks": f"{MACHINE}{simulated}{sure}{unsure}" if look is None else simulated.strip(),
             }

@@ -28,6 +28,7 @@ from fieldmark.foundation.files import appearing_file, only_writer, sha256_of
 from fieldmark.foundation.map_blocks import blocks_of, map_blocks
 from fieldmark.foundation.parquet import read_frame
 from fieldmark.foundation.progress import progress
+from fieldmark.guides.rolling_up import OF_LABEL
 from fieldmark.identification.asking import AskedSpecimen
 from fieldmark.identification.identify import BIRDNET, identify, named_model
 from fieldmark.identification.label_facts import LabelFacts
@@ -35,6 +36,7 @@ from fieldmark.identification.photo_answers import PhotoAnswer
 from fieldmark.identification.photos import PhotoQuestion, answer_photos
 from fieldmark.identification.restricting import NameFinder, restriction_of
 from fieldmark.identification.results import Circumstances, Timeline
+from fieldmark.identification.wording import full_name
 from fieldmark.models import Model
 from fieldmark.questions.items import loose_items
 from fieldmark.reviewing.answer_folders import (
@@ -52,6 +54,8 @@ from fieldmark.views import Part, loose_media
 
 BLOCK_PHOTOS, BLOCK_RECORDINGS = 256, 4
 NAMES_EACH: Final = 5
+# How answers are recorded; raised where that changes, so that earlier ones are asked again.
+RECORDED: Final = 2
 NOTHING_HEARD: Final = "nothing heard"
 
 
@@ -65,6 +69,8 @@ class BatchSettings:
         pooling: How several photos of one observation are pooled.
         known: What is known about all of them, by the names of columns.
         exif: Whether dates and places are read from what cameras noted.
+        thresholds: A table `name,at_least`: species are named from these probabilities on only.
+        synonyms: Other names, each with the one that the model may know.
     """
 
     only: tuple[str, ...] = ()
@@ -73,6 +79,8 @@ class BatchSettings:
     pooling: str = "mean"
     known: Mapping[str, Any] = field(default_factory=dict)
     exif: bool = False
+    thresholds: Path | None = None
+    synonyms: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -153,7 +161,8 @@ class _Asking:
             from fieldmark.features.birdnet import BirdNet
 
             return [{"label": name, "species": name, "common_name": common} for name, common in BirdNet().species]
-        kept = [name for name in ("label", *RANKS, "common_name", "red_list") if name in self.model.taxa.columns]
+        known_of = ("label", *RANKS, "scientific_name", "common_name", "red_list")
+        kept = [name for name in known_of if name in self.model.taxa.columns]
         known = {row["label"]: row for row in self.model.taxa.select(kept).iter_rows(named=True)}
         return [known.get(label, {"label": label}) for label in self.model.labels.names]
 
@@ -185,7 +194,9 @@ class _Asking:
     def _photos(self, block: Sequence[Asked], root: Path) -> Iterator[tuple[Asked, list[AnsweredEntry]]]:
         model = self.model
         assert model is not None  # BirdNET hears
-        held = restriction_of(NameFinder(model, {}), self.settings.only, self.settings.exclude, None)
+        settings = self.settings
+        finder = NameFinder(model, settings.synonyms)
+        held = restriction_of(finder, settings.only, settings.exclude, settings.thresholds)
         question = PhotoQuestion(NAMES_EACH, held, evidence=False, facts=LabelFacts.of(model))
         features, problems = _features(model, files_of(block), root)
         for asked in block:
@@ -211,6 +222,8 @@ class _Asking:
                         context=_circumstances(asked),
                         only=self.settings.only if self.model else (),
                         exclude=self.settings.exclude if self.model else (),
+                        thresholds=self.settings.thresholds,
+                        synonyms=self.settings.synonyms,
                     )
                 except InputError as error:
                     entries.append(_entry(asked, files=(file,), problem=str(error)))
@@ -236,7 +249,9 @@ def _asking(model: str, settings: BatchSettings) -> _Asking:
 
 def _digest(model: str, settings: BatchSettings) -> str:
     asked = {key: value for key, value in asdict(settings).items() if key not in ("known", "exif")}
-    text = json.dumps([model, asked], sort_keys=True, default=str)
+    if settings.thresholds is not None:  # the lines count, not what the file is called
+        asked["thresholds"] = settings.thresholds.read_text(encoding="utf-8") if settings.thresholds.is_file() else ""
+    text = json.dumps([model, asked, RECORDED], sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -312,16 +327,16 @@ def _of_photos(asked: Asked, answer: PhotoAnswer) -> AnsweredEntry:
     """An entry of the list: the claim, with what a person needs to check it."""
     claim, unknown = answer.claim, answer.verdict.known is False
     first = answer.names[0].probability if answer.names else 0.0
-    name = "" if claim is None else claim.labels[0] if len(claim.labels) == 1 else claim.name
-    danger = None if answer.danger is None else " ".join(answer.danger.because)
+    danger = answer.danger
     return _entry(
         asked,
-        name=name,
-        rank=None if claim is None or claim.rank == "name" else claim.rank,
+        name="" if claim is None else claim.label or claim.name,
+        rank=None if claim is None or claim.rank == OF_LABEL else claim.rank,
         probability=None if claim is None else claim.probability,
         certainty=first - 1 if unknown else first,
         verdict="possibly unknown" if unknown else "known",
-        danger=danger,
+        danger=None if danger is None else " ".join(danger.because),
+        dangerous=[] if danger is None else [full_name(one.name) for one in danger.look_alikes],
         threatened=answer.threatened,
         names=[one.label for one in answer.names],
         probabilities=[one.probability for one in answer.names],

@@ -36,7 +36,6 @@ from fieldmark.identification.darwin_core_rows import COARSE_DEGREES, COARSE_M, 
 from fieldmark.identification.label_facts import THREATENED
 from fieldmark.reviewing.answer_folders import AnsweredEntry, AnswerFolder
 from fieldmark.reviewing.review import ReviewLook
-from fieldmark.tables import RANKS
 from fieldmark.version import __version__
 
 VERSION: Final = "1.0.1"
@@ -135,7 +134,7 @@ def write_camtrap(
         _link_media(answers, entries, folder)
         for name, rows in (("deployments", deployments), ("media", media), ("observations", observations)):
             _write_table(folder / f"{name}.csv", COLUMNS[name], rows)
-        package = _descriptor(answers, deployments, observations, about)
+        package = _descriptor(answers, deployments, observations, about, looks or {})
         (folder / "datapackage.json").write_text(
             json.dumps(package, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
         )
@@ -222,9 +221,9 @@ def _observation(
 ) -> dict[str, Any]:
     stamps = [row["timestamp"] for row in shots]
     alone = len(shots) == 1
-    name = entry.name if look is None else look.name
+    record = answers.record(entry, None if look is None else look.name)
     unsure = look is None and entry.verdict == "possibly unknown"
-    kind = "animal" if name and not unsure else "unknown" if look is not None or unsure else "unclassified"
+    kind = "animal" if record and not unsure else "unknown" if look is not None or unsure else "unclassified"
     by_machine = f"Fieldmark {__version__}, {answers.about.get('model', 'a model')}"
     return {
         "observationID": entry.observation_id,
@@ -235,7 +234,7 @@ def _observation(
         "eventEnd": max(stamps),
         "observationLevel": "media" if alone else "event",
         "observationType": kind,
-        "scientificName": _scientific(name, answers) if kind == "animal" else "",
+        "scientificName": record.name if record and kind == "animal" else "",
         "classificationMethod": "machine" if look is None else "human",
         "classifiedBy": by_machine if look is None else "reviewer",
         "classificationTimestamp": _utc(answers.about.get("created") if look is None else look.when),
@@ -249,16 +248,12 @@ def _utc(moment: str | None) -> str:
     return "" if not moment else datetime.datetime.fromisoformat(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _scientific(name: str, answers: AnswerFolder) -> str:
-    taxon = next((one for one in answers.taxa if one["label"] == name), None)
-    return str((taxon or {}).get("species") or name).replace("_", " ")
-
-
 def _descriptor(
     answers: AnswerFolder,
     deployments: Sequence[Mapping[str, Any]],
     observations: Sequence[Mapping[str, Any]],
     about: PackageAbout,
+    looks: Mapping[str, ReviewLook],
 ) -> dict[str, Any]:
     """What the package says about itself."""
     lats, lons = ([float(row[name]) for row in deployments] for name in ("latitude", "longitude"))
@@ -297,25 +292,27 @@ def _descriptor(
             "start": min(str(row["deploymentStart"]) for row in deployments)[:10],
             "end": max(str(row["deploymentEnd"]) for row in deployments)[:10],
         },
-        "taxonomic": _taxonomic(answers, observations),
+        "taxonomic": _taxonomic(answers, observations, looks),
     }
 
 
-def _taxonomic(answers: AnswerFolder, observations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    ranks = {entry.name: entry.rank for entry in answers.entries()}
-    by_name = {_scientific(str(taxon["label"]), answers): taxon for taxon in answers.taxa}
-    rows = []
-    for name in dict.fromkeys(row["scientificName"] for row in observations if row["scientificName"]):
-        taxon = by_name.get(name, {})
-        rank = ranks.get(name) or ("species" if name in by_name else None)
-        above = {one: str(taxon[one]) for one in RANKS if one != "species" and taxon.get(one)}
-        row: dict[str, Any] = {"scientificName": name, **above}
-        if rank in {*RANKS, "subspecies"}:
-            row["taxonRank"] = rank
-        if taxon.get("common_name"):
-            row["vernacularNames"] = {"eng": str(taxon["common_name"])}
-        rows.append(row)
-    return rows
+def _taxonomic(
+    answers: AnswerFolder, observations: Sequence[Mapping[str, Any]], looks: Mapping[str, ReviewLook]
+) -> list[dict[str, Any]]:
+    """Each taxon that the observations name, once."""
+    rows: dict[str, dict[str, Any]] = {}
+    for observation in observations:
+        look = looks.get(observation["observationID"])
+        record = answers.record(answers[observation["observationID"]], None if look is None else look.name)
+        if record is None or not observation["scientificName"]:
+            continue
+        above = {rank: taxon for rank, taxon in record.lineage.items() if rank != "species"}
+        row = rows.setdefault(record.name, {"scientificName": record.name, **above})
+        if record.rank is not None:
+            row["taxonRank"] = record.rank
+        if record.common_name:
+            row["vernacularNames"] = {"eng": record.common_name}
+    return list(rows.values())
 
 
 def _link_media(answers: AnswerFolder, entries: Sequence[AnsweredEntry], folder: Path) -> None:
