@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 
 import fieldmark
+from fieldmark.datasets import release_of
+from fieldmark.datasets.occurrences.check import check_occurrences
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.opening import open_benchmark, open_release
 from tests.conftest import COLORS, save_photo
@@ -106,6 +108,33 @@ def test_the_golden_download_of_gbif_keeps_quotes_and_leaves_absences_out():
     # The accepted species is the label, the name that was identified is kept beside it.
     assert dataset.observations["scientific_name"][1] == "Nigra alba Author"
     assert dataset.observations.filter(pl.col("label").is_null())["family"].to_list() == ["Albaceae"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("Black throated Sparrow", "Black throated Blue Warbler"),
+        ("Great spotted woodpecker", "Great spotted cuckoo", "Blue tit"),
+        ("Kleine rote Waldameise", "Kleine rote Spinne", "Blaumeise", "Rotes Ordensband", "Großer Fuchs"),
+    ],
+)
+def test_common_names_are_whole_names(tmp_path, names):
+    dataset = opened(table(tmp_path, NAMED + "".join(f"{n},{name},1,2,\n" for n, name in enumerate(names))))
+    assert dataset.observations["label"].to_list() == list(names)
+    assert dataset.taxa.select("genus", "species").null_count().row(0) == (len(names), len(names))
+    assert not any("join" in remark for remark in dataset.remarks)
+
+
+def test_names_that_one_label_joins_are_listed(tmp_path):
+    names = ("Solanum acaule", "Solanum acaule Bitter", "Solanum acaule subsp. punae", "Solanum demissum Lindl.")
+    path = table(tmp_path, NAMED + "".join(f'{n},"{name}",1,2,\n' for n, name in enumerate(names)))
+    dataset = opened(path)
+    assert dataset.taxa["label"].to_list() == ["Solanum acaule", "Solanum demissum"]
+    joined = "1 label(s) join several names: Solanum acaule (Solanum acaule, Solanum acaule Bitter, Solanum acaule sub"
+    assert any(remark.startswith(joined) for remark in dataset.remarks)
+    report = check_occurrences(release_of("occurrences", path))
+    listed = next(problem for problem in report.problems if "several names" in problem.what)
+    assert "Solanum acaule Bitter as Solanum acaule" in " ".join(listed.places)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ Quirks:
 - What the table is, is told by its header. A remark says which it was taken for, and which columns count.
 - The label is the species: where the format knows ranks, records of a genus or family alone have none, and are the part
   `unlabeled`; everything else is `train`, from which benchmarks draw. In other tables every name is a label, without
-  its author where it is a binomial. A column called or stated as `label` is taken as it is.
+  its author where it is a binomial of a column of scientific names (`scientific_names.py`); a remark lists the names
+  that one label joins. A column called or stated as `label` is taken as it is.
 - A record without a photo is a place, one without coordinates at most a photo. The subset `places` holds the records
   with coordinates, `photos` those with a photo that is here, `all` every one; each has the labels of its own records.
 - Rows that share an id are one record where they agree in name, place and date (tables of photos); otherwise the first
@@ -179,14 +180,16 @@ def read_records(release: Release, environment: Sequence[str] = ()) -> Records:
     rows = add_dates(rows, problems, date_format=source.settings.date_format)
     as_stated = "label" in (source.settings.columns if source.kind.has_terms else rows.columns)
     by_rank = source.kind.has_terms or "rank" in rows.columns
-    rows = with_ids(with_labels(rows, problems, as_stated=as_stated, by_rank=by_rank), problems)
+    declared = source.kind.has_terms
+    rows = with_labels(rows, problems, as_stated=as_stated, by_rank=by_rank, declared=declared)
+    rows = with_ids(rows, problems)
     repeated = not all_different(rows["observation_id"])
     if repeated:
         rows = _one_record_per_id(rows, problems)
     photos, without_file = photos_of(release, source, rows, problems)
     if repeated:
         rows = rows.unique("observation_id", keep="first", maintain_order=True)
-    taxa = taxa_of(rows, problems)
+    taxa = taxa_of(rows, problems, declared=declared)
     return Records(replace(source, media=None), rows, photos, taxa, problems, without_file)
 
 

@@ -8,6 +8,9 @@ import polars as pl
 
 from fieldmark.datasets.checking import Problems, Severity
 
+# How many labels a remark names.
+SHOWN = 5
+
 
 @dataclass(frozen=True)
 class RowProblem:
@@ -37,6 +40,16 @@ class RowProblems:
     """Problems of rows as they are met."""
 
     listed: list[RowProblem] = field(default_factory=list)
+    joined: dict[str, list[str]] = field(default_factory=dict)
+
+    def note_names(self, rows: pl.DataFrame) -> None:
+        """Notes which labels join several names (`named`), each with its first row."""
+        firsts = rows.drop_nulls(["label", "named"]).unique(["label", "named"], keep="first", maintain_order=True)
+        several = firsts.filter(pl.len().over("label") > 1).sort("label", maintain_order=True)
+        for label, named in several.select("label", "named").iter_rows():
+            self.joined.setdefault(label, []).append(named)
+        shown = pl.concat_str("named", pl.lit(" as "), "label")
+        self.add("note", "gives a label one of its several names", several, shown)
 
     def add(self, severity: Severity, what: str, rows: pl.DataFrame, value: pl.Expr | None = None) -> None:
         """Notes the rows (`file`, `line`), if there are any, with the value that is wrong."""
@@ -45,7 +58,17 @@ class RowProblems:
             self.listed.append(RowProblem(severity, what, rows.select("file", "line", shown.alias("value"))))
 
     def remarks(self) -> list[str]:
-        """A sentence for each kind of error or warning, with the first place."""
+        """A sentence for each kind of error or warning, with the first place, and one about names that were joined."""
+        return [*self._names_joined(), *self._of_rows()]
+
+    def _names_joined(self) -> list[str]:
+        if not self.joined:
+            return []
+        shown = "; ".join(f"{label} ({', '.join(names)})" for label, names in list(self.joined.items())[:SHOWN])
+        more = f"; and {len(self.joined) - SHOWN:,} more, which `fieldmark check` lists" * (len(self.joined) > SHOWN)
+        return [f"{len(self.joined):,} label(s) join several names: {shown}{more}."]
+
+    def _of_rows(self) -> list[str]:
         return [
             f"{len(problem.rows):,} row(s): {problem.what} (the first: {problem.places(1)[0]})."
             for problem in self.listed
