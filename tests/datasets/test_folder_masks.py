@@ -80,7 +80,9 @@ def test_masks_of_zeros_and_ones_are_read_and_that_is_said(root):
         save(path, 1)
     dataset = fieldmark.dataset("folder-masks", root)
     assert dataset.layers["masks"]("a.jpg")["cap"].all()
-    assert "Read masks such as `masks/a.png` by the values 0 and 1, of which 1 is the object." in dataset.remarks
+    assert (
+        "Read 3 of 3 masks, such as `masks/a.png`, by the values 0 and 1, of which 1 is the object." in dataset.remarks
+    )
 
 
 def test_parts_by_other_names_and_what_is_not_read_are_said(tmp_path):

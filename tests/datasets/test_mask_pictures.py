@@ -59,6 +59,25 @@ def test_the_object_is_found_however_it_was_saved(picture, how):
     assert np.array_equal(mask, OBJECT) and how in said and bool(how) == bool(said)
 
 
+def tinted(color: tuple[int, int, int] = (255, 255, 255), width_px: float = 1.0) -> tuple[Image.Image, np.ndarray]:
+    """A disk in a color on black, whose edge fades through hundreds of tints; and the disk."""
+    rows, columns = np.indices((120, 160))
+    inward = 40 - np.hypot(rows - 60, columns - 80)
+    share = np.clip(0.5 + inward / (2 * width_px), 0, 1)[..., None]
+    tint = np.random.default_rng(0).integers(-25, 26, (120, 160, 3)) * ((share > 0) & (share < 1))
+    return Image.fromarray(np.clip(share * color + tint, 0, 255).astype(np.uint8)), inward > 0
+
+
+@pytest.mark.parametrize("color", [(255, 255, 255), (200, 40, 90)])
+def test_tinted_edges_belong_to_the_nearer_of_two_colors(color):
+    picture, disk = tinted(color)
+    assert len(picture.getcolors(1 << 20)) > 303
+    mask, how = read_mask(saved(picture), "a.png")
+    assert (mask == disk).mean() > 0.997 and "edges" in how
+    with pytest.raises(InputError, match=r"a.png: found [\d,]+ colors, expected the object in one color on black"):
+        read_mask(saved(tinted(color, 20)[0]), "a.png")  # more than edges
+
+
 def test_an_empty_mask_is_empty_and_jpeg_is_read_by_white_alone():
     assert not read_mask(saved(gray(0)), "a.png").mask.any()
     assert not read_mask(saved(gray(1), "JPEG"), "a.jpg").mask.any()

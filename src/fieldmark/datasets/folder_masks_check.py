@@ -8,7 +8,7 @@ from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems
 from fieldmark.datasets.folder_layout import PART_NAMES
 from fieldmark.datasets.folder_masks import FolderMasks, open_folder_masks
-from fieldmark.datasets.mask_pictures import read_mask
+from fieldmark.datasets.mask_pictures import TINTED, read_mask
 from fieldmark.datasets.photo_checks import check_copies, check_split_photos
 from fieldmark.errors import InputError
 from fieldmark.foundation.progress import progress
@@ -67,16 +67,21 @@ def _check_drawn(files: pl.DataFrame, masks: FolderMasks, problems: Problems) ->
 def _check_pictures(dataset: Dataset, masks: FolderMasks, problems: Problems) -> None:
     """Masks that cannot be read, or in which nothing is drawn."""
     paths = [path for parts in masks.path_of.values() for path in parts.values()]
-    broken, empty = list[str](), list[str]()
+    broken, empty, tinted = list[str](), list[str](), list[str]()
     with progress("reading masks", len(paths)) as tick:
         for path, data in zip(paths, dataset.release.read_many(paths), strict=True):
             try:
-                if not read_mask(data, path).mask.any():
+                mask, how = read_mask(data, path)
+                if not mask.any():
                     empty.append(path)
+                if how == TINTED:
+                    tinted.append(path)
             except InputError as error:
                 broken.append(str(error))
             tick(1)
     if broken:
         problems.add("error", "a mask cannot be read", broken)
+    if tinted:
+        problems.add("note", f"a mask is read by {TINTED}", tinted)
     if empty:
         problems.add("note", "nothing is drawn in a mask", empty)

@@ -3,6 +3,8 @@
 - Gray: white is the object (values above 127). Where no value but 0 and 1 occurs, 1 is the object.
 - Gray of sixteen bits: the same of the upper half of its range; what stays below 256 is read as if it had eight bits.
 - Few colors, by a palette or plainly: black is the background, and any other color the object.
+- Many colors, at edges that were smoothed or tinted: where at least 90 % of the pixels are black or one other color (to
+  within 32 of 255 in each channel), that other color is the object, and every pixel belongs to the nearer of the two.
 - With transparency: what can be seen is the object.
 
 What could mean something else is refused: gray without white, such as numbers of classes, and pictures of many colors.
@@ -24,7 +26,10 @@ from fieldmark.foundation.masks import Mask
 WHITE_ABOVE, DEEP_WHITE_ABOVE = 127, 32767
 # A drawing has few colors, a photo has many.
 MOST_COLORS = 64
+# From so many pixels of two colors on, those of other colors are edges; and how far a pixel of a color may be off it.
+TWO_COLORS, OFF = 0.9, 32
 BLURRED = "JPEG"
+TINTED = "their two main colors: pixels of other colors, at the edges, belong to the nearer of black and the object's"
 UNREADABLE = (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError)
 
 
@@ -86,9 +91,26 @@ def _read_gray(values: NDArray[Any], where: str, *, blurred: bool) -> ReadMask:
 
 def _read_colors(pixels: NDArray[np.uint8], where: str) -> ReadMask:
     number = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], dtype=np.uint32)
-    colors = np.unique(number)
-    if len(colors) > MOST_COLORS or 0 not in colors:
-        found = f"{len(colors):,} colors" + ("" if 0 in colors else " and no black")
-        hint = "Save it in black and white: white where the object is."
-        raise InputError(where, found=found, expected="the object in one color on black", hint=hint)
-    return ReadMask(number != 0, "their colors: black is the background, any other the object")
+    colors, times = np.unique(number, return_counts=True)
+    if len(colors) <= MOST_COLORS and 0 in colors:
+        return ReadMask(number != 0, "their colors: black is the background, any other the object")
+    mask = _of_two_colors(pixels, colors, times) if len(colors) > MOST_COLORS else None
+    if mask is not None:
+        return ReadMask(mask, TINTED)
+    found = f"{len(colors):,} colors" + ("" if 0 in colors else " and no black")
+    hint = "Save it in black and white: white where the object is."
+    raise InputError(where, found=found, expected="the object in one color on black", hint=hint)
+
+
+def _of_two_colors(pixels: NDArray[np.uint8], colors: NDArray[np.uint32], times: NDArray[np.int64]) -> Mask | None:
+    """The object in its main color, edges to the nearer of that and black; None where other colors are too many."""
+    each = np.stack([colors >> 16, colors >> 8 & 255, colors & 255], axis=1).astype(np.int64)
+    is_black = each.max(axis=1) <= OFF
+    if is_black.all() or not is_black.any():
+        return None
+    main = each[np.where(is_black, 0, times).argmax()]
+    is_main = np.abs(each - main).max(axis=1) <= OFF
+    if times[is_black | is_main].sum() < TWO_COLORS * times.sum():
+        return None
+    apart = pixels.astype(np.int64)
+    return np.asarray(((apart - main) ** 2).sum(axis=-1) < (apart**2).sum(axis=-1))
