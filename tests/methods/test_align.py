@@ -11,6 +11,7 @@ import pytest
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
 from fieldmark.methods.align import Align
+from fieldmark.methods.base import told_choices
 from fieldmark.methods.centroid import Centroid
 from fieldmark.methods.domains import Domains, pairs_of
 from fieldmark.taxonomy import Taxonomy
@@ -81,6 +82,17 @@ def test_what_is_open_is_chosen_without_val_or_test_and_keeps_the_seen(view):
     blind = Align(shrinkage=0.5, strength=3.0).fit(replace(view, test=None))
     assert (blind.arrays["prototypes"] == fitted.arrays["prototypes"]).all()
     assert "12 labels have both domains, 4 none of it" in fitted.remarks[0]
+    told = told_choices(fitted.chosen)
+    assert told[0].startswith("Chosen on train, by leaving species out: relatives") and len(told) == 1
+    assert not any(choice.on_val for choice in fitted.chosen)
+
+
+def test_settings_that_nobody_gave_and_nothing_chose_are_called_usual(view):
+    both = np.flatnonzero(Domains.of(view, "align").both)
+    few = view.train.take(~np.isin(view.train.truth, both[3:]))
+    told = told_choices(Align(shrinkage=0.5).fit(replace(view, train=few)).chosen)
+    assert len(told) == 1 and told[0].startswith("Neither given nor chosen, so at the usual values: strength")
+    assert "shrinkage" not in told[0]  # that one was given
 
 
 def test_one_domain_is_refused_in_a_sentence(view):

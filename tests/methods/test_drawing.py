@@ -104,6 +104,10 @@ def test_tiles_cover_every_pixel(unet, disks):
 def test_grabcut_parts_colors(disks, tmp_path):
     pytest.importorskip("cv2")
     result = fieldmark.fit("folder/segmentation", disks, "grabcut", tmp_path / "run", settings={"rounds": 2})
+    margin = result.model.fitted.method.margin
+    assert f"Chosen on train: margin {margin:g}." in result.run.remarks
+    assert not any("SMALL VAL" in remark for remark in result.run.remarks)  # val chose nothing
+    assert f"Chosen on train: margin {margin:g}." in (tmp_path / "run/model/README.md").read_text()
     assert result.scorecard.metrics["iou"].value > 0.9
     assert result.model.fitted.method.margin > 0
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -43,6 +45,20 @@ def test_every_method_scores_every_label_of_every_item_and_again_from_its_arrays
     assert predictions.scores.shape == (42, 4) and np.isfinite(predictions.scores).all()
     again = fitted.method.scores({key: np.array(value) for key, value in fitted.arrays.items()}, view.test)
     assert (again == predictions.scores).all()
+
+
+@pytest.mark.parametrize("name", ON_FEATURES)
+def test_every_setting_that_a_fit_changes_is_recorded_with_the_part_that_chose_it(name, view):
+    asked = METHODS[name]()
+    fitted = asked.fit(view)
+    before, after = asdict(asked), asdict(fitted.method)
+    changed = {key for key in after if after[key] != before[key]} - {*asked.follows_from_task}
+    recorded = {choice.name for choice in fitted.chosen}
+    if "classifier_settings" in changed:  # the head of a method records its own
+        changed -= {"classifier_settings", "chosen"}
+    assert changed <= recorded and all(choice.on_val for choice in fitted.chosen)
+    again = fitted.method.fit_again(fitted.arrays, replace(view.with_val_in_train(), val=None))
+    assert again.chosen == ()  # what was given is not chosen
 
 
 @pytest.mark.parametrize("name", ["centroid", "knn", "ridge", "lda", "linear"])

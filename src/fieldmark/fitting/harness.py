@@ -266,7 +266,7 @@ def _remarks_on_data(declared: Benchmark, opened: Opened, added: Added | None) -
 def _remarks_on_choices(asked: Method, learned: Learned, opened: Opened, searched: Searched | None) -> list[str]:
     """What a reader should know about how settings were chosen, by search and on val."""
     units = len(set(opened.truth["val"].units)) if "val" in opened.truth else len(opened.items["val"])
-    on_val = remarks_on_val(asked, learned.on_train.fitted.method, units)
+    on_val = remarks_on_val(asked, learned.on_train.fitted.chosen, units)
     return [*(searched.remarks if searched is not None else ()), *on_val]
 
 

@@ -21,6 +21,7 @@ from fieldmark.guides import Guide
 from fieldmark.guides.learning import AnsweredVal, learn_guide
 from fieldmark.labels import Labels
 from fieldmark.methods import Fitted, Method
+from fieldmark.methods.base import told_choices
 from fieldmark.models.photo_by_photo import OF_FEATURES, answer
 from fieldmark.models.streaming import answer_stream
 from fieldmark.opening import Opened
@@ -230,11 +231,16 @@ def told_labels(opened: Opened, part: str) -> NDArray[np.int32] | None:
 
 
 def final_fit(fitted: Fitted, view: View, opened: Opened) -> tuple[Fitted, list[str]]:
-    """The model that answers test: fitted once more, to train and val, where val was ours to draw."""
+    """The model that answers test: fitted once more, to train and val, where val was ours to draw.
+
+    Its remarks say what the first fit chose, which the second was given.
+    """
+    told = told_choices(fitted.chosen)
     if not opened.val_is_drawn or not fitted.method.learns_from_val:
-        return fitted, ["train"]
+        return replace(fitted, remarks=(*fitted.remarks, *told)), ["train"]
     together = replace(shown_to(fitted.method, view.with_val_in_train(), opened.hidden), test=None)
-    return Fitted.to(fitted.method, together, again=fitted.arrays), ["train", "val"]
+    again = Fitted.to(fitted.method, together, again=fitted.arrays)
+    return replace(again, remarks=(*again.remarks, *told), chosen=fitted.chosen), ["train", "val"]
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,9 @@ class _Making:
     def _no_promise(self, used: Sequence[str]) -> str:
         assert self.guide is not None
         if not self.guide.conformal:
-            return "Validation has too few observations for a list with a promise."
+            checked = self.guide.checked
+            drawn_on = "Validation has" if checked is None else f"The {checked['observations']} checked answers are"
+            return f"{drawn_on} too few observations for a list with a promise."
         known = f"{' and '.join(used)} alone" if used else "the photo alone"
         return f"The list was not calibrated for answers from {known}, so that it promises nothing."
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar
 
@@ -24,7 +24,7 @@ from fieldmark.features.alignment import (
     choose_ways,
     principal_axes,
 )
-from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
+from fieldmark.methods.base import USUAL, Arrays, Fitted, OnFeatures, choices, features_of, truth_of, unit_rows
 from fieldmark.methods.domains import Domains, pairs_of
 from fieldmark.runs.label_scores import Scale
 from fieldmark.views import Part, View
@@ -108,7 +108,9 @@ class Align(OnFeatures):
             "photographed": domains.photographed,
             "curve": curve,
         }
-        return Fitted(replace(chosen, asked=domains.asked), learned, (chosen._remark(domains, len(curve) > 0),))
+        on = "train, by leaving species out" if len(curve) else USUAL
+        settled = replace(chosen, asked=domains.asked)
+        return Fitted(settled, learned, (_told(domains),), choices(self, chosen, on))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         cosines = aligned(arrays, features_of(part)) @ arrays["prototypes"].T + arrays["bias"]
@@ -119,16 +121,6 @@ class Align(OnFeatures):
     def ways(self) -> Ways:
         """How prototypes are moved, by these settings."""
         return Ways(self.by, self.shrinkage, self.strength, self.relatives, self.pairs)
-
-    def _remark(self, domains: Domains, was_chosen: bool) -> str:
-        told = {name: value for name, value in asdict(self).items() if name in ("shrinkage", "strength", "relatives")}
-        settings = ", ".join(f"{name} {value:g}" for name, value in told.items())
-        source = "Chosen by leaving species out of train" if was_chosen else "As given, or the usual settings"
-        return (
-            f"Asked about: {domains.asked}. {int(domains.both.sum())} labels have both domains, "
-            f"{int((domains.pressed & ~domains.photographed).sum())} none of it. "
-            f"{source}: {settings}, bias {self.bias:g}."
-        )
 
     def _choose(self, lesson: TwoDomains) -> tuple[Align, Floats]:
         """The settings that are left open by leave-species-out, and the trade-off curve (bias, unseen, seen)."""
@@ -164,6 +156,13 @@ def aligned(arrays: Mapping[str, Any], features: NDArray[np.float32]) -> NDArray
     """Features of the domain that is asked about, in the aligned space, at unit length."""
     moved = unit_rows(features) @ arrays["matrix"] - arrays["offset"]
     return np.asarray(unit_rows(moved), dtype=np.float32)
+
+
+def _told(domains: Domains) -> str:
+    return (
+        f"Asked about: {domains.asked}. {int(domains.both.sum())} labels have both domains, "
+        f"{int((domains.pressed & ~domains.photographed).sum())} none of it."
+    )
 
 
 def _open(value: float, choices: Sequence[float]) -> Sequence[float]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,13 +224,47 @@ class OnFeatures(Method):
         return (Need("features"),)
 
 
+ON_TRAIN: Final = "train"
+ON_VAL: Final = "val"
+ON_BOTH: Final = "train and val"
+# Of what was neither given nor chosen on anything.
+USUAL: Final = "nothing"
+
+
+class Choice(NamedTuple):
+    """What a method chose as it was fitted.
+
+    Args:
+        name: The setting, or in words what is none.
+        on: The part that it was chosen on, such as "val" or "train, by leaving species out"; `USUAL` for none.
+        value: What was chosen; None where a remark of the method tells it.
+    """
+
+    name: str
+    on: str
+    value: Any = None
+
+    @property
+    def on_val(self) -> bool:
+        """Whether val had a say in it."""
+        return "val" in self.on.replace(",", " ").split()
+
+
 @dataclass(frozen=True)
 class Fitted:
-    """A method with all its choices made, what it learned, and what a reader of its numbers should know."""
+    """A method with all its choices made, what it learned, and what a reader of its numbers should know.
+
+    Args:
+        method: The method.
+        arrays: What it learned.
+        remarks: What a reader should know, one sentence each.
+        chosen: What its settings had left open and it chose, and on which part.
+    """
 
     method: Method
     arrays: Arrays
     remarks: tuple[str, ...] = ()
+    chosen: tuple[Choice, ...] = ()
 
     @classmethod
     def to(cls, method: Method, view: View, *, again: Arrays | None = None) -> Fitted:
@@ -248,7 +282,7 @@ class Fitted:
     def fresh(self, *, anew: bool) -> Fitted:
         """A copy that has answered nothing yet; `anew` imports its package anew, and copies what was learned."""
         arrays = {name: np.array(array) if anew else array for name, array in self.arrays.items()}
-        return Fitted(self.method.copied(anew=anew), arrays, self.remarks)
+        return replace(self, method=self.method.copied(anew=anew), arrays=arrays)
 
     def predict(self, part: Part, labels: Labels) -> Any:
         """Answers the items of a part; the method is handed neither their labels nor their names."""
@@ -275,6 +309,34 @@ class Fitted:
         with blinded(part if on_val else part.unlabeled()) as (shown, _):
             asked = self.method.unknown_scores_on_val if on_val else self.method.unknown_scores
             return asked(self.arrays, shown)
+
+
+def choices(asked: Method, fitted: Method, on: str) -> tuple[Choice, ...]:
+    """The settings that differ after a fit, as chosen on a part; not those that follow from what is asked.
+
+    Args:
+        asked: The method as it was configured.
+        fitted: The same with its choices made.
+        on: The part that they were chosen on.
+    """
+    before, after = asked.options, fitted.options
+    changed = [name for name in after if after[name] != before.get(name) and name not in asked.follows_from_task]
+    return tuple(Choice(name, on, after[name]) for name in changed)
+
+
+def told_choices(chosen: Sequence[Choice]) -> list[str]:
+    """What was chosen on which part, a sentence for each part.
+
+    >>> told_choices([Choice("l2", ON_VAL, 0.01), Choice("margin", ON_TRAIN, 0.1), Choice("the epoch", ON_VAL)])
+    ['Chosen on val: l2 0.01.', 'Chosen on train: margin 0.1.']
+    """
+    told: dict[str, list[str]] = {}
+    for name, on, value in chosen:
+        if value is not None:
+            shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+            told.setdefault(on, []).append(f"{name} {shown}")
+    start = {USUAL: "Neither given nor chosen, so at the usual values"}
+    return [f"{start.get(on, f'Chosen on {on}')}: {', '.join(settings)}." for on, settings in told.items()]
 
 
 def features_of(part: Part, name: str = "") -> NDArray[np.float32]:
@@ -347,17 +409,24 @@ def media_of(part: Part) -> MediaFiles:
 
 
 __all__ = [
+    "ON_BOTH",
+    "ON_TRAIN",
+    "ON_VAL",
+    "USUAL",
     "Arrays",
+    "Choice",
     "Fitted",
     "Form",
     "Method",
     "Need",
     "OnFeatures",
     "check_lengths",
+    "choices",
     "features_of",
     "lists_labels",
     "media_of",
     "targets_of",
+    "told_choices",
     "truth_of",
     "unit_rows",
     "with_lengths",

@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
-from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
+from fieldmark.methods.base import (
+    ON_BOTH,
+    ON_TRAIN,
+    Arrays,
+    Fitted,
+    OnFeatures,
+    choices,
+    features_of,
+    truth_of,
+    unit_rows,
+)
 from fieldmark.metrics.individuals import adjusted_rand
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.code_sets import CodeSets
@@ -73,7 +83,8 @@ class Clustering(OnFeatures):
         if self.by == "clusters" or threshold > cosine.max():
             threshold, chosen_on = _best_on_clusters(view)
         remark = f"Photos count as the same individual from a mean cosine of {threshold:.3f} on ({chosen_on})."
-        return Fitted(replace(self, threshold=threshold), {}, (remark,))
+        chosen = replace(self, threshold=threshold)
+        return Fitted(chosen, {}, (remark,), choices(self, chosen, ON_TRAIN if view.val is None else ON_BOTH))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         raise MisuseError("clustering puts photos together and scores no labels.")

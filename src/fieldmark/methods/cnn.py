@@ -27,7 +27,7 @@ from fieldmark.methods.base import Arrays, Fitted, Need, media_of, targets_of
 from fieldmark.methods.joined import input_names
 from fieldmark.methods.patch_networks import bands_of, patch_inputs, patch_logits, patch_network, train_on_patches
 from fieldmark.methods.places.listing import MOST_LISTED, best_of_blocks
-from fieldmark.methods.trained_networks import TrainsNetwork, leave_to_first, remarks_on_training
+from fieldmark.methods.trained_networks import TrainsNetwork, epoch_chosen, leave_to_first, remarks_on_training
 from fieldmark.runs.label_scores import Scale
 from fieldmark.runs.predictions import Predictions
 from fieldmark.training.gabor import GaborFrontEnd, listen_through
@@ -148,12 +148,13 @@ class SpectrogramNetwork(Training, TrainsNetwork):
             )
         leave_to_first(trained)
         remarks += remarks_on_training(trained, self)
-        return Fitted(self, {name: tensor.numpy() for name, tensor in trained.weights.items()}, tuple(remarks))
+        weights = {name: tensor.numpy() for name, tensor in trained.weights.items()}
+        return Fitted(self, weights, tuple(remarks), epoch_chosen(self))
 
     def _fit_patches(self, view: View) -> Fitted:
         trained, moments = train_on_patches(self, self.patches, self.size, view, self._patch_network)
         weights = {name: tensor.numpy() for name, tensor in trained.weights.items()}
-        return Fitted(self, {**weights, **moments}, tuple(remarks_on_training(trained, self)))
+        return Fitted(self, {**weights, **moments}, tuple(remarks_on_training(trained, self)), epoch_chosen(self))
 
     def _patch_network(self, bands: int, classes: int) -> Any:
         packaged = self.network in PACKAGED

@@ -10,7 +10,7 @@ from PIL import Image
 
 from fieldmark.foundation.masks import Mask, resized, whole
 from fieldmark.labels import Labels
-from fieldmark.methods.base import Arrays, Fitted, targets_of
+from fieldmark.methods.base import ON_TRAIN, Arrays, Fitted, choices, targets_of
 from fieldmark.methods.drawing import DrawsMasks, of_whole, overlap
 from fieldmark.views import View
 
@@ -41,7 +41,8 @@ class CenterEllipse(DrawsMasks):
             for width, height in tried
         ]
         width, height = tried[int(np.argmax(means))]
-        return Fitted(CenterEllipse(width, height), {})
+        chosen = CenterEllipse(width, height)
+        return Fitted(chosen, {}, chosen=choices(self, chosen, ON_TRAIN))
 
     def draw(self, state: Any, arrays: Arrays, photo: Image.Image, labels: Labels) -> dict[str, Mask]:
         return of_whole(ellipse((photo.height, photo.width), self.width, self.height))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks.declarations import Sees
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.large_arrays import matrix_blocks, row_by_row, scored_rows
-from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
+from fieldmark.methods.base import ON_VAL, Arrays, Fitted, OnFeatures, choices, features_of, truth_of, unit_rows
 from fieldmark.methods.covariance import Covariance, Matrix
 from fieldmark.methods.prototypes import BorrowedClasses, Prototypes, over_all_labels
 from fieldmark.runs.label_scores import Scale, log_softmax
@@ -72,7 +72,8 @@ class Transductive(OnFeatures):
             "n_labels": np.array(len(view.labels)),
         }
         chosen = replace(self, shrinkage=shrinkage, borrow=borrow)
-        return Fitted(replace(chosen, confidence=self.confidence or chosen._calibrate(learned, view)), learned)
+        chosen = replace(chosen, confidence=self.confidence or chosen._calibrate(learned, view))
+        return Fitted(chosen, learned, chosen=choices(self, chosen, ON_VAL))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         photos, start = self._whitened(arrays, features_of(part))

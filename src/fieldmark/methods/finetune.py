@@ -17,7 +17,7 @@ from fieldmark.features.photos import Preprocessing
 from fieldmark.features.settings import data_behind_crop
 from fieldmark.methods.base import Arrays, Fitted, Need
 from fieldmark.methods.photo_networks import PhotoReading, on_device, unreadable
-from fieldmark.methods.trained_networks import TrainsNetwork, leave_to_first, remarks_on_training
+from fieldmark.methods.trained_networks import TrainsNetwork, epoch_chosen, leave_to_first, remarks_on_training
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import Scale
 from fieldmark.training.auxiliary_ranks import AuxiliaryRanks, rank_labels
@@ -137,7 +137,7 @@ class Finetune(Recipe, TrainsNetwork):
             weights = first_outputs(network, weights, len(view.labels))
         arrays = {name: tensor.numpy() for name, tensor in weights.items()}
         arrays |= {name: np.array(values) for name, values in zip(INPUTS, normalization(network), strict=True)}
-        return Fitted(self, arrays, tuple(remarks))
+        return Fitted(self, arrays, tuple(remarks), epoch_chosen(self))
 
     def source_of(self, name: str, part: Part, fabric: Any, remarks: list[str]) -> PhotoSource:
         """The photos of a part that can be read; what cannot be read is said in a remark, and refused in val."""

@@ -12,7 +12,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.foundation.masks import Mask, resized
 from fieldmark.foundation.registry import require
 from fieldmark.labels import Labels
-from fieldmark.methods.base import Arrays, Fitted
+from fieldmark.methods.base import ON_TRAIN, Arrays, Fitted, choices
 from fieldmark.methods.drawing import DrawsMasks, evenly_taken, mean_overlaps, of_whole
 from fieldmark.views import View
 
@@ -47,7 +47,8 @@ class GrabCut(DrawsMasks):
             return Fitted(self, {})
         train = evenly_taken(view.train.of_known_labels())
         means = mean_overlaps(train, "margin", lambda photo: [self._cut(photo, margin) for margin in MARGINS])
-        return Fitted(replace(self, margin=MARGINS[int(means.argmax())]), {})
+        chosen = replace(self, margin=MARGINS[int(means.argmax())])
+        return Fitted(chosen, {}, chosen=choices(self, chosen, ON_TRAIN))
 
     def draw(self, state: Any, arrays: Arrays, photo: Image.Image, labels: Labels) -> dict[str, Mask]:
         return of_whole(self._cut(photo, self.margin))

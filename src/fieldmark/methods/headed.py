@@ -50,7 +50,7 @@ class Headed(OnFeatures):
 
     def fit(self, view: View) -> Fitted:
         head = self.head().fit(view)
-        return Fitted(self._with_choices(head.method), head.arrays, head.remarks)
+        return Fitted(self._with_choices(head.method), head.arrays, head.remarks, head.chosen)
 
     def _with_choices(self, head: Method) -> Self:
         settings = ",".join(f"{key}={value}" for key, value in head.options.items() if value != "")

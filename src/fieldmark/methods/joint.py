@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.registry import require
-from fieldmark.methods.base import Arrays, Fitted, features_of, truth_of
+from fieldmark.methods.base import ON_VAL, Arrays, Fitted, choices, features_of, truth_of
 from fieldmark.methods.modalities import ALL, OnModalities, is_missing
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import Scale
@@ -73,7 +73,8 @@ class Joint(OnModalities):
         )
         weights, epochs = fitting.fit_network(train, None if self.epochs else val, len(view.labels), recipe)
         kept = {f"{NETWORK}{name}": array for name, array in weights.items()}
-        return Fitted(replace(self, epochs=epochs), {**kept, **scaling})
+        chosen = replace(self, epochs=epochs)
+        return Fitted(chosen, {**kept, **scaling}, chosen=choices(self, chosen, ON_VAL))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         fitting: Any = require("fieldmark.training.modal_fitting", "The method 'joint'")

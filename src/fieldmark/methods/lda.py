@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.large_arrays import scored_rows
 from fieldmark.foundation.row_sums import class_sums
-from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
+from fieldmark.methods.base import ON_VAL, Arrays, Fitted, OnFeatures, choices, features_of, truth_of, unit_rows
 from fieldmark.methods.covariance import SHARES, Covariance, loss_on_val
 from fieldmark.runs.label_scores import Scale
 from fieldmark.views import Part, View
@@ -53,7 +53,8 @@ class Discriminant(OnFeatures):
             return {"weights": weights, "bias": bias, "learned": counts > 0}
 
         shrinkage = self.shrinkage or self._choose(view, discriminants)
-        return Fitted(replace(self, shrinkage=shrinkage), discriminants(shrinkage))
+        chosen = replace(self, shrinkage=shrinkage)
+        return Fitted(chosen, discriminants(shrinkage), chosen=choices(self, chosen, ON_VAL))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         weights, bias, learned = (arrays[name] for name in ("weights", "bias", "learned"))

@@ -13,7 +13,18 @@ from scipy.special import expit
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.large_arrays import logit_blocks, mean_and_spread, scored_rows, standardized
 from fieldmark.foundation.progress import progress
-from fieldmark.methods.base import Arrays, Fitted, Need, OnFeatures, features_of, lists_labels, targets_of, truth_of
+from fieldmark.methods.base import (
+    ON_VAL,
+    Arrays,
+    Fitted,
+    Need,
+    OnFeatures,
+    choices,
+    features_of,
+    lists_labels,
+    targets_of,
+    truth_of,
+)
 from fieldmark.methods.joined import Joined, input_names, needs_of
 from fieldmark.runs.label_scores import Scale, log_softmax
 from fieldmark.views import Part, View
@@ -105,7 +116,8 @@ class Linear(OnFeatures):
         if basis is not None:
             best = np.vstack([basis @ best[:-1], best[-1:]])
         arrays = {"weights": best, "mean": mean, "spread": spread, **(joined.arrays if joined else {})}
-        return Fitted(replace(self, l2=l2, several=several), arrays)
+        chosen = replace(self, l2=l2, several=several)
+        return Fitted(chosen, arrays, chosen=choices(self, chosen, ON_VAL))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         weights = arrays["weights"]

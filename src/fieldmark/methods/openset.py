@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.labels import UNKNOWN
-from fieldmark.methods.base import Arrays, Fitted, Method, features_of, truth_of, with_targets
+from fieldmark.methods.base import ON_VAL, Arrays, Choice, Fitted, Method, features_of, truth_of, with_targets
 from fieldmark.methods.combining import COMBINED, Combination, combine, cross_fitted
 from fieldmark.methods.headed import Headed
 from fieldmark.methods.linear import Linear
@@ -77,7 +77,9 @@ class OpenSet(Headed):
             values, unknown, unit = self._validation(view, fitted, arrays)
             arrays |= combine(values, unknown).to_arrays()
             chosen = self.score if self.score == COMBINED else _best(values, unknown, unit)
-        return Fitted(replace(fitted, chosen=chosen), arrays)
+        on = ON_VAL if self.choose == "val-unknowns" else "labels of train and val that were held out"
+        scored = (Choice("score", on, chosen),) if self.score == ALL else ()
+        return Fitted(replace(fitted, chosen=chosen), arrays, chosen=(*head.chosen, *scored))
 
     def fit_again(self, arrays: Arrays, view: View) -> Fitted:
         head, learned = self._learn(view)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.large_arrays import matrix_blocks, scored_rows
 from fieldmark.foundation.row_sums import class_sums
-from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
+from fieldmark.methods.base import ON_VAL, Arrays, Fitted, OnFeatures, choices, features_of, truth_of, unit_rows
 from fieldmark.methods.covariance import SHARES, Covariance, loss_on_val
 from fieldmark.methods.hierarchy import Matrix, Posterior, RankTree, Variances
 from fieldmark.runs.label_scores import Scale
@@ -56,7 +56,8 @@ class Prototypes(OnFeatures):
         weights, bias = classes.covariance.discriminants(classes.posterior(borrow).means, shrinkage)
         learned: Arrays = {"weights": weights, "bias": bias, "present": classes.present}
         learned["n_labels"] = np.array(len(view.labels))
-        return Fitted(replace(self, shrinkage=shrinkage, borrow=borrow), learned)
+        chosen = replace(self, shrinkage=shrinkage, borrow=borrow)
+        return Fitted(chosen, learned, chosen=choices(self, chosen, ON_VAL))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         return _scores(

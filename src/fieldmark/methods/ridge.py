@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.large_arrays import matrix_blocks, scored_rows
 from fieldmark.foundation.row_sums import class_sums, column_means, column_products
-from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of, unit_rows
+from fieldmark.methods.base import ON_VAL, Arrays, Fitted, OnFeatures, choices, features_of, truth_of, unit_rows
 from fieldmark.runs.label_scores import Scale
 from fieldmark.views import Part, View
 
@@ -48,7 +48,8 @@ class Ridge(OnFeatures):
         weights = _solver(features, mean, truth, frequency)
         l2 = self.l2 or self._choose(view, mean, frequency, weights)
         learned = {"weights": weights(l2).astype(np.float32), "mean": mean, "bias": frequency.astype(np.float32)}
-        return Fitted(replace(self, l2=l2), learned)
+        chosen = replace(self, l2=l2)
+        return Fitted(chosen, learned, chosen=choices(self, chosen, ON_VAL))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         weights, mean, bias = (arrays[name] for name in ("weights", "mean", "bias"))

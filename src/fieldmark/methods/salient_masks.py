@@ -13,7 +13,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.features.saliency import Saliency
 from fieldmark.foundation.masks import Mask, resized
 from fieldmark.labels import Labels
-from fieldmark.methods.base import Arrays, Fitted
+from fieldmark.methods.base import ON_TRAIN, Arrays, Fitted, choices
 from fieldmark.methods.drawing import DrawsMasks, evenly_taken, mean_overlaps, of_whole
 from fieldmark.methods.grabcut import PERHAPS, PERHAPS_NOT, SURELY, SURELY_NOT, refined
 from fieldmark.views import View
@@ -59,7 +59,8 @@ class SalientMasks(DrawsMasks):
             return [self._mask(photo, values, threshold) for threshold in THRESHOLDS]
 
         means = mean_overlaps(train, "threshold", draw)
-        return Fitted(replace(self, threshold=THRESHOLDS[int(means.argmax())]), {})
+        chosen = replace(self, threshold=THRESHOLDS[int(means.argmax())])
+        return Fitted(chosen, {}, chosen=choices(self, chosen, ON_TRAIN))
 
     def start(self, arrays: Arrays) -> Saliency:
         return Saliency()

@@ -20,7 +20,7 @@ from fieldmark.features.sam_transformers import TransformerSam, external_data
 from fieldmark.features.segment_anything import SegmentAnything
 from fieldmark.foundation.masks import Mask, resized
 from fieldmark.labels import Labels
-from fieldmark.methods.base import Arrays, Fitted, media_of
+from fieldmark.methods.base import ON_TRAIN, Arrays, Fitted, choices, media_of
 from fieldmark.methods.drawing import DrawsMasks, evenly_taken, mean_overlaps, of_whole, overlap
 from fieldmark.methods.salient_masks import enlarged, spread
 from fieldmark.views import Part, View
@@ -85,7 +85,8 @@ class Sam(DrawsMasks):
         means = dict(zip(PROMPTS, each.round(3).tolist(), strict=True))
         tried = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
         chosen = replace(self, prompt=max(means, key=lambda name: means[name]))
-        return Fitted(chosen, arrays, (f"Mean IoU of prompts on {len(train)} photos of train: {tried}.",))
+        remark = f"Mean IoU of prompts on {len(train)} photos of train: {tried}."
+        return Fitted(chosen, arrays, (remark,), choices(self, chosen, ON_TRAIN))
 
     def start(self, arrays: Arrays) -> _Tools:
         if not self.weights:

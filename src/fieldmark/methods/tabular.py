@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fieldmark.datasets.inputs import Input
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.registry import require
-from fieldmark.methods.base import Arrays, Fitted, Need, features_of, truth_of
+from fieldmark.methods.base import ON_VAL, USUAL, Arrays, Fitted, Need, choices, features_of, truth_of
 from fieldmark.methods.joined import Joined
 from fieldmark.methods.joint import Joint
 from fieldmark.methods.modalities import ALL, OnModalities, is_readable, is_table
@@ -113,7 +113,8 @@ class Tabular(OnModalities):
         val = None if view.val is None else _only(view.val, self._table(joined, view.val))
         fitted = self._network.fit(replace(view, train=train, val=val))
         epochs = fitted.method.options["epochs"]
-        return Fitted(replace(self, epochs=epochs), {**joined, **fitted.arrays})
+        chosen = replace(self, epochs=epochs)
+        return Fitted(chosen, {**joined, **fitted.arrays}, chosen=choices(self, chosen, ON_VAL))
 
     def _boost(self, view: View) -> Fitted:
         """Boosts trees for the labels that train shows; the others share what one observation would have."""
@@ -123,7 +124,8 @@ class Tabular(OnModalities):
         counts = np.bincount(truth, minlength=len(view.labels)) + UNSEEN
         arrays = {**joined, CLASSES: classes, "frequencies": counts / counts.sum()}
         if len(classes) < 2:  # nothing to tell apart
-            return Fitted(replace(self, rounds=1), arrays)
+            one = replace(self, rounds=1)
+            return Fitted(one, arrays, chosen=choices(self, one, USUAL))
         train = lightgbm.Dataset(self._table(joined, view.train), np.searchsorted(classes, truth))
         callbacks, valid = [], []
         if not self.rounds and view.val is not None:
@@ -139,7 +141,8 @@ class Tabular(OnModalities):
         rounds = self.rounds or max(int(booster.best_iteration), 1)
         text = booster.model_to_string(num_iteration=rounds)
         arrays[TREES] = np.frombuffer(text.encode(), dtype=np.uint8)
-        return Fitted(replace(self, rounds=rounds), arrays)
+        chosen = replace(self, rounds=rounds)
+        return Fitted(chosen, arrays, chosen=choices(self, chosen, ON_VAL))
 
     def _parameters(self, n_classes: int) -> dict[str, Any]:
         return {

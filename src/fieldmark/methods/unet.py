@@ -19,10 +19,10 @@ from fieldmark.features.settings import PACKAGED, FeatureSettings
 from fieldmark.foundation.masks import WHOLE, Mask, resized
 from fieldmark.foundation.registry import require
 from fieldmark.labels import Labels
-from fieldmark.methods.base import Arrays, Fitted, media_of, targets_of
+from fieldmark.methods.base import ON_VAL, USUAL, Arrays, Fitted, choices, media_of, targets_of
 from fieldmark.methods.drawing import DrawsMasks, mean_overlaps
 from fieldmark.methods.photo_networks import on_device, unreadable
-from fieldmark.methods.trained_networks import TrainsNetwork, leave_to_first, remarks_on_training
+from fieldmark.methods.trained_networks import TrainsNetwork, epoch_chosen, leave_to_first, remarks_on_training
 from fieldmark.training.boxes import Crops
 from fieldmark.training.loop import train
 from fieldmark.training.masks import BACKGROUND, FIRST_PART, MaskSource, mask_pack
@@ -116,8 +116,10 @@ class UNet(Recipe, TrainsNetwork, DrawsMasks):
         remarks += remarks_on_training(trained, self)
         arrays = {name: tensor.numpy() for name, tensor in trained.weights.items()}
         arrays |= {name: np.array(values) for name, values in zip(INPUTS, _normalization(network), strict=True)}
-        chosen = self if self.threshold else replace(self, threshold=self._best_threshold(arrays, known.get("val")))
-        return Fitted(chosen, arrays, tuple(remarks))
+        val = known.get("val")
+        chosen = self if self.threshold else replace(self, threshold=self._best_threshold(arrays, val))
+        on = ON_VAL if val is not None and len(val) else USUAL
+        return Fitted(chosen, arrays, tuple(remarks), (*epoch_chosen(self), *choices(self, chosen, on)))
 
     def start(self, arrays: Arrays) -> Any:
         """The trained network, ready to answer."""

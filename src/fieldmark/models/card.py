@@ -71,13 +71,11 @@ def _answers_to_people(model: Model) -> list[str]:
     guide = model.guide
     if guide is None:
         return []
-    lines = [
-        "",
-        "## Answers to people",
-        "",
-        "`fieldmark identify` gives these by rules that were drawn on validation:",
-        "",
-    ]
+    drawn_on = "validation"
+    if guide.checked is not None:
+        drawn_on = f"{guide.checked['observations']:,} observations that a person checked"
+    told = f"`fieldmark identify` gives these by rules that were drawn on {drawn_on}:"
+    lines = ["", "## Answers to people", "", told, ""]
     for rank, line in guide.roll_up.lines.items():
         given, right = guide.roll_up.right[rank]
         called = rank_of_labels(model.taxonomy) if rank == OF_LABEL else rank
@@ -91,11 +89,11 @@ def _answers_to_people(model: Model) -> list[str]:
         lines.append(f"- The short list {where} holds the right name in {100 * sets.coverage:.0f} % of observations.")
         if sets.checked:
             lines.append(
-                f"  Measured over {sets.checked['splits']} random halves of validation: "
+                f"  Measured over {sets.checked['splits']} random halves of {drawn_on}: "
                 f"{100 * sets.checked['coverage']:.1f} %, {sets.checked['size']:.2f} names on average."
             )
     if not guide.conformal:
-        lines.append("- No short list with a promise: validation has too few observations.")
+        lines.append(f"- No short list with a promise: {drawn_on} are too few.")
     return lines
 
 

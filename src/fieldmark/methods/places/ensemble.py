@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.key_values import configure, parse_pairs
 from fieldmark.foundation.registry import Registry
-from fieldmark.methods.base import Arrays, Fitted, targets_of
+from fieldmark.methods.base import ON_TRAIN, ON_VAL, Arrays, Choice, Fitted, targets_of
 from fieldmark.methods.places.base import OnPlaces, Ratios, as_odds, log_odds
 from fieldmark.methods.places.holding_out import held_out_chances
 from fieldmark.methods.places.records import PlaceRecords, Points
@@ -146,7 +146,10 @@ class PlaceEnsemble(OnPlaces):
             ratios = method.of_members(arrays, method.points(arrays, view.val))
             chance = np.stack([_chance_of_truth(method, arrays, one, view) for one in ratios])
             arrays = {**arrays, "weights": mixture_weights(chance)}
-        return Fitted(method, arrays, (*fitted.remarks, *method.told_weights(arrays)))
+        elif self.weights != "folds":
+            return fitted
+        chosen = (Choice("the weights of the members", ON_VAL if self.weights == "val" else ON_TRAIN),)
+        return Fitted(method, arrays, (*fitted.remarks, *method.told_weights(arrays)), chosen)
 
     def fit_again(self, arrays: Arrays, view: View) -> Fitted:
         fitted = super(PlaceEnsemble, replace(self, weights="equal")).fit(view)

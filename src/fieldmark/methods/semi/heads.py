@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks.declarations import LearnsFrom
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.large_arrays import joined_rows
-from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of, truth_of
+from fieldmark.methods.base import ON_VAL, Arrays, Choice, Fitted, OnFeatures, choices, features_of, truth_of
 from fieldmark.methods.semi.propagating import propagate
 from fieldmark.methods.semi.soft_heads import (
     STRENGTHS,
@@ -83,7 +83,13 @@ class SemiHead(OnFeatures):
         arrays: Arrays = {"weights": head, "mean": project.mean, "spread": project.spread, "basis": project.basis}
         if taught is not None:
             arrays |= {"taught_as": taught.shares.argmax(axis=1).astype(np.int32), "taught_weight": taught.weights}
-        return Fitted(replace(self, l2=l2), arrays, tuple(remarks))
+        chosen = replace(self, l2=l2)
+        told = (*choices(self, chosen, ON_VAL), *self.further_choices(lesson))
+        return Fitted(chosen, arrays, tuple(remarks), told)
+
+    def further_choices(self, lesson: SoftLesson) -> tuple[Choice, ...]:
+        """What learning from unlabeled items chooses besides the penalty."""
+        return ()
 
     def _labels_only(self, lesson: SoftLesson, l2: float, start: Matrix | None) -> Matrix:
         return fit_head(lesson, None, 0.0, l2, self.iterations, start=start)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
+from fieldmark.methods.base import ON_VAL, Choice
 from fieldmark.methods.semi.guessing import Guessing, Thresholds, taught_hard
 from fieldmark.methods.semi.heads import LabelsOnly, SemiHead
 from fieldmark.methods.semi.soft_heads import (
@@ -53,7 +54,7 @@ class PseudoLabel(SemiHead):
         self, view: View, lesson: SoftLesson, labels_only: LabelsOnly, remarks: list[str]
     ) -> tuple[Matrix, float, SoftTargets | None]:
         allowed = self.allowed(view, remarks)
-        search = not self.threshold and self.thresholds == "fixed"
+        search = self._searches_threshold
         if search and lesson.val is None:
             raise MisuseError(f"{self.called} chooses threshold on val, and there is none: pass --set threshold=0.95.")
         guessing, chosen = self._guessing, ""
@@ -69,6 +70,13 @@ class PseudoLabel(SemiHead):
             f"{int((taught.weights > 0).sum()):,} of {len(taught.weights):,} unlabeled items were taught{chosen}."
         )
         return head, l2, taught
+
+    @property
+    def _searches_threshold(self) -> bool:
+        return not self.threshold and self.thresholds == "fixed"
+
+    def further_choices(self, lesson: SoftLesson) -> tuple[Choice, ...]:
+        return (Choice("threshold", ON_VAL),) if self._searches_threshold and len(lesson.unlabeled) else ()
 
     def finish(
         self, lesson: SoftLesson, head: Matrix, taught: SoftTargets, labels_only: LabelsOnly
@@ -137,6 +145,13 @@ class FixMatch(PseudoLabel):
             raise MisuseError(
                 "fixmatch needs dropout from 0 to below 1, noise of at least 0, steps and a rate above 0."
             )
+
+    @property
+    def _searches_threshold(self) -> bool:
+        return not self.threshold and self.thresholds == "fixed"
+
+    def further_choices(self, lesson: SoftLesson) -> tuple[Choice, ...]:
+        return (Choice("threshold", ON_VAL),) if self._searches_threshold and len(lesson.unlabeled) else ()
 
     def finish(
         self, lesson: SoftLesson, head: Matrix, taught: SoftTargets, labels_only: LabelsOnly
