@@ -6,12 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+import fieldmark
 from fieldmark.errors import MisuseError
 from fieldmark.labels import Labels
 from fieldmark.methods.base import features_of, with_targets
 from fieldmark.methods.combining import Combination, combine, cross_fitted
 from fieldmark.methods.openset import COMBINED, OpenSet, without_some_labels
 from fieldmark.metrics.openset import known_roc_auc
+from fieldmark.runs.predictions import read_predictions
 from fieldmark.steps.strangeness import SCORES, residual
 from fieldmark.taxonomy import Taxonomy
 from fieldmark.views import Part, View
@@ -180,3 +182,17 @@ def test_identical_features_are_answered_by_every_score_without_an_error(view):
     fitted = OpenSet(score="all", **FAST).fit(alike)
     values = fitted.method.unknown_scores(fitted.arrays, alike.test)
     assert all(np.isfinite(score).all() for score in values.values())
+
+
+@pytest.mark.parametrize("settings", [{"choose": "held-out", "score": "all"}, {"score": "energy"}])
+def test_photos_of_ones_own_need_no_unknown_species(color_model, tmp_path, settings):
+    photos = color_model.parent / "photos"
+    given = {**settings, **FAST, "size": 32}
+    result = fieldmark.fit("folder", photos, "openset", tmp_path / "run", settings=given)
+    assert [step["step"] for step in result.run.steps][:1] == ["temperature"]
+    assert not any(step["step"] == "unknown-threshold" for step in result.run.steps)
+    assert any(remark.startswith("The task has no unknown species, so that no line") for remark in result.run.remarks)
+    predictions = read_predictions(tmp_path / "run/predictions/test.parquet")
+    assert predictions.unknown is not None and (predictions.top(1) >= 0).all()
+    with pytest.raises(MisuseError, match="unknown-threshold needs a benchmark with unknown species"):
+        fieldmark.fit("folder", photos, "openset", tmp_path / "other", settings=given, steps=["unknown-threshold"])

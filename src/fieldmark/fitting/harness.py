@@ -185,6 +185,7 @@ def fit(
         )
         choices = [*remarks_on_missing(view), *_remarks_on_data(declared, opened, added), *([WALLED] if walls else [])]
         choices += _remarks_on_choices(configured.method, learned, opened, searched)
+        choices += _remarks_on_unknown(configured.method, steps, opened.benchmark.task)
         run = run_of(model, opened, supply, data, seconds, choices, searched)
         predictions = {"val": learned.on_train.val}
         with _timed(seconds, "predict"):
@@ -268,6 +269,14 @@ def _remarks_on_choices(asked: Method, learned: Learned, opened: Opened, searche
     units = len(set(opened.truth["val"].units)) if "val" in opened.truth else len(opened.items["val"])
     on_val = remarks_on_val(asked, learned.on_train.fitted.chosen, units)
     return [*(searched.remarks if searched is not None else ()), *on_val]
+
+
+def _remarks_on_unknown(method: Method, names: Sequence[str] | None, task: Task) -> list[str]:
+    """That a method which scores strangeness draws no line to unknown, where the task has no unknown species."""
+    if names is not None or task.unknown or not any(step.needs_unknown for step in method.default_steps() or ()):
+        return []
+    scored = "how strange each item is stands in the predictions (unknown)"
+    return [f"The task has no unknown species, so that no line to unknown was drawn; {scored}."]
 
 
 def predict(

@@ -38,8 +38,10 @@ def steps_of(method: Method, task: Task, names: Sequence[str] | None) -> list[St
     """The steps that were asked for, else those of the method, else those of the kind of answer.
 
     An answer that is a decision (a list of labels) needs a step that decides, whatever the method would do without.
+    Nobody asked for the steps of a method: those for unknown species are left out where the task has none.
     """
     own = method.default_steps() if names is None else None
+    own = None if own is None else tuple(step for step in own if task.unknown or not step.needs_unknown)
     if own == () and any(make_step(name).decides for name in task.answer.default_steps):
         own = None
     wanted = task.answer.default_steps if names is None else names

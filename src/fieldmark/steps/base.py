@@ -80,6 +80,7 @@ class Step(ABC):
         takes_lists: Whether it can be applied to lists of labels, and not only to a score for every label.
         learns_from_unknown: Whether it is shown the unknown items of val as well.
         decides: Whether it gives an answer to each item and leaves the scores as they are.
+        needs_unknown: Whether it is for tasks with unknown species alone.
     """
 
     name: ClassVar[str]
@@ -87,6 +88,7 @@ class Step(ABC):
     takes_lists: ClassVar[bool] = False
     learns_from_unknown: ClassVar[bool] = False
     decides: ClassVar[bool] = False
+    needs_unknown: ClassVar[bool] = False
 
     @property
     def external_data(self) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ class UnknownThreshold(Step):
     name: ClassVar[str] = "unknown-threshold"
     learns_from_unknown: ClassVar[bool] = True
     decides: ClassVar[bool] = True
+    needs_unknown: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
