@@ -104,6 +104,20 @@ def test_times_of_2026_are_events_and_classes_without_recordings_count(tmp_path)
     assert sorted(dataset.events.select("label", "start_s").iter_rows()) == [("47158son16", 5.0), ("houspa", 5.0)]
 
 
+def test_blocks_that_a_table_of_2026_lists_again_count_once_and_are_told(tmp_path):
+    write_focal(tmp_path, folder="train_audio", table="train.csv", with_folder=True)
+    sing(tmp_path / "train_soundscapes" / "BC2026_Train_0001.ogg", [600, 2400])
+    block = "BC2026_Train_0001.ogg,00:00:05,00:00:10"
+    (tmp_path / "train_soundscapes_labels.csv").write_text(
+        f"filename,start,end,primary_label\n{block},amerob;houspa\n{block},houspa;amerob\n{block},amerob;47158\n"
+    )
+    dataset = fieldmark.dataset("birdclef-2026", tmp_path)
+    assert sorted(dataset.events["label"]) == ["47158", "amerob", "houspa"]
+    repeated, others = dataset.remarks
+    assert repeated.startswith("1 of 3 rows of train_soundscapes_labels.csv repeat an earlier row and count once")
+    assert "line 3 after line 2" in repeated and "other labels, which count as well (the first: line 4" in others
+
+
 def test_without_annotated_soundscapes_val_is_drawn_from_focal_recordings(tmp_path):
     write_focal(tmp_path, folder="train_audio", table="train_metadata.csv", with_folder=True)
     sing(tmp_path / "train_soundscapes" / "soundscape_1.ogg", [600])

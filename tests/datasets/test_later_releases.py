@@ -247,6 +247,21 @@ def test_names_of_several_ranks_lie_in_a_tree(release, own_copy, tmp_path):
     assert "There is no taxonomy.csv" in fieldmark.dataset("fathomnet-2025", root).remarks[0]
 
 
+def test_a_tree_with_blank_ranks_is_read_and_one_that_contradicts_itself_is_refused(own_copy):
+    root = own_copy("fathomnet-2025")
+    path = root / "taxonomy.csv"
+    header, first, second, *rest = path.read_text().splitlines()
+    name = second.split(",")[0]
+    blank = second.replace(",Reptilia,", ", ,")
+    path.write_text("\n".join([header, first, blank, blank, *rest]) + "\n")  # the same row twice is one
+    taxa = fieldmark.dataset("fathomnet-2025", root).taxa
+    row = taxa.filter(pl.col("label") == name).row(0, named=True)
+    assert row["class"] is None and (row["phylum"], row["order"]) == ("Chordata", "Squamata")
+    path.write_text("\n".join([header, first, blank, second, *rest]) + "\n")
+    with pytest.raises(InputError, match=rf"taxonomy\.csv, line 4: found '{name}' with other ranks than in line 3"):
+        fieldmark.dataset("fathomnet-2025", root)
+
+
 @pytest.mark.parametrize(
     ("name", "table", "old", "new", "sentence"),
     [

@@ -20,16 +20,18 @@ Quirks:
 - Annotated soundscapes are val. Where there are none, val is drawn from the focal recordings; soundscapes without
   annotations are counted and left out.
 - 28 classes of 2026 have no focal recording: the classes are those of `taxonomy.csv` and of every table.
+- The real table of 2026 lists every block twice, with the same labels. A block counts once, with all labels that its
+  rows name; remarks count the rows that repeat one, and those that name other labels.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -45,6 +47,8 @@ SOUNDSCAPES, TEST = "train_soundscapes", "test_soundscapes"
 # Tables of rows by the end of a segment, and of events; those of test are there where somebody has them.
 ROWS = ("train_soundscape_labels.csv", "test_soundscape_labels.csv")
 TIMES = ("train_soundscapes_labels.csv", "test_soundscapes_labels.csv")
+REPEATED = "repeat an earlier row and count once"
+OTHERS = "list a block again with other labels, which count as well"
 TAXONOMY, SEGMENT_S, SILENCE = "taxonomy.csv", 5, "nocall"
 DATED = re.compile(r"(?P<name>\d+_[A-Z]+)_\d{8}")
 CLOCK = re.compile(r"([0-9]{1,4}):([0-5]?[0-9]):([0-5]?[0-9])")
@@ -61,15 +65,18 @@ def open_birdclef_kaggle(release: Release, subset: str = "all", *, year: int) ->
         raise MisuseError(f"{name} has no subset called {subset!r}.")
     focal = _focal(name, release)
     scapes = _soundscapes(release)
-    events = _events(release, scapes)
-    annotated = set(events["media_id"]) | _listed(release, scapes)
+    blocks, told = _annotations(release)
+    known = set(scapes["media_id"])
+    blocks = [block for block in blocks if block.media_id in known]
+    events = _events(blocks)
+    annotated = {block.media_id for block in blocks}  # those in which nothing is heard included
     scapes = scapes.with_columns(annotated=pl.col("media_id").is_in(list(annotated)))
     part = pl.when(pl.col("folder") == TEST).then(pl.lit("test")).when("annotated").then(pl.lit("val"))
     scapes = scapes.with_columns(parts=pl.concat_list(part).list.drop_nulls(), label=pl.lit(None, pl.String))
     silent = int((scapes["parts"].list.len() == 0).sum())
     shared = ["media_id", "path", "parts", "seconds", "annotated", "label", "site", "lat", "lon", "background"]
     everything = pl.concat([table.select(shared) for table in (focal, scapes)])
-    remarks = (f"{silent:,} soundscapes without annotations are left out.",) if silent else ()
+    remarks = (*told, *([f"{silent:,} soundscapes without annotations are left out."] if silent else []))
     return Dataset(
         name=name,
         release=release,
@@ -164,27 +171,54 @@ def _soundscapes(release: Release) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema).with_columns(**nowhere, background=pl.lit([], pl.List(pl.String)))
 
 
-def _events(release: Release, scapes: pl.DataFrame) -> pl.DataFrame:
-    """What is heard when, from either kind of table; rows of soundscapes that are not there are left out."""
-    known, rows = set(scapes["media_id"]), []
-    for media_id, start, end, labels in _annotations(release):
-        if media_id in known:
-            rows += [(media_id, start, end, label) for label in labels if label != SILENCE]
-    return pl.DataFrame(rows, schema=EVENTS.types, orient="row")
+class Block(NamedTuple):
+    """A row of a table of annotations: what is heard in a soundscape from when to when."""
+
+    media_id: str
+    start_s: float
+    end_s: float
+    labels: tuple[str, ...]
+    line: int
 
 
-def _listed(release: Release, scapes: pl.DataFrame) -> set[str]:
-    """The soundscapes that a table speaks of, those in which nothing is heard included."""
-    return {media_id for media_id, *_ in _annotations(release)} & set(scapes["media_id"])
+def _events(blocks: Iterable[Block]) -> pl.DataFrame:
+    """What is heard when."""
+    rows = [(*block[:3], label) for block in blocks for label in block.labels if label != SILENCE]
+    return pl.DataFrame(rows, schema=EVENTS.types, orient="row").unique(maintain_order=True)
 
 
-def _annotations(release: Release) -> list[tuple[str, float, float, list[str]]]:
-    """Soundscape, start, end and labels of every row of every table."""
-    found = [row for name in ROWS if release.exists(name) for row in _rows(release, name)]
-    return found + [row for name in TIMES if release.exists(name) for row in _times(release, name)]
+def _annotations(release: Release) -> tuple[list[Block], list[str]]:
+    """Every row of every table that is no repetition, and what to say about those that are."""
+    kept: list[Block] = []
+    told: list[str] = []
+    for name in (*ROWS, *TIMES):
+        if release.exists(name):
+            blocks = list(_rows(release, name) if name in ROWS else _times(release, name))
+            own, remarks = _once(blocks, name)
+            kept, told = kept + own, told + remarks
+    return kept, told
 
 
-def _rows(release: Release, name: str) -> Iterator[tuple[str, float, float, list[str]]]:
+def _once(blocks: Sequence[Block], name: str) -> tuple[list[Block], list[str]]:
+    """The rows of a table without those that repeat an earlier one; and remarks on blocks that are listed again."""
+    first: dict[tuple[str, float, float], Block] = {}
+    kept: list[Block] = []
+    again: dict[str, list[str]] = {REPEATED: [], OTHERS: []}
+    for block in blocks:
+        earlier = first.setdefault(block[:3], block)
+        same = earlier is not block and set(earlier.labels) == set(block.labels)
+        if not same:
+            kept.append(block)
+        if earlier is not block:
+            again[REPEATED if same else OTHERS].append(f"line {block.line} after line {earlier.line}")
+    return kept, [
+        f"{len(lines):,} of {len(blocks):,} rows of {name} {what} (the first: {lines[0]})."
+        for what, lines in again.items()
+        if lines
+    ]
+
+
+def _rows(release: Release, name: str) -> Iterator[Block]:
     where = release.where(name)
     with release.open(name) as file:
         rows = read_csv(file, where, required=("row_id", "site", "audio_id", "seconds", "birds"))
@@ -193,17 +227,18 @@ def _rows(release: Release, name: str) -> Iterator[tuple[str, float, float, list
             expected = "the second at which a segment ends"
             raise InputError(where, line=line, found=f"seconds {row['seconds']!r}", expected=expected)
         end = float(row["seconds"])
-        yield f"{row['audio_id']}_{row['site']}", end - SEGMENT_S, end, (row["birds"] or SILENCE).split()
+        labels = tuple((row["birds"] or SILENCE).split())
+        yield Block(f"{row['audio_id']}_{row['site']}", end - SEGMENT_S, end, labels, line)
 
 
-def _times(release: Release, name: str) -> Iterator[tuple[str, float, float, list[str]]]:
+def _times(release: Release, name: str) -> Iterator[Block]:
     where = release.where(name)
     with release.open(name) as file:
         rows = read_csv(file, where, required=("filename", "start", "end", "primary_label"))
     for line, row in enumerate(rows.iter_rows(named=True), 2):
         start, end = (_seconds(row[column], where, line) for column in ("start", "end"))
-        labels = [one.strip() for one in (row["primary_label"] or "").split(";") if one.strip()]
-        yield PurePosixPath(row["filename"] or "").stem, start, end, labels
+        labels = tuple(one.strip() for one in (row["primary_label"] or "").split(";") if one.strip())
+        yield Block(PurePosixPath(row["filename"] or "").stem, start, end, labels, line)
 
 
 def _seconds(text: str | None, where: object, line: int) -> float:

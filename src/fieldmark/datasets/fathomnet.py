@@ -5,7 +5,8 @@ ROOT/
   dataset_train.json, dataset_test.json            COCO; also in data/
   train/rois/<image_id>_<annotation_id>.png        the animal of each annotation; also rois/
   test/rois/<image_id>_<annotation_id>.png
-  taxonomy.csv                                     label,kingdom,...,species: the tree, which the release does not have
+  taxonomy.csv                                     [rank,]label,kingdom,...,species: the tree, which the release does
+                                                   not have, as the organizers' lookup of names gives it
   test_labels.csv                                  annotation_id,concept_name: what only the organizers have
 ```
 
@@ -13,11 +14,17 @@ Quirks:
 
 - A category is a name of any rank. The release has no taxonomy: without `taxonomy.csv` names open, and the distance
   between two of them cannot be computed.
+- Ranks of the taxonomy are blank where the lookup knew none: in the middle (the class of Sebastes), or all of them (the
+  rank is then `Unknown`). A blank rank is an absent one (null): the path goes on with the next rank that is given.
+- A name need not stand in its own path: Elpidia, a genus, has the kingdom alone, and Pandalus amplus the species
+  Pandalus ampla. Remarks list such names, and names with the same path, which the tree does not tell apart.
 - Test has annotations without categories, or with one that stands for nothing: those of test are never read.
 - Regions of one image are not independent: the image is the unit, and val is drawn by image.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import polars as pl
 
@@ -30,6 +37,8 @@ from fieldmark.tables import RANKS, read_csv
 NAME = "fathomnet-2025"
 TAXONOMY, TEST_LABELS = "taxonomy.csv", "test_labels.csv"
 PARTS = ("train", "test")
+# What stands in the column `rank` of a name that the lookup did not find.
+NO_RANK = "unknown"
 
 
 def open_fathomnet(release: Release, subset: str = "all") -> Dataset:
@@ -105,12 +114,59 @@ def _taxa(release: Release, regions: pl.DataFrame) -> tuple[pl.DataFrame, tuple[
     if not release.exists(TAXONOMY):
         told = f"There is no {TAXONOMY}: how far two names lie apart cannot be computed."
         return pl.DataFrame({"label": learned}), (told,)
-    where = release.where(TAXONOMY)
-    with release.open(TAXONOMY) as file:
-        table = read_csv(file, where, required=("label",))
+    table = _taxonomy(release)
     absent = learned.filter(~learned.is_in(table["label"].implode()))
     if len(absent):
         expected = "every name of dataset_train.json"
-        raise InputError(where, found=f"no row for {absent[0]!r}", expected=expected)
+        raise InputError(release.where(TAXONOMY), found=f"no row for {absent[0]!r}", expected=expected)
+    return table, tuple(_told(table))
+
+
+def _taxonomy(release: Release) -> pl.DataFrame:
+    """One row per name: `label`, its ranks with null for blank ones, and `rank` where the table states it.
+
+    Raises:
+        InputError: For a row without a name, or two rows of one name that differ.
+    """
+    where = release.where(TAXONOMY)
+    with release.open(TAXONOMY) as file:
+        table = read_csv(file, where, required=("label",))
+    columns = [name for name in ("label", "rank", *RANKS) if name in table.columns]
+    table = table.select(pl.col(columns).str.strip_chars().replace("", None)).with_row_index("line", 2)
+    nameless = table.filter(pl.col("label").is_null())["line"]
+    if len(nameless):
+        raise InputError(where, line=int(nameless[0]), found="no label", expected="a name in each row")
+    table = table.unique(columns, keep="first", maintain_order=True)
+    twice = table.filter(pl.col("label").is_duplicated()).sort("label", "line")
+    if len(twice):
+        found = f"{twice['label'][0]!r} with other ranks than in line {twice['line'][0]}"
+        raise InputError(where, line=int(twice["line"][1]), found=found, expected="one row for each name")
+    if "rank" in columns:
+        rank = pl.col("rank").str.to_lowercase()
+        table = table.with_columns(rank=pl.when(rank != NO_RANK).then(rank))
+    return table.drop("line")
+
+
+def _told(table: pl.DataFrame) -> Iterator[str]:
+    """What a reader of distances should know about the tree, one sentence each."""
     ranks = [rank for rank in RANKS if rank in table.columns]
-    return table.select("label", *ranks).unique("label", keep="first", maintain_order=True), ()
+    paths = {row["label"]: {rank: row[rank] for rank in ranks if row[rank]} for row in table.iter_rows(named=True)}
+    bare = [name for name, path in paths.items() if not path]
+    lowest = {name: [*path][-1] for name, path in paths.items() if path}
+    gaps = {name: [rank for rank in ranks[: ranks.index(lowest[name])] if rank not in paths[name]] for name in lowest}
+    apart = [
+        f"{name} ({lowest[name]} {paths[name][lowest[name]]})" for name in lowest if name not in paths[name].values()
+    ]
+    same: dict[tuple[str, ...], list[str]] = {}
+    for name, path in paths.items():
+        same.setdefault(tuple(path.values()), []).append(name)
+    alike = [" = ".join(names) for path, names in same.items() if path and len(names) > 1]
+    blank = [f"{name} ({', '.join(missing)})" for name, missing in gaps.items() if missing]
+    if blank:
+        yield f"{len(blank)} names have blank ranks above their own, which their paths leave out: {'; '.join(blank)}."
+    if bare:
+        yield f"{len(bare)} names have no rank at all, so that no distance to them is known: {', '.join(bare)}."
+    if apart:
+        yield f"{len(apart)} names do not stand at the lowest rank of their own path: {'; '.join(apart)}."
+    if alike:
+        yield f"Names with the same path, which the tree does not tell apart: {'; '.join(alike)}."
