@@ -221,7 +221,7 @@ def test_surveys_of_2023_are_places_with_a_day_and_their_dates_have_two_forms(tm
     ]
     assert [str(date) for date in dataset.observations["date"]] == ["2019-07-12", "2020-05-06"]
     assert dataset.layers["environment"].names == ("bio1",)
-    assert dataset.remarks == ("There are no records: val is drawn from the surveys in blocks.",)
+    assert dataset.remarks == ("There are no records, and the surveys have no val of their own.",)
     assert set(dataset.observations["parts"].explode()) == {"train"}
 
 

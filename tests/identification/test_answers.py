@@ -213,6 +213,15 @@ def test_a_card_warns_of_eating_only_where_there_are_fungi(run):
     assert "mushroom" in model.card() and "mushroom" not in replace(model, taxa=birds).card()
 
 
+def test_a_card_says_what_the_rules_of_answers_were_drawn_on(run):
+    model = load_model(run)
+    assert model.guide is not None and "rules that were drawn on validation" in model.card()
+    checked = replace(model.guide, checked={"observations": 21}, conformal={})
+    card = replace(model, guide=checked).card()
+    assert "rules that were drawn on 21 observations that a person checked" in card
+    assert "- No short list with a promise: 21 observations that a person checked are too few." in card
+
+
 def test_checked_answers_calibrate_a_model_and_only_those_drawn_at_random_count(run, release, tmp_path, capsys):
     rows = ["file,label,observation,drawn"]
     for label in COLORS:

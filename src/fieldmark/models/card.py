@@ -93,7 +93,8 @@ def _answers_to_people(model: Model) -> list[str]:
                 f"{100 * sets.checked['coverage']:.1f} %, {sets.checked['size']:.2f} names on average."
             )
     if not guide.conformal:
-        lines.append(f"- No short list with a promise: {drawn_on} are too few.")
+        few = f"{drawn_on} are too few" if guide.checked is not None else "validation has too few observations"
+        lines.append(f"- No short list with a promise: {few}.")
     return lines
 
 

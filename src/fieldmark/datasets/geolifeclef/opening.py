@@ -188,5 +188,5 @@ def remarks(
     if not any(name in layers for name in ("satellite", "altitude")) and not old:
         told.append("There are no patches here.")
     if table["subset"].is_null().all():
-        told.append("Val is cut from train by quadrats of 5 km, as the organizers cut test.")
+        told.append("The release has no val of its own.")
     return tuple(told)

@@ -289,7 +289,7 @@ def _remarks(
     if hidden:
         told.append(f"{hidden:,} surveys of test have no list of species: a run on them can be written, not scored.")
     if edition.year == 2023 and not paths["records"]:
-        told.append("There are no records: val is drawn from the surveys in blocks.")
+        told.append("There are no records, and the surveys have no val of their own.")
     return tuple(told)
 
 
