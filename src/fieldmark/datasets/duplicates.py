@@ -1,4 +1,4 @@
-"""Photos that look the same: a perceptual hash, and pairs that differ in few of its bits."""
+"""Photos that may be copies of each other: those that share patches, found without comparing all with all."""
 
 from __future__ import annotations
 
@@ -7,61 +7,91 @@ from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from fieldmark.foundation.picture_files import open_picture
+from fieldmark.datasets.picture_patches import BITS
 
-HASH_SIDE = 8
-BITS = HASH_SIDE * HASH_SIDE
-# Beyond so many rows, hashes are cut into one band more, and into two more.
-MANY_ROWS = (1 << 18, 1 << 23)
-
-
-def perceptual_hash(data: bytes) -> int:
-    """A 64-bit difference hash: whether each of 8 x 8 cells is darker than its right neighbor.
-
-    It survives resizing, recompression and small changes of light; mirrored or cropped copies are not found.
-    """
-    with open_picture(data) as photo:
-        photo.draft("L", (4 * HASH_SIDE, 4 * HASH_SIDE))
-        small = photo.convert("L").resize((HASH_SIDE + 1, HASH_SIDE), Image.Resampling.BOX)
-    gray = np.asarray(small, dtype=np.int16)
-    return int.from_bytes(np.packbits(gray[:, :-1] < gray[:, 1:]).tobytes(), "big")
+# Up to so many differing bits a patch may be the same one.
+MOST_BITS = 10
+# Into how many bands hashes are cut, and in how many of them two must agree to be compared, by the number of hashes:
+# the more there are, the more bits they have to share.
+BANDS = ((1 << 17, 4, 1), (1 << 22, 6, 2), (1 << 62, 5, 2))
+# A hash is compared with so many others that share its bands, a photo with so many others that share most with it.
+MOST_COMPARED, MOST_CANDIDATES = 32, 16
+# A photo shares two patches with its copy, or the whole, which counts as much.
+LEAST_SHARED, WHOLE = 2, 2
 
 
-def near_pairs(
-    hashes: NDArray[np.uint64], group: NDArray[np.integer], *, most_bits: int = 3, bands: int | None = None
-) -> Iterator[tuple[int, int]]:
-    """Pairs of rows of different groups whose hashes differ in at most `most_bits` bits, each pair once.
+def near_pairs(hashes: NDArray[np.uint64], *, bands: tuple[int, int] | None = None) -> NDArray[np.int64]:
+    """Pairs of rows whose hashes differ in at most ten bits and agree in some bands, each pair once.
 
-    Hashes that differ in at most three bits agree in at least one of four bands of 16 bits, in two of five of 13, or in
-    three of six of 11, so only rows that share as much are compared: each with the next one, then with the one after
-    that, all rows at once. The more rows, the more bits they have to share: with 16 bits, each of n rows would be
-    compared with n / 16,384 others that have nothing to do with it.
+    With four bands of 16 bits, of hashes that differ in five bits seven in ten agree in one of them; a copy shares many
+    patches. Rows that agree are compared each with the next one, then with the one after that, all at once; where
+    very many agree, as patches of a frame or of a printed scale do, each with the next 32 alone.
 
     Args:
-        hashes: One for each photo.
-        group: Which of them are not compared with each other.
-        most_bits: In how many bits a pair may differ.
-        bands: Into how many bands hashes are cut, more than `most_bits`; chosen by the number of rows if not given.
+        hashes: One for each patch.
+        bands: How many bands there are, and how many must be the same; by the number of rows if not given.
+
+    Returns:
+        Two columns of rows, the smaller first.
     """
-    if bands is None:
-        bands = most_bits + 1 + sum(len(hashes) > rows for rows in MANY_ROWS)
-    if most_bits >= bands:
-        raise ValueError(f"hashes in {bands} bands agree in one of them if they differ in at most {bands - 1} bits")
-    edges = [round(BITS * number / bands) for number in range(bands + 1)]
+    number, same = bands or next(choice for most, *choice in BANDS if len(hashes) <= most)
+    edges = [round(BITS * band / number) for band in range(number + 1)]
     masks = [sum(1 << bit for bit in range(*edge)) for edge in pairwise(edges)]
-    shared = [np.uint64(sum(some)) for some in combinations(masks, bands - most_bits)]
-    for number, mask in enumerate(shared):
-        key = hashes & mask
-        order = np.argsort(key, kind="stable")
-        ends = np.searchsorted(key[order], key[order], side="right")
-        places, step = np.arange(len(order)), 1
-        while len(places := places[places + step < ends[places]]):
-            first, second = order[places], order[places + step]
-            differing = hashes[first] ^ hashes[second]
-            near = (np.bitwise_count(differing) <= most_bits) & (group[first] != group[second])
-            for earlier in shared[:number]:  # bands that both share have told of the pair already
-                near &= (differing & earlier) != 0
-            yield from zip(first[near].tolist(), second[near].tolist(), strict=True)
-            step += 1
+    found = [np.empty((0, 2), dtype=np.int64)]
+    for some in combinations(masks, same):
+        found += _near(hashes, np.uint64(sum(some)))
+    return np.unique(np.concatenate(found), axis=0)
+
+
+def _near(hashes: NDArray[np.uint64], mask: np.uint64) -> Iterator[NDArray[np.int64]]:
+    key = hashes & mask
+    order = np.argsort(key, kind="stable")
+    ends = np.searchsorted(key[order], key[order], side="right")
+    places = np.arange(len(order))
+    for step in range(1, MOST_COMPARED + 1):
+        places = places[places + step < ends[places]]
+        if not len(places):
+            return
+        first, second = order[places], order[places + step]
+        near = np.bitwise_count(hashes[first] ^ hashes[second]) <= MOST_BITS
+        yield np.sort(np.stack([first[near], second[near]], axis=1), axis=1)
+
+
+def candidate_pairs(
+    hashes: NDArray[np.uint64], photo: NDArray[np.integer], whole: NDArray[np.bool_], side: NDArray[np.integer]
+) -> list[tuple[int, int]]:
+    """Photos of different sides that may be copies of each other, each pair once.
+
+    Args:
+        hashes: One for each patch.
+        photo: Which photo each patch is of.
+        whole: Which of them are a whole photo.
+        side: Which photos are not compared with each other.
+    """
+    rows = near_pairs(hashes)
+    first, second = photo[rows[:, 0]].astype(np.int64), photo[rows[:, 1]].astype(np.int64)
+    apart = side[first] != side[second]
+    rows, first, second = rows[apart], first[apart], second[apart]
+    photos = len(side)
+    code, place = np.unique(np.minimum(first, second) * photos + np.maximum(first, second), return_inverse=True)
+    shared = np.bincount(place, np.where(whole[rows].all(axis=1), WHOLE, 1), minlength=len(code))
+    code, shared = code[shared >= LEAST_SHARED], shared[shared >= LEAST_SHARED]
+    pairs = np.stack([code // photos, code % photos], axis=1)[np.argsort(-shared, kind="stable")]
+    kept = np.zeros(len(pairs), dtype=np.bool_)
+    for column in range(2):
+        kept |= _earlier(pairs[:, column]) < MOST_CANDIDATES
+    return [(one, other) for one, other in np.unique(pairs[kept], axis=0).tolist()]
+
+
+def _earlier(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How often each value stands before its place.
+
+    >>> _earlier(np.array([7, 5, 7, 7]))
+    array([0, 0, 1, 2])
+    """
+    order = np.argsort(values, kind="stable")
+    starts = np.flatnonzero(np.diff(values[order], prepend=-1))
+    counted = np.empty(len(values), dtype=np.int64)
+    counted[order] = np.arange(len(values)) - np.repeat(starts, np.diff(starts, append=len(values)))
+    return counted
