@@ -133,6 +133,8 @@ def test_broken_photos_and_copies_across_parts_are_found(root):
     shutil.copy(first, second)
     (root / "images" / folder_of(1) / "train-0.JPG").write_bytes(b"no photo")
     report = check(root, near_duplicates=True)
-    assert problems(report, "error")["a photo cannot be read"] == (f"images/{folder_of(1)}/train-0.JPG",)
+    assert problems(report, "error")["a photo cannot be read"] == (
+        f"images/{folder_of(1)}/train-0.JPG: 8 bytes that are not a photo",
+    )
     pair = f"images/{folder_of(0)}/train-0.JPG and images/{folder_of(0)}/val-0.JPG"
-    assert pair in problems(report, "warning")["photos in two splits look the same"]
+    assert pair in problems(report, "error")["photos in two splits look the same"]

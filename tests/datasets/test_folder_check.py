@@ -43,7 +43,7 @@ def test_what_is_broken_or_passed_over_or_cannot_be_learned_is_listed(make_relea
     report = check_folder(Release(root), media=True)
     assert not report.sound
     assert problems(report) == {
-        "a photo cannot be read": ("error", ("train/Alba nigra/1-0.jpg",)),
+        "a photo cannot be read": ("error", ("train/Alba nigra/1-0.jpg: 4 bytes that are not a photo",)),
         "a class has nothing to learn from in train": ("warning", ("Nova nova",)),
         "a file is passed over": ("warning", ("train/Alba alba/phone.gif",)),
         "a folder of a class holds nothing that is read": ("warning", ("val/Vacua vacua",)),
@@ -63,7 +63,10 @@ def test_recordings_that_are_text_or_were_cut_are_named_with_the_reason(tmp_path
     (tmp_path / "Alba" / "a.wav").write_text("not a recording")
     cut = tmp_path / "Alba" / "1.flac"
     cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 2])
-    assert check_folder(Release(tmp_path)).sound
+    assert problems(check_folder(Release(tmp_path)))["a recording cannot be read"] == (
+        "error",
+        ("Alba/a.wav: 15 bytes that are not a recording",),
+    )
     report = check_folder(Release(tmp_path), media=True)
     severity, places = problems(report)["a recording cannot be read"]
     assert severity == "error" and len(places) == 2
@@ -74,12 +77,12 @@ def test_recordings_that_are_text_or_were_cut_are_named_with_the_reason(tmp_path
         assert code == 1 and "Alba/a.wav: 15 bytes" in printed
 
 
-def test_recordings_are_compared_by_bytes_and_that_is_said(tmp_path):
+def test_recordings_are_compared_by_bytes_and_that_is_said(tmp_path, run_main):
     for number in range(3):
         write_tone(tmp_path / "Alba" / f"{number}.wav", number)
     shutil.copy(tmp_path / "Alba" / "0.wav", tmp_path / "Alba" / "copy.wav")
     found = problems(check_folder(Release(tmp_path), near_duplicates=True))
-    assert "recordings are compared by their bytes alone" in found
+    assert "recordings that sound the same: their bytes alone" in run_main("check", "folder", tmp_path)[1]
     assert found["the same recording is there twice (parts that are drawn keep copies together)"][0] == "note"
 
 
@@ -110,7 +113,7 @@ def test_photos_that_look_the_same_are_found_across_the_parts_that_fit_would_dra
     blobs.save(root / "Alba alba" / test[0], quality=70)
     found = problems(check_folder(Release(root), near_duplicates=True))
     severity, places = found["photos look the same in two parts that fit would draw (seed 0)"]
-    assert severity == "warning" and {train[0], test[0]} == {one.rpartition("/")[2] for one in places[0].split(" and ")}
+    assert severity == "error" and {train[0], test[0]} == {one.rpartition("/")[2] for one in places[0].split(" and ")}
     blobs.save(root / "Alba alba" / train[1], quality=70)
     save_photo(root / "Alba alba" / test[0], COLORS["Alba alba"], 77)
     assert (

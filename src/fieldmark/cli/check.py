@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -48,12 +49,13 @@ def check(
 ) -> None:
     """Count what a release holds beside what is published, and list what is missing, broken or leaking.
 
-    Exit code 1 where something is broken or leaking. A label that is doubted is a question and not a fault.
+    Exit code 1 where something is broken or leaking, copies of photos in two parts among it.
+    A label that is doubted is a question and not a fault.
     """
     from fieldmark.benchmarks import BENCHMARKS
     from fieldmark.cli.printing import print_json
     from fieldmark.datasets import release_of
-    from fieldmark.datasets.checking import CHECKS
+    from fieldmark.datasets.checking import CHECKS, not_looked_for
     from fieldmark.errors import InputError, MisuseError
 
     if (out is not None or settings) and not labels:
@@ -64,18 +66,20 @@ def check(
     if not any(number for part in report.counts for number in asdict(part.found).values()):
         hint = "Is the path right, and the release of this dataset?"
         raise InputError(report.root, found=f"no part of {name}", expected="the root of a release", hint=hint)
+    not_sought = not_looked_for(report, media=media, near_duplicates=near_duplicates)
     doubts = _doubts(name, root, settings or [], out) if labels else None
     if as_json:
-        print_json({**report.to_json(), **({"labels": doubts.to_json()} if doubts else {})})
+        others = {"labels": doubts.to_json()} if doubts else {}
+        print_json({**report.to_json(), "not_looked_for": not_sought, **others})
     else:
-        _print(report)
+        _print(report, not_sought)
         if doubts is not None:
             _print_doubts(doubts, out)
     if not report.sound:
         raise typer.Exit(1)
 
 
-def _print(report: CheckReport) -> None:
+def _print(report: CheckReport, not_sought: Sequence[str]) -> None:
     from fieldmark.cli.printing import print_table
 
     rows = []
@@ -90,10 +94,14 @@ def _print(report: CheckReport) -> None:
         print("simulated release: the published counts are not shown beside it")
     for problem in report.problems:
         print(f"{problem.severity}: {problem.what} ({problem.times:,})")
-        for place in problem.places:
+        for place in problem.places[:SHOWN]:
             print(f"    {place}")
+        if len(problem.places) > SHOWN:
+            print(f"    and {len(problem.places) - SHOWN:,} more; --json lists all of them")
     if not report.problems:
         print("nothing is missing, broken or leaking")
+    for what in not_sought:
+        print(f"not looked for: {what}")
 
 
 def _doubts(name: str, root: Path, settings: list[str], out: Path | None) -> LabelDoubts:

@@ -6,11 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
+from fieldmark.foundation.addresses import is_address
 from fieldmark.foundation.registry import Registry
 from fieldmark.release import Release
 
 Severity = Literal["error", "warning", "note"]
 SHOWN_PLACES = 3
+COPIES = "copies of photos that were scaled, cut, mirrored, turned, made brighter or compressed anew,"
+# Measured in evidence/copies.py.
+OTHER_COPIES = (
+    "copies of which less than half is left, that were turned by other angles than quarters, or drawn over; "
+    "other photos of the same scene"
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,10 @@ class PartCount:
 
 @dataclass(frozen=True)
 class Problem:
-    """One kind of problem: how often it occurs, and the first places (file and line, where there is one)."""
+    """One kind of problem: how often it occurs, and the first places (file and line, where there is one).
+
+    Copies in two parts are all there.
+    """
 
     severity: Severity
     what: str
@@ -54,7 +64,7 @@ class CheckReport:
     Args:
         dataset, root, simulated: What was checked.
         counts: What each part holds.
-        problems: What is missing, broken or leaking, with the first places of each kind.
+        problems: What is missing, broken or leaking, with the first places of each kind, and with all of copies.
         lists: Where a reader needs every place and not the first ones: all of them, by what they are.
     """
 
@@ -72,6 +82,31 @@ class CheckReport:
     def to_json(self) -> dict[str, Any]:
         """The report as plain data."""
         return {**asdict(self), "sound": self.sound}
+
+
+def not_looked_for(report: CheckReport, *, media: bool, near_duplicates: bool) -> tuple[str, ...]:
+    """What a check says nothing about, with the option that would look for it where there is one.
+
+    Args:
+        report: What was checked.
+        media: Whether photos and recordings were opened.
+        near_duplicates: Whether photos that look the same were sought.
+    """
+    found = [asdict(part.found) for part in report.counts]
+    sentences = []
+    if any(count["photos"] for count in found):
+        if not near_duplicates:
+            sentences.append(f"{COPIES} in two parts (--near-duplicates)")
+            if not media:
+                far = ", and in files far away not even their beginning" if is_address(report.root) else ""
+                sentences.append(f"photos that are damaged after their first bytes{far} (--photos)")
+        else:
+            sentences.append(OTHER_COPIES)
+    if any(count["recordings"] for count in found):
+        if not media:
+            sentences.append("recordings that are damaged after their first bytes (--media)")
+        sentences.append("recordings that sound the same: their bytes alone are compared")
+    return tuple(sentences)
 
 
 class Checker(Protocol):
@@ -175,17 +210,34 @@ class Problems:
 
     def __init__(self) -> None:
         self._found: dict[tuple[Severity, str], list[str]] = {}
+        self._shown: dict[str, int | None] = {}
 
-    def add(self, severity: Severity, what: str, places: Sequence[str] | Callable[[], Sequence[str]] = ()) -> None:
-        """Notes a kind of problem with all its places; without any, it is a problem of the release as a whole."""
+    def add(
+        self,
+        severity: Severity,
+        what: str,
+        places: Sequence[str] | Callable[[], Sequence[str]] = (),
+        *,
+        every: bool = False,
+    ) -> None:
+        """Notes a kind of problem with all its places; without any, it is a problem of the release as a whole.
+
+        Args:
+            severity: How bad it is.
+            what: What it is.
+            places: Where.
+            every: Whether the report holds every place, and not the first ones.
+        """
         listed = list(places() if callable(places) else places)
+        if every:
+            self._shown[what] = None
         self._found.setdefault((severity, what), []).extend(listed or [""])
 
     def listed(self) -> tuple[Problem, ...]:
         """All problems, errors first."""
         order = {"error": 0, "warning": 1, "note": 2}
         problems = [
-            Problem(severity, what, len(places), tuple(place for place in places if place)[:SHOWN_PLACES])
+            Problem(severity, what, len(places), tuple(filter(None, places))[: self._shown.get(what, SHOWN_PLACES)])
             for (severity, what), places in self._found.items()
         ]
         return tuple(sorted(problems, key=lambda problem: order[problem.severity]))

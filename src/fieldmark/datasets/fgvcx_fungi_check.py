@@ -211,9 +211,8 @@ def _check_files(
     if strays:
         problems.add("warning", "a photo has no entry", strays)
     present = rows.filter(pl.col("path").is_in(list(there))).unique("path", maintain_order=True)
-    if (media or near_duplicates) and len(present):
-        split_of = dict(present.select("path", "part").iter_rows())
-        check_split_photos(release, split_of, problems, near_duplicates=near_duplicates)
+    split_of = dict(present.select("path", "part").iter_rows())
+    check_split_photos(release, split_of, problems, media=media, near_duplicates=near_duplicates)
 
 
 def _renamed(release: Release, rows: pl.DataFrame, problems: Problems) -> dict[str, str]:

@@ -14,9 +14,19 @@ from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems,
 from fieldmark.datasets.folder import SPLIT, read_folder
 from fieldmark.datasets.folder_layout import PART_NAMES, Listing
 from fieldmark.datasets.identical import across, identical_files, observations_together
-from fieldmark.datasets.photo_checks import alike_pairs, check_photos, note_copies
+from fieldmark.datasets.photo_checks import (
+    LOOK_THE_SAME,
+    LOOK_THE_SAME_DRAWN,
+    Looks,
+    alike_pairs,
+    check_headers,
+    check_photos,
+    far_away,
+    note_copies,
+    unlike,
+)
 from fieldmark.datasets.recording_checks import check_recordings
-from fieldmark.foundation.media_files import PHOTO_SUFFIXES, SOUND_SUFFIXES
+from fieldmark.foundation.media_files import PHOTO_SUFFIXES, SOUND_HEADS, SOUND_SUFFIXES
 from fieldmark.release import Release
 from fieldmark.splits import cut
 
@@ -46,14 +56,16 @@ def check_folder(release: Release, *, media: bool = False, near_duplicates: bool
         problems.add("note", remark)
     _check_copies(dataset, files, problems)
     if dataset.media_kind == "recording":
-        if media:
-            check_recordings(release, files["path"].to_list(), problems)
-        if near_duplicates:
-            problems.add("note", "recordings are compared by their bytes alone, not by their sound")
+        paths = files["path"].to_list()
+        if not media:
+            paths = [] if far_away(release) else unlike(release, paths, SOUND_HEADS)
+        check_recordings(release, paths, problems)
     elif media or near_duplicates:
-        photos = check_photos(release, files["path"], problems)
+        looks = check_photos(release, files["path"], problems, looks=near_duplicates)
         if near_duplicates:
-            _check_looks(dataset, files, photos, problems)
+            _check_looks(dataset, files, looks, problems)
+    elif not far_away(release):
+        check_headers(release, files["path"], problems)
     return CheckReport("folder", release.root, release.world is not None, tuple(counts), problems.listed())
 
 
@@ -87,11 +99,10 @@ def _check_copies(dataset: Dataset, files: pl.DataFrame, problems: Problems) -> 
         problems.add("note", what, [" and ".join(group) for group in same])
 
 
-def _check_looks(dataset: Dataset, files: pl.DataFrame, photos: pl.DataFrame, problems: Problems) -> None:
+def _check_looks(dataset: Dataset, files: pl.DataFrame, looks: Looks, problems: Problems) -> None:
     """Photos of two observations that look the same: across classes, parts, and parts that `fit` would draw."""
-    read = files if len(photos) == len(files) else files.filter(pl.col("path").is_in(photos["path"].implode()))
-    owners = read["observation_id"]
-    pairs = alike_pairs(photos, owners)
+    read = files if len(looks.paths) == len(files) else files.filter(pl.col("path").is_in(looks.paths.implode()))
+    pairs = alike_pairs(dataset.release, looks, read["observation_id"])
     if not pairs:
         return
     alike = files["path"].is_in({path for pair in pairs for path in pair})
@@ -105,15 +116,15 @@ def _check_looks(dataset: Dataset, files: pl.DataFrame, photos: pl.DataFrame, pr
         if first["label"] != second["label"]:
             whats.append(("warning", "photos in two classes look the same"))
         if first["part"] != second["part"]:
-            whats.append(("warning", "photos in two splits look the same"))
+            whats.append(("error", LOOK_THE_SAME))
         elif drawn[one] != drawn[other]:
-            whats.append(("warning", "photos look the same in two parts that fit would draw (seed 0)"))
+            whats.append(("error", LOOK_THE_SAME_DRAWN))
         elif first["part"] == WHOLE and not whats:
             whats.append(("note", "photos of two observations look the same; with another seed fit may part them"))
         for kind in whats:
             photos_by_problem.setdefault(kind, []).append(f"{one} and {other}")
     for (severity, what), places in photos_by_problem.items():
-        problems.add(severity, what, places)
+        problems.add(severity, what, places, every=True)
 
 
 def _count(dataset: Dataset, media: pl.DataFrame) -> Count:

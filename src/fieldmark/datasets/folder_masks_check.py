@@ -9,7 +9,7 @@ from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problems
 from fieldmark.datasets.folder_layout import PART_NAMES
 from fieldmark.datasets.folder_masks import FolderMasks, open_folder_masks
 from fieldmark.datasets.mask_pictures import TINTED, read_mask
-from fieldmark.datasets.photo_checks import check_copies, check_split_photos
+from fieldmark.datasets.photo_checks import check_split_photos
 from fieldmark.errors import InputError
 from fieldmark.foundation.progress import progress
 from fieldmark.release import Release
@@ -38,9 +38,7 @@ def check_folder_masks(release: Release, *, media: bool = False, near_duplicates
         problems.add("note", remark)
     _check_drawn(files, masks, problems)
     split_of = dict(files.select("path", "part").iter_rows())
-    check_copies(release, split_of, problems, "photo")
-    if media or near_duplicates:
-        check_split_photos(release, split_of, problems, near_duplicates=near_duplicates)
+    check_split_photos(release, split_of, problems, media=media, near_duplicates=near_duplicates)
     if media:
         _check_pictures(dataset, masks, problems)
     present = [part for part in (*PART_NAMES, ALL) if part in set(files["part"])]

@@ -195,12 +195,12 @@ def _check_photos(release: Release, subset: str, problems: Problems, *, media: b
     absent = listed.filter(~pl.Series(present) & pl.Series(kept))
     if len(absent):
         problems.add("error", "a photo is listed but absent", absent["path"].to_list())
-    if (media or near_duplicates) and any(present):
+    if any(present):
         there_are = listed.filter(pl.Series(present))
         folder_of = {part: folder for part, (_, folder) in FILES_OF_PART.items()}
         splits = there_are["parts"].list.first().replace_strict(folder_of)
         split_of = dict(zip(there_are["path"], splits, strict=True))
-        check_split_photos(release, split_of, problems, near_duplicates=near_duplicates)
+        check_split_photos(release, split_of, problems, media=media, near_duplicates=near_duplicates)
 
 
 def _check_masks(release: Release, problems: Problems) -> None:

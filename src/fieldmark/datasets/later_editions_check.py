@@ -9,7 +9,7 @@ import polars as pl
 from fieldmark.datasets import DATASETS
 from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.checking import Checker, CheckReport, Count, PartCount, Problems
-from fieldmark.datasets.photo_checks import check_photos
+from fieldmark.datasets.photo_checks import check_split_photos
 from fieldmark.datasets.recording_checks import check_recordings
 from fieldmark.release import Release
 
@@ -62,7 +62,7 @@ def checker(name: str) -> Checker:
         Args:
             release: The root.
             media: Whether each photo or recording is opened; otherwise only its presence is checked.
-            near_duplicates: Nothing is compared: parts of these editions are cut by the organizers alone.
+            near_duplicates: Whether photos that look the same are sought across parts.
         """
         problems = Problems()
         dataset = DATASETS[name](release)
@@ -76,8 +76,10 @@ def checker(name: str) -> Checker:
             problems.add("note", remark.rstrip("."))
         if release.world is None and name in ROUNDED:
             problems.add("note", ROUNDED[name])
-        if media and dataset.media_kind == "photo":
-            check_photos(release, [path for path in paths if path in there], problems)
+        if dataset.media_kind == "photo":
+            part_of = dict(dataset.media.select("path", pl.col("parts").list.first().fill_null("")).iter_rows())
+            split_of = {path: part for path, part in part_of.items() if path in there}
+            check_split_photos(release, split_of, problems, media=media, near_duplicates=near_duplicates)
         elif media:
             check_recordings(release, [path for path in paths if path in there], problems)
         counts = tuple(_counts(name, dataset))

@@ -84,6 +84,8 @@ class Placement(NamedTuple):
 
 def are_copies(one: Picture, other: Picture) -> bool:
     """Whether one picture is the other one: scaled, cut, mirrored, turned by quarters, brighter or compressed anew."""
+    if np.array_equal(one.gray, other.gray):
+        return True  # however plain
     return any(agreement(one, other, placement) >= ALIKE for placement in placements(one, other))
 
 
@@ -103,9 +105,7 @@ def placements(one: Picture, other: Picture) -> list[Placement]:
     agree = (off < NEAR_PX) & (code[:, None] == code)
     agree &= abs(np.log2(scale[:, None] / scale)).max(axis=2) < 0.5
     votes = agree.sum(axis=1)
-    whole = np.isclose(reach, np.asarray(one.gray.shape) / 2).all(axis=1)
-    whole &= np.isclose(there_reach, there + 0.5).all(axis=1)
-    wholes = np.flatnonzero(whole)
+    wholes = np.flatnonzero((first < mine.wholes) & (second < theirs.wholes))
     best = list(dict.fromkeys([int(np.argmax(votes - bits[first, second] / (BITS + 1))), *wholes[:1].tolist()]))
     return [
         Placement(int(code[row]), *_fitted(here[agree[row]], there[agree[row]], scale[row], reach[row]))

@@ -39,12 +39,16 @@ _GRID = ((np.arange(PATCH_SIDE) + 0.5) / (PATCH_SIDE / 2) - 1).astype(np.float32
 
 
 class Patches(NamedTuple):
-    """Patches of a photo: centers and half sides in pixels of its gray picture, and orientation and hash of each."""
+    """Patches of a photo: centers and half sides in pixels of its gray picture, orientation and hash of each.
+
+    The first `wholes` are the whole photo, in each orientation that it may have.
+    """
 
     centers: NDArray[np.float32]  # (n, 2): y, x
     reach: NDArray[np.float32]  # (n, 2)
     orientation: NDArray[np.uint8]
     hashes: NDArray[np.uint64]
+    wholes: int
 
 
 def gray_picture(data: bytes) -> Gray:
@@ -66,7 +70,7 @@ def patches_of(gray: Gray) -> Patches:
     """The patches of a gray picture: the whole (once, or in several orientations), then those around its blobs."""
     blurred = _blurs(gray)
     level, centers, radius = _blobs(blurred)
-    rows, whole_turned, whole = hashes_of(squares_of_whole(gray)[None], UNDECIDED)
+    rows, whole_turned, whole = hashes_of(squashed(gray)[None], UNDECIDED)
     order, turned, hashes = hashes_of(_cut_out(blurred, level, centers, radius))
     half = np.tile(np.asarray(gray.shape, dtype=np.float32) / 2, (len(rows), 1))
     return Patches(
@@ -74,10 +78,11 @@ def patches_of(gray: Gray) -> Patches:
         np.concatenate([half, np.repeat(radius[order, None], 2, axis=1)]),
         np.concatenate([whole_turned, turned]),
         np.concatenate([whole, hashes]),
+        len(whole),
     )
 
 
-def squares_of_whole(gray: Gray) -> Gray:
+def squashed(gray: NDArray[np.float32] | NDArray[np.uint8]) -> Gray:
     """A picture squashed to 16 x 16 pixels, each the mean of what it covers."""
     small = Image.fromarray(gray).resize((PATCH_SIDE, PATCH_SIDE), Image.Resampling.BOX)
     return np.asarray(small, dtype=np.float32)
@@ -91,9 +96,10 @@ def hashes_of(squares: Gray, undecided: float = 0.0) -> tuple[NDArray[np.intp], 
         undecided: Below which share of all coefficients one that decides on the orientation counts as zero: such a
             square is hashed in each orientation that it may have.
     """
-    coefficients = _COSINES @ squares @ _COSINES.T
+    coefficients = np.asarray(_COSINES @ squares @ _COSINES.T, dtype=np.float32)
     down, right = coefficients[:, 1, 0], coefficients[:, 0, 1]
-    near_zero = undecided * np.sqrt((coefficients[:, :4, :4] ** 2).sum((1, 2)) - coefficients[:, 0, 0] ** 2)
+    lowest = (coefficients[:, :4, :4] ** 2).sum((1, 2)) - coefficients[:, 0, 0] ** 2
+    near_zero = undecided * np.sqrt(np.maximum(lowest, 0))
     rows, orientations, hashes = [], [], []
     for code in range(8):
         flip_y, flip_x, transposed = code & 1, code >> 1 & 1, code >> 2
@@ -147,7 +153,7 @@ def _blobs(blurred: Gray) -> tuple[NDArray[np.intp], NDArray[np.float32], NDArra
     centers = exact[:, 1:]
     within = ((centers - radius[:, None] >= -1) & (centers + radius[:, None] <= blurred.shape[1:])).all(axis=1)
     kept = np.flatnonzero(within)[:MOST_PATCHES]
-    return place[kept, 0], centers[kept], radius[kept]
+    return place[kept, 0], centers[kept], radius[kept].astype(np.float32)
 
 
 def _largest_around(values: Gray) -> Gray:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fieldmark.datasets.checking import CheckReport, Count, PartCount, Problem, Problems
-from fieldmark.datasets.photo_checks import check_copies, check_split_photos
+from fieldmark.datasets.photo_checks import check_split_photos
 from fieldmark.datasets.plantclef import (
     ASSOCIATIONS,
     FIELD,
@@ -49,10 +49,7 @@ def check_plantclef(release: Release, *, media: bool = False, near_duplicates: b
     _check_observations(learned, tested, problems)
     _check_classes(release, learned, tested, problems)
     split_of = {one.path: "train" for one in learned} | {one.path: TEST for one in tested}
-    if media or near_duplicates:
-        check_split_photos(release, split_of, problems, near_duplicates=near_duplicates)
-    else:
-        check_copies(release, split_of, problems, "photo")
+    check_split_photos(release, split_of, problems, media=media, near_duplicates=near_duplicates)
     counts = _counts(release, learned, tested)
     return CheckReport("plantclef-2020", release.root, release.world is not None, counts, problems.listed())
 

@@ -21,6 +21,8 @@ from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks, re
 from fieldmark.foundation.progress import progress
 
 BLOCK_PHOTOS = 64
+# What is stored of a photo besides the outputs of the network, so that `fit` can tell of copies.
+LOOKS = "looks"
 
 
 class Extractor(Protocol):
@@ -66,9 +68,11 @@ class BlockExtraction:
 
     def compute(self, photos: Sequence[ReadPhoto]) -> ExtractedBlock:
         """The second half: the network."""
-        new = {photo.key: photo.pixels for photo in photos if photo.pixels is not None}
-        new = {key: pixels for key, pixels in new.items() if key not in self.stored}
-        outputs = self.extractor(list(new.values())) if new else {}
+        new = {photo.key: photo for photo in photos if photo.pixels is not None and photo.key not in self.stored}
+        outputs = self.extractor([photo.pixels for photo in new.values()]) if new else {}
+        looks = [photo.look for photo in new.values() if photo.look is not None]
+        if looks:
+            outputs = {**outputs, LOOKS: np.stack(looks)}
         problems = [(photo.media_id, photo.problem) for photo in photos if photo.problem]
         return ExtractedBlock([photo.key for photo in photos], problems, list(new), outputs)
 

@@ -6,6 +6,10 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.datasets.picture_patches import squashed
 from fieldmark.features.cropping import Box, cropped_key
 from fieldmark.features.photos import PhotoError
 from fieldmark.features.store import Key, content_key
@@ -21,12 +25,20 @@ class PhotoBlock(NamedTuple):
 
 
 class ReadPhoto(NamedTuple):
-    """One photo as it was read: pixels only where nothing is stored of it yet."""
+    """One photo as it was read: pixels, and its look where it is a photo, only where nothing is stored of it yet."""
 
     media_id: str
     key: Key
     pixels: Any
     problem: str | None
+    look: NDArray[np.uint8] | None = None
+
+
+def look_of(pixels: Any) -> NDArray[np.uint8] | None:
+    """A photo as copies of it are found: 16 x 16 values of its green channel; None for what is no photo."""
+    if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[2:] != (3,):
+        return None
+    return squashed(np.ascontiguousarray(pixels[:, :, 1])).round().astype(np.uint8)
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,6 @@ class BlockReading:
             return ReadPhoto(media_id, key, None, None)
         try:
             pixels = self.decode(data) if box is None else self.decode(data, box)
-            return ReadPhoto(media_id, key, pixels, None)
+            return ReadPhoto(media_id, key, pixels, None, look_of(pixels))
         except PhotoError as error:
             return ReadPhoto(media_id, key, None, str(error))

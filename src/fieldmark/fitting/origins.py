@@ -11,6 +11,7 @@ from fieldmark.features.settings import data_behind_crop
 from fieldmark.fitting.adding import Added
 from fieldmark.fitting.allowed import modalities_of, seen_by
 from fieldmark.fitting.configuring import Configured
+from fieldmark.fitting.copies import remarks_on_looks
 from fieldmark.fitting.learning import Learned
 from fieldmark.fitting.lineage import Lineage, lineage_of
 from fieldmark.fitting.search_table import Searched
@@ -105,6 +106,7 @@ def run_of(
             *remarks_on_answers(opened),
             *remarks_on_split(opened),
             *remarks_on_copies(opened),
+            *remarks_on_looks(opened, supply, data),
             *fine_tuned.get("remarks", ()),
             *supply.remarks,
             *model.fitted.remarks,

@@ -23,6 +23,21 @@ def is_leftover(name: str) -> bool:
     return name.startswith(".") or name.lower() in LEFTOVERS
 
 
+# How files begin that photos and recordings come as, at the start or after four or eight bytes.
+PHOTO_HEADS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"II*\x00", b"MM\x00*", b"ftyp", b"WEBP")
+SOUND_HEADS = (b"WAVE", b"fLaC", b"OggS", b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf1", b"ftyp")
+HEAD_BYTES = 16
+
+
+def begins_like(head: bytes, heads: tuple[bytes, ...]) -> bool:
+    """Whether the first bytes of a file are such as one of some kinds has; what they are not may still be read.
+
+    >>> begins_like(b"RIFF....WEBPVP8 ", PHOTO_HEADS), begins_like(b"some text", PHOTO_HEADS)
+    (True, False)
+    """
+    return any(head.startswith(heads, start) for start in (0, 4, 8))
+
+
 def is_photo(name: str | PurePath) -> bool:
     """Whether a file has the ending of a photo.
 

@@ -38,12 +38,17 @@ class FeatureSource:
         settings: Which features.
         store: Where they are kept, if not in the user's cache.
         fine_tuned: The model whose network makes them, where one was trained here.
+
+    Attributes:
+        looks: The photos of each part that was supplied and what they look like (`photo_reading.look_of`); None where
+            an earlier version stored their features without it.
     """
 
     def __init__(self, settings: FeatureSettings, store: Path | None = None, fine_tuned: Model | None = None) -> None:
         self.settings, self.fine_tuned, self._store_root = settings, fine_tuned, store or default_store()
         self._is_cropped: dict[str, bool] = {}
         self._cut_short: dict[str, str] = {}
+        self.looks: list[tuple[list[str], NDArray[np.uint8] | None]] = []
 
     @cached_property
     def backbone(self) -> Any:
@@ -193,7 +198,7 @@ class FeatureSource:
         boxes: PhotoBoxes | None = None,
     ) -> NDArray[np.float32]:
         """Features of photos: the mean over the views of each. Every view is kept in the store by itself."""
-        from fieldmark.features.extraction import extract
+        from fieldmark.features.extraction import fill_store
 
         views = views_of(self.backbone.preprocessing, self.settings.views)
         total: NDArray[np.float32] | None = None
@@ -201,11 +206,23 @@ class FeatureSource:
             seen = self.backbone if view == self.backbone.preprocessing else replace(self.backbone, preprocessing=view)
             named = what if len(views) == 1 else f"{what}, view {number} of {len(views)}"
             store = FeatureStore(self._store_root, seen.digest)
-            features = extract(media, read, seen, store, boxes=boxes, where=where, what=named)
+            keys = fill_store(media, read, seen, store, boxes=boxes, where=where, what=named)
+            features = store.get(keys, dtype=np.float32)
+            if number == 1 and boxes is not None:
+                self.looks.append((media, _looks(store, keys)))
             total = features if total is None else row_by_row(np.add, total, features)
         assert total is not None  # there is always the plain view
         features = total if len(views) == 1 else row_by_row(lambda rows: rows / np.float32(len(views)), total)
         return row_by_row(quantized, features) if self.settings.embeddings == "quantized" else features
+
+
+def _looks(store: FeatureStore, keys: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
+    from fieldmark.features.extraction import LOOKS
+
+    try:
+        return store.get(keys, LOOKS)
+    except FileNotFoundError:
+        return None
 
 
 def _file(layer: Layer, one: str) -> bytes:

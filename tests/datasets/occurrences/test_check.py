@@ -58,4 +58,4 @@ def test_photos_that_are_broken_or_copies_are_listed(tmp_path):
     (tmp_path / "photos" / "3.jpg").write_bytes(b"no photo")
     problems = found(tmp_path, media=True)
     assert problems["the same photo has two labels"][2] == ("photos/1.jpg and photos/2.jpg",)
-    assert problems["a photo cannot be read"] == ("error", 1, ("photos/3.jpg",))
+    assert problems["a photo cannot be read"] == ("error", 1, ("photos/3.jpg: 8 bytes that are not a photo",))

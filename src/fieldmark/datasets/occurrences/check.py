@@ -15,7 +15,13 @@ from fieldmark.datasets.occurrences.opening import SPLIT, Records, open_occurren
 from fieldmark.datasets.occurrences.regions import has_records
 from fieldmark.datasets.occurrences.site_tables import find_table
 from fieldmark.datasets.occurrences.sources import SITES
-from fieldmark.datasets.photo_checks import alike_pairs, check_photos
+from fieldmark.datasets.photo_checks import (
+    LOOK_THE_SAME_DRAWN,
+    alike_pairs,
+    check_headers,
+    check_photos,
+    far_away,
+)
 from fieldmark.errors import InputError
 from fieldmark.release import Release
 from fieldmark.splits import cut
@@ -106,14 +112,15 @@ def _check_photos(
     if several:
         problems.add("warning", "the same photo has two labels", several)
     if not (media or near_duplicates):
+        if not far_away(release):
+            check_headers(release, list(label_of), problems)
         return
-    photos = check_photos(release, list(label_of), problems)
+    looks = check_photos(release, list(label_of), problems, looks=near_duplicates)
     if near_duplicates:
         dataset = open_occurrences(release, "photos")
         listed = dataset.media.join(dataset.observations, on="observation_id", how="left", maintain_order="left")
         members = cut(SPLIT, listed, together=partial(observations_together, dataset)).members
         part_of = {path: part for part, member in members.items() for path in listed["path"].filter(member)}
-        pairs = alike_pairs(photos, [part_of[path] for path in photos["path"]])
+        pairs = alike_pairs(release, looks, [part_of[path] for path in looks.paths])
         if pairs:
-            what = "photos look the same in two parts that fit would draw (seed 0)"
-            problems.add("warning", what, [f"{one} and {other}" for one, other in pairs])
+            problems.add("error", LOOK_THE_SAME_DRAWN, [f"{one} and {other}" for one, other in pairs], every=True)

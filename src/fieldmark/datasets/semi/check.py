@@ -179,11 +179,6 @@ def _check_files(data: Dataset, problems: Problems, *, media: bool, near_duplica
     empty = [path for path, size in sizes.items() if size == 0]
     if empty:
         problems.add("error", "a photo is an empty file", empty)
-    if media or near_duplicates:
-        part_of = dict(there.select("path", pl.col("parts").list.first()).iter_rows())
-        check_split_photos(
-            release,
-            {path: part for path, part in part_of.items() if sizes.get(path)},
-            problems,
-            near_duplicates=near_duplicates,
-        )
+    part_of = dict(there.select("path", pl.col("parts").list.first()).iter_rows())
+    split_of = {path: part for path, part in part_of.items() if sizes.get(path)}
+    check_split_photos(release, split_of, problems, media=media, near_duplicates=near_duplicates)

@@ -205,7 +205,6 @@ def _check_files(
     strays = sorted(there - set(photos["path"]))
     if strays:
         problems.add("warning", "a photo has no line in any table", strays)
-    if media or near_duplicates:
-        present = expected.filter(pl.col("path").is_in(list(there)))
-        split_of = dict(present.select("path", pl.col("parts").list.first()).iter_rows())
-        check_split_photos(release, split_of, problems, near_duplicates=near_duplicates)
+    present = expected.filter(pl.col("path").is_in(list(there)))
+    split_of = dict(present.select("path", pl.col("parts").list.first()).iter_rows())
+    check_split_photos(release, split_of, problems, media=media, near_duplicates=near_duplicates)
