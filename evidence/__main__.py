@@ -54,6 +54,7 @@ STUDIES = {
     "plants": "from herbarium sheets to field photos, species left out in turn (real photos)",
     "plant_worlds": "sheets and field photos in five tiny worlds (simulated)",
     "label_noise": "planted wrong labels that out-of-fold models doubt, real photos and worlds",
+    "copies": "copies of photos that the check and fit find, and what else they take for one (real photos)",
     "review": "looks until a list of real birds is 95 % right by the audit's lower bound, least certain first or not",
     "identify": "unknown, danger, short lists and rolled-up answers, worlds (simulated) and real photos",
     "packaged_photos": "wrong species-level claims of the photo model that comes along (real photos)",

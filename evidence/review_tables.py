@@ -1,9 +1,11 @@
-"""How the studies of review and of doubted labels look in `docs/results.md`."""
+"""How the studies of review, of doubted labels and of copies look in `docs/results.md`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+from scipy.stats import binomtest
 
 from evidence.markdown import percent, table
 
@@ -42,6 +44,35 @@ def label_noise(name: str, result: dict[str, Any]) -> str:
             rows.append(["", row["kind"], f"{100 * row['rate']:.0f} %", "", *shares])
     columns = ["labels", "planted", "rate", "doubted as they are", "found", "right", "first"]
     return "## Wrong labels found\n\n" + f"{result['about']} Percent with 95 % intervals.\n\n" + table(columns, rows)
+
+
+def copies(name: str, result: dict[str, Any]) -> str:
+    """Which copies are found, and what is taken for a copy in sets of real photos."""
+    photos = result["photos"]
+
+    def share(found: int) -> str:
+        bounds = binomtest(found, photos).proportion_ci(method="wilson")
+        return percent((found / photos, bounds.low, bounds.high))
+
+    kinds = [
+        [kind, share(row["found"]), str(row["others"]), "by its bytes" if kind == "exact" else share(row["by_fit"])]
+        for kind, row in result["detection"].items()
+    ]
+    sets = [
+        [
+            f"`{place}`" + (" (chosen on)" if row["chosen_on"] else ""),
+            *(f"{row[key]:,}" for key in ("photos", "equal_bytes", "candidates", "reported", "two_photos")),
+        ]
+        for place, row in result["alarms"].items()
+    ]
+    columns = ["set", "photos", "equal bytes", "opened again", "reported", "two photos"]
+    return (
+        "## Copies of photos found\n\n"
+        f"{result['about']} Percent with 95 % intervals (Wilson).\n\n"
+        + table(["copy", "found by check", "other pairs reported", "found by fit"], kinds)
+        + "\n"
+        + table(columns, sets)
+    )
 
 
 def _number(triple: Sequence[float | None]) -> str:

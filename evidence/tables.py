@@ -20,7 +20,7 @@ from evidence.place_tables import land_worlds, regions, routes, site_units, weig
 from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.platform_tables import faults, interface, ray_cluster, side_by_side
 from evidence.results import RESULTS, read_result
-from evidence.review_tables import label_noise, review
+from evidence.review_tables import copies, label_noise, review
 from evidence.scorer_tables import challenges, coverage, endings, fuzzing, ladder, mutations
 from evidence.search_tables import search
 from evidence.semi_tables import (
@@ -53,6 +53,7 @@ def write_tables() -> Path:
         "search": search,
         "review": review,
         "label_noise": label_noise,
+        "copies": copies,
         "fewshot": _few_shot,
         "crops": crops,
         "butterflies": butterflies,

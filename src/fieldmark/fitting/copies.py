@@ -48,7 +48,7 @@ def remarks_on_looks(opened: Opened, supply: Supply, data: str | Path) -> list[s
     def read(row: int) -> bytes:
         return media_of(parts[place[row]]).read(ids[row])
 
-    found = _copied(rows, place, read)
+    found = copied(rows, place, read)
     least = "at least " if len(found) >= MOST_COMPARED else ""
     remarks = []
     for later in (2, 3):
@@ -62,7 +62,7 @@ def remarks_on_looks(opened: Opened, supply: Supply, data: str | Path) -> list[s
     return remarks
 
 
-def _copied(looks: NDArray[np.uint8], place: NDArray[np.integer], read: Callable[[int], bytes]) -> list[int]:
+def copied(looks: NDArray[np.uint8], place: NDArray[np.integer], read: Callable[[int], bytes]) -> list[int]:
     """The rows of photos in val and test that are copies of photos in an earlier part, without those of equal bytes."""
     photo, _, hashes = hashes_of(looks.astype(np.float32), UNDECIDED)
     pairs = candidate_pairs(hashes, photo, np.ones(len(photo), dtype=np.bool_), place)
