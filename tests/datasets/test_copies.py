@@ -165,3 +165,7 @@ def test_fit_says_that_photos_of_test_are_copies_and_how_to_list_them(tmp_path):
     assert f"fieldmark check folder {data} --near-duplicates" in remark
     again = fit("folder", data, "centroid", tmp_path / "again", settings=settings, store=tmp_path / "store")
     assert remark in again.run.remarks  # by what is stored
+    for block in (tmp_path / "store").rglob("*.looks.npy"):
+        block.unlink()  # as an earlier version stored them
+    third = fit("folder", data, "centroid", tmp_path / "third", settings=settings, store=tmp_path / "store")
+    assert any(one.startswith("Photos that look the same were not sought") for one in third.run.remarks)

@@ -4,6 +4,7 @@
 ROOT/<extractor digest>/<block>.keys.npy       16 bytes per photo; written last, so a block without it does not count
                         <block>.features.npy   float16
                         <block>.logits.npy     float32
+                        <block>.looks.npy      16 x 16 bytes per photo, by which copies are found; not of old blocks
                         index.npz              where the keys of many blocks lie (`key_index`); may be missing
                         <content>.remark       what is to be said of a recording that was cut, wherever it is used
 ```

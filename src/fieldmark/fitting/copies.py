@@ -33,7 +33,10 @@ def remarks_on_looks(opened: Opened, supply: Supply, data: str | Path) -> list[s
     """A sentence for val and for test where photos look like some that come before them; equal bytes do not count."""
     parts = [getattr(opened.view, name) for name in SHOWN_FIRST]
     looks = supply.main.looks if supply.main is not None and supply.main.medium == "photo" else []
-    if not looks or any(rows is None for _, rows in looks):
+    listing = f"fieldmark check {opened.benchmark.dataset} {recorded_place(data)} --near-duplicates"
+    if any(rows is None for _, rows in looks):
+        return [f"Photos that look the same were not sought, since features of an earlier version serve: {listing}."]
+    if not looks:
         return []
     order = {
         one: place
@@ -54,7 +57,6 @@ def remarks_on_looks(opened: Opened, supply: Supply, data: str | Path) -> list[s
     for later in (2, 3):
         copies, photos = sum(place[row] == later for row in found), int((place == later).sum())
         if copies:
-            listing = f"fieldmark check {opened.benchmark.dataset} {recorded_place(data)} --near-duplicates"
             remarks.append(
                 f"{LEAKAGE}{least}{copies:,} of {photos:,} photos of {SHOWN_FIRST[later]} look like photos of parts "
                 f"before it: scores there are too high. All of them: {listing}."
