@@ -63,7 +63,7 @@ def test_photos_without_identity_are_counted_and_answered(tmp_path):
         (",train,Lynx", ",training,Lynx", "line 2: found a part that is not known, expected train or test"),
         ("1,Lynx_0,", "1,,", "line 2: found no identity, expected one for each photo of train"),
         ("\n2,", "\n1,", "line 3: found an image_id again"),
-        ("Newt_0", "Lynx_0", "the individual 'Lynx_0' in several datasets"),
+        ("Newt_0", "Lynx_0", "the individual 'Lynx_0' in another dataset than in line"),
     ],
 )
 def test_a_table_that_contradicts_itself_is_refused_with_its_line(old, new, sentence, tmp_path):

@@ -94,10 +94,13 @@ def _photos(name: str, release: Release) -> pl.DataFrame:
         lines = wrong.fill_null(True).arg_true()
         if len(lines):
             raise InputError(where, line=int(lines[0]) + 2, found=found, expected=expected)
-    of_two = rows.drop_nulls("identity").group_by("identity").agg(pl.col("dataset").n_unique())
-    spread = of_two.filter(pl.col("dataset") > 1)["identity"].sort()
-    if len(spread):
-        raise InputError(where, found=f"the individual {spread[0]!r} in several datasets", expected="one for each")
+    named = rows.with_row_index("line", offset=2).drop_nulls("identity")
+    strays = named.filter(pl.col("dataset") != pl.col("dataset").first().over("identity"))
+    if len(strays):
+        stray = strays.row(0, named=True)
+        first = named.filter(pl.col("identity") == stray["identity"])["line"][0]
+        found = f"the individual {stray['identity']!r} in another dataset than in line {first}"
+        raise InputError(where, line=stray["line"], found=found, expected="one for each")
     day = pl.col("date").dt.strftime("%Y-%m-%d")
     encounter = pl.format("{} on {}", "identity", day)
     return rows.with_columns(media_id="image_id", observation_id=pl.coalesce(encounter, pl.col("image_id")))

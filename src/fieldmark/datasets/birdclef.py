@@ -49,7 +49,7 @@ from fieldmark.release import Release
 
 CODES_FILE = "species_names_to_codes.txt"
 AUDIO, METADATA = "audio", "metadata"
-DATED = re.compile(r"^(.+?)_(\d{4})(\d{2})(\d{2})$")
+DATED = re.compile(r"^(.+?)_([0-9]{4})([0-9]{2})([0-9]{2})$")
 SITE = re.compile(r"^[A-Z]{3}")
 # Reading so many folders takes seconds.
 WORTH_WATCHING = 100
@@ -357,7 +357,7 @@ def _observations(
 
 
 def _date(one: RecordingFile) -> Any:
-    dated = re.search(r"_(\d{4})(\d{2})(\d{2})", one.stem)
+    dated = re.search(r"_([0-9]{4})([0-9]{2})([0-9]{2})", one.stem)
     if one.about["date"] is not None or dated is None:
         return one.about["date"]
     return read_metadata(f'{{"date": "{"-".join(dated.groups())}"}}'.encode(), one.path)["date"]

@@ -39,6 +39,7 @@ from fieldmark.datasets.base import Dataset
 from fieldmark.datasets.soundfiles import read_header
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.media_files import is_recording
+from fieldmark.foundation.numbers import is_digits
 from fieldmark.release import Release
 from fieldmark.tables import EVENTS, parse_places, read_csv
 
@@ -50,7 +51,7 @@ TIMES = ("train_soundscapes_labels.csv", "test_soundscapes_labels.csv")
 REPEATED = "repeat an earlier row and count once"
 OTHERS = "list a block again with other labels, which count as well"
 TAXONOMY, SEGMENT_S, SILENCE = "taxonomy.csv", 5, "nocall"
-DATED = re.compile(r"(?P<name>\d+_[A-Z]+)_\d{8}")
+DATED = re.compile(r"(?P<name>[0-9]+_[A-Z]+)_[0-9]{8}")
 CLOCK = re.compile(r"([0-9]{1,4}):([0-5]?[0-9]):([0-5]?[0-9])")
 
 
@@ -223,7 +224,7 @@ def _rows(release: Release, name: str) -> Iterator[Block]:
     with release.open(name) as file:
         rows = read_csv(file, where, required=("row_id", "site", "audio_id", "seconds", "birds"))
     for line, row in enumerate(rows.iter_rows(named=True), 2):
-        if not (row["seconds"] or "").isdecimal() or int(row["seconds"]) < SEGMENT_S:
+        if not is_digits(row["seconds"] or "") or int(row["seconds"]) < SEGMENT_S:
             expected = "the second at which a segment ends"
             raise InputError(where, line=line, found=f"seconds {row['seconds']!r}", expected=expected)
         end = float(row["seconds"])

@@ -39,7 +39,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "background": ("also", "backgroundspecies", "background"),
 }
 NUMBERS = ("lat", "lon", "elevation_m")
-TIME = re.compile(r"([01]?\d|2[0-3])[:.]([0-5]\d)")
+TIME = re.compile(r"([01]?[0-9]|2[0-3])[:.]([0-5][0-9])")
 _NOTHING = {"", "?", "-", "none", "null", "unknown"}
 
 
@@ -84,7 +84,7 @@ def _first(by_key: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 def _number(value: Any) -> float | None:
     """A number, also from texts such as "350 m" or "1,200"."""
-    match = re.search(r"-?\d+(?:\.\d+)?", str(value).replace(",", "")) if value is not None else None
+    match = re.search(r"-?[0-9]+(?:\.[0-9]+)?", str(value).replace(",", "")) if value is not None else None
     return float(match.group()) if match else None
 
 

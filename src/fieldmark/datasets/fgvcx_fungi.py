@@ -50,7 +50,7 @@ RELEASED_PARTS = ("train", "val", "test")
 # Where photos of train and val may lie, and how many folders deep.
 PHOTO_TREES = {"images": 1, "train_val_images": 2}
 CATEGORY_LIST = "fungi_dataset_spec.json"
-LISTED_CLASS = re.compile(r"(\d+)\.(.*)", re.DOTALL)
+LISTED_CLASS = re.compile(r"([0-9]+)\.(.*)", re.DOTALL)
 _NOWHERE = (
     pl.lit(None, pl.Date).alias("date"),
     pl.lit(None, pl.Float64).alias("lat"),

@@ -65,7 +65,7 @@ LABEL_NAMES: Final = (
 TAKEN: Final = ("file", "observation_id", "label", "part", "domain", LINE)
 RESERVED: Final = ("path", "parts", "media_id", "media_ids", "item_id", "labels")
 # Dates of which the column must tell whether days or months come first.
-EITHER: Final = re.compile(r"^\d{1,2}[/-]\d{1,2}[/-]\d{2,4}\b")
+EITHER: Final = re.compile(r"^[0-9]{1,2}[/-][0-9]{1,2}[/-][0-9]{2,4}\b")
 DAY_OR_MONTH: Final = "The column does not tell days from months."
 TAXA_COLUMNS: Final = (*RANKS, "common_name", "scientific_name", "red_list", "poisonous")
 

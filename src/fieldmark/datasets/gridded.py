@@ -32,6 +32,7 @@ from fieldmark.datasets.raster_sampling import (
 from fieldmark.errors import InputError
 from fieldmark.foundation.engines import cluster
 from fieldmark.foundation.map_blocks import map_blocks
+from fieldmark.foundation.numbers import parse_float
 from fieldmark.foundation.registry import require
 from fieldmark.release import Release
 
@@ -279,7 +280,7 @@ def stated_transform(release: Release, path: str, raster: Any) -> Any:
     for line in release.read(beside).decode("utf-8", "replace").splitlines()[1:]:
         fields = line.split(";")
         try:
-            west, south, rows, columns, wide, high = (float(one) for one in fields[1:7])
+            west, south, rows, columns, wide, high = (parse_float(one.strip()) for one in fields[1:7])
         except ValueError:
             continue
         if (rows, columns) == (raster.height, raster.width):

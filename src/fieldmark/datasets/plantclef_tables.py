@@ -151,11 +151,13 @@ def _species_lists(release: Release) -> pl.DataFrame:
     if named is None:
         raise InputError(where, line=1, found=f"the columns {', '.join(rows.columns)}", expected="quadrat_id")
     lists = rows["species_ids"].fill_null("").str.strip_chars("[] ")
-    wrong = (~lists.str.contains(r"^(\d+(,\s*\d+)*)?$")).arg_true()
+    wrong = (~lists.str.contains(r"^([0-9]+(,\s*[0-9]+)*)?$")).arg_true()
     if len(wrong):
         found = f"{rows['species_ids'][int(wrong[0])]!r} as species_ids"
         raise InputError(where, line=int(wrong[0]) + 2, found=found, expected="a list such as [1395807, 1392608]")
     transect = pl.col("transect") if "transect" in rows.columns else pl.lit(None, pl.String)
     return rows.select(
-        pl.col(named).alias("observation_id"), lists.str.extract_all(r"\d+").alias("labels"), transect.alias("transect")
+        pl.col(named).alias("observation_id"),
+        lists.str.extract_all(r"[0-9]+").alias("labels"),
+        transect.alias("transect"),
     ).unique("observation_id", keep="first", maintain_order=True)

@@ -19,17 +19,18 @@ from __future__ import annotations
 
 import datetime
 import html
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
-LOOSE_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d+|#x[0-9a-fA-F]+);)")
+from fieldmark.foundation.numbers import parse_float
+
+LOOSE_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);)")
 DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
 # More than a fact about a picture can need; anything longer is no such file.
 MOST_BYTES = 1 << 20
-DATE = re.compile(r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})")
+DATE = re.compile(r"^([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})")
 
 
 class BrokenXmlError(ValueError):
@@ -55,10 +56,10 @@ class PlantFacts:
     def number(self, *tags: str, at_most: float) -> float | None:
         """The same as a number between -`at_most` and `at_most`; None for anything else."""
         try:
-            value = float(self.text(*tags) or "nan")
+            value = parse_float(self.text(*tags) or "")
         except ValueError:
             return None
-        return value if math.isfinite(value) and abs(value) <= at_most else None
+        return value if abs(value) <= at_most else None
 
     @property
     def date(self) -> datetime.date | None:

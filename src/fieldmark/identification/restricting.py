@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fieldmark.datasets.scientific_names import parse_name
 from fieldmark.errors import InputError, MisuseError, did_you_mean
+from fieldmark.foundation.numbers import parse_float
 from fieldmark.labels import Labels
 from fieldmark.tables import RANKS
 
@@ -187,7 +188,7 @@ def read_thresholds(path: Path, finder: NameFinder) -> dict[int, float]:
         if not codes:
             raise InputError(path, line=line, found=f"the name {name!r}", expected="a name that the model knows")
         try:
-            value = float(text)
+            value = parse_float(text)
         except ValueError:
             value = -1.0
         if not 0 <= value <= 1:

@@ -60,7 +60,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *("classificationProbability", "observationTags", "observationComments"),
     ),
 }
-ZONE = re.compile(r"Z|[+-]\d\d:\d\d")
+ZONE = re.compile(r"Z|[+-][0-9][0-9]:[0-9][0-9]")
 
 
 @dataclass(frozen=True)

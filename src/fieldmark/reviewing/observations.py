@@ -42,7 +42,7 @@ CALLED: Final = {
     **{"eventdate": "date", "eventtime": "time", "deployment": "site", "deploymentid": "site", "locationid": "site"},
 }
 TEXTS: Final = ("time", "site", "country", "habitat", "substrate")
-TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
+TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?")
 
 
 @dataclass(frozen=True)

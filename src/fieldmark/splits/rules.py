@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.numbers import parse_float
 from fieldmark.splits.grids import Cells, equal_area_cells, organizers_quadrats, square_blocks
 from fieldmark.splits.quadrats import ORGANIZERS_SEED
 from fieldmark.tables import missing_column, parse_column
@@ -241,7 +242,7 @@ def rule_from_data(data: Mapping[str, Any]) -> Rule:
 
 def _metres(name: str, text: str) -> float:
     try:
-        return float(text)
+        return parse_float(text)
     except ValueError as error:
         raise MisuseError(f"{name}: found {text!r}, expected a side in metres, such as block:5000.") from error
 

@@ -13,7 +13,6 @@ column per answer. The label -1 stands for unknown.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.numbers import parse_float
 from fieldmark.labels import UNKNOWN_NAME, Labels
 from fieldmark.tables import read_csv
 
@@ -211,9 +211,9 @@ def _code(labels: Labels, name: str | None, path: Path, line: int) -> int:
 
 def _price(text: str | None, path: Path, line: int) -> float:
     try:
-        value = float(text or "")
+        value = parse_float(text or "")
     except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
+        value = -1.0
+    if value < 0:
         raise InputError(path, line=line, found=f"the cost {text!r}", expected="a number of at least 0")
     return value

@@ -29,7 +29,7 @@ _CLASSES: dict[str, Any] = {
     "numbers": NumbersEncoder,
     "patches": NumbersEncoder,
 }
-HOURS = r"^\s*([01]?\d|2[0-3])[:.]([0-5]\d)"
+HOURS = r"^\s*([01]?[0-9]|2[0-3])[:.]([0-5][0-9])"
 
 
 @dataclass(frozen=True)

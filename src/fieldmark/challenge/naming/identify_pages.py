@@ -18,6 +18,7 @@ from fieldmark.challenge.refusals import NotThereError, RefusalError, retry_head
 from fieldmark.challenge.site.context import FormOf, client_of, has_platform, render
 from fieldmark.challenge.site.dependencies import get_database
 from fieldmark.challenge.site.security import POLICY_WITH_SCRIPT, lower_body_limit
+from fieldmark.foundation.numbers import parse_float
 from fieldmark.identification import Circumstances
 
 router = APIRouter()
@@ -128,7 +129,7 @@ def _degrees(text: str, name: str, most: float) -> float | None:
         return None
     called = {"lat": "latitude", "lon": "longitude"}[name]
     try:
-        value = float(text.replace(",", "."))
+        value = parse_float(text.replace(",", "."))
     except ValueError as error:
         raise RefusalError(f"{text!r} is no {called} in degrees.") from error
     if not -most <= value <= most:

@@ -14,6 +14,7 @@ from fieldmark.challenge.records.storage import Storage
 from fieldmark.challenge.refusals import RefusalError
 from fieldmark.challenge.running import creating
 from fieldmark.challenge.site.forms import kept_files, moment_of, number_of, text_of
+from fieldmark.foundation.numbers import parse_float
 
 FIELDS = (
     "slug",
@@ -105,6 +106,6 @@ def _share(form: FormData) -> float | None:
     """The public share of the units; None where everything is public."""
     text = text_of(form, "public_share").strip()
     try:
-        return float(text) if text else None
+        return parse_float(text) if text else None
     except ValueError as error:
         raise RefusalError(f"The public share: found {text[:40]!r}, expected a number such as 0.3.") from error

@@ -16,6 +16,7 @@ from fieldmark.challenge.records.storage import CHUNK
 from fieldmark.challenge.refusals import RefusalError
 from fieldmark.challenge.site.dependencies import LARGEST
 from fieldmark.errors import FieldmarkError
+from fieldmark.foundation.numbers import parse_int
 
 
 def text_of(form: FormData, name: str) -> str:
@@ -35,7 +36,7 @@ def number_of(form: FormData, name: str, what: str, *, most: int = LARGEST) -> i
     """A whole number from 0 on."""
     text = text_of(form, name).strip()
     try:
-        number = int(text)
+        number = parse_int(text)
     except ValueError as error:
         raise RefusalError(f"{what}: found {text[:40]!r}, expected a whole number.") from error
     if not 0 <= number <= most:

@@ -36,6 +36,7 @@ import polars as pl
 from fieldmark.datasets.occurrences.delimited import read_columns
 from fieldmark.datasets.occurrences.table_text import Dialect
 from fieldmark.errors import InputError
+from fieldmark.foundation.numbers import is_digits
 from fieldmark.release import Release
 
 DESCRIPTOR: Final = "meta.xml"
@@ -222,7 +223,7 @@ def _index(element: ElementTree.Element, where: str) -> int | None:
     text = element.get("index")
     if text is None:
         return None
-    if not (text.strip().isascii() and text.strip().isdigit()):
+    if not is_digits(text.strip()):
         raise InputError(where, found=f"the index {text!r}", expected="a whole number from 0")
     return int(text)
 
@@ -238,7 +239,7 @@ def _dialect(element: ElementTree.Element, where: str) -> Dialect:
             raise InputError(where, found=f"{name} {value!r}", expected="one ASCII character")
     if line_end not in ("\n", "\r\n", "\r", ""):
         raise InputError(where, found=f"linesTerminatedBy {line_end!r}", expected=r"\n, \r\n or \r")
-    if not header.isdigit():
+    if not is_digits(header):
         raise InputError(where, found=f"ignoreHeaderLines {header!r}", expected="a whole number from 0")
     try:
         codecs.lookup(encoding)

@@ -25,8 +25,8 @@ LAST_SHORT_YEAR = 68
 _NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS = {name: f"{number:02}" for number, name in enumerate(_NAMES, 1)}
 _TIME = r"(?:[T ][^/]*)?"
-_POINT = r"\d{4}(?:-\d{1,2}(?:-\d{1,2})?)?"
-_PARTS = r"^(\d{1,2})([./-])(\d{1,2})[./-](\d{2}|\d{4})(?:[T ].*)?$"
+_POINT = r"[0-9]{4}(?:-[0-9]{1,2}(?:-[0-9]{1,2})?)?"
+_PARTS = r"^([0-9]{1,2})([./-])([0-9]{1,2})[./-]([0-9]{2}|[0-9]{4})(?:[T ].*)?$"
 
 
 def add_dates(rows: pl.DataFrame, problems: RowProblems, *, date_format: str | None = None) -> pl.DataFrame:
@@ -77,7 +77,7 @@ def _text(rows: pl.DataFrame) -> pl.Series:
     def number(name: str, digits: int) -> pl.Expr:
         if name not in rows.columns:
             return pl.lit(None, pl.String)
-        whole = pl.col(name).str.extract(r"^(\d+)(?:\.0+)?$", 1)
+        whole = pl.col(name).str.extract(r"^([0-9]+)(?:\.0+)?$", 1)
         return pl.when(whole.cast(pl.Int64, strict=False) > 0).then(whole.str.zfill(digits))
 
     year, month, day = number("year", 4), number("month", 2), number("day", 2)
@@ -96,8 +96,12 @@ def _as_iso(text: pl.Series, date_format: str | None) -> pl.Series:
     """Dates and ranges that are ISO 8601, or fit the stated format; null for the others."""
     frame = text.to_frame("text")
     value = pl.col("text")
-    slashes = value.str.extract(r"^(\d{4}[/:.]\d{1,2}[/:.]\d{1,2})(?:[T ].*)?$", 1).str.replace_all("[/:.]", "-")
-    whole = value.str.extract(r"^((?:1[6-9]|20)\d{6})$", 1).str.replace(r"(\d{4})(\d\d)(\d\d)", "$1-$2-$3")
+    slashes = value.str.extract(r"^([0-9]{4}[/:.][0-9]{1,2}[/:.][0-9]{1,2})(?:[T ].*)?$", 1).str.replace_all(
+        "[/:.]", "-"
+    )
+    whole = value.str.extract(r"^((?:1[6-9]|20)[0-9]{6})$", 1).str.replace(
+        r"([0-9]{4})([0-9][0-9])([0-9][0-9])", "$1-$2-$3"
+    )
     iso = value.str.extract(rf"^({_POINT}{_TIME}(?:/[^/]*)?)$", 1)
     if date_format is None:
         return frame.select(pl.coalesce(slashes, whole, _with_month_names(value), iso)).to_series()
@@ -109,9 +113,9 @@ def _with_month_names(value: pl.Expr) -> pl.Expr:
     """Dates such as 3 May 2021, May 3rd, 2021 and 3-May-21 as ISO dates, those without a day as months."""
     lower, month = value.str.to_lowercase(), "(" + "|".join(_MONTHS) + ")[a-z]*"
     gap = r"[\s.,/-]+"
-    day_first = rf"^(?P<d>\d{{1,2}})(?:st|nd|rd|th)?{gap}{month}{gap}(?P<y>\d{{4}}|\d{{2}})(?:\s.*)?$"
-    month_first = rf"^{month}{gap}(?P<d>\d{{1,2}})(?:st|nd|rd|th)?{gap}(?P<y>\d{{4}})(?:\s.*)?$"
-    alone = rf"^{month}{gap}(?P<y>\d{{4}})$"
+    day_first = rf"^(?P<d>[0-9]{{1,2}})(?:st|nd|rd|th)?{gap}{month}{gap}(?P<y>[0-9]{{4}}|[0-9]{{2}})(?:\s.*)?$"
+    month_first = rf"^{month}{gap}(?P<d>[0-9]{{1,2}})(?:st|nd|rd|th)?{gap}(?P<y>[0-9]{{4}})(?:\s.*)?$"
+    alone = rf"^{month}{gap}(?P<y>[0-9]{{4}})$"
 
     def iso(pattern: str, month_place: int, day_place: int | None, year_place: int) -> pl.Expr:
         number = lower.str.extract(pattern, month_place).replace_strict(_MONTHS, default=None, return_dtype=pl.String)
@@ -156,12 +160,12 @@ def _parts(rows: pl.DataFrame) -> pl.DataFrame:
     tail = value.str.extract(r"/([0-9-]+)(?:[T ].*)?$", 1)
     # 2020-05-01/03 and 2020-05-01/06-03 leave out what both ends share.
     short = tail.str.len_chars() < 4
-    middle = tail.str.contains(r"^\d{2}-\d{2}$")
+    middle = tail.str.contains(r"^[0-9]{2}-[0-9]{2}$")
     end = (
         pl.when(tail.is_null())
         .then(start)
         .when(short)
-        .then(pl.concat_str(start.str.extract(r"^(\d{4}-\d{1,2})", 1), tail, separator="-"))
+        .then(pl.concat_str(start.str.extract(r"^([0-9]{4}-[0-9]{1,2})", 1), tail, separator="-"))
         .when(middle)
         .then(pl.concat_str(start.str.slice(0, 4), tail, separator="-"))
         .otherwise(tail)
@@ -197,4 +201,4 @@ def _parts(rows: pl.DataFrame) -> pl.DataFrame:
     return parts.with_columns(date_precision=precision).drop("start", "end", "day")
 
 
-_LEVELS = (r"^(\d{4})", r"^\d{4}-(\d{1,2})", r"^\d{4}-\d{1,2}-(\d{1,2})")
+_LEVELS = (r"^([0-9]{4})", r"^[0-9]{4}-([0-9]{1,2})", r"^[0-9]{4}-[0-9]{1,2}-([0-9]{1,2})")

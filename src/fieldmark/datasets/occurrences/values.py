@@ -75,7 +75,7 @@ def with_decimal_point(numbers: pl.Series) -> pl.Series:
     """Numbers as text with a point; a comma in its place is common in tables with semicolons."""
     if not numbers.str.contains(",", literal=True).any():
         return numbers
-    return numbers.str.replace(r"^([-+]?\d+),(\d+)$", "${1}.${2}")
+    return numbers.str.replace(r"^([-+]?[0-9]+),([0-9]+)$", "${1}.${2}")
 
 
 def _possible_places(rows: pl.DataFrame, problems: RowProblems) -> pl.DataFrame:

@@ -42,6 +42,7 @@ from fieldmark.datasets.semi.photo_lists import (
     refuse_strange_classes,
 )
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.numbers import is_digits
 from fieldmark.release import Release
 
 NAME = "semi-aves-2020"
@@ -173,7 +174,7 @@ def _names(release: Release, path: str) -> dict[str, str | None]:
         if not line.strip():
             continue
         label, _, name = line.strip().partition(" ")
-        if not label.isdigit() or not name or label in rows:
+        if not is_digits(label) or not name or label in rows:
             raise InputError(where, line=number, found=repr(line), expected="the number of a class and its name")
         rows[label] = name.replace("_", " ")
     return rows

@@ -46,6 +46,7 @@ from fieldmark.datasets.semi.photo_lists import (
     refuse_strange_classes,
 )
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.foundation.numbers import is_digits
 from fieldmark.release import Release
 from fieldmark.tables import RANKS
 
@@ -121,7 +122,7 @@ def _ranked(rows: Any, where: str) -> pl.DataFrame:
     """Classes by number with their ranks."""
     table = []
     for number, entry in rows:
-        if not str(number).isdigit() or not isinstance(entry, dict):
+        if not is_digits(str(number)) or not isinstance(entry, dict):
             raise InputError(where, found=f"the class {number!r}", expected="a number with the ranks of a species")
         table.append((str(number), *(entry.get(rank) for rank in RANKS)))
     schema = dict.fromkeys(("label", *RANKS), pl.String)

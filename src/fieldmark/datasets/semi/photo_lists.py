@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from fieldmark.errors import InputError
+from fieldmark.foundation.numbers import is_digits
 from fieldmark.release import Release
 from fieldmark.tables import read_csv
 
@@ -71,7 +72,7 @@ def read_list(release: Release, path: str) -> list[tuple[str, str | None]]:
         if not line.strip():
             continue
         photo, _, label = line.rstrip().rpartition(" ")
-        if not photo or not label.removeprefix("-").isdigit():
+        if not photo or not is_digits(label.removeprefix("-")):
             raise InputError(where, line=number, found=repr(line), expected=EXPECTED_LINE)
         if photo in rows:
             raise InputError(where, line=number, found=f"{photo!r} again", expected="each photo once")
