@@ -45,7 +45,7 @@ def differences(found: Any, expected: Any, tolerance: float = TOLERANCE, where: 
 
 
 def card_differences(found: dict[str, Any], stored: dict[str, Any], tolerance: float = TOLERANCE) -> list[str]:
-    """Where a scorecard by version 1 of its benchmark differs from a stored one, besides words and keys of today."""
+    """Where a scorecard by version 1 of its benchmark differs from a stored one, besides words and keys added since."""
     words = OTHER_WORDS.get(stored["benchmark"], "nothing")
     found = {key: value for key, value in found.items() if key in stored}
     return [line for line in differences(found, stored, tolerance) if not re.match(words, line)]

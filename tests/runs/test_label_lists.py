@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,12 @@ SURVEYS = Lists(columns=("surveyId", "predictions"))
 def sets(*lists: list[int], items: tuple[str, ...] = ("a", "b")) -> LabelScores:
     together = CodeSets.of_lists(lists)
     return LabelScores.listed(items, LABELS, together, np.ones(len(together.codes)))
+
+
+def decided(*lists: list[int], items: tuple[str, ...]) -> LabelScores:
+    """Scores of every label, and a rule that has decided."""
+    scores = np.full((len(items), len(LABELS)), 0.5)
+    return LabelScores(items, LABELS, scores, "score").decided(CodeSets.of_lists(lists))
 
 
 def written(run: Lists, path: Path, predictions: LabelScores) -> list[str]:
@@ -51,7 +58,7 @@ def test_what_is_written_is_read_again(run, tmp_path):
 
 def test_segments_are_called_by_their_end_and_silence_by_its_name(tmp_path):
     items = ("7019_COR/0", "7019_COR/5")
-    lines = written(BIRDS, tmp_path / "run.csv", sets([1], [], items=items))
+    lines = written(BIRDS, tmp_path / "run.csv", decided([1], [], items=items))
     assert lines == ["row_id,birds", "7019_COR_5,20", "7019_COR_10,nocall"]
     again = BIRDS.read(tmp_path / "run.csv", items, LABELS)
     assert again.lists.of(1).tolist() == [2]
@@ -59,10 +66,14 @@ def test_segments_are_called_by_their_end_and_silence_by_its_name(tmp_path):
 
 def test_silence_is_not_listed_beside_a_bird_unless_a_file_says_so(tmp_path):
     items = ("r/0", "r/5")
-    held = BIRDS.held(sets([0, 2], [2], items=items))
+    held = BIRDS.held(decided([0, 2], [2], items=items))
     assert [held.lists.of(row).tolist() for row in range(2)] == [[0], [2]]
-    (tmp_path / "run.csv").write_text("row_id,birds\nr_5,10 nocall\nr_10,nocall\n")
-    assert BIRDS.read(tmp_path / "run.csv", items, LABELS).lists.lengths.tolist() == [2, 1]
+    (tmp_path / "run.csv").write_text("row_id,birds\nr_5,10 nocall\nr_10,\n")
+    as_written = BIRDS.held(BIRDS.read(tmp_path / "run.csv", items, LABELS))
+    assert as_written.lists.lengths.tolist() == [2, 0]
+    assert written(BIRDS, tmp_path / "again.csv", as_written) == ["row_id,birds", "r_5,10 nocall", "r_10,"]
+    completed = replace(BIRDS, written_lists="completed").held(as_written)
+    assert [completed.lists.of(row).tolist() for row in range(2)] == [[0], [2]]
 
 
 def test_without_a_decision_labels_more_likely_than_not_are_listed():

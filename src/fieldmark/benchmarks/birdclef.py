@@ -4,16 +4,20 @@
 scores; `cmap_expected` and `rmap_expected` do not depend on the order.
 
 2021 to 2026: Kaggle competitions on hidden recordings; rows are called by the end of their segment. 2021 asks for lists
-and calls the mean over rows of their F1 "micro"; 2022 asks yes or no for few species, only some pairs of which count;
-2023 adds five true rows to every class; 2024 to 2026 take the mean of ROC-AUC over classes that occur.
+and calls the mean over rows of their F1 "micro"; `nocall` is a label like any other, and lists are scored as written
+(version 1 wrote it into empty ones, and struck it out beside birds). 2022 asks yes or no for few species, only some
+pairs of which count; a run answers all of them (by version 1 what is missing is a no). 2023 adds five true rows to
+every class; 2024 to 2026 take the mean of ROC-AUC over classes that occur.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
+from typing import Any, cast
 
-from fieldmark.benchmarks.declarations import Benchmark, Reported, Task, with_intervals
+from fieldmark.benchmarks.declarations import Benchmark, Reported, Task, steps_back, with_intervals
 from fieldmark.benchmarks.measures import balanced_decisions, cmap, padded_cmap, rmap, sample_f1, species_roc_auc
 from fieldmark.questions.any_labels import AnyLabels
 from fieldmark.questions.listed_labels import ListedLabels
@@ -56,10 +60,16 @@ INPUTS = ("recording", "date", "time", "place", "site")
 PARTS = Official(train="train", val="val", test="test", otherwise=Seeded(val=0.15, test=0.0))
 PRIVATE = "Kaggle, private board"
 
+
+def _with_runs(task: Task, **rules: Any) -> Task:
+    """The task with runs read by other rules."""
+    return replace(task, run=replace(cast(Any, task.run), **rules))
+
+
 BIRDCLEF_2021 = Benchmark(
     name="birdclef-2021",
     version="2",
-    earlier={"1": with_intervals("scarcer group")},
+    earlier={"1": steps_back(with_intervals("scarcer group"), partial(_with_runs, written_lists="completed"))},
     dataset="birdclef-2021",
     split=PARTS,
     task=Task(
@@ -78,7 +88,7 @@ BIRDCLEF_2021 = Benchmark(
 BIRDCLEF_2022 = Benchmark(
     name="birdclef-2022",
     version="2",
-    earlier={"1": with_intervals("scarcer group")},
+    earlier={"1": steps_back(with_intervals("scarcer group"), partial(_with_runs, every_pair=False))},
     dataset="birdclef-2022",
     split=PARTS,
     task=Task(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -20,6 +20,8 @@ LearnsFrom = Literal["train", "unlabeled", "coarse", "hidden labels"]
 Unit = Literal["%", "cost", "labels", "points", "nats"]
 # Which units an interval rests on: all of them, or the scarcer of two groups where a metric compares two.
 Intervals = Literal["all units", "scarcer group"]
+# Whether a table of truth that contradicts itself, or lacks what a metric needs, is refused or taken as it is.
+GivenTruth = Literal["checked", "as given"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class Metric:
             that keyword is true first.
         otherwise: The same metric by other conventions, by what a person writes to ask for them ("ties=zero").
         optional: Whether it is left off the scorecard where what it reads is not given (a list of rare species).
+        needs: The columns that a table of truth must have for it, beside `id` and `label`.
+        remarks: What a reader must know of the truth or the classes that it reads, in sentences.
     """
 
     name: str
@@ -69,6 +73,8 @@ class Metric:
     groups: str = ""
     least_units: tuple[int, int] = (2, 2)
     optional: bool = False
+    needs: tuple[str, ...] = ()
+    remarks: Callable[[Any], Sequence[str]] | None = None
     unit: Unit = "%"
     first_answer: bool = False
     otherwise: Mapping[str, Callable[[], Metric]] = field(default_factory=dict)
@@ -76,6 +82,10 @@ class Metric:
     def arguments(self, evaluation: Any) -> dict[str, Any]:
         """What the functions take for a comparison of answers with the truth: what it reads, and the conventions."""
         return {**self.reads(evaluation), **self.options}
+
+    def said(self, evaluation: Any) -> Sequence[str]:
+        """What a reader must know of this comparison."""
+        return () if self.remarks is None else self.remarks(evaluation)
 
     @property
     def is_share(self) -> bool:
@@ -114,6 +124,10 @@ class Task:
         by: Columns of the truth by whose values the metrics are shown as well (month, site, split).
         decides: The metric that ranks the entries of a challenge, where the primary one could be gamed.
         intervals: Which units the intervals rest on.
+        given: What is done with a table of truth that contradicts itself, or lacks what a metric needs.
+        units_within: The column of the truth within which the name of a unit stands for one thing (an individual of
+            one dataset); empty where it does everywhere.
+        unit_is_label: Whether units are what the labels name, so that a unit has one label and a label one unit.
     """
 
     items: Items
@@ -129,6 +143,9 @@ class Task:
     by: tuple[str, ...] = ()
     decides: str = ""
     intervals: Intervals = "scarcer group"
+    given: GivenTruth = "checked"
+    units_within: str = ""
+    unit_is_label: bool = False
 
     @property
     def unknown(self) -> bool:
@@ -211,5 +228,19 @@ class Benchmark:
 
 
 def with_intervals(convention: Intervals) -> Callable[[Task], Task]:
-    """The same task with intervals by another convention, as a step back for `Benchmark.earlier`."""
-    return partial(replace, intervals=convention)
+    """The task as it was with intervals by another convention, as a step back for `Benchmark.earlier`.
+
+    Tables of truth were taken as they were given then.
+    """
+    return partial(replace, intervals=convention, given="as given")
+
+
+def steps_back(*steps: Callable[[Task], Task]) -> Callable[[Task], Task]:
+    """Several steps back, one after the other."""
+    return partial(_in_turn, steps)
+
+
+def _in_turn(steps: Sequence[Callable[[Task], Task]], task: Task) -> Task:
+    for step in steps:
+        task = step(task)
+    return task

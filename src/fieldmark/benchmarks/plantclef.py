@@ -75,7 +75,7 @@ def _plots(year: int, *, by_transect: bool) -> Task:
     """All species in the photo of a plot."""
     column = "quadrat_id" if by_transect else "plot_id"
     primary = sample_f1(by="unit") if by_transect else sample_f1()
-    other = sample_f1() if by_transect else sample_f1(by="unit")
+    other = sample_f1() if by_transect else replace(sample_f1(by="unit"), optional=True)
     return Task(
         items=Photos(),
         answer=ListedLabels(),

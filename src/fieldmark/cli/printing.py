@@ -80,6 +80,9 @@ def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
         f"{first.classes} classes{simulated}"
     )
     print_cautions([card.metrics for card in scorecards.values()])
+    for name, card in scorecards.items():
+        for remark in card.remarks:
+            print(f"note: {f'{name}: ' if len(scorecards) > 1 else ''}{remark}")
     if "provisional" in first.conventions:
         print(f"note: {first.conventions['provisional']}")
     for digest in sorted({card.provenance["split"]["digest"] for card in scorecards.values() if _other_split(card)}):

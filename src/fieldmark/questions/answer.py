@@ -14,9 +14,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.datasets.base import Dataset
-from fieldmark.errors import InputError
+from fieldmark.errors import InputError, did_you_mean
 from fieldmark.labels import UNKNOWN_NAME, Labels
-from fieldmark.questions.given_tables import LINE, read_given
+from fieldmark.questions.given_tables import LINE, GivenTable, read_given
 from fieldmark.questions.items import TRUTH_FILE, Items, Layout
 from fieldmark.questions.targets import Shape, Targets
 from fieldmark.questions.truth import Truth
@@ -161,8 +161,13 @@ class Answer(ABC):
         """Predictions drawn at random: an example of the run format, and what guessing scores."""
 
 
-def read_classes(classes: Any, named: pl.Series, where: str) -> tuple[Labels, pl.DataFrame]:
+def read_classes(classes: Any, named: pl.Series, truth: GivenTable | str) -> tuple[Labels, pl.DataFrame]:
     """The known labels and what is known about them; without a table, those that the truth names.
+
+    Args:
+        classes: The table, a file or None.
+        named: The labels that the truth names.
+        truth: The table of truth, for the line of one that is not listed, or what to call it.
 
     Raises:
         InputError: For a label that is blank or listed twice, a flag that is neither true nor false, or a label of the
@@ -178,8 +183,21 @@ def read_classes(classes: Any, named: pl.Series, where: str) -> tuple[Labels, pl
     labels = Labels(tuple(name for name in table.frame["label"] if name != UNKNOWN_NAME))
     strange = named.filter(~named.is_in(list(labels.names)))
     if len(strange):
-        raise InputError(where, found=f"the label {strange[0]!r}", expected=f"a label listed in {table.where}")
+        found, expected = f"the label {strange[0]!r}", f"a label listed in {table.where}"
+        if isinstance(truth, str):
+            raise InputError(truth, found=found, expected=expected)
+        raise truth.at(int((truth.frame["label"] == strange[0]).arg_true()[0]), found, expected)
     return labels, table.frame.with_columns(pl.lit(table.where).alias(WHERE))
+
+
+def lacking(classes: pl.DataFrame, name: str, expected: str) -> InputError:
+    """The error for classes that do not say what a metric asks of them, with the file where somebody gave one."""
+    given = WHERE in classes.columns and len(classes) > 0
+    shown = [column for column in classes.columns if column not in (LINE, WHERE, name)]
+    where = classes[WHERE][0] if given else "the classes"
+    near = did_you_mean(name, shown).partition("Known:")[0].strip()
+    found = f"the columns {', '.join(shown)}"
+    return InputError(where, line=1 if given else None, found=found, expected=expected, hint=near or None)
 
 
 def flags_of(labels: Labels, classes: pl.DataFrame, name: str) -> NDArray[np.bool_]:
@@ -193,9 +211,7 @@ def flags_of(labels: Labels, classes: pl.DataFrame, name: str) -> NDArray[np.boo
     """
     given = WHERE in classes.columns
     if name not in classes.columns or (not given and len(classes) and classes[name].is_null().all()):
-        shown = [column for column in classes.columns if column not in (LINE, WHERE, name)]
-        found = f"the columns {', '.join(shown)}"
-        raise InputError("the classes", found=found, expected=f"a column {name!r} with true or false")
+        raise lacking(classes, name, f"a column {name!r} with true or false")
     if given:
         for line, where in classes.filter(pl.col(name).is_null()).select(LINE, WHERE).iter_rows():
             raise InputError(where, line=line, found=f"no value for {name}", expected="true or false")

@@ -66,8 +66,8 @@ class AnyLabels(Answer):
     def given(self, items: Items, truth: Any, classes: Any, media: Any, by: Sequence[str]) -> LooseTruth:
         rows = items.read_truth(truth, media, by)
         named = rows.rows.drop_nulls("label").select("item_id", "label").unique(maintain_order=True)
-        labels, table = read_classes(classes, named["label"], rows.where)
-        return LooseTruth(Truth(named, rows.items, rows.units, rows.groups), labels, table)
+        labels, table = read_classes(classes, named["label"], rows.table)
+        return LooseTruth(Truth(named, rows.items, rows.units, rows.groups, given=rows.table), labels, table)
 
     def evaluate(
         self, predictions: LabelScores, truth: Truth, labels: Labels, classes: pl.DataFrame, depth: int

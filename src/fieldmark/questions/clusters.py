@@ -61,7 +61,8 @@ class Clusters(Answer):
         rows.table.filled("label").once(["item_id"], "the id {item_id} again", "each id once")
         named = rows.rows.select("item_id", "label")
         table = pl.DataFrame({"label": []}, schema={"label": pl.String})
-        return LooseTruth(Truth(named, rows.items, rows.units, rows.groups), Labels.of(named["label"]), table)
+        known = Truth(named, rows.items, rows.units, rows.groups, given=rows.table)
+        return LooseTruth(known, Labels.of(named["label"]), table)
 
     def evaluate(
         self, predictions: LabelScores, truth: Truth, labels: Labels, classes: pl.DataFrame, depth: int

@@ -57,16 +57,19 @@ class GivenTable:
         """The table, in which no combination of these columns stands twice.
 
         Raises:
-            InputError: Names the line where one stands again; `what` may name the columns in braces.
+            InputError: Names the lines where one stands first and again; `what` may name the columns in braces.
         """
         one = self.frame[columns[0]] if len(columns) == 1 else None
         if one is not None and all_different(one):
             return self
-        again = (~self.frame.select(pl.struct(columns).is_first_distinct()).to_series()).arg_true()
-        if len(again):
-            row = int(again[0])
-            values = {column: repr(self.frame[column][row]) for column in columns}
-            raise self.at(row, what.format(**values), expected)
+        repeated = (~self.frame.select(pl.struct(columns).is_first_distinct()).to_series()).arg_true()
+        if len(repeated):
+            row = int(repeated[0])
+            values = {column: self.frame[column][row] for column in columns}
+            same = [pl.col(column).eq_missing(pl.lit(value, pl.String)) for column, value in values.items()]
+            first = self.frame.filter(*same)[LINE][0]
+            again = what.format(**{column: repr(value) for column, value in values.items()})
+            raise self.at(row, f"{again} (first in line {first})", expected)
         return self
 
     def parsed(self, column: str, kind: type) -> GivenTable:

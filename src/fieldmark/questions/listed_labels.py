@@ -16,7 +16,7 @@ from fieldmark.questions.any_labels import AnyLabels
 from fieldmark.questions.items import Items, Layout
 from fieldmark.questions.targets import PairTargets
 from fieldmark.questions.truth import Truth
-from fieldmark.runs.code_sets import CodeSets, offsets_of
+from fieldmark.runs.code_sets import CodeSets
 from fieldmark.runs.label_scores import LabelScores
 
 SAMPLE_LABELS = 3
@@ -79,7 +79,8 @@ class ListedLabels(AnyLabels):
         return replace(truth, rows=pl.concat([truth.rows, rows]))
 
     def sample(self, items: tuple[str, ...], labels: Labels, rng: np.random.Generator, *, dense: bool) -> LabelScores:
-        lengths = rng.integers(min(SAMPLE_LABELS, len(labels)) + 1, size=len(items))
-        codes = [rng.choice(len(labels), size=length, replace=False) for length in lengths]
-        lists = CodeSets(np.concatenate([*codes, np.empty(0)]).astype(np.int32), offsets_of(lengths))
+        silent = [labels.code_of[self.silence]] if self.silence in labels.code_of else []
+        loud = np.setdiff1d(np.arange(len(labels)), silent)
+        lengths = rng.integers(min(SAMPLE_LABELS, len(loud)) + 1, size=len(items))
+        lists = CodeSets.of_lists([rng.choice(loud, size=n, replace=False).tolist() or silent for n in lengths])
         return LabelScores.listed(items, labels, lists, np.ones(len(lists.codes)))

@@ -70,8 +70,8 @@ class OneLabel(Answer):
         if not self.unknown:
             self._refuse_unknown(rows)
         named = rows.rows.filter(pl.col("label") != UNKNOWN_NAME)["label"] if self.unknown else rows.rows["label"]
-        labels, table = read_classes(classes, named, rows.where)
-        true = Truth(rows.rows.select("item_id", "label"), rows.items, rows.units, rows.groups)
+        labels, table = read_classes(classes, named, rows.table)
+        true = Truth(rows.rows.select("item_id", "label"), rows.items, rows.units, rows.groups, given=rows.table)
         return LooseTruth(true, labels, table)
 
     def _refuse_unknown(self, given: TruthRows) -> None:

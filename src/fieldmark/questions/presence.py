@@ -70,10 +70,11 @@ class Presence(AnyLabels):
             raise missing_column(rows.where, PRESENT, rows.rows.columns)
         given = rows.table.filled("label", PRESENT).parsed(PRESENT, bool)
         table = given.once(["item_id", "label"], "a pair of id and label again", "each pair once").frame
-        labels, class_table = read_classes(classes, table["label"].unique(maintain_order=True), rows.where)
+        labels, class_table = read_classes(classes, table["label"].unique(maintain_order=True), rows.table)
         asked = table.select("item_id", "label")
         true = table.filter(pl.col(PRESENT)).select("item_id", "label")
-        return LooseTruth(Truth(true, rows.items, rows.units, rows.groups, asked), labels, class_table)
+        known = Truth(true, rows.items, rows.units, rows.groups, asked, given=rows.table)
+        return LooseTruth(known, labels, class_table)
 
 
 def _asked(table: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame | None:

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from fieldmark.errors import InputError
+from fieldmark.questions.given_tables import LINE
 from fieldmark.questions.items import TRUTH_FILE, Items, TruthRows
 from fieldmark.questions.segments import Segments
 from fieldmark.questions.truth import Truth
@@ -27,10 +28,10 @@ class SegmentRows(Segments):
         given = Items.read_truth(self, truth, media, by)
         items = tuple(item_of(row_id, self.seconds) for row_id in given.items)
         for row_id, item in zip(given.items, items, strict=True):
-            start = item.rpartition("/")[2] if item != row_id else ""
-            if not start.isdecimal() or int(start) % self.seconds:
-                expected = f"<recording>_<end second>, a multiple of {self.seconds}"
-                raise InputError(given.where, found=f"the id {row_id!r}", expected=expected)
+            if item == row_id or int(item.rpartition("/")[2]) % self.seconds:
+                line = given.rows.filter(pl.col("item_id") == row_id)[LINE][0]
+                expected = f"<recording>_<end second>, a multiple of {self.seconds} in plain digits"
+                raise InputError(given.where, line=line, found=f"the id {row_id!r}", expected=expected)
         renamed = dict(zip(given.items, items, strict=True))
         rows = given.rows.with_columns(item_id=pl.col("item_id").replace_strict(renamed, return_dtype=pl.String))
         units = given.units if "unit" in given.rows.columns else tuple(item.rpartition("/")[0] for item in items)

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fieldmark.foundation.names import column_of
+from fieldmark.questions.given_tables import GivenTable
 from fieldmark.runs.masks import Masks
 
 
@@ -25,6 +27,7 @@ class Truth:
         asked: The pairs of item and label that were asked about, where a pair that `rows` does not name is an absence
             only if somebody looked (surveys by group); None where every pair was.
         masks: The true masks, where those are asked for.
+        given: The table that somebody gave it in; None for the truth of a release.
     """
 
     rows: pl.DataFrame
@@ -33,6 +36,24 @@ class Truth:
     groups: pl.DataFrame = field(default_factory=pl.DataFrame)
     asked: pl.DataFrame | None = None
     masks: Masks | None = None
+    given: GivenTable | None = field(default=None, repr=False, compare=False)
+
+    def with_units_within(self, column: str) -> Truth:
+        """The truth in which a unit stands for one thing in each group of a column.
+
+        Units whose name occurs in several groups are called `group/name`; the others keep their names.
+
+        >>> rows = pl.DataFrame({"item_id": ["1", "2"], "label": ["a", "b"]})
+        >>> Truth(rows, ("1", "2"), ("x", "x"), pl.DataFrame({"sea": ["n", "s"]})).with_units_within("sea").units
+        ('n/x', 's/x')
+        """
+        groups = self.groups[column].cast(pl.String).fill_null("")
+        named = pl.DataFrame({"unit": column_of(self.units), "group": groups})
+        several = named.unique().filter(pl.col("unit").is_duplicated())["unit"].unique()
+        if several.is_empty():
+            return self
+        own = pl.when(pl.col("unit").is_in(several.implode())).then(pl.format("{}/{}", "group", "unit"))
+        return replace(self, units=tuple(named.select(own.otherwise("unit")).to_series()))
 
     def take(self, rows: NDArray[np.bool_]) -> Truth:
         """The truth of some of the items."""

@@ -23,22 +23,25 @@ from fieldmark.runs.label_lists import answered_labels
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import RunSource, read_lines
 from fieldmark.runs.problems import RunProblems
-from fieldmark.runs.segments import item_of, row_id_of
+from fieldmark.runs.ranked import report_missing
+from fieldmark.runs.segments import row_id_of
 
 FLAGS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
 class YesOrNo(RunFormat):
-    """Whether a class is heard in a segment; a pair without a line counts as no.
+    """Whether a class is heard in a segment.
 
     Args:
         columns: The names of the two columns.
         segment_s: How long a segment is; a line is called `<recording>_<class>_<second at which the segment ends>`.
+        every_pair: Whether a pair of segment and class without a line is refused; otherwise it counts as no.
     """
 
     columns: tuple[str, str] = ("row_id", "target")
     segment_s: int = 5
+    every_pair: bool = True
 
     def held(self, predictions: LabelScores) -> LabelScores:
         """The pairs that are answered with yes: decided for, or else more likely than not."""
@@ -52,10 +55,10 @@ class YesOrNo(RunFormat):
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(self.columns)
             for row, item in enumerate(held.items):
-                recording, _, end = row_id_of(item, self.segment_s).rpartition("_")
+                row_id = row_id_of(item, self.segment_s)
                 yes = set(held.lists.of(row).tolist())
                 for code, name in enumerate(held.labels.names):
-                    writer.writerow([f"{recording}_{name}_{end}", code in yes])
+                    writer.writerow([self._line(row_id, name), code in yes])
 
     def read(self, path: RunSource, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
         """Reads and checks a run file.
@@ -64,7 +67,8 @@ class YesOrNo(RunFormat):
             RunError: Lists what is wrong, with line numbers.
         """
         problems = RunProblems(path)
-        row_of = {item: row for row, item in enumerate(items)}
+        called = [row_id_of(item, self.segment_s) for item in items]
+        row_of = {row_id: row for row, row_id in enumerate(called)}
         yes: list[list[int]] = [[] for _ in items]
         seen: dict[tuple[int, int], int] = {}
         for line, (row_id, target) in read_lines(path, problems, columns=self.columns):
@@ -81,6 +85,13 @@ class YesOrNo(RunFormat):
             elif FLAGS[target.lower()]:
                 yes[pair[0]].append(pair[1])
             seen.setdefault(pair, line)
+        if self.every_pair and len(seen) < len(items) * len(labels) and not problems.total:
+            pairs = {
+                self._line(row_id, name): (row, code)
+                for row_id, row in row_of.items()
+                for name, code in labels.code_of.items()
+            }
+            report_missing(list(pairs), {line: 1 for line, pair in pairs.items() if pair in seen}, problems)
         if not seen and not problems.total:
             problems.add(None, "no answer at all", "a line for each segment and class")
         problems.raise_any()
@@ -96,4 +107,9 @@ class YesOrNo(RunFormat):
         """The segment and the class that a line is about; the name of a class has no underscore."""
         front, _, end = row_id.rpartition("_")
         recording, _, name = front.rpartition("_")
-        return item_of(f"{recording}_{end}", self.segment_s), name
+        return f"{recording}_{end}", name
+
+    def _line(self, row_id: str, name: str) -> str:
+        """What the line about a segment and a class is called."""
+        recording, _, end = row_id.rpartition("_")
+        return f"{recording}_{name}_{end}"

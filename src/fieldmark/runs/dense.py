@@ -18,13 +18,15 @@ import numpy as np
 
 from fieldmark.errors import InputError
 from fieldmark.foundation.files import appearing_file
+from fieldmark.foundation.numbers import is_plain
 from fieldmark.labels import Labels
+from fieldmark.runs.expected import expected_id
 from fieldmark.runs.formats import RunFormat
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import RunSource, read_header, read_lines
 from fieldmark.runs.problems import RunProblems
 from fieldmark.runs.ranked import read_number, report_missing
-from fieldmark.runs.segments import item_of, row_id_of
+from fieldmark.runs.segments import row_id_of
 
 
 @dataclass(frozen=True)
@@ -61,19 +63,19 @@ class Dense(RunFormat):
         problems = RunProblems(path)
         header = read_header(path)
         order = self._order(path, header, labels)
-        row_of = {item: row for row, item in enumerate(items)}
+        called = [row_id_of(item, self.segment_s) for item in items]
+        row_of = {row_id: row for row, row_id in enumerate(called)}
         scores = np.zeros((len(items), len(labels)), dtype=np.float64)
         seen: dict[str, int] = {}
         for line, (row_id, *values) in read_lines(path, problems, columns=header):
-            item = item_of(row_id, self.segment_s)
-            if item not in row_of:
-                problems.add(line, f"the id {row_id!r}", "an id of the benchmark")
-            elif item in seen:
-                problems.add(line, f"the id {row_id!r} again (first in line {seen[item]})", "each id once")
+            if row_id not in row_of:
+                problems.add(line, f"the id {row_id!r}", expected_id(row_id, row_of))
+            elif row_id in seen:
+                problems.add(line, f"the id {row_id!r} again (first in line {seen[row_id]})", "each id once")
             else:
-                seen[item] = line
-                scores[row_of[item], order] = self._numbers(values, line, problems)
-        report_missing(items, seen, problems)
+                seen[row_id] = line
+                scores[row_of[row_id], order] = self._numbers(values, line, problems)
+        report_missing(called, seen, problems)
         problems.raise_any()
         return LabelScores(tuple(items), labels, scores, "score")
 
@@ -95,10 +97,15 @@ class Dense(RunFormat):
 
     def _numbers(self, values: Sequence[str], line: int, problems: RunProblems) -> np.ndarray:
         try:
-            numbers = np.array(values, dtype=np.float64)
+            numbers = np.array(values if is_plain("".join(values)) else [], dtype=np.float64)
         except ValueError:
-            numbers = np.full(len(values), np.nan)
-        if np.isfinite(numbers).all() and (numbers >= self.low).all() and (numbers <= self.high).all():
+            numbers = np.empty(0)
+        if (
+            len(numbers) == len(values)
+            and np.isfinite(numbers).all()
+            and (numbers >= self.low).all()
+            and (numbers <= self.high).all()
+        ):
             if self.low == 0 and not numbers.any():
                 problems.add(line, "a row of zeros", "at least one score above 0")
             return numbers

@@ -65,6 +65,15 @@ class RunFormat(ABC):
         """What a run file can hold of predictions, which is what is scored."""
         return predictions
 
+    def remarks(self, held: Any, items: Sequence[str]) -> list[str]:
+        """What a reader of a score must know of a run: items that it does not answer, for instance.
+
+        Args:
+            held: What the run holds.
+            items: The items that are scored.
+        """
+        return []
+
     def of_length(self, answers: int) -> RunFormat:
         """The same format with at most so many labels an item.
 

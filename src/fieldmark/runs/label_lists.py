@@ -26,7 +26,7 @@ from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import RunSource, read_lines
 from fieldmark.runs.problems import RunProblems
 from fieldmark.runs.ranked import report_missing
-from fieldmark.runs.segments import item_of, row_id_of
+from fieldmark.runs.segments import row_id_of
 
 # From which chance on a label is listed where no rule has decided.
 LIKELY = 0.5
@@ -41,6 +41,8 @@ class Lists(RunFormat):
         separator: What stands between two labels.
         brackets: Whether a list stands in square brackets.
         silence: What a line says where there is no label; it is a label itself. Empty where an empty list says it.
+        written_lists: What counts of a list that a run has: what it says, or the same with silence added where
+            it is empty and dropped beside other labels ("completed", as version 1 of BirdCLEF 2021 had it).
         more_columns: Whether a file may have other columns, which are passed over.
         all_quoted: Whether every field is written in quotes. Both ways are read.
         segment_s: For segments of recordings: how long they are, where a line is called by the end of its segment.
@@ -53,10 +55,17 @@ class Lists(RunFormat):
     more_columns: bool = False
     all_quoted: bool = False
     segment_s: int = 0
+    written_lists: Literal["as written", "completed"] = "as written"
 
     def held(self, predictions: LabelScores) -> LabelScores:
-        """The labels that a file lists: those a rule decided for, or else those more likely than not."""
-        lists = self._with_silence(answered_labels(predictions), predictions.labels)
+        """The labels that a file lists: those a rule decided for, or else those more likely than not.
+
+        Where these are none, a file says silence; lists that somebody wrote are what they are.
+        """
+        lists = answered_labels(predictions)
+        written = predictions.decisions is None and not predictions.dense
+        if not written or self.written_lists == "completed":
+            lists = self._with_silence(lists, predictions.labels)
         return LabelScores.listed(predictions.items, predictions.labels, lists, np.ones(len(lists.codes)))
 
     def _with_silence(self, lists: CodeSets, labels: Labels) -> CodeSets:
@@ -82,7 +91,7 @@ class Lists(RunFormat):
             writer = csv.writer(file, lineterminator="\n", quoting=quoting)
             writer.writerow(names)
             for row, item in enumerate(predictions.items):
-                listed = self.separator.join(predictions.labels.decode(lists.of(row))) or self.silence
+                listed = self.separator.join(predictions.labels.decode(lists.of(row)))
                 writer.writerow([row_id_of(item, self.segment_s), f"[{listed}]" if self.brackets else listed])
 
     def read(self, path: RunSource, items: Sequence[str], labels: Labels, *, unknown: bool = False) -> LabelScores:
@@ -92,24 +101,24 @@ class Lists(RunFormat):
             RunError: Lists what is wrong, with line numbers.
         """
         problems = RunProblems(path)
-        row_of = {item: row for row, item in enumerate(items)}
+        called = [row_id_of(item, self.segment_s) for item in items]
+        row_of = {row_id: row for row, row_id in enumerate(called)}
         listed: list[list[int]] = [[] for _ in items]
         seen: dict[str, int] = {}
         lines = read_lines(path, problems, columns=self.columns, more_columns=self.more_columns)
         for line, (row_id, text) in lines:
-            item = item_of(row_id, self.segment_s)
-            if item not in row_of:
+            if row_id not in row_of:
                 problems.add(line, f"the id {row_id!r}", expected_id(row_id, row_of))
-            elif item in seen:
-                problems.add(line, f"the id {row_id!r} again (first in line {seen[item]})", "each id once")
+            elif row_id in seen:
+                problems.add(line, f"the id {row_id!r} again (first in line {seen[row_id]})", "each id once")
             else:
-                seen[item] = line
+                seen[row_id] = line
                 for name in dict.fromkeys(self._names(text, line, problems)):
                     if name in labels.code_of:
-                        listed[row_of[item]].append(labels.code_of[name])
+                        listed[row_of[row_id]].append(labels.code_of[name])
                     else:
                         problems.add(line, f"the label {name!r}", expected_label(name, labels.code_of))
-        report_missing(items, seen, problems)
+        report_missing(called, seen, problems)
         problems.raise_any()
         lists = CodeSets.of_lists(listed)
         return LabelScores.listed(tuple(items), labels, lists, np.ones(len(lists.codes)))

@@ -130,17 +130,29 @@ def _places(
     more_columns: bool,
 ) -> list[int]:
     """Where each column stands in the header."""
-    places = [next((place for place, field in enumerate(header) if field in spellings), -1) for spellings in names]
+    found = [[place for place, field in enumerate(header) if field in spellings] for spellings in names]
+    for own in found:
+        if len(own) > 1:
+            again = f"the column {header[own[1]]!r} again"
+            again = again if header[own[0]] == header[own[1]] else f"{header[own[1]]!r} beside {header[own[0]]!r}"
+            raise InputError(source, line=line, found=again, expected="each column once, by one of its names")
+    places = [own[0] if own else -1 for own in found]
     if -1 in places or (not more_columns and places != list(range(len(header)))):
         expected = separator.join(name[0] for name in names)
         shown = f"the header {separator.join(header)!r}" if any(header) else "an empty file"
-        hint = _other_separator(header, names, separator)
+        hint = _header_hint(header, places, names, separator)
         raise InputError(source, line=line, found=shown, expected=f"the header {expected!r}", hint=hint)
     return places
 
 
-def _other_separator(header: Sequence[str], names: Sequence[Sequence[str]], separator: str) -> str | None:
-    """Says that the names of the columns are there, but something else stands between them."""
+def _header_hint(
+    header: Sequence[str], places: Sequence[int], names: Sequence[Sequence[str]], separator: str
+) -> str | None:
+    """Says what is wrong with a header: another order, columns too many, or something else between its names."""
+    if -1 not in places:
+        if len(header) == len(places):
+            return "The columns stand in another order: exchange them, in all lines."
+        return f"Leave out the column {next(name for place, name in enumerate(header) if place not in places)!r}."
     for other, called in SEPARATORS.items():
         fields = [field.strip() for text in header for field in text.split(other)]
         if other != separator and all(any(name in fields for name in spellings) for spellings in names):

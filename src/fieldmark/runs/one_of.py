@@ -26,6 +26,9 @@ class OneOf(RunFormat):
         scores: LabelScores = self._format(path).read(path, items, labels, unknown=unknown)
         return scores
 
+    def remarks(self, held: LabelScores, items: Sequence[str]) -> list[str]:
+        return [remark for format_ in self.formats.values() for remark in format_.remarks(held, items)]
+
     def labels_in(self, path: RunSource) -> set[str]:
         """The labels that a run names."""
         return self._format(path).labels_in(path)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.files import appearing_file
 from fieldmark.foundation.names import fixed
+from fieldmark.foundation.numbers import parse_float
 from fieldmark.foundation.plain_csv import plain_csv
 from fieldmark.labels import UNKNOWN, UNKNOWN_NAME, Labels
 from fieldmark.runs.code_sets import CodeSets, offsets_of
@@ -164,19 +165,24 @@ class Ranked(RunFormat):
     def labels_in(self, path: RunSource) -> set[str]:
         """The labels that a run names, for when no list of classes says which there are."""
         lines = read_lines(path, RunProblems(path), columns=self._columns(), more_columns=self.more_columns)
-        named = {name for _, (_, listed, *_) in lines for name in self._split(listed)}
+        named = {name for _, (_, listed, *_) in lines for name in self._split(listed) if name}
         return {UNKNOWN_NAME if name == self.unknown_name else name for name in named}
 
     def _columns(self) -> tuple[str | tuple[str, ...], ...]:
         return (*self.columns, UNKNOWN_SCORE) if self.unknown_score else self.columns
 
     def _split(self, field: str) -> list[str]:
-        names = field.split() if self.separator == " " else [name.strip() for name in field.split(self.separator)]
-        return [name for name in names if name]
+        """The labels of a line; a blank between two separators is kept, to be refused."""
+        if self.separator == " " or not field:
+            return field.split()
+        return [name.strip() for name in field.split(self.separator)]
 
     def _codes(self, names: list[str], code_of: Mapping[str, int], line: int, problems: RunProblems) -> list[int]:
         names = names[: self.at_most] if self.cut else names
-        if not self.at_least <= len(names) <= self.at_most:
+        if "" in names:
+            expected = f"a label before and after each {self.separator!r}"
+            problems.add(line, f"nothing as answer {names.index('') + 1}", expected)
+        elif not self.at_least <= len(names) <= self.at_most:
             few = "between 1 and" if self.at_least == 1 else f"between {self.at_least} and"
             expected = f"{few} {self.at_most}" if self.at_least < self.at_most else f"exactly {self.at_most}"
             expected = f"at least {self.at_least}" if self.cut else expected
@@ -205,10 +211,10 @@ def read_number(
 ) -> float:
     """A finite number within bounds; anything else is noted as a problem and becomes 0."""
     try:
-        value = float(text)
+        value = parse_float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or not low <= value <= high:
+    if not low <= value <= high:
         bounded = "a finite number" if (low, high) == (-math.inf, math.inf) else f"a number from {low:g} to {high:g}"
         problems.add(line, repr(text), bounded)
         return 0.0

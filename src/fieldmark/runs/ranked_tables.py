@@ -86,7 +86,7 @@ def _named(texts: pl.Series, answerable: pl.Enum, separator: str, lengths: tuple
     """The labels of some rows as places among those that may be named; None where anything is wrong with them."""
     names = texts.str.extract_all(r"\S+") if separator == " " else texts.str.split(separator)
     if separator != " ":
-        names = names.list.eval(pl.element().str.strip_chars().filter(pl.element().str.strip_chars() != ""))
+        names = names.list.eval(pl.element().str.strip_chars())
     counts = names.list.len()
     fewest, most = counts.min(), counts.max()
     if counts.has_nulls() or fewest < lengths[0] or most > lengths[1]:  # type: ignore[operator]

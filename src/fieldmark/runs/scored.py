@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,7 +102,7 @@ class Scored(RunFormat):
         if not line_of:
             problems.add(None, "no answer at all", "a line for each answer")
         if self.has_rank:
-            _check_ranks(items, listed, problems)
+            _check_ranks(items, listed, line_of, problems)
         if not self.silent_items:
             report_missing(items, dict.fromkeys((item for item, _ in line_of), 0), problems)
         problems.raise_any()
@@ -115,6 +115,12 @@ class Scored(RunFormat):
             problems.add(line, f"the rank {text!r}", "a whole number from 1 on")
         return rank
 
+    def remarks(self, held: LabelScores, items: Sequence[str]) -> list[str]:
+        silent = 0 if held.dense else int((held.select(items).lists.lengths == 0).sum())
+        if not silent:
+            return []
+        return [f"{silent:,} of {len(items):,} ids have no line in the run: they count as wrong"]
+
     def labels_in(self, path: RunSource) -> set[str]:
         """The labels that a run names."""
         columns = read_lines(
@@ -123,13 +129,20 @@ class Scored(RunFormat):
         return {fields[1] for _, fields in columns}
 
 
-def _check_ranks(items: Sequence[str], listed: list[list[tuple[float, float, int]]], problems: RunProblems) -> None:
-    """Notes the items whose ranks do not count from 1 on without gaps."""
+def _check_ranks(
+    items: Sequence[str],
+    listed: list[list[tuple[float, float, int]]],
+    line_of: Mapping[tuple[str, str], int],
+    problems: RunProblems,
+) -> None:
+    """Notes the items whose ranks do not count from 1 on without gaps, at the first of their lines."""
+    first_line: dict[str, int] = {}
     for item, row in zip(items, listed, strict=True):
         ranks = sorted(rank for _, rank, _ in row)
         if ranks != list(range(1, len(ranks) + 1)) and all(rank >= 1 and rank == int(rank) for rank in ranks):
             shown = ", ".join(f"{rank:.0f}" for rank in ranks[:10])
-            problems.add(None, f"the ranks {shown} for {item!r}", f"1 to {len(ranks)}, each rank once")
+            first_line = first_line or {own: line for (own, _), line in reversed(list(line_of.items()))}
+            problems.add(first_line[item], f"the ranks {shown} for {item!r}", f"1 to {len(ranks)}, each rank once")
 
 
 def in_order(

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from fieldmark.foundation.files import appearing_file
+from fieldmark.foundation.numbers import is_whole
 from fieldmark.foundation.timecodes import clock, parse_interval
 from fieldmark.labels import Labels
 from fieldmark.runs.code_sets import offsets_of
@@ -40,7 +41,7 @@ def row_id_of(item: str, segment_s: int) -> str:
     '7019_COR_15'
     """
     media_id, _, start = item.rpartition("/")
-    if not segment_s or not media_id or not start.isdecimal():
+    if not segment_s or not media_id or not is_whole(start):
         return item  # a focal recording as a whole
     return f"{media_id}_{int(start) + segment_s}"
 
@@ -48,11 +49,11 @@ def row_id_of(item: str, segment_s: int) -> str:
 def item_of(row_id: str, segment_s: int) -> str:
     """The id of the segment that is called so; what cannot be one is returned as it is.
 
-    >>> item_of("7019_COR_15", 5), item_of("7019_COR", 5)
-    ('7019_COR/10', '7019_COR')
+    >>> item_of("7019_COR_15", 5), item_of("7019_COR", 5), item_of("7019_COR_015", 5)
+    ('7019_COR/10', '7019_COR', '7019_COR_015')
     """
     media_id, _, end = row_id.rpartition("_")
-    if not segment_s or not media_id or not end.isdecimal():
+    if not segment_s or not media_id or not is_whole(end) or int(end) < segment_s:
         return row_id
     return segment_name(media_id, int(end) - segment_s)
 

@@ -21,6 +21,7 @@ from fieldmark.questions.truth import Truth
 from fieldmark.runs.predictions import Predictions
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring.digests import digests_of
+from fieldmark.scoring.given_truth import measurable
 from fieldmark.scoring.scorecard import Score, Scorecard
 from fieldmark.stats.bootstrap import bootstrap_interval, bootstrap_variance, replicated
 from fieldmark.stats.concentrated import concentrated_interval, cost_interval
@@ -64,7 +65,8 @@ def score_predictions(
     # Whatever is kept beyond what a run file can hold does not count.
     held, table = task.run.held(predictions), pl.DataFrame() if classes is None else classes
     evaluation = task.answer.evaluate(held, truth, labels, table, _depth(benchmark))
-    unit_ids, scores, pseudo = measure(task.metrics, evaluation, task.intervals)
+    metrics, remarks = measurable(task, truth)
+    unit_ids, scores, pseudo = measure(metrics, evaluation, task.intervals)
     return Scorecard(
         benchmark=benchmark.name,
         version=benchmark.version,
@@ -73,9 +75,14 @@ def score_predictions(
         units=len(unit_ids),
         classes=evaluation.n_classes,
         metrics=scores,
-        groups=_by_group(task.metrics, evaluation, task.intervals),
+        groups=_by_group(metrics, evaluation, task.intervals),
         confusion=evaluation.confusion(),
         conventions=_conventions(benchmark),
+        remarks=[
+            *remarks,
+            *task.run.remarks(held, truth.items),
+            *(said for one in metrics for said in one.said(evaluation)),
+        ],
         provenance=_provenance(run),
         digests=digests_of(task.metrics, evaluation, table),
         pseudo=pseudo,

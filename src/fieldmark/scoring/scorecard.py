@@ -55,6 +55,7 @@ class Scorecard:
         classes: How many classes there are.
         metrics: The values with their intervals, the primary metric first.
         conventions: In words, for each metric and for the intervals.
+        remarks: What a reader must know of this run and truth: answers that are missing, metrics left off.
         groups: The same metrics by month, site or whatever the task names, for each value.
         confusion: Counts of true against answered groups of labels (phyla), where the classes name them.
         provenance: Method, what it saw, and whether the data are simulated (None where not known).
@@ -71,6 +72,7 @@ class Scorecard:
     classes: int
     metrics: dict[str, Score]
     conventions: dict[str, str]
+    remarks: list[str] = field(default_factory=list)
     groups: dict[str, dict[str, dict[str, Score]]] = field(default_factory=dict)
     confusion: dict[str, Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
@@ -96,6 +98,8 @@ class Scorecard:
         del data["pseudo"], data["unit_ids"]
         if not self.digests:  # a card of before stays as it was
             del data["digests"]
+        if not self.remarks:
+            del data["remarks"]
         by_group = [scores for by_value in data["groups"].values() for scores in by_value.values()]
         for scores in (data["metrics"], *by_group):
             for score in scores.values():
@@ -135,6 +139,7 @@ class Scorecard:
         note = f"{self.items:,} items, {self.units:,} independent units, {self.classes:,} classes; shares in percent"
         table = html_table(["metric", "score", "95 % interval"], rows)
         warnings = [html_note(f"{', '.join(names)}: {reason}") for reason, names in cautions([self.metrics]).items()]
+        warnings += [html_note(remark) for remark in self.remarks]
         simulated = bool(self.provenance.get("simulated"))
         return html_page(f"{self.benchmark}, {self.split}", table, html_note(note), *warnings, simulated=simulated)
 

@@ -26,6 +26,7 @@ from fieldmark.runs.lines import TableRun
 from fieldmark.runs.predictions import Predictions, refuse_repeated
 from fieldmark.runs.provenance import RUN_FILE, Run, run_file
 from fieldmark.scoring import Scorecard, score_predictions
+from fieldmark.scoring.given_truth import read_truth
 from fieldmark.scoring.reading import read_run, refuse_other_labels
 
 # A file, or a table in memory: of polars, pandas, pyarrow or NumPy, or columns by name (`foundation.frames`).
@@ -81,7 +82,7 @@ def score(
         kept_truth, labels, table = opened.truth_of(split), opened.view.labels, opened.dataset.taxa
     else:
         tables = _at_hand(truth), _at_hand(classes), _at_hand(media)
-        kept_truth, labels, table, part = task.answer.given(task.items, *tables, by=task.by)
+        kept_truth, labels, table, part = read_truth(task, *tables)
         split = part or split
     answers = source
     if not isinstance(source, (Path, TableRun)) and not hasattr(source, "blocks"):

@@ -71,6 +71,7 @@ def country_macro_f1(*, over: Over = "union") -> Metric:
         options={"over": over},
         about=f"mean over countries of the mean F1 inside each over {MACRO_CLASSES[over]}",
         optional=True,
+        needs=("country",),
     )
 
 

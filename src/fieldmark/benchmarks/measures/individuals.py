@@ -16,7 +16,7 @@ _DATASETS = "every dataset has the same weight"
 
 
 def _datasets(evaluation: Evaluation) -> NDArray[np.int32]:
-    """The dataset of each item where the truth names it, else one for all."""
+    """The dataset of each item where the truth names it, else one for all (as version 1 has it)."""
     if "dataset" in evaluation.truth.groups.columns:
         return group_codes(evaluation, "dataset")
     return np.zeros(len(evaluation.truth.items), dtype=np.int32)
@@ -49,6 +49,7 @@ def known_and_new() -> Metric:
         reads=_answered,
         first_answer=True,
         groups="is_new",
+        needs=("unit", "dataset"),
         about="sqrt(BAKS x BAUS): the mean over known individuals of the share of photos named right, and over new "
         f"ones of the share called new; 0 for a dataset that lacks one of them; {_DATASETS}",
     )
@@ -62,6 +63,7 @@ def adjusted_rand() -> Metric:
         value=individuals.adjusted_rand,
         without_each_unit=individuals.adjusted_rand_without_each_unit,
         reads=_clustered,
+        needs=("unit", "dataset"),
         about=f"adjusted Rand index of clusters against individuals; {_DATASETS}",
         bounds=(-1.0, 1.0),
         unit="points",

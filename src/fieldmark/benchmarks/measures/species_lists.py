@@ -48,6 +48,7 @@ def sample_f1(*, by: Literal["item", "unit"] = "item", both_empty: BothEmpty = "
         without_each_unit=species_lists.mean_f1_of_items_without_each_unit,
         reads=_pairs_of_items if by == "item" else _pairs_by_unit,
         options={"both_empty": both_empty},
+        needs=() if by == "item" else ("unit",),
         about=f"mean over {weighted} of 2 TP / (2 TP + FP + FN) of the listed labels; nothing listed where nothing "
         f"is there counts {1 if both_empty == 'one' else 0}",
     )

@@ -28,7 +28,7 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.foundation.files import sha256_of
 from fieldmark.questions.answer import LooseTruth
 from fieldmark.questions.truth import Truth
-from fieldmark.scoring import Scorecard, score_predictions
+from fieldmark.scoring import Scorecard, given_truth, score_predictions
 from fieldmark.scoring.reading import read_run
 from fieldmark.tables import read_csv
 from fieldmark.version import __version__
@@ -88,8 +88,7 @@ def refuse_unhosted(name: str) -> None:
 
 def read_truth(name: str, files: Mapping[str, Path]) -> LooseTruth:
     """The truth of a challenge, the labels there are, and what is known about them."""
-    task = BENCHMARKS[name].task
-    return task.answer.given(task.items, files["truth"], files.get("classes"), files.get("media"), task.by)
+    return given_truth.read_truth(BENCHMARKS[name].task, files["truth"], files.get("classes"), files.get("media"))
 
 
 def read_parts(path: Path, units: Iterable[str]) -> dict[str, str]:
