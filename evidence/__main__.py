@@ -29,6 +29,7 @@ STUDIES = {
     "foreground": "does a classifier look at the butterfly? (real photos)",
     "world_masks": "a U-Net from a pre-trained Lite0 against the ellipse in the middle (simulated)",
     "costs": "least expected cost against the likeliest label, worlds (simulated) and real genera",
+    "oracles": "100 random cases of every benchmark beside naive programs, with each unit left out as well",
     "fuzzing": "21,000 damaged files: each is scored or refused in a sentence",
     "endings": "500 runs each of six commands, one of them a server that is told to end: their exit codes (simulated)",
     "mutations": "60 random changes of one token of the scorer: do the tests notice?",

@@ -72,6 +72,28 @@ def ladder(name: str, result: dict[str, Any]) -> str:
     )
 
 
+def oracles(name: str, result: dict[str, Any]) -> str:
+    """Whether every score is what the papers define."""
+    of_all = result["rows"].values()
+    cases, values, left_out = (sum(row[what] for row in of_all) for what in ("cases", "values", "left_out"))
+    farthest = max(row["farthest"] for row in of_all)
+    rows = [
+        [name, f"{row['cases']:,}", f"{row['values']:,}", f"{row['left_out']:,}", f"{row['farthest']:.1e}"]
+        for name, row in result["rows"].items()
+    ]
+    wrong = [f"{name}: {line}" for name, row in result["rows"].items() for line in row["differing"]]
+    return (
+        "## Are the scores what the papers define?\n\n"
+        f"{cases:,} random cases (simulated) of all {len(rows)} benchmarks, each also scored by a program in plain "
+        "Python that was written from the papers (`tests/oracles`): ties, empty lists, blank ranks, ids such as 007 "
+        "and 7.0, scores from 1e-300 to 1e300, byte-order marks, CRLF, gzip. Compared are the values of all metrics "
+        f"and their values with each unit left out: {values:,} and {left_out:,} numbers. Farther apart than "
+        f"{result['tolerance']:.0e}: {len(wrong) or 'none'}; the farthest pair differs by {farthest:.1e}.\n\n"
+        + "".join(f"- {line}\n" for line in wrong)
+        + table(["benchmark", "cases", "values", "left out", "largest difference"], rows)
+    )
+
+
 def fuzzing(name: str, result: dict[str, Any]) -> str:
     """How odd run files end: refused, scored, or a fault."""
     ends, shown = result["ends"], ("refused", "scored", "fault")

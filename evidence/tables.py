@@ -21,7 +21,7 @@ from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.platform_tables import faults, interface, ray_cluster, side_by_side
 from evidence.results import RESULTS, read_result
 from evidence.review_tables import copies, label_noise, review
-from evidence.scorer_tables import challenges, coverage, endings, fuzzing, ladder, mutations
+from evidence.scorer_tables import challenges, coverage, endings, fuzzing, ladder, mutations, oracles
 from evidence.search_tables import search
 from evidence.semi_tables import (
     birds_with_few_labels,
@@ -45,6 +45,7 @@ def write_tables() -> Path:
         "editions": challenges,
         "later_baselines": later_baselines,
         "ladder": ladder,
+        "oracles": oracles,
         "fuzzing": fuzzing,
         "endings": endings,
         "mutations": mutations,

@@ -9,11 +9,14 @@ What is in which module:
 
 - `tables`: a table as it stands in a file, and a case: run, truth, classes and media of one benchmark.
 - `classification`, `retrieval`, `segmentation`: the definitions, each from the document its docstring names.
-- `programs`: for each benchmark, from the tables of a case to the value of every metric.
-- `photos`, `lists`, `pictures`: random cases with photos, with scored lists, with masks.
+- `programs`, `edition_programs`, `presence`: for each benchmark, from the tables of a case to every metric.
+- `leaving_out`: the same with each unit left out in turn.
+- `photos`, `lists`, `pictures`, `editions`: random cases with photos, with scored lists, with masks, of later editions.
 - `stored`: random predictions in Parquet, beside the run file that says the same.
 - `comparing`: scores a case from files and lists every number that differs from the program's.
-- `test_values`, `test_masks`, `test_stored_predictions`: the random cases.
+- `test_values`, `test_editions`, `test_presence`, `test_masks`, `test_stored_predictions`: the random cases;
+  `python -m evidence oracles` draws a hundred of every benchmark.
+- `test_silent_faults`: what once changed a number without a word.
 - `test_spelling`, `test_names_and_order`, `test_rows`: the same case written otherwise, and with a row too many or
   too few.
 - `test_exact_scores`, `test_strict_tables`, `test_strict_masks`, `test_strict_predictions`, `test_strict_runs`,

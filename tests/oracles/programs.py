@@ -258,18 +258,21 @@ def plants(case: Case, items: Sequence[str]) -> Metrics:
     return metrics
 
 
+def scores_of_places(case: Case, items: Sequence[str]) -> dict[str, dict[str, float]]:
+    """The scores of the listed labels of each item; ranks are scores as well."""
+    if not is_long(case.run):
+        return {item: {label: -float(place) for place, label in enumerate(lists(case)[item])} for item in items}
+    scores: dict[str, dict[str, float]] = {item: {} for item in items}
+    for item, label, score in case.run.rows:
+        if item in scores:
+            scores[item][label] = float(score)
+    return scores
+
+
 def places(case: Case, items: Sequence[str]) -> Metrics:
     """GeoLifeCLEF 2020, in either of its formats."""
-    truth = truth_of(case, items)
-    scores: dict[str, dict[str, float]] = {item: {} for item in items}
-    if is_long(case.run):
-        answers = sorted_lists(case, items)
-        for item, label, score in case.run.rows:
-            if item in scores:
-                scores[item][label] = float(score)
-    else:
-        answers = ranked(case, items)
-        scores = {item: {label: -float(place) for place, label in enumerate(lists(case)[item])} for item in items}
+    truth, scores = truth_of(case, items), scores_of_places(case, items)
+    answers = sorted_lists(case, items) if is_long(case.run) else ranked(case, items)
     sets, strict = (retrieval.adaptive_sets(scores, strict=strict) for strict in (False, True))
     pairs = list(zip(items, truth, strict=True))
     return {
