@@ -18,8 +18,11 @@ Sees = Literal["item", "unit", "past", "test set"]
 # What a method learns from besides nothing: labels of train, photos without labels, labels of higher ranks.
 LearnsFrom = Literal["train", "unlabeled", "coarse", "hidden labels"]
 Unit = Literal["%", "cost", "labels", "points", "nats"]
-# Which units an interval rests on: all of them, or the scarcer of two groups where a metric compares two.
-Intervals = Literal["all units", "scarcer group"]
+# Which units an interval rests on: all of them; the scarcer of two groups where a metric compares two; or those that
+# the metric rests on, by their weight.
+Intervals = Literal["all units", "scarcer group", "supporting units"]
+# The weight of each item in a metric, given what the metric reads and the number of items.
+RestsOn = Callable[[Mapping[str, Any], int], Any]
 # Whether a table of truth that contradicts itself, or lacks what a metric needs, is refused or taken as it is.
 GivenTruth = Literal["checked", "as given"]
 
@@ -45,9 +48,12 @@ class Metric:
         first_answer: Whether it depends on the first answer of each item and on no other, so that a rule that decides
             for one can be fitted for its sake.
         largest_cost: For mean costs, what the costliest mistake costs: rare dear mistakes get an interval of their own.
-        few_units: Whether it may rest on few of its units (a part that few photos show), so that fewer degrees of
+        summed: Whether costs are summed over the items, not averaged.
+        rests_on: How much of the metric rests on each item; on all alike if None. Intervals, cautions and minima count
+            the units of these items.
+        few_units: By earlier conventions: whether it may rest on few of its units (a part that few photos show), so that fewer degrees of
             freedom are counted on.
-        groups: For metrics that set two groups of items against each other: the keyword under which it reads which
+        groups: By earlier conventions, and for quantile metrics: for those that set two groups of items against each other: the keyword under which it reads which
             group an item is in. The interval then rests on the units of the scarcer group.
         least_units: Only with `groups`: how many units each must have for an interval to be given, the group for which
             that keyword is true first.
@@ -69,6 +75,8 @@ class Metric:
     higher_is_better: bool = True
     bounds: tuple[float, float] = (0.0, 1.0)
     largest_cost: float | None = None
+    summed: bool = False
+    rests_on: RestsOn | None = None
     few_units: bool = False
     groups: str = ""
     least_units: tuple[int, int] = (2, 2)
@@ -142,7 +150,7 @@ class Task:
     coarse: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     decides: str = ""
-    intervals: Intervals = "scarcer group"
+    intervals: Intervals = "supporting units"
     given: GivenTruth = "checked"
     units_within: str = ""
     unit_is_label: bool = False

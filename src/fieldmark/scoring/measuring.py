@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from fieldmark.scoring.scorecard import Score, Scorecard
 from fieldmark.stats.bootstrap import bootstrap_interval, bootstrap_variance, replicated
 from fieldmark.stats.concentrated import concentrated_interval, cost_interval
 from fieldmark.stats.intervals import Interval, interval, pseudo_values
+from fieldmark.stats.supporting import Support, supporting_interval
 from fieldmark.stats.two_groups import two_group_interval, units_of_groups
 from fieldmark.version import __version__
 
@@ -36,7 +37,8 @@ LEVEL = 0.95
 BOOTSTRAP_SEED = 0
 # With so few units intervals of scores that are no plain shares were seen to cover 90 % where they say 95.
 FEW_UNITS = 20
-FEW_UNITS_CAUTION = f"fewer than {FEW_UNITS} units: the interval may cover as little as 90 %"
+FEW_UNITS_CAUTION = "rests on about {} units: the interval may cover as little as 90 %"
+EARLIER_CAUTION = f"fewer than {FEW_UNITS} units: the interval may cover as little as 90 %"
 SCARCE_CAUTION = "{} units in the scarcer of two groups: the interval rests on these few"
 
 
@@ -95,14 +97,13 @@ def _depth(benchmark: Benchmark) -> int:
 
 
 def measure(
-    metrics: Sequence[Metric], evaluation: Evaluation, intervals: Intervals = "scarcer group"
+    metrics: Sequence[Metric], evaluation: Evaluation, intervals: Intervals = "supporting units"
 ) -> tuple[NameColumn, dict[str, Score], dict[str, Values]]:
     """Every metric with its interval, and the pseudo-values per unit of those that have them."""
     unit_ids, unit = numbered(evaluation.truth.units)
     scores: dict[str, Score] = {}
     pseudo: dict[str, Values] = {}
-    for declared in metrics:
-        metric = declared if intervals == "scarcer group" else replace(declared, groups="")
+    for metric in metrics:
         try:
             arguments = metric.arguments(evaluation)
         except InputError:
@@ -113,9 +114,8 @@ def measure(
         if metric.without_each_unit is not None:
             left_out = metric.without_each_unit(**arguments, unit=unit)
             pseudo[metric.name] = pseudo_values(value, left_out)
-        bounds = _interval(metric, value, pseudo.get(metric.name), arguments, unit)
-        reason = bounds.reason or _caution(metric, arguments, unit)
-        scores[metric.name] = Score(value, bounds.low, bounds.high, bounds.method, reason)
+        bounds = interval_of(metric, value, pseudo.get(metric.name), arguments, unit, intervals)
+        scores[metric.name] = Score(value, bounds.low, bounds.high, bounds.method, bounds.reason)
     return unit_ids, scores, pseudo
 
 
@@ -129,16 +129,56 @@ def numbered(names: Sequence[str]) -> tuple[NameColumn, NDArray[np.int32]]:
     return NameColumn(distinct), numbers
 
 
-def _interval(metric: Metric, value: float, pseudo: Values | None, arguments: dict[str, Any], unit: Units) -> Interval:
-    n_units = int(unit.max()) + 1
+def interval_of(
+    metric: Metric,
+    value: float,
+    pseudo: Values | None,
+    arguments: Mapping[str, Any],
+    unit: Units,
+    intervals: Intervals = "supporting units",
+) -> Interval:
+    """The interval of a score; its reason says why there is none, or why to be careful with it."""
     if pseudo is None and metric.resampled is None:
         return Interval(None, None, "none", "it describes the run and is no estimate")
+    if intervals == "supporting units":
+        return _of_supporting_units(metric, value, pseudo, arguments, unit)
+    earlier = metric if intervals == "scarcer group" else replace(metric, groups="")
+    found = _earlier_interval(earlier, value, pseudo, arguments, unit)
+    return replace(found, reason=found.reason or _earlier_caution(earlier, arguments, unit))
+
+
+def _of_supporting_units(
+    metric: Metric, value: float, pseudo: Values | None, arguments: Mapping[str, Any], unit: Units
+) -> Interval:
+    n_units = int(unit.max()) + 1
+    item_weights = np.ones(len(unit)) if metric.rests_on is None else metric.rests_on(arguments, len(unit))
+    weight = np.bincount(unit, weights=item_weights, minlength=n_units)
+    if not weight.any():
+        return Interval(None, None, "none", "nothing that it rests on occurs in the truth")
+    support = Support(weight)
+    if pseudo is None:
+        found = _of_two_groups(metric, value, pseudo, arguments, unit)
+    else:
+        costs = metric.largest_cost
+        largest = None if costs is None else costs * n_units if metric.summed else costs
+        bounds, share = metric.bounds, metric.proportion
+        found = supporting_interval(
+            value, pseudo, support, level=LEVEL, proportion=share, bounds=bounds, largest=largest
+        )
+    few = support.units < FEW_UNITS - 0.5 and not metric.proportion
+    return replace(found, reason=found.reason or (_few_units(support.units) if few else None))
+
+
+def _earlier_interval(
+    metric: Metric, value: float, pseudo: Values | None, arguments: Mapping[str, Any], unit: Units
+) -> Interval:
+    n_units = int(unit.max()) + 1
     if metric.groups:
         return _of_two_groups(metric, value, pseudo, arguments, unit)
     if pseudo is None:
         replicates = _replicates(metric, arguments, unit)
         return bootstrap_interval(value, replicates, n_units=n_units, level=LEVEL, bounds=metric.bounds)
-    if metric.largest_cost is not None:
+    if metric.largest_cost is not None and not metric.summed:
         return cost_interval(value, pseudo, largest=metric.largest_cost, level=LEVEL)
     if metric.few_units:
         return concentrated_interval(value, pseudo, level=LEVEL, bounds=metric.bounds)
@@ -146,7 +186,7 @@ def _interval(metric: Metric, value: float, pseudo: Values | None, arguments: di
 
 
 def _of_two_groups(
-    metric: Metric, value: float, pseudo: Values | None, arguments: dict[str, Any], unit: Units
+    metric: Metric, value: float, pseudo: Values | None, arguments: Mapping[str, Any], unit: Units
 ) -> Interval:
     there = units_of_groups(arguments[metric.groups], unit)
     for units, least, name in zip(there, metric.least_units, ("", "not "), strict=True):
@@ -161,19 +201,24 @@ def _of_two_groups(
     return two_group_interval(value, variance, scarce=min(there), n_units=n_units, level=LEVEL)
 
 
-def _replicates(metric: Metric, arguments: dict[str, Any], unit: Units) -> Values:
+def _replicates(metric: Metric, arguments: Mapping[str, Any], unit: Units) -> Values:
     resampled = metric.resampled
     assert resampled is not None  # a metric has one or the other
     rng = np.random.default_rng(BOOTSTRAP_SEED)
     return replicated(lambda times: resampled(**arguments, unit=unit, times=times), int(unit.max()) + 1, rng=rng)
 
 
-def _caution(metric: Metric, arguments: dict[str, Any], unit: Units) -> str | None:
-    """Why to be careful with an interval, None where there is no reason."""
+def _few_units(units: float) -> str:
+    """The caution about a score that rests on few units."""
+    return FEW_UNITS_CAUTION.format(max(round(units), 1))
+
+
+def _earlier_caution(metric: Metric, arguments: Mapping[str, Any], unit: Units) -> str | None:
+    """Why to be careful with an interval by earlier conventions, None where there is no reason."""
     if metric.groups:
         scarce = min(units_of_groups(arguments[metric.groups], unit))
         return SCARCE_CAUTION.format(scarce) if scarce < FEW_UNITS else None
-    return FEW_UNITS_CAUTION if int(unit.max()) + 1 < FEW_UNITS and not metric.proportion else None
+    return EARLIER_CAUTION if int(unit.max()) + 1 < FEW_UNITS and not metric.proportion else None
 
 
 def _by_group(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.measures.reading import ANY_COST, Arguments, first_answers
+from fieldmark.benchmarks.measures.support import on_costs, on_venom
 from fieldmark.metrics import costs
 from fieldmark.metrics.costs import Track
 from fieldmark.questions.one_label import LabelEvaluation
@@ -17,6 +20,15 @@ def _first_answers_and_venom(evaluation: LabelEvaluation) -> Arguments:
     return {**first_answers(evaluation), "venomous": evaluation.dangerous}
 
 
+# What a mistake about an item costs at most, in each track.
+_TRACK_RESTS_ON = {
+    1: None,
+    2: partial(on_costs, kind="dangerous", dear=100.0, other=1.0),
+    3: partial(on_costs, kind="dangerous", dear=101.0, other=2.0),
+    4: partial(on_costs, kind="unknown", dear=10.0, other=1.0),
+}
+
+
 def cost_poison() -> Metric:
     """What confusing poisonous and edible species costs."""
     return Metric(
@@ -25,6 +37,7 @@ def cost_poison() -> Metric:
         unit="cost",
         value=costs.poison_cost,
         without_each_unit=costs.poison_cost_without_each_unit,
+        rests_on=partial(on_costs, kind="dangerous", dear=100.0, other=1.0),
         reads=_first_answers_and_danger,
         first_answer=True,
         options={"c_p": 100.0, "c_e": 1.0},
@@ -43,6 +56,7 @@ def cost_unknown() -> Metric:
         unit="cost",
         value=costs.unknown_cost,
         without_each_unit=costs.unknown_cost_without_each_unit,
+        rests_on=partial(on_costs, kind="unknown", dear=10.0, other=1.0),
         reads=first_answers,
         first_answer=True,
         options={"c_u": 10.0, "c_k": 1.0},
@@ -67,6 +81,7 @@ def fungiclef_track(track: Track) -> Metric:
         unit="%" if track == 1 else "cost",
         value=costs.fungiclef_track,
         without_each_unit=costs.fungiclef_track_without_each_unit,
+        rests_on=_TRACK_RESTS_ON[track],
         reads=_first_answers_and_danger,
         first_answer=True,
         options={"track": track},
@@ -86,9 +101,12 @@ def venom_cost() -> Metric:
         unit="cost",
         value=costs.venom_cost,
         without_each_unit=costs.venom_cost_without_each_unit,
+        rests_on=partial(on_costs, kind="venomous", dear=5.0, other=2.0),
         reads=_first_answers_and_venom,
         first_answer=True,
         about="sum over mistakes: harmless for harmless 1, for venomous 2; venomous for harmless 5, for venomous 2",
+        largest_cost=5.0,
+        summed=True,
         higher_is_better=False,
         bounds=ANY_COST,
         optional=True,
@@ -103,6 +121,7 @@ def venom_score() -> Metric:
         unit="points",
         value=costs.venom_score,
         without_each_unit=costs.venom_score_without_each_unit,
+        rests_on=on_venom,
         reads=_first_answers_and_venom,
         first_answer=True,
         about="track 1 of SnakeCLEF 2023, from 0 to 100, unrounded",

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.measures.reading import Arguments, group_codes, unit_codes
+from fieldmark.benchmarks.measures.support import on_individuals, on_pairs_of_photos
 from fieldmark.metrics import individuals
 from fieldmark.questions.answer import Evaluation
 from fieldmark.questions.clusters import ClusterEvaluation
@@ -46,6 +47,7 @@ def known_and_new() -> Metric:
         title="Geometric mean of BAKS and BAUS",
         value=individuals.geometric_mean_by_dataset,
         without_each_unit=individuals.geometric_mean_by_dataset_without_each_unit,
+        rests_on=on_individuals,
         reads=_answered,
         first_answer=True,
         groups="is_new",
@@ -62,6 +64,7 @@ def adjusted_rand() -> Metric:
         title="Adjusted Rand index",
         value=individuals.adjusted_rand,
         without_each_unit=individuals.adjusted_rand_without_each_unit,
+        rests_on=on_pairs_of_photos,
         reads=_clustered,
         needs=("unit", "dataset"),
         about=f"adjusted Rand index of clusters against individuals; {_DATASETS}",

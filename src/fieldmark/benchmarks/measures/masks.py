@@ -7,6 +7,7 @@ from typing import Literal
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.measures.reading import Arguments
+from fieldmark.benchmarks.measures.support import on_pixels_of_parts
 from fieldmark.metrics import segmentation
 from fieldmark.metrics.segmentation import Empty
 from fieldmark.questions.masks import MaskEvaluation
@@ -62,6 +63,7 @@ def miou(*, background: bool) -> Metric:
         title="mIoU with background" if background else "mIoU",
         value=segmentation.pooled_miou,
         without_each_unit=segmentation.pooled_miou_without_each_unit,
+        rests_on=on_pixels_of_parts,
         reads=_pixels_of_parts,
         options={"background": background},
         about="mean over the parts of truth and run of pooled intersection over union; parts that never occur are "

@@ -7,6 +7,7 @@ from functools import partial
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.measures.classification import MACRO_CLASSES, macro_title
 from fieldmark.benchmarks.measures.reading import Arguments, first_answers, first_answers_of_all
+from fieldmark.benchmarks.measures.support import on_classes, on_known_and_unknown, on_known_classes, on_unknown
 from fieldmark.metrics import openset
 from fieldmark.metrics.classification import Over
 from fieldmark.metrics.openset import Threshold, TiedPairs
@@ -26,6 +27,7 @@ def roc_auc(*, ties: TiedPairs = "half") -> Metric:
         title="ROC-AUC" if half else "ROC-AUC, ties count 0",
         value=openset.known_roc_auc,
         without_each_unit=openset.known_roc_auc_without_each_unit,
+        rests_on=on_known_and_unknown,
         reads=_strangeness,
         options={"ties": ties},
         about=f"area under the ROC curve of known against unknown by unknown_score; equal scores count {counted}",
@@ -45,6 +47,7 @@ def tnr_at_tpr(*, threshold: Threshold = "first") -> Metric:
         title="TNR at 95% TPR" if threshold == "first" else f"TNR {threshold} 95% TPR",
         value=openset.tnr_at_tpr,
         resampled=openset.tnr_at_tpr_resampled,
+        rests_on=on_known_and_unknown,
         reads=_strangeness,
         options={"tpr": 0.95, "threshold": threshold},
         about=f"share of unknown items rejected when 95 % of the known are accepted; {rule}",
@@ -61,6 +64,7 @@ def open_macro_f1(*, over: Over) -> Metric:
         title=macro_title(over),
         value=openset.open_macro_f1,
         without_each_unit=openset.open_macro_f1_without_each_unit,
+        rests_on=on_classes,
         reads=first_answers_of_all,
         first_answer=True,
         options={"over": over, "unknown": "averaged"},
@@ -75,6 +79,7 @@ def f1_known() -> Metric:
         title="Macro-F1, known classes",
         value=openset.open_macro_f1,
         without_each_unit=openset.open_macro_f1_without_each_unit,
+        rests_on=on_known_classes,
         reads=first_answers_of_all,
         first_answer=True,
         options={"over": "all", "unknown": "left out"},
@@ -89,6 +94,7 @@ def f1_unknown() -> Metric:
         title="F1 of unknown",
         value=openset.f1_of_class,
         without_each_unit=openset.f1_of_class_without_each_unit,
+        rests_on=on_unknown,
         reads=first_answers,
         first_answer=True,
         options={"cls": -1},

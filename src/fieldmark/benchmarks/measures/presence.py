@@ -6,6 +6,7 @@ import numpy as np
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.measures.reading import Arguments
+from fieldmark.benchmarks.measures.support import on_presences_and_absences
 from fieldmark.metrics import presence
 from fieldmark.questions.any_labels import PairEvaluation
 
@@ -47,6 +48,7 @@ def species_roc_auc() -> Metric:
         title="ROC-AUC, mean over species",
         value=presence.mean_roc_auc,
         without_each_unit=presence.mean_roc_auc_without_each_unit,
+        rests_on=on_presences_and_absences,
         reads=asked_pairs,
         about=f"{_OVER}; equal scores count one half",
     )
@@ -59,6 +61,7 @@ def species_cor() -> Metric:
         title="COR, mean over species",
         value=presence.mean_correlation,
         without_each_unit=presence.mean_correlation_without_each_unit,
+        rests_on=on_presences_and_absences,
         reads=asked_pairs,
         about=f"Pearson correlation of scores with presence (1) and absence (0), {_OVER}; 0 where scores do not differ",
         bounds=(-1.0, 1.0),
@@ -73,6 +76,7 @@ def species_prg_auc() -> Metric:
         title="PR-gain AUC, mean over species",
         value=presence.mean_prg_auc,
         without_each_unit=presence.mean_prg_auc_without_each_unit,
+        rests_on=on_presences_and_absences,
         reads=asked_pairs,
         about=f"area over recall gains from 0 to 1 (Flach and Kull 2015), {_OVER}; equal scores stand or fall together",
         bounds=(float("-inf"), 1.0),

@@ -7,6 +7,7 @@ from typing import Literal
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.measures.reading import Arguments
+from fieldmark.benchmarks.measures.support import on_chosen, on_classes
 from fieldmark.metrics import ranking
 from fieldmark.questions.one_label import LabelEvaluation
 
@@ -53,6 +54,7 @@ def mrr(*, rare: bool = False, by: Literal["score", "rank"] = "score") -> Metric
         title=f"{title}, by stated rank" if by == "rank" else title,
         value=ranking.mean_reciprocal_rank,
         without_each_unit=ranking.mean_reciprocal_rank_without_each_unit,
+        rests_on=on_chosen if rare else None,
         reads=readers[rare],
         about=f"mean of 1 / rank of the true label over {'items of rare classes' if rare else 'all items'}; "
         f"{order}; not listed counts 0",
@@ -72,6 +74,7 @@ def species_mrr() -> Metric:
         title="MRR, mean over species",
         value=ranking.species_mean_reciprocal_rank,
         without_each_unit=ranking.species_mean_reciprocal_rank_without_each_unit,
+        rests_on=on_classes,
         reads=_rank_and_species,
         about="mean over the species of the truth of the mean of 1 / rank of their items; sorted by score, ties by the "
         "rank the run states; not listed counts 0",

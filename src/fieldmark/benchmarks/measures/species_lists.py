@@ -8,6 +8,7 @@ from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.measures.classification import MACRO_CLASSES
 from fieldmark.benchmarks.measures.presence import asked_pairs
 from fieldmark.benchmarks.measures.reading import Arguments, unit_codes
+from fieldmark.benchmarks.measures.support import on_decisions, on_groups_alike, on_listed_pairs, on_true_lists
 from fieldmark.metrics import species_lists
 from fieldmark.metrics.classification import Over
 from fieldmark.metrics.species_lists import BothEmpty
@@ -46,6 +47,7 @@ def sample_f1(*, by: Literal["item", "unit"] = "item", both_empty: BothEmpty = "
         title="F1, mean over items" if by == "item" else "F1, mean over units",
         value=species_lists.mean_f1_of_items,
         without_each_unit=species_lists.mean_f1_of_items_without_each_unit,
+        rests_on=None if by == "item" else on_groups_alike,
         reads=_pairs_of_items if by == "item" else _pairs_by_unit,
         options={"both_empty": both_empty},
         needs=() if by == "item" else ("unit",),
@@ -61,6 +63,7 @@ def list_macro_f1(*, over: Over) -> Metric:
         title=f"Macro-F1, {'all classes' if over == 'all' else over}",
         value=species_lists.macro_f1_of_lists,
         without_each_unit=species_lists.macro_f1_of_lists_without_each_unit,
+        rests_on=on_true_lists,
         reads=_pairs_of_all,
         options={"over": over},
         about=f"mean F1 of the listed labels over {MACRO_CLASSES[over]}",
@@ -74,6 +77,7 @@ def pooled_f1() -> Metric:
         title="F1 of all pairs",
         value=species_lists.pooled_f1,
         without_each_unit=species_lists.pooled_f1_without_each_unit,
+        rests_on=on_listed_pairs,
         reads=_pairs,
         about="2 TP / (2 TP + FP + FN) over all pairs of item and label; what scikit-learn calls micro",
     )
@@ -86,6 +90,7 @@ def balanced_decisions() -> Metric:
         title="Balanced accuracy by species",
         value=species_lists.balanced_decisions,
         without_each_unit=species_lists.balanced_decisions_without_each_unit,
+        rests_on=on_decisions,
         reads=_decisions,
         about="mean over species of (sensitivity + specificity) / 2 over the pairs that were asked about; a species "
         "without a presence, or without an absence, counts the other half alone",

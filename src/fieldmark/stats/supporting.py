@@ -1,0 +1,215 @@
+"""Intervals that count the units on which a score rests, and no others.
+
+Each unit has a weight: how far the score would move if that unit alone went from right to wrong. Units of a mean weigh
+as many items as they hold; of a score of venomous and harmless snakes, eight venomous ones outweigh a hundred others.
+From the weights a follow the effective number of items, (sum a)^2 / sum a^2 (Kish), and the number of units that carry
+the variance, (sum a^2)^2 / sum a^4 (Satterthwaite), which limits the degrees of freedom.
+
+The variance is that of the pseudo-values. Where the units that weigh most happen to agree, it says too little; it is
+then what it would be if they differed as much as all units do. Scores between two bounds get a t interval on the scale
+of log odds; where successes or failures are few, the mid-p binomial interval for the effective number of items (Korn
+and Graubard, 1998); costs the mid-p gamma interval (Fay and Kim, 2017). Mid-p, because the exact intervals are wider
+than they need to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import betainc, expit, gammainc, logit, ndtri, stdtrit
+
+from fieldmark.stats.concentrated import contributing_units
+from fieldmark.stats.intervals import FEW_EVENTS, Interval
+
+Values = NDArray[np.float64]
+
+# Pseudo-values that differ by less than this share of their size differ by rounding.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Support:
+    """How much of a score rests on each unit.
+
+    Args:
+        weight: Of each unit, 0 or more; only their ratios matter.
+
+    >>> few = Support(np.append(np.full(8, 5.0), np.full(100, 0.1)))
+    >>> round(few.items, 1), round(few.units, 1)
+    (12.5, 8.1)
+    """
+
+    weight: Values
+
+    @cached_property
+    def share(self) -> Values:
+        """The weights, with the sum 1."""
+        return self.weight / self.weight.sum()
+
+    @cached_property
+    def items(self) -> float:
+        """The number of equal items that would be as much evidence."""
+        return 1 / float((self.share**2).sum())
+
+    @cached_property
+    def units(self) -> float:
+        """The number of units that carry the variance, if all are equally uncertain."""
+        squares = self.share**2
+        return float(squares.sum()) ** 2 / float((squares**2).sum())
+
+
+def supporting_interval(
+    value: float,
+    pseudo: Values,
+    support: Support,
+    *,
+    level: float = 0.95,
+    proportion: bool = False,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    largest: float | None = None,
+) -> Interval:
+    """The interval of a score from the pseudo-values of its units and their weights.
+
+    Args:
+        value: The score on all units.
+        pseudo: One pseudo-value per unit.
+        support: The weight of each unit.
+        level: The nominal coverage.
+        proportion: Whether the score is a share of items.
+        bounds: Where the score must lie.
+        largest: For costs, what the costliest mistake costs; for a sum of costs the number of units times that.
+
+    Returns:
+        The interval, or none with the reason where the units cannot tell.
+    """
+    if not np.isfinite(value):
+        return Interval(None, None, "none", "the score is undefined")
+    if not np.isfinite(pseudo).all():
+        return Interval(None, None, "none", "the score is undefined when one of the units is left out")
+    if len(pseudo) < 2 or support.units < 1.5:
+        return Interval(None, None, "none", "it rests on one unit only: nothing to compare it with")
+    only_rounding = float(np.ptp(pseudo)) <= ROUNDING * max(abs(value), float(np.abs(pseudo).max()), 1e-300)
+    variance = 0.0 if only_rounding else _variance(pseudo, support)
+    if largest is not None:
+        return _of_costs(value, variance, largest / len(pseudo), level)
+    if not np.isfinite(bounds).all():
+        return _on_one_side(value, pseudo, variance, support, bounds, level)
+    width = bounds[1] - bounds[0]
+    scaled = min(max((value - bounds[0]) / width, 0.0), 1.0)
+    inner = _of_shares(scaled, pseudo, variance / width**2, support, level, proportion)
+    if inner.low is None or inner.high is None:
+        return inner
+    low, high = (bounds[0] + width * end for end in (inner.low, inner.high))
+    return Interval(min(low, value), max(high, value), inner.method)
+
+
+def _variance(pseudo: Values, support: Support) -> float:
+    """The variance of the score: of its pseudo-values, or what their weights make of it where that is more."""
+    n_units = len(pseudo)
+    counted = support.units / (support.units - 1)
+    squares = (pseudo - pseudo.mean()) ** 2
+    seen = float(squares.sum()) / n_units**2
+    there = support.share > 0
+    of_an_item = float((squares[there] / (n_units * support.share[there]) ** 2).mean())
+    return counted * max(seen, min(of_an_item * float((support.share**2).sum()), MOST_POOLED * seen))
+
+
+MOST_POOLED = np.inf
+
+
+def _of_shares(
+    value: float, pseudo: Values, variance: float, support: Support, level: float, proportion: bool
+) -> Interval:
+    """The interval of a score from 0 to 1."""
+    if variance == 0:
+        return _all_alike(value, support.items, level)
+    freedom = support.units - 1
+    quantile, normal = float(stdtrit(freedom, 0.5 + level / 2)), float(ndtri(0.5 + level / 2))
+    between = value * (1 - value)
+    if proportion:
+        # What the units spread beyond what independent items would is an estimate; the rest is not.
+        beyond = max(variance * support.items / between - 1, 0.0) if between > 0 else 0.0
+        effective = support.items / (1 + beyond * (quantile / normal) ** 2)
+    else:
+        effective = between / variance * (normal / quantile) ** 2
+    if min(value, 1 - value) * between / variance < FEW_EVENTS:
+        return _mid_p_binomial(value, max(effective, 1.0), level)
+    freedom = max(min(freedom, _freedom_seen(pseudo)), 1.0)
+    half_width = float(stdtrit(freedom, 0.5 + level / 2)) * variance**0.5 / between
+    low, high = (float(expit(logit(value) + side * half_width)) for side in (-1, 1))
+    return Interval(low, high, "logit-t")
+
+
+def _freedom_seen(pseudo: Values) -> float:
+    """The degrees of freedom that the spread of the pseudo-values leaves; see `concentrated_interval`."""
+    spare = 1 / contributing_units(pseudo) - 1 / len(pseudo)
+    return max(1 / spare, 2.0) if spare > 0 else float(len(pseudo) - 1)
+
+
+def _all_alike(value: float, items: float, level: float) -> Interval:
+    """Where all items are worth the same: of other kinds there are few (rule of three), worth 0 to 1."""
+    others = 1 - (1 - level) ** (1 / items)
+    return Interval(value * (1 - others), value + (1 - value) * others, "rule of three")
+
+
+def _mid_p_binomial(value: float, items: float, level: float) -> Interval:
+    hits = value * items
+
+    def beyond(share: float) -> float:
+        """The mid-p probability that so many hits or more come about."""
+        more = betainc(hits, items - hits + 1, share) if hits > 0 else 1.0
+        most = betainc(hits + 1, items - hits, share) if hits < items else 0.0
+        return float(more + most) / 2
+
+    tail = (1 - level) / 2
+    low = _solved(beyond, tail, 0.0, value) if hits > 0 else 0.0
+    high = _solved(beyond, 1 - tail, value, 1.0) if hits < items else 1.0
+    return Interval(low, high, "mid-p binomial")
+
+
+def _of_costs(value: float, variance: float, step: float, level: float) -> Interval:
+    """The mid-p gamma interval: halfway between the costs seen and one more mistake of the largest cost, `step`."""
+
+    def below(cost: float) -> float:
+        seen = _gamma(value, variance, cost)
+        return (seen + _gamma(value + step, variance + step**2, cost)) / 2
+
+    tail, far = (1 - level) / 2, value + 40 * (step + variance**0.5)
+    low = _solved(below, tail, 0.0, value) if value > 0 else 0.0
+    return Interval(low, _solved(below, 1 - tail, value, far), "mid-p gamma")
+
+
+def _gamma(mean: float, variance: float, cost: float) -> float:
+    if mean <= 0 or variance <= 0:
+        return 1.0 if cost >= mean else 0.0
+    return float(gammainc(mean**2 / variance, cost * mean / variance))
+
+
+def _solved(rising: Callable[[float], float], level: float, low: float, high: float) -> float:
+    """Where a rising function reaches a level; the nearer end where it does not in between."""
+    if rising(low) >= level:
+        return low
+    if rising(high) <= level:
+        return high
+    return float(brentq(lambda at: rising(at) - level, low, high, xtol=1e-12))
+
+
+def _on_one_side(
+    value: float, pseudo: Values, variance: float, support: Support, bounds: tuple[float, float], level: float
+) -> Interval:
+    """The interval of a score that has a bound on one side: t on the scale of the logarithm of its distance from it."""
+    if variance == 0:
+        return Interval(None, None, "none", "every unit gives the same value")
+    freedom = max(min(support.units - 1, _freedom_seen(pseudo)), 1.0)
+    half_width = float(stdtrit(freedom, 0.5 + level / 2)) * variance**0.5
+    bound, side = (bounds[0], 1) if np.isfinite(bounds[0]) else (bounds[1], -1)
+    distance = side * (value - bound)
+    if not np.isfinite(bound) or distance <= 0:
+        return Interval(value - half_width, value + half_width, "jackknife-t")
+    near, far = (bound + side * distance * float(np.exp(way * half_width / distance)) for way in (-1, 1))
+    return Interval(min(near, far), max(near, far), "log-t")
