@@ -51,10 +51,12 @@ class Metric:
         summed: Whether costs are summed over the items, not averaged.
         rests_on: How much of the metric rests on each item; on all alike if None. Intervals, cautions and minima count
             the units of these items.
-        few_units: By earlier conventions: whether it may rest on few of its units (a part that few photos show), so that fewer degrees of
-            freedom are counted on.
-        groups: By earlier conventions, and for quantile metrics: for those that set two groups of items against each other: the keyword under which it reads which
-            group an item is in. The interval then rests on the units of the scarcer group.
+        borrowing: Whether items that weigh much and happen to be all right are taken to vary as much as all items do.
+        few_units: By earlier conventions: whether it may rest on few of its units (a part that few photos show), so
+            that fewer degrees of freedom are counted on.
+        groups: For metrics that set two groups of items against each other: the keyword under which it reads which
+            group an item is in. By an earlier convention, and where there is no `without_each_unit`, the interval
+            rests on the units of the scarcer group.
         least_units: Only with `groups`: how many units each must have for an interval to be given, the group for which
             that keyword is true first.
         otherwise: The same metric by other conventions, by what a person writes to ask for them ("ties=zero").
@@ -77,6 +79,7 @@ class Metric:
     largest_cost: float | None = None
     summed: bool = False
     rests_on: RestsOn | None = None
+    borrowing: bool = False
     few_units: bool = False
     groups: str = ""
     least_units: tuple[int, int] = (2, 2)

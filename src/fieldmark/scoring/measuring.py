@@ -152,10 +152,9 @@ def _of_supporting_units(
 ) -> Interval:
     n_units = int(unit.max()) + 1
     item_weights = np.ones(len(unit)) if metric.rests_on is None else metric.rests_on(arguments, len(unit))
-    weight = np.bincount(unit, weights=item_weights, minlength=n_units)
-    if not weight.any():
+    if not item_weights.any():
         return Interval(None, None, "none", "nothing that it rests on occurs in the truth")
-    support = Support(weight)
+    support = Support.of_items(item_weights, unit, borrowing=metric.borrowing)
     if pseudo is None:
         found = _of_two_groups(metric, value, pseudo, arguments, unit)
     else:

@@ -30,6 +30,9 @@ Values = NDArray[np.float64]
 
 # Pseudo-values that differ by less than this share of their size differ by rounding.
 ROUNDING = 1e-9
+# No score from 0 to 1 varies more than a share does. That worst case counts as half an event beside those seen, as an
+# event that was not seen does under Jeffreys' prior.
+WORST_CASE = 0.5
 
 
 @dataclass(frozen=True)
@@ -38,22 +41,41 @@ class Support:
 
     Args:
         weight: Of each unit, 0 or more; only their ratios matter.
+        most_items: How many items there are with a weight; more independent ones there cannot be.
+        borrowing: Whether units that weigh much and happen to agree are taken to differ as much as all units do.
 
-    >>> few = Support(np.append(np.full(8, 5.0), np.full(100, 0.1)))
+    >>> few = Support(np.append(np.full(8, 5.0), np.full(100, 0.1)), most_items=108)
     >>> round(few.items, 1), round(few.units, 1)
     (12.5, 8.1)
     """
 
     weight: Values
+    most_items: int
+    borrowing: bool = False
+
+    @classmethod
+    def of_items(cls, weight: Values, unit: NDArray[np.int32], *, borrowing: bool = False) -> Support:
+        """The support of units from the weights of their items.
+
+        Items of a unit are alike in part. By Smith's law (1938) the variance of a mean of s neighbors falls as s to the
+        power of about -1/2, so that s equal items weigh as s to the power of 3/4.
+        """
+        n_units = int(unit.max()) + 1
+        total = np.bincount(unit, weights=weight, minlength=n_units)
+        squares = np.bincount(unit, weights=weight**2, minlength=n_units)
+        there = total > 0
+        alike = np.ones(n_units)
+        alike[there] = total[there] ** 2 / squares[there]
+        return cls(total / alike**0.25, int(np.count_nonzero(weight)), borrowing)
 
     @cached_property
     def share(self) -> Values:
         """The weights, with the sum 1."""
-        return self.weight / self.weight.sum()
+        return np.asarray(self.weight / self.weight.sum())
 
     @cached_property
     def items(self) -> float:
-        """The number of equal items that would be as much evidence."""
+        """The number of equal units that would be as much evidence."""
         return 1 / float((self.share**2).sum())
 
     @cached_property
@@ -111,50 +133,58 @@ def supporting_interval(
 def _variance(pseudo: Values, support: Support) -> float:
     """The variance of the score: of its pseudo-values, or what their weights make of it where that is more."""
     n_units = len(pseudo)
-    counted = support.units / (support.units - 1)
     squares = (pseudo - pseudo.mean()) ** 2
-    seen = float(squares.sum()) / n_units**2
-    there = support.share > 0
-    of_an_item = float((squares[there] / (n_units * support.share[there]) ** 2).mean())
-    return counted * max(seen, min(of_an_item * float((support.share**2).sum()), MOST_POOLED * seen))
-
-
-MOST_POOLED = np.inf
+    variance = float(squares.sum()) / (n_units * (n_units - 1))
+    if support.borrowing:
+        there = support.share > 0
+        of_an_item = float((squares[there] / (n_units * support.share[there]) ** 2).mean())
+        variance = max(variance, of_an_item / support.items)
+    return variance
 
 
 def _of_shares(
     value: float, pseudo: Values, variance: float, support: Support, level: float, proportion: bool
 ) -> Interval:
     """The interval of a score from 0 to 1."""
-    if variance == 0:
-        return _all_alike(value, support.items, level)
-    freedom = support.units - 1
-    quantile, normal = float(stdtrit(freedom, 0.5 + level / 2)), float(ndtri(0.5 + level / 2))
     between = value * (1 - value)
-    if proportion:
-        # What the units spread beyond what independent items would is an estimate; the rest is not.
-        beyond = max(variance * support.items / between - 1, 0.0) if between > 0 else 0.0
-        effective = support.items / (1 + beyond * (quantile / normal) ** 2)
-    else:
-        effective = between / variance * (normal / quantile) ** 2
-    if min(value, 1 - value) * between / variance < FEW_EVENTS:
-        return _mid_p_binomial(value, max(effective, 1.0), level)
-    freedom = max(min(freedom, _freedom_seen(pseudo)), 1.0)
-    half_width = float(stdtrit(freedom, 0.5 + level / 2)) * variance**0.5 / between
+    if variance == 0 or between == 0:
+        if 0 < value < 1:
+            return Interval(None, None, "none", "every unit gives the same value")
+        return _mid_p_binomial(value, support.items, level)
+    # Successes or failures, whichever are fewer, and how the score varies beside a share of independent items.
+    events = min(value, 1 - value) * between / variance
+    beside = variance * support.items / between
+    if beside < 1 and not proportion:
+        beside = (events * beside + WORST_CASE) / (events + WORST_CASE)
+        variance = beside * between / support.items
+    if events < FEW_EVENTS:
+        return _mid_p_binomial(value, max(_effective_items(beside, support, level, proportion), 1.0), level)
+    half_width = float(stdtrit(_freedom(pseudo, support), 0.5 + level / 2)) * variance**0.5 / between
     low, high = (float(expit(logit(value) + side * half_width)) for side in (-1, 1))
     return Interval(low, high, "logit-t")
 
 
-def _freedom_seen(pseudo: Values) -> float:
-    """The degrees of freedom that the spread of the pseudo-values leaves; see `concentrated_interval`."""
-    spare = 1 / contributing_units(pseudo) - 1 / len(pseudo)
-    return max(1 / spare, 2.0) if spare > 0 else float(len(pseudo) - 1)
+def _effective_items(beside: float, support: Support, level: float, proportion: bool) -> float:
+    """The number of independent items that would vary as much; what is known only by estimate counts for less."""
+    wider = (float(stdtrit(support.units - 1, 0.5 + level / 2)) / float(ndtri(0.5 + level / 2))) ** 2
+    if beside > 1:
+        return support.items / (1 + (beside - 1) * wider)
+    items = support.items / min(beside * wider, 1.0)
+    return min(items, float(support.most_items)) if proportion else items
 
 
-def _all_alike(value: float, items: float, level: float) -> Interval:
-    """Where all items are worth the same: of other kinds there are few (rule of three), worth 0 to 1."""
-    others = 1 - (1 - level) ** (1 / items)
-    return Interval(value * (1 - others), value + (1 - value) * others, "rule of three")
+def freedom_seen(pseudo: Values) -> float:
+    """Satterthwaite's degrees of freedom of the variance of pseudo-values, from their fourth moment; at least 2.
+
+    About the number of units for a normal spread, and twice the number of units that carry the spread where few do.
+    """
+    contributing = contributing_units(pseudo)
+    spare = 1 / contributing - 1 / len(pseudo) if contributing > 0 else 0.0
+    return max(2 / spare, 2.0) if spare > 0 else float(len(pseudo))
+
+
+def _freedom(pseudo: Values, support: Support) -> float:
+    return min(max(support.units - 1, 1.0), freedom_seen(pseudo))
 
 
 def _mid_p_binomial(value: float, items: float, level: float) -> Interval:
@@ -205,8 +235,7 @@ def _on_one_side(
     """The interval of a score that has a bound on one side: t on the scale of the logarithm of its distance from it."""
     if variance == 0:
         return Interval(None, None, "none", "every unit gives the same value")
-    freedom = max(min(support.units - 1, _freedom_seen(pseudo)), 1.0)
-    half_width = float(stdtrit(freedom, 0.5 + level / 2)) * variance**0.5
+    half_width = float(stdtrit(_freedom(pseudo, support), 0.5 + level / 2)) * variance**0.5
     bound, side = (bounds[0], 1) if np.isfinite(bounds[0]) else (bounds[1], -1)
     distance = side * (value - bound)
     if not np.isfinite(bound) or distance <= 0:

@@ -6,7 +6,7 @@ from functools import partial
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.measures.reading import ANY_COST, Arguments, first_answers_of_all, group_codes
-from fieldmark.benchmarks.measures.support import on_classes, on_classes_of_groups
+from fieldmark.benchmarks.measures.support import on_classes_of_groups
 from fieldmark.metrics import classification, probabilistic, ranking
 from fieldmark.metrics.classification import Over
 from fieldmark.metrics.probabilistic import Renormalize
@@ -49,7 +49,6 @@ def macro_f1(*, over: Over) -> Metric:
         title=macro_title(over),
         value=classification.macro_f1,
         without_each_unit=classification.macro_f1_without_each_unit,
-        rests_on=on_classes,
         reads=first_answers_of_all,
         first_answer=True,
         options={"over": over},
@@ -85,7 +84,6 @@ def balanced_accuracy() -> Metric:
         title="Balanced accuracy",
         value=classification.balanced_accuracy,
         without_each_unit=classification.balanced_accuracy_without_each_unit,
-        rests_on=on_classes,
         reads=first_answers_of_all,
         first_answer=True,
         about="mean recall over classes that occur in the truth; first answer of each item",

@@ -122,6 +122,7 @@ def venom_score() -> Metric:
         value=costs.venom_score,
         without_each_unit=costs.venom_score_without_each_unit,
         rests_on=on_venom,
+        borrowing=True,
         reads=_first_answers_and_venom,
         first_answer=True,
         about="track 1 of SnakeCLEF 2023, from 0 to 100, unrounded",

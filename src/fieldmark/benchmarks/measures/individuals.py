@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.measures.reading import Arguments, group_codes, unit_codes
-from fieldmark.benchmarks.measures.support import on_individuals, on_pairs_of_photos
+from fieldmark.benchmarks.measures.support import on_individuals
 from fieldmark.metrics import individuals
 from fieldmark.questions.answer import Evaluation
 from fieldmark.questions.clusters import ClusterEvaluation
@@ -64,7 +64,6 @@ def adjusted_rand() -> Metric:
         title="Adjusted Rand index",
         value=individuals.adjusted_rand,
         without_each_unit=individuals.adjusted_rand_without_each_unit,
-        rests_on=on_pairs_of_photos,
         reads=_clustered,
         needs=("unit", "dataset"),
         about=f"adjusted Rand index of clusters against individuals; {_DATASETS}",

@@ -7,7 +7,7 @@ from functools import partial
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.measures.classification import MACRO_CLASSES, macro_title
 from fieldmark.benchmarks.measures.reading import Arguments, first_answers, first_answers_of_all
-from fieldmark.benchmarks.measures.support import on_classes, on_known_and_unknown, on_known_classes, on_unknown
+from fieldmark.benchmarks.measures.support import on_known, on_known_and_unknown, on_unknown
 from fieldmark.metrics import openset
 from fieldmark.metrics.classification import Over
 from fieldmark.metrics.openset import Threshold, TiedPairs
@@ -64,7 +64,6 @@ def open_macro_f1(*, over: Over) -> Metric:
         title=macro_title(over),
         value=openset.open_macro_f1,
         without_each_unit=openset.open_macro_f1_without_each_unit,
-        rests_on=on_classes,
         reads=first_answers_of_all,
         first_answer=True,
         options={"over": over, "unknown": "averaged"},
@@ -79,7 +78,7 @@ def f1_known() -> Metric:
         title="Macro-F1, known classes",
         value=openset.open_macro_f1,
         without_each_unit=openset.open_macro_f1_without_each_unit,
-        rests_on=on_known_classes,
+        rests_on=on_known,
         reads=first_answers_of_all,
         first_answer=True,
         options={"over": "all", "unknown": "left out"},

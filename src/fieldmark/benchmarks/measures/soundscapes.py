@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.measures.reading import Arguments
-from fieldmark.benchmarks.measures.support import on_true_pairs, on_true_segments
+from fieldmark.benchmarks.measures.support import on_true_segments
 from fieldmark.metrics import retrieval
 from fieldmark.metrics.retrieval import Ties
 from fieldmark.questions.any_labels import PairEvaluation
@@ -37,7 +37,7 @@ def cmap(*, ties: Ties = "optimistic") -> Metric:
         title=f"cmAP{_TIES_TITLE[ties]}",
         value=retrieval.cmap,
         without_each_unit=retrieval.cmap_without_each_unit,
-        rests_on=on_true_pairs,
+        rests_on=on_true_segments,
         reads=_pairs,
         options={"ties": ties},
         about=f"mean over the classes of the truth of average precision; segments not listed are misses; {_TIES[ties]}",
@@ -73,7 +73,7 @@ def padded_cmap(*, padding: int = 5) -> Metric:
         title="Padded cmAP",
         value=retrieval.padded_cmap,
         without_each_unit=retrieval.padded_cmap_without_each_unit,
-        rests_on=on_true_pairs,
+        rests_on=on_true_segments,
         reads=_all_pairs,
         options={"padding": padding},
         about=f"mean over all classes of average precision after {padding} true segments with the score 1 were added; "

@@ -8,7 +8,7 @@ from fieldmark.benchmarks.declarations import Metric
 from fieldmark.benchmarks.measures.classification import MACRO_CLASSES
 from fieldmark.benchmarks.measures.presence import asked_pairs
 from fieldmark.benchmarks.measures.reading import Arguments, unit_codes
-from fieldmark.benchmarks.measures.support import on_decisions, on_groups_alike, on_listed_pairs, on_true_lists
+from fieldmark.benchmarks.measures.support import on_decisions, on_groups_alike, on_listed_pairs
 from fieldmark.metrics import species_lists
 from fieldmark.metrics.classification import Over
 from fieldmark.metrics.species_lists import BothEmpty
@@ -63,7 +63,6 @@ def list_macro_f1(*, over: Over) -> Metric:
         title=f"Macro-F1, {'all classes' if over == 'all' else over}",
         value=species_lists.macro_f1_of_lists,
         without_each_unit=species_lists.macro_f1_of_lists_without_each_unit,
-        rests_on=on_true_lists,
         reads=_pairs_of_all,
         options={"over": over},
         about=f"mean F1 of the listed labels over {MACRO_CLASSES[over]}",

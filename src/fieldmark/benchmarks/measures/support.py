@@ -16,11 +16,6 @@ Weights = NDArray[np.float64]
 CostKind = Literal["dangerous", "venomous", "unknown"]
 
 
-def on_all(arguments: Arguments, n_items: int) -> Weights:
-    """Every item alike."""
-    return np.ones(n_items)
-
-
 def on_chosen(arguments: Arguments, n_items: int) -> Weights:
     """Those that `among` flags, alike."""
     return np.asarray(arguments["among"], dtype=np.float64)
@@ -31,9 +26,9 @@ def on_classes(arguments: Arguments, n_items: int) -> Weights:
     return _alike_in(arguments["truth"])
 
 
-def on_known_classes(arguments: Arguments, n_items: int) -> Weights:
-    """Every known class alike, and in it every item."""
-    return np.where(arguments["truth"] >= 0, _alike_in(arguments["truth"]), 0.0)
+def on_known(arguments: Arguments, n_items: int) -> Weights:
+    """The known items, alike."""
+    return (np.asarray(arguments["truth"]) >= 0).astype(np.float64)
 
 
 def on_unknown(arguments: Arguments, n_items: int) -> Weights:
@@ -67,14 +62,6 @@ def on_individuals(arguments: Arguments, n_items: int) -> Weights:
     return np.asarray(1 / (np.bincount(where[first])[where] * np.bincount(number)[number]))
 
 
-def on_pairs_of_photos(arguments: Arguments, n_items: int) -> Weights:
-    """Every dataset alike, and in it every pair of photos of one individual; one photo alone counts as one pair."""
-    _, number = np.unique(arguments["identity"], return_inverse=True)
-    pairs = np.maximum(np.bincount(number)[number] - 1, 1).astype(np.float64)
-    dataset = np.asarray(arguments["dataset"])
-    return np.asarray(pairs / np.bincount(dataset, weights=pairs)[dataset])
-
-
 def on_presences_and_absences(arguments: Arguments, n_items: int) -> Weights:
     """Every species that has both alike: half on its presences, half on its absences."""
     cls, present = np.asarray(arguments["cls"]), np.asarray(arguments["present"])
@@ -82,33 +69,19 @@ def on_presences_and_absences(arguments: Arguments, n_items: int) -> Weights:
     there, away = (np.bincount(cls[kind], minlength=n_classes) for kind in (present, ~present))
     scored = ((there > 0) & (away > 0))[cls]
     weight = np.where(scored, 1 / np.maximum(np.where(present, there[cls], away[cls]), 1), 0.0)
-    return np.bincount(arguments["item"], weights=weight, minlength=n_items)
+    return np.asarray(np.bincount(arguments["item"], weights=weight, minlength=n_items), dtype=np.float64)
 
 
 def on_decisions(arguments: Arguments, n_items: int) -> Weights:
     """As presences and absences; a species that lacks one of them rests on the other alone."""
     cls, holds = np.asarray(arguments["cls"]), np.asarray(arguments["holds"])
     weight = _alike_in(cls * 2 + holds)
-    return np.bincount(arguments["item"], weights=weight, minlength=n_items)
-
-
-def on_true_pairs(arguments: Arguments, n_items: int) -> Weights:
-    """Every class of the truth alike, and in it every true segment; fewer where true segments are added to it."""
-    segment, cls = np.asarray(arguments["true_segment"]), np.asarray(arguments["true_cls"])
-    _, number = np.unique(cls, return_inverse=True)
-    weight = 1 / (np.bincount(number)[number] + arguments.get("padding", 0))
-    return np.bincount(segment, weights=weight, minlength=n_items)
+    return np.asarray(np.bincount(arguments["item"], weights=weight, minlength=n_items), dtype=np.float64)
 
 
 def on_true_segments(arguments: Arguments, n_items: int) -> Weights:
     """The segments with a true class, alike."""
     return (np.bincount(arguments["true_segment"], minlength=n_items) > 0).astype(np.float64)
-
-
-def on_true_lists(arguments: Arguments, n_items: int) -> Weights:
-    """Every label of the truth alike, and in it every item that has it."""
-    true = {"true_segment": arguments["true_item"], "true_cls": arguments["true_label"]}
-    return on_true_pairs(true, n_items)
 
 
 def on_listed_pairs(arguments: Arguments, n_items: int) -> Weights:
