@@ -14,8 +14,17 @@ from fieldmark.errors import InputError
 from fieldmark.labels import Labels
 from fieldmark.questions.truth import Truth
 from fieldmark.runs.label_scores import LabelScores
-from fieldmark.scoring.measuring import FEW_UNITS, FEW_UNITS_CAUTION, measure, numbered, score_predictions
-from fieldmark.stats.two_groups import two_group_interval
+from fieldmark.scoring.measuring import (
+    EARLIER_CAUTION,
+    FEW_UNITS,
+    FEW_UNITS_CAUTION,
+    interval_of,
+    measure,
+    numbered,
+    score_predictions,
+)
+from fieldmark.stats.intervals import pseudo_values
+from fieldmark.stats.supporting import Support, supporting_interval
 
 
 def test_public_and_private_parts_are_shown_apart(run):
@@ -68,7 +77,7 @@ def test_a_value_lies_within_its_interval_and_rests_on_one_pseudo_value_per_unit
     assert card.pseudo["top_1"].mean() == pytest.approx(0.75)
 
 
-@pytest.mark.parametrize(("units", "reason"), [(FEW_UNITS - 1, FEW_UNITS_CAUTION), (FEW_UNITS, None)])
+@pytest.mark.parametrize(("units", "reason"), [(FEW_UNITS - 1, FEW_UNITS_CAUTION.format(19)), (FEW_UNITS, None)])
 def test_few_units_are_cautioned_about_where_a_score_is_no_plain_share(units, reason):
     predictions, truth = answered(units)
     metrics = score_predictions(BENCHMARKS["folder"], predictions, truth, labels=LABELS).metrics
@@ -90,7 +99,7 @@ def test_units_are_numbered_in_the_order_of_their_names():
     assert names == ("o1", "o10", "o2") and numbers.tolist() == [2, 1, 2, 0]
 
 
-def test_the_interval_of_a_score_of_two_groups_rests_on_the_variance_of_its_pseudo_values():
+def test_the_interval_of_a_score_of_two_groups_rests_on_both_alike():
     rng = np.random.default_rng(0)
     items = tuple(str(number) for number in range(40))
     strange = np.arange(40) < 16
@@ -98,5 +107,57 @@ def test_the_interval_of_a_score_of_two_groups_rests_on_the_variance_of_its_pseu
     scores = LabelScores(items, LABELS, np.tile([0.6, 0.4], (40, 1)), "score", unknown=rng.random(40) + strange / 2)
     card = score_predictions(BENCHMARKS["fungitastic/open"], scores, Truth(rows, items, items), labels=LABELS)
     value, pseudo = card.metrics["roc_auc"].value, card.pseudo["roc_auc"]
-    plain = two_group_interval(value, float(np.var(pseudo, ddof=1)) / 40, scarce=16, n_units=40)
+    support = Support(np.where(strange, 1 / 16, 1 / 24), most_items=40)
+    plain = supporting_interval(value, pseudo, support)
     assert (card.metrics["roc_auc"].low, card.metrics["roc_auc"].high) == pytest.approx((plain.low, plain.high))
+
+
+def test_a_perfect_run_that_cannot_reach_one_has_no_interval_of_rounding_errors(run):
+    labels = [f"c{number % 5}" for number in range(77)]
+    truth = {"id": [str(number) for number in range(77)], "label": labels}
+    classes = pl.DataFrame({"label": [f"c{number}" for number in range(6)]})
+    lines = "".join(f"{number},{label}\n" for number, label in enumerate(labels))
+    card = fieldmark.score("folder", run("id,predicted\n" + lines), truth=truth, classes=classes)
+    score = card.metrics["macro_f1_all"]
+    assert score.value == pytest.approx(5 / 6)
+    assert (score.low, score.high, score.reason) == (None, None, "every unit gives the same value")
+    assert card.metrics["top_1"].high == 1.0 and 0.94 < card.metrics["top_1"].low < 0.97  # the rule of three
+
+
+def venomous(units: int, harmless: int) -> dict[str, object]:
+    """All snakes named right but the first harmless one."""
+    truth = np.where(np.arange(units + harmless) < units, 0, 1 + np.arange(units + harmless) % 2).astype(np.int32)
+    first = truth.copy()
+    first[units] = 3 - first[units]
+    return {"truth": truth, "predicted": first, "venomous": np.array([True, False, False])}
+
+
+def test_the_caution_counts_the_units_on_which_a_metric_rests():
+    metric = BENCHMARKS["snakeclef-2023"].task.deciding
+    assert metric.name == "venom_score" and metric.without_each_unit is not None
+    for units, cautioned in ((8, True), (60, False)):
+        arguments, unit = venomous(units, 200), np.arange(units + 200, dtype=np.int32)
+        value = metric.value(**arguments)
+        pseudo = pseudo_values(value, metric.without_each_unit(**arguments, unit=unit))
+        found = interval_of(metric, value, pseudo, arguments, unit)
+        before = interval_of(metric, value, pseudo, arguments, unit, "scarcer group")
+        assert (found.reason is not None) == cautioned and before.reason is None
+        if cautioned:
+            assert found.reason == FEW_UNITS_CAUTION.format(round(found.rests_on)) and found.rests_on < 15
+            assert found.high - found.low > before.high - before.low
+
+
+def test_a_metric_of_rare_species_rests_on_their_items():
+    rare = next(metric for metric in BENCHMARKS["plantclef-2020"].task.metrics if metric.name == "mrr_rare")
+    among = np.arange(40) < 7
+    arguments = {"rank_of_truth": np.arange(40) % 3, "among": among}
+    assert rare.rests_on(arguments, 40).tolist() == among.astype(float).tolist()
+
+
+@pytest.mark.parametrize("convention", ["all units", "scarcer group"])
+def test_earlier_conventions_are_still_there_by_name(convention):
+    predictions, truth = answered(12)
+    task = replace(BENCHMARKS["folder"].task, intervals=convention)
+    card = score_predictions(replace(BENCHMARKS["folder"], task=task), predictions, truth, labels=LABELS)
+    assert card.metrics["macro_f1_all"].reason == EARLIER_CAUTION
+    assert card.metrics["top_1"].rests_on is None and "mid-p" not in card.conventions["intervals"]

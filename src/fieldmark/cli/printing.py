@@ -41,11 +41,10 @@ def score_text(score: Score, *, percent: bool = True) -> str:
     >>> score_text(Score(0.5, 0.4, 0.6, "jackknife-t")), score_text(Score(3.25, 1, 5, "jackknife-t"), percent=False)
     ('50.0 [40.0, 60.0]', '3.250 [1.000, 5.000]')
     """
-    scale, digits = (100, 1) if percent else (1, 3)
-    value = f"{scale * score.value:.{digits}f}"
-    if score.low is None or score.high is None:
-        return f"{value} [no interval]"
-    return f"{value} [{scale * score.low:.{digits}f}, {scale * score.high:.{digits}f}]"
+    from fieldmark.foundation.notebooks import shown_bounds
+
+    value, low, high = shown_bounds(score.value, score.low, score.high, percent=percent)
+    return f"{value} [{low}, {high}]" if low else f"{value} [no interval]"
 
 
 def print_external_data(card: Scorecard) -> None:

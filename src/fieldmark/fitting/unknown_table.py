@@ -136,7 +136,7 @@ def _score(data: Mapping[str, Any]) -> Score:
 
 
 def _plain(data: Any) -> Any:
-    """The same with None in place of NaN, as JSON wants it."""
+    """The same with None in place of NaN, as JSON wants it, and without what was not counted."""
     if isinstance(data, dict):
-        return {key: _plain(value) for key, value in data.items()}
+        return {key: _plain(value) for key, value in data.items() if not (key == "rests_on" and value is None)}
     return None if isinstance(data, float) and np.isnan(data) else data

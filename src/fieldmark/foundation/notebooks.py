@@ -129,12 +129,27 @@ def html_note(text: str) -> str:
     return f"<p style='opacity:.75'>{html.escape(text)}</p>"
 
 
+def shown_bounds(value: float, low: float | None, high: float | None, *, percent: bool) -> tuple[str, str, str]:
+    """A value and the ends of its interval, with as many digits as it takes to tell the ends apart, six at most.
+
+    >>> shown_bounds(0.5, 0.41, 0.59, percent=True), shown_bounds(0.99991, 0.9999, 0.99992, percent=True)
+    (('50.0', '41.0', '59.0'), ('99.991', '99.990', '99.992'))
+    >>> shown_bounds(1.25, None, None, percent=False)
+    ('1.250', '', '')
+    """
+    scale, digits = (100, 1) if percent else (1, 3)
+    if low is None or high is None:
+        return f"{scale * value:.{digits}f}", "", ""
+    while digits < 6 and low < high and f"{scale * low:.{digits}f}" == f"{scale * high:.{digits}f}":
+        digits += 1
+    return f"{scale * value:.{digits}f}", f"{scale * low:.{digits}f}", f"{scale * high:.{digits}f}"
+
+
 def bounds_text(value: float, low: float | None, high: float | None, *, percent: bool) -> tuple[str, str]:
     """A value and its interval as people read them.
 
     >>> bounds_text(0.5, 0.41, 0.59, percent=True), bounds_text(1.25, None, None, percent=False)
     (('50.0', '41.0 to 59.0'), ('1.250', ''))
     """
-    scale, digits = (100, 1) if percent else (1, 3)
-    between = "" if low is None or high is None else f"{scale * low:.{digits}f} to {scale * high:.{digits}f}"
-    return ("undefined" if value != value else f"{scale * value:.{digits}f}"), between
+    shown, *ends = shown_bounds(value, low, high, percent=percent)
+    return ("undefined" if value != value else shown), " to ".join(ends) if ends[0] else ""

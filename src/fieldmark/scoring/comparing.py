@@ -13,9 +13,18 @@ import polars as pl
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.titles import metric_title
 from fieldmark.errors import MisuseError, did_you_mean
-from fieldmark.foundation.notebooks import PLOT_FORMATS, DrawnPlot, draw_intervals, html_note, html_page, html_table
+from fieldmark.foundation.notebooks import (
+    PLOT_FORMATS,
+    DrawnPlot,
+    draw_intervals,
+    html_note,
+    html_page,
+    html_table,
+    shown_bounds,
+)
 from fieldmark.scoring import SCORECARD_FILE, Score, Scorecard
 from fieldmark.scoring.matching import refuse_other_questions, remarks_on
+from fieldmark.scoring.scorecard import units_rested_on
 from fieldmark.stats import comparison
 from fieldmark.stats.comparison import Difference, PairedRuns
 
@@ -196,7 +205,9 @@ def compare(runs: Sequence[Compared] | Mapping[str, Compared], *, metric: str | 
     up = declared[chosen].higher_is_better
     order = sorted(cards, key=lambda name: cards[name].metrics[chosen].value, reverse=up)
     values = np.array([cards[name].metrics[chosen].value for name in order])
-    outcome = comparison.compare(values, np.stack([cards[name].pseudo[chosen] for name in order]), higher_is_better=up)
+    pseudo = np.stack([cards[name].pseudo[chosen] for name in order])
+    rests_on = units_rested_on(card.metrics[chosen] for card in cards.values())
+    outcome = comparison.compare(values, pseudo, higher_is_better=up, rests_on=rests_on)
     return Comparison(
         benchmark=first.benchmark,
         split=first.split,
@@ -248,10 +259,8 @@ def _score_of(pair: Difference) -> Score:
 
 
 def _bounds(score: Score, percent: bool) -> str:
-    scale, digits = (100, 1) if percent else (1, 3)
-    if score.low is None or score.high is None:
-        return f"{scale * score.value:.{digits}f}"
-    return f"{scale * score.value:.{digits}f} [{scale * score.low:.{digits}f}, {scale * score.high:.{digits}f}]"
+    value, low, high = shown_bounds(score.value, score.low, score.high, percent=percent)
+    return f"{value} [{low}, {high}]" if low else value
 
 
 def rank_range(low: int, high: int) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fieldmark.benchmarks.declarations import Benchmark, Intervals, Metric
+from fieldmark.benchmarks.declarations import Benchmark, Intervals, Metric, Task
 from fieldmark.errors import InputError
 from fieldmark.foundation.names import NameColumn, column_of
 from fieldmark.foundation.numbering import numbered_names
@@ -114,8 +114,8 @@ def measure(
         if metric.without_each_unit is not None:
             left_out = metric.without_each_unit(**arguments, unit=unit)
             pseudo[metric.name] = pseudo_values(value, left_out)
-        bounds = interval_of(metric, value, pseudo.get(metric.name), arguments, unit, intervals)
-        scores[metric.name] = Score(value, bounds.low, bounds.high, bounds.method, bounds.reason)
+        found = interval_of(metric, value, pseudo.get(metric.name), arguments, unit, intervals)
+        scores[metric.name] = Score(value, found.low, found.high, found.method, found.reason, found.rests_on)
     return unit_ids, scores, pseudo
 
 
@@ -165,7 +165,8 @@ def _of_supporting_units(
             value, pseudo, support, level=LEVEL, proportion=share, bounds=bounds, largest=largest
         )
     few = support.units < FEW_UNITS - 0.5 and not metric.proportion
-    return replace(found, reason=found.reason or (_few_units(support.units) if few else None))
+    caution = FEW_UNITS_CAUTION.format(max(round(support.units), 1)) if few else None
+    return replace(found, reason=found.reason or caution, rests_on=round(support.units, 2))
 
 
 def _earlier_interval(
@@ -207,11 +208,6 @@ def _replicates(metric: Metric, arguments: Mapping[str, Any], unit: Units) -> Va
     return replicated(lambda times: resampled(**arguments, unit=unit, times=times), int(unit.max()) + 1, rng=rng)
 
 
-def _few_units(units: float) -> str:
-    """The caution about a score that rests on few units."""
-    return FEW_UNITS_CAUTION.format(max(round(units), 1))
-
-
 def _earlier_caution(metric: Metric, arguments: Mapping[str, Any], unit: Units) -> str | None:
     """Why to be careful with an interval by earlier conventions, None where there is no reason."""
     if metric.groups:
@@ -237,14 +233,22 @@ def _by_group(
 
 def _conventions(benchmark: Benchmark) -> dict[str, str]:
     about = {metric.name: metric.about for metric in benchmark.task.metrics}
-    two_groups = benchmark.task.intervals != "all units" and any(metric.groups for metric in benchmark.task.metrics)
     if benchmark.provisional:
         about["provisional"] = f"{benchmark.name} is provisional: {benchmark.provisional}"
-    return about | {
-        "intervals": f"{LEVEL:.0%}, by leaving out one {benchmark.task.unit.removesuffix('_id')} at a time, "
-        "for the expected score at this test size; t quantiles; binomial intervals where successes or failures are few"
-        + ("; where two groups are compared, the units of the scarcer one count" if two_groups else "")
-    }
+    one_out = f"{LEVEL:.0%}, by leaving out one {benchmark.task.unit.removesuffix('_id')} at a time, "
+    return about | {"intervals": f"{one_out}for the expected score at this test size; {_rule(benchmark.task)}"}
+
+
+def _rule(task: Task) -> str:
+    """How intervals are made from the values without each unit, in words."""
+    if task.intervals == "supporting units":
+        return (
+            "t quantiles on the scale of log odds, counting the units on which the score rests; mid-p binomial "
+            "intervals where successes or failures are few, mid-p gamma intervals for costs"
+        )
+    two_groups = task.intervals == "scarcer group" and any(metric.groups for metric in task.metrics)
+    counted = "; where two groups are compared, the units of the scarcer one count" if two_groups else ""
+    return f"t quantiles; binomial intervals where successes or failures are few{counted}"
 
 
 def _provenance(run: Run | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -33,13 +34,17 @@ MUCH_FROM_TIES = 0.02
 
 @dataclass(frozen=True)
 class Score:
-    """One value with its interval; `reason` says why there is none, or why to be careful with it."""
+    """One value with its interval; `reason` says why there is none, or why to be careful with it.
+
+    `rests_on` is the number of units on which it rests, None where that was not counted.
+    """
 
     value: float
     low: float | None
     high: float | None
     interval: str
     reason: str | None = None
+    rests_on: float | None = None
 
 
 @dataclass(frozen=True)
@@ -104,8 +109,9 @@ class Scorecard:
         for scores in (data["metrics"], *by_group):
             for score in scores.values():
                 score["value"] = None if np.isnan(score["value"]) else score["value"]
-                if score["reason"] is None:
-                    del score["reason"]
+                for left_out in ("reason", "rests_on"):
+                    if score[left_out] is None:
+                        del score[left_out]
         return data
 
     def to_frame(self) -> pl.DataFrame:
@@ -191,6 +197,11 @@ def cautions(cards: Iterable[Mapping[str, Score]]) -> dict[str, list[str]]:
             if score.reason and name not in metrics_of.setdefault(score.reason, []):
                 metrics_of[score.reason].append(name)
     return metrics_of
+
+
+def units_rested_on(scores: Iterable[Score]) -> float:
+    """The number of units on which all of some scores rest; without a limit where it was not counted."""
+    return min((score.rests_on for score in scores if score.rests_on is not None), default=math.inf)
 
 
 def scores_of(data: Mapping[str, Any]) -> dict[str, Score]:

@@ -7,9 +7,11 @@ better or worse beyond doubt after that adjustment, and therefore holds for all 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,17 +101,21 @@ class _Uncertainty:
     p_least: float = 1.0
 
 
-def compare(values: Values, pseudo: Values, *, level: float = 0.95, higher_is_better: bool = True) -> PairedRuns:
+def compare(
+    values: Values, pseudo: Values, *, level: float = 0.95, higher_is_better: bool = True, rests_on: float = math.inf
+) -> PairedRuns:
     """Compares two or more runs by their pseudo-values on the same units.
 
     The error of a difference is that of a mean over the U units; the t quantile has m - 1 degrees of freedom, where m
-    is the number of units on which the two runs differ: where they differ on few, few tell about them.
+    is the number of units on which the two runs differ: where they differ on few, few tell about them. Nor is it more
+    than the number of units on which the metric rests: of eight recordings, two may hold most of the segments.
 
     Args:
         values: The score of each run.
         pseudo: One row per run, one column per unit.
         level: The nominal coverage of the intervals, and of all rank intervals together.
         higher_is_better: Which way is up.
+        rests_on: On how many units the metric rests.
 
     >>> rng = np.random.default_rng(0)
     >>> luck = rng.random(200)
@@ -118,7 +124,7 @@ def compare(values: Values, pseudo: Values, *, level: float = 0.95, higher_is_be
     >>> [(standing.rank_low, standing.rank_high) for standing in outcome.standings], outcome.best_group
     ([(1, 1), (2, 3), (2, 3)], (0,))
     """
-    return _compared(values, lambda a, b: _from_units(pseudo[a] - pseudo[b]), level, higher_is_better)
+    return _compared(values, lambda a, b: _from_units(pseudo[a] - pseudo[b], rests_on), level, higher_is_better)
 
 
 def compare_replicates(
@@ -159,7 +165,14 @@ def holm(p_values: Values) -> Values:
 
 
 def paired_difference(
-    pair: tuple[int, int], value: float, apart: Values, p_adjusted: float, *, level: float, higher_is_better: bool
+    pair: tuple[int, int],
+    value: float,
+    apart: Values,
+    p_adjusted: float,
+    *,
+    level: float,
+    higher_is_better: bool,
+    rests_on: float = math.inf,
 ) -> Difference:
     """The difference of two runs by their pseudo-values, whose p-value was adjusted elsewhere.
 
@@ -170,11 +183,17 @@ def paired_difference(
         p_adjusted: After Holm's adjustment over all pairs.
         level: The nominal coverage of the interval.
         higher_is_better: Which way is up.
+        rests_on: On how many units the metric rests.
     """
-    return _difference(pair, value, _from_units(apart), p_adjusted, level, higher_is_better)
+    return _difference(pair, value, _from_units(apart, rests_on), p_adjusted, level, higher_is_better)
 
 
-def _from_units(apart: Values) -> _Uncertainty:
+def freedom_of(differing: int | NDArray[np.int64], rests_on: float) -> Any:
+    """The degrees of freedom where two runs differ on so many units and the metric rests on so many."""
+    return np.maximum(np.minimum(differing, rests_on) - 1, 1)
+
+
+def _from_units(apart: Values, rests_on: float) -> _Uncertainty:
     n_units = len(apart)
     if not np.isfinite(apart).all():
         return _Uncertainty(0.0, 0.0, "a score is undefined when one of the units is left out")
@@ -185,7 +204,7 @@ def _from_units(apart: Values) -> _Uncertainty:
     if error <= ROUNDING * float(np.abs(apart).max()):
         # Nothing is known of the spread, but that all units are on one side: the sign test.
         return _Uncertainty(0.0, 0.0, "every unit gives the same difference", 2.0 ** (1 - differing))
-    return _Uncertainty(error, differing - 1)
+    return _Uncertainty(error, float(freedom_of(differing, rests_on)))
 
 
 def _compared(

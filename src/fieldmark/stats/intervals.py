@@ -21,12 +21,16 @@ FEW_EVENTS = 10.0
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval with the method that made it, or none (`low` and `high` are None) with the reason."""
+    """An interval with the method that made it, or none (`low` and `high` are None) with the reason.
+
+    `rests_on` is the number of units that were counted on, None where all were.
+    """
 
     low: float | None
     high: float | None
     method: str
     reason: str | None = None
+    rests_on: float | None = None
 
 
 def pseudo_values(value: float, without_each_unit: Values) -> Values:

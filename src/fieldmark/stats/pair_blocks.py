@@ -6,6 +6,7 @@ whole block of pairs. Where two runs are so alike that rounding could show in th
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from fieldmark.stats.comparison import ROUNDING
+from fieldmark.stats.comparison import ROUNDING, freedom_of
 
 Values = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -30,10 +31,11 @@ class PairBlocks:
     Args:
         values: The score of each run.
         pseudo: One row per run, one column per unit.
+        rests_on: On how many units the metric rests.
     """
 
-    def __init__(self, values: Values, pseudo: Values) -> None:
-        self.values, self.pseudo = values, pseudo
+    def __init__(self, values: Values, pseudo: Values, *, rests_on: float = math.inf) -> None:
+        self.values, self.pseudo, self.rests_on = values, pseudo, rests_on
         self.finite: NDArray[np.bool_] = np.asarray(np.isfinite(pseudo).all(axis=1))
         rows = np.where(self.finite[:, None], pseudo, 0.0)
         self._centered = rows - rows.mean(axis=1, keepdims=True)
@@ -63,7 +65,7 @@ class PairBlocks:
         alike = (squares < _ALIKE * held) | (squares < self._least) | (held == 0)
         with np.errstate(invalid="ignore", divide="ignore"):
             error = np.sqrt(np.maximum(squares, 0.0) / (units - 1)) / units**0.5 if units > 1 else 0 * value
-            p_values: Values = 2 * stdtr(np.maximum(differing - 1, 1), -value / error)
+            p_values: Values = 2 * stdtr(freedom_of(differing, self.rests_on), -value / error)
         p_values[differing < 2] = 1.0
         self._redo(part, alike, p_values)
         p_values[~self.finite[part]] = 1.0
@@ -79,10 +81,10 @@ class PairBlocks:
             with np.errstate(invalid="ignore"):
                 apart = self.pseudo[part.start + rows] - self.pseudo[others]
             value = np.abs(self.values[part.start + rows] - self.values[others])
-            p_values[rows, others] = p_values_of(apart, value)
+            p_values[rows, others] = p_values_of(apart, value, rests_on=self.rests_on)
 
 
-def p_values_of(apart: Values, value: Values) -> Values:
+def p_values_of(apart: Values, value: Values, *, rests_on: float = math.inf) -> Values:
     """The p-value of each row of differences, whose scores differ by `value`, as `compare` has it."""
     units = apart.shape[1]
     size = np.abs(apart)
@@ -93,7 +95,7 @@ def p_values_of(apart: Values, value: Values) -> Values:
     np.multiply(apart, apart, out=apart)  # as `std` does it, to the last digit
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.sqrt(apart.sum(axis=1) / (units - 1)) / units**0.5 if units > 1 else 0 * value
-        usual = 2 * stdtr(np.maximum(differing - 1, 1), -value / error)
+        usual = 2 * stdtr(freedom_of(differing, rests_on), -value / error)
     same = np.where(value != 0, 2.0 ** np.minimum(1 - differing, 0), 1.0)
     p_values = np.where(error <= ROUNDING * largest, same, usual)
     return np.where(finite & (differing >= 2), p_values, 1.0)

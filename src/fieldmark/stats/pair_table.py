@@ -7,6 +7,7 @@ adjustment over all pairs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -47,10 +48,11 @@ class PairTable:
     Args:
         level: 1 minus the error rate that holds for all ranks at once.
         higher_is_better: Which way is up.
+        rests_on: On how many units the metric rests.
     """
 
-    def __init__(self, *, level: float = 0.95, higher_is_better: bool = True) -> None:
-        self.level, self.higher_is_better = level, higher_is_better
+    def __init__(self, *, level: float = 0.95, higher_is_better: bool = True, rests_on: float = math.inf) -> None:
+        self.level, self.higher_is_better, self.rests_on = level, higher_is_better, rests_on
         self._slots: dict[Hashable, int] = {}
         self._free: list[int] = []
         self._values: Values = np.empty(0)
@@ -132,7 +134,7 @@ class PairTable:
         joined = np.empty(count * (count - 1) // 2)
         joined[:known] = self._sorted
         self._sorted = joined
-        pairs = PairBlocks(self._values[there], self._pseudo[there])
+        pairs = PairBlocks(self._values[there], self._pseudo[there], rests_on=self.rests_on)
         for part, p_values in pairs.blocks(old):
             if in_order:  # the same, and faster
                 self._p[part, : part.stop], self._p[: part.stop, part] = p_values, p_values.T
@@ -164,7 +166,8 @@ class PairTable:
         for start in range(0, top, step):
             part = slice(start, min(start + step, top))
             value = np.abs(self._values[part] - self._values[slot])
-            p_values[part] = p_values_of(self._pseudo[part] - self._pseudo[slot], value)
+            apart = self._pseudo[part] - self._pseudo[slot]
+            p_values[part] = p_values_of(apart, value, rests_on=self.rests_on)
         return p_values[others]
 
     def _standings(self, order: NDArray[np.int64]) -> tuple[Standing, ...]:
@@ -203,6 +206,7 @@ class PairTable:
                 float(p_adjusted),
                 level=self.level,
                 higher_is_better=self.higher_is_better,
+                rests_on=self.rests_on,
             )
             for place, (slot, p_adjusted) in enumerate(zip(rest, adjusted, strict=True), 1)
         )

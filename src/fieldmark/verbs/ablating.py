@@ -33,6 +33,7 @@ from fieldmark.methods.modalities import ALL, TOGETHER, is_readable, modalities_
 from fieldmark.opening import Opened, open_benchmark, open_release
 from fieldmark.runs.provenance import ABLATION_FILE, RUN_FILE, Run
 from fieldmark.scoring import SCORECARD_FILE, Score, Scorecard
+from fieldmark.scoring.scorecard import units_rested_on
 from fieldmark.splits.files import read_split
 from fieldmark.stats import comparison
 from fieldmark.stats.comparison import Difference
@@ -315,7 +316,9 @@ def _difference(card: Scorecard, other: Scorecard, metric: str) -> Difference | 
     declared = next(one for one in BENCHMARKS[card.benchmark].task.metrics if one.name == metric)
     values = np.array([card.metrics[metric].value, other.metrics[metric].value])
     pseudo = np.stack([card.pseudo[metric], other.pseudo[metric]])
-    return comparison.compare(values, pseudo, higher_is_better=declared.higher_is_better).differences[0]
+    rests_on = units_rested_on(one.metrics[metric] for one in (card, other))
+    up = declared.higher_is_better
+    return comparison.compare(values, pseudo, higher_is_better=up, rests_on=rests_on).differences[0]
 
 
 def _apart(apart: Difference | None, scale: float, digits: int) -> str:

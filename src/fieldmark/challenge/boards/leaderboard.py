@@ -19,6 +19,7 @@ from fieldmark.benchmarks.declarations import Metric
 from fieldmark.challenge.boards.standing_tables import APART, StandingTable
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.scoring import Score, Scorecard, cautions
+from fieldmark.scoring.scorecard import units_rested_on
 from fieldmark.stats import comparison
 from fieldmark.stats.comparison import Difference
 from fieldmark.stats.pair_table import PairRanks
@@ -319,7 +320,9 @@ def _standings(competing: Sequence[Entrant], ranked: PairRanks, metric: Metric) 
 def _pair(first: Entrant, second: Entrant, metric: Metric) -> Difference:
     values = np.array([one.score(metric.name).value for one in (first, second)])
     pseudo = np.stack([one.card.pseudo[metric.name] for one in (first, second)])
-    return comparison.compare(values, pseudo, higher_is_better=metric.higher_is_better).differences[0]
+    rests_on = units_rested_on(one.score(metric.name) for one in (first, second))
+    up = metric.higher_is_better
+    return comparison.compare(values, pseudo, higher_is_better=up, rests_on=rests_on).differences[0]
 
 
 def _row_json(row: BoardRow) -> dict[str, Any]:

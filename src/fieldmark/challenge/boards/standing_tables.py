@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.benchmarks.declarations import Metric
+from fieldmark.scoring.scorecard import units_rested_on
 from fieldmark.stats.pair_table import PairRanks, PairTable
 
 if TYPE_CHECKING:
@@ -57,6 +59,9 @@ class StandingTable:
         self, competing: Sequence[Entrant], read_units: Callable[[list[Entrant]], list[Entrant]]
     ) -> PairRanks | str:
         name = self.metric.name
+        rests_on = units_rested_on(one.score(name) for one in competing)
+        if rests_on != self.pairs.rests_on:
+            self._forget(rests_on)
         keys = [(one.id, one.version, one.score(name).value) for one in competing]
         missing = set(self.pairs.missing(keys))
         fresh = read_units([one for one, key in zip(competing, keys, strict=True) if key in missing])
@@ -73,8 +78,9 @@ class StandingTable:
         }
         return self.pairs.rank(keys, new)
 
-    def _forget(self) -> None:
-        self.pairs, self.unit_ids = PairTable(higher_is_better=self.metric.higher_is_better), ()
+    def _forget(self, rests_on: float = math.inf) -> None:
+        self.pairs = PairTable(higher_is_better=self.metric.higher_is_better, rests_on=rests_on)
+        self.unit_ids = ()
 
 
 class StandingTables:
