@@ -9,6 +9,7 @@ from evidence.results import write_result
 from evidence.tables import write_tables
 
 STUDIES = {
+    "few_units": "do the 95 % intervals cover with few units of the kind on which a metric rests?",
     "coverage": "do the 95 % intervals of the closed-set metrics cover?",
     "challenges": "do the 95 % intervals of the other challenges cover?",
     "editions": "do the 95 % intervals of the editions of 2021 to 2026 cover?",

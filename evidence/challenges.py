@@ -191,7 +191,7 @@ def run() -> dict[str, Any]:
     for number, (name, (benchmark, draw)) in enumerate(POPULATIONS.items()):
         with progress(name, DRAWS) as tick:
             rows += study(name, benchmark, draw, number, tick)
-    return {"simulated": True, "nominal": 0.95, "draws": DRAWS, "rows": rows}
+    return {"simulated": True, "nominal": 0.95, "draws": DRAWS, "intervals": "supporting units", "rows": rows}
 
 
 def study(

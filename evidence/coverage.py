@@ -17,7 +17,8 @@ import numpy as np
 
 from fieldmark.benchmarks.folder import FOLDER
 from fieldmark.foundation.progress import progress
-from fieldmark.stats.intervals import interval, pseudo_values
+from fieldmark.scoring.measuring import interval_of
+from fieldmark.stats.intervals import pseudo_values
 
 DRAWS, BOOTSTRAPS = 1000, 200
 # Seeds 0 to 4 served to choose the intervals for few successes; the study runs on other classifiers and draws.
@@ -77,7 +78,8 @@ def run() -> dict[str, Any]:
     for number, (name, population) in enumerate(POPULATIONS.items()):
         with progress(name, DRAWS) as tick:
             rows += _study(name, population, number, tick)
-    return {"simulated": True, "nominal": 0.95, "draws": DRAWS, "bootstrapped_draws": BOOTSTRAPPED_DRAWS, "rows": rows}
+    counts = {"draws": DRAWS, "bootstrapped_draws": BOOTSTRAPPED_DRAWS}
+    return {"simulated": True, "nominal": 0.95, **counts, "intervals": "supporting units", "rows": rows}
 
 
 def _study(name: str, population: Population, seed: int, tick: Callable[[int], None]) -> list[dict[str, Any]]:
@@ -92,7 +94,7 @@ def _study(name: str, population: Population, seed: int, tick: Callable[[int], N
             value = metric.value(**arguments)
             assert metric.without_each_unit is not None
             pseudo = pseudo_values(value, metric.without_each_unit(**arguments, unit=fields["unit"]))
-            found[metric.name].append((value, interval(value, pseudo, proportion=metric.proportion)))
+            found[metric.name].append((value, interval_of(metric, value, pseudo, arguments, fields["unit"])))
             if number < BOOTSTRAPPED_DRAWS:
                 boots[metric.name].append([_bootstrap(metric, fields, over, rng) for over in OVER])
         tick(1)

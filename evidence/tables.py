@@ -21,7 +21,7 @@ from evidence.plant_tables import plant_worlds, plants, trained
 from evidence.platform_tables import faults, interface, ray_cluster, side_by_side
 from evidence.results import RESULTS, read_result
 from evidence.review_tables import copies, label_noise, review
-from evidence.scorer_tables import challenges, coverage, endings, fuzzing, ladder, mutations, oracles
+from evidence.scorer_tables import challenges, coverage, endings, few_units, fuzzing, ladder, mutations, oracles
 from evidence.search_tables import search
 from evidence.semi_tables import (
     birds_with_few_labels,
@@ -40,6 +40,7 @@ PAGE = RESULTS.parent / "results.md"
 def write_tables() -> Path:
     """Renews the page from whatever results there are."""
     sections = {
+        "few_units": few_units,
         "coverage": coverage,
         "challenges": challenges,
         "editions": challenges,
