@@ -94,7 +94,7 @@ def delegated_groups() -> Iterator[list[Path]]:
         yield made if len(made) == len(controllers) else []
     finally:
         for group in made:
-            cgroups._remove(group)
+            cgroups.remove_group(group)
 
 
 def _opened_folders(places: Sequence[Path]) -> list[str]:

@@ -194,7 +194,7 @@ def meter() -> Iterator[Path | None]:
     try:
         yield group
     finally:
-        cgroups._remove(group)
+        cgroups.remove_group(group)
 
 
 def peak_mb(group: Path) -> int:

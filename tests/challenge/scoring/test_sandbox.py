@@ -112,7 +112,7 @@ def test_bubblewrap_that_is_installed_or_mended_later_is_found(tmp_path, monkeyp
     real = shutil.which("bwrap")
     if real is None:
         pytest.skip("bubblewrap is not installed")
-    monkeypatch.setattr(walls, "_WORKING", set())
+    monkeypatch.setattr(walls, "WORKING", set())
     monkeypatch.setenv("PATH", str(tmp_path))
     assert walls.why_no_walls() == "it is not installed"
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho no namespaces here >&2\nexit 1\n")

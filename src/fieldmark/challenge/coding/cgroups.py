@@ -56,7 +56,7 @@ def bounded(*, memory_mb: int, processes: int) -> Iterator[Groups]:
         yield Groups(version, tuple(group / "cgroup.procs" for group in made)) if made else Groups()
     finally:
         for group in made:
-            _remove(group)
+            remove_group(group)
 
 
 def collect_groups() -> int:
@@ -67,7 +67,7 @@ def collect_groups() -> int:
             continue
         for folder, names, _ in os.walk(root):
             for name in [name for name in names if is_left_over(name)]:
-                _remove(Path(folder) / name)
+                remove_group(Path(folder) / name)
                 removed += 1
     return removed
 
@@ -95,7 +95,7 @@ def _version_1(memory_mb: int, processes: int) -> list[Path]:
     if pids and memory:
         return pids + memory
     for group in pids + memory:
-        _remove(group)
+        remove_group(group)
     return []
 
 
@@ -180,7 +180,7 @@ def own_group(root: Path, controller: str) -> Path:
     return root
 
 
-def _remove(group: Path) -> None:
+def remove_group(group: Path) -> None:
     """Ends what is still in a group, and removes it."""
     for _ in range(50):
         with contextlib.suppress(OSError):

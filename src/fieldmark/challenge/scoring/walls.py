@@ -27,7 +27,7 @@ MACHINE = ("sys", "sysrq-trigger", "irq", "bus", "acpi", "scsi")
 
 
 # Programs that have walled a process in. A failure is never kept: what is installed later is found.
-_WORKING: set[str] = set()
+WORKING: set[str] = set()
 
 
 def bubblewrap() -> str | None:
@@ -43,10 +43,10 @@ def why_no_walls() -> str:
     program = shutil.which("bwrap")
     if program is None:
         return "it is not installed"
-    if program not in _WORKING:
+    if program not in WORKING:
         if said := failure_of(program):
             return f"it does not work here ({said})"
-        _WORKING.add(program)
+        WORKING.add(program)
     return ""
 
 
