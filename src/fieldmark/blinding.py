@@ -42,7 +42,7 @@ def salt_of(ids: pl.Series | Iterable[str]) -> bytes:
     return hasher.digest()
 
 
-class Names(dict[str, str]):
+class OpaqueNames(dict[str, str]):
     """The opaque id of each real one, and the way back. What nobody has asked for before gets a digest.
 
     Args:
@@ -57,7 +57,7 @@ class Names(dict[str, str]):
         self._order: NDArray[np.int64] | None = None
 
     @classmethod
-    def ranked(cls, salt: bytes, tables: Sequence[pl.DataFrame]) -> Names:
+    def ranked(cls, salt: bytes, tables: Sequence[pl.DataFrame]) -> OpaqueNames:
         """Opaque ids in the order of the real ones."""
         columns = [table[name] for table in tables for name in NAMES if name in table.columns]
         columns += [table[name].explode() for table in tables for name in LISTS_OF_NAMES if name in table.columns]
@@ -150,7 +150,7 @@ class Names(dict[str, str]):
             raise
 
 
-class _Plain(Names):
+class _PlainNames(OpaqueNames):
     """Ids that have nothing to hide."""
 
     def __init__(self) -> None:
@@ -164,7 +164,7 @@ class _Plain(Names):
 
 
 @contextmanager
-def blinded(part: Part, *, shuffled: bool = False) -> Iterator[tuple[Part, Names]]:
+def blinded(part: Part, *, shuffled: bool = False) -> Iterator[tuple[Part, OpaqueNames]]:
     """A part as a method is handed it to answer, and the way back.
 
     Args:
@@ -172,32 +172,32 @@ def blinded(part: Part, *, shuffled: bool = False) -> Iterator[tuple[Part, Names
         shuffled: Whether its rows come in the order of their opaque ids: that of a release often goes by class.
     """
     if not part.salt:
-        yield part, _Plain()
+        yield part, _PlainNames()
         return
-    names = Names(part.salt)
+    names = OpaqueNames(part.salt)
     with names.in_errors(part.media):
         yield names.part(names.shuffled(part) if shuffled else part), names
 
 
 @contextmanager
-def blinded_lesson(*parts: Part | None) -> Iterator[tuple[list[Any], Names]]:
+def blinded_lesson(*parts: Part | None) -> Iterator[tuple[list[Any], OpaqueNames]]:
     """Parts with labels as somebody is handed them to learn from, and the way back."""
     salt = next(part.salt for part in parts if part is not None)
     if not salt:
-        yield list(parts), _Plain()
+        yield list(parts), _PlainNames()
         return
-    names = Names.ranked(salt, [part.items for part in parts if part is not None])
+    names = OpaqueNames.ranked(salt, [part.items for part in parts if part is not None])
     with names.in_errors(*(part.media for part in parts if part is not None)):
         yield [None if part is None else names.part(part) for part in parts], names
 
 
 @contextmanager
-def blinded_view(view: View, *, shuffled: bool = False) -> Iterator[tuple[View, Names]]:
+def blinded_view(view: View, *, shuffled: bool = False) -> Iterator[tuple[View, OpaqueNames]]:
     """A view as a method is handed it to learn from, and the way back; `shuffled` is for its test, as for `blinded`."""
     with blinded_lesson(view.train, view.val) as ((train, val), names):
         others = {"unlabeled": view.unlabeled, "test": view.test}
         shown = {name: part for name, part in others.items() if part is not None and part.salt}
-        digests = Names(view.train.salt)
+        digests = OpaqueNames(view.train.salt)
         with digests.in_errors(*(part.media for part in shown.values())):
             if shuffled and "test" in shown:
                 shown["test"] = digests.shuffled(shown["test"])
@@ -206,8 +206,8 @@ def blinded_view(view: View, *, shuffled: bool = False) -> Iterator[tuple[View, 
 
 
 @contextmanager
-def blinded_table(predictions: Any, items: pl.DataFrame) -> Iterator[tuple[Any, pl.DataFrame, Names]]:
+def blinded_table(predictions: Any, items: pl.DataFrame) -> Iterator[tuple[Any, pl.DataFrame, OpaqueNames]]:
     """Predictions and their items as a step is handed them, and the way back."""
-    names = Names(salt_of(predictions.items))
+    names = OpaqueNames(salt_of(predictions.items))
     with names.in_errors():
         yield names.shown(predictions), names.table(items), names
