@@ -17,7 +17,7 @@ from fieldmark.fitting import Search
 from fieldmark.fitting.searching import parse_search
 from fieldmark.fitting.val_size import LARGEST_ERROR, largest_error, remarks_on_val
 from fieldmark.foundation.registry import Registry
-from fieldmark.methods.base import ON_BOTH, ON_TRAIN, ON_VAL, Choice, Fitted
+from fieldmark.methods.base import ON_BOTH, ON_TRAIN, ON_VAL, ChosenSetting, Fitted
 from fieldmark.methods.frequent import Frequent
 from fieldmark.methods.linear import Linear
 from fieldmark.methods.ridge import Ridge
@@ -194,14 +194,14 @@ def test_folds_by_what_the_release_does_not_tell_are_refused(by_color, tmp_path)
 def test_the_rule_for_a_small_val_follows_from_the_error_of_a_share():
     smallest = math.ceil((0.5 / LARGEST_ERROR) ** 2)
     assert largest_error(smallest) <= LARGEST_ERROR < largest_error(smallest - 1)
-    l2 = [Choice("l2", ON_VAL, 0.1)]
+    l2 = [ChosenSetting("l2", ON_VAL, 0.1)]
     said = remarks_on_val(Linear(), l2, smallest - 1)
     assert len(said) == 1 and said[0].startswith("SMALL VAL: val has 1,111 independent units") and "--search" in said[0]
     assert remarks_on_val(Linear(), l2, smallest) == []
     assert remarks_on_val(Linear(l2=0.1), [], 10) == []  # nothing was chosen
-    assert remarks_on_val(Linear(), [Choice("margin", ON_TRAIN, 0.1)], 10) == []  # not on val
+    assert remarks_on_val(Linear(), [ChosenSetting("margin", ON_TRAIN, 0.1)], 10) == []  # not on val
     assert "up to 15.8 points; it chose l2." in remarks_on_val(Ridge(), l2, 10)[0]
-    both = remarks_on_val(Ridge(), [Choice("threshold", ON_BOTH, 0.1)], 10)[0]
+    both = remarks_on_val(Ridge(), [ChosenSetting("threshold", ON_BOTH, 0.1)], 10)[0]
     assert both.endswith("it chose threshold (with train).")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fieldmark.methods.base import ON_VAL, Choice, Method
+from fieldmark.methods.base import ON_VAL, ChosenSetting, Method
 
 # A share measured on U independent units has a standard error of sqrt(p (1 - p) / U), 0.5 / sqrt(U) at most. Settings
 # of one method rarely differ by more than a few points: with an error above 1.5 points val picks among them by chance.
@@ -20,7 +20,7 @@ def largest_error(units: int) -> float:
     return float(0.5 / max(units, 1) ** 0.5)
 
 
-def remarks_on_val(asked: Method, chosen: Sequence[Choice], units: int) -> list[str]:
+def remarks_on_val(asked: Method, chosen: Sequence[ChosenSetting], units: int) -> list[str]:
     """A sentence where a method made choices on a val that is small; none otherwise.
 
     Args:

@@ -231,7 +231,7 @@ ON_BOTH: Final = "train and val"
 USUAL: Final = "nothing"
 
 
-class Choice(NamedTuple):
+class ChosenSetting(NamedTuple):
     """What a method chose as it was fitted.
 
     Args:
@@ -264,7 +264,7 @@ class Fitted:
     method: Method
     arrays: Arrays
     remarks: tuple[str, ...] = ()
-    chosen: tuple[Choice, ...] = ()
+    chosen: tuple[ChosenSetting, ...] = ()
 
     @classmethod
     def to(cls, method: Method, view: View, *, again: Arrays | None = None) -> Fitted:
@@ -311,7 +311,7 @@ class Fitted:
             return asked(self.arrays, shown)
 
 
-def choices(asked: Method, fitted: Method, on: str) -> tuple[Choice, ...]:
+def choices(asked: Method, fitted: Method, on: str) -> tuple[ChosenSetting, ...]:
     """The settings that differ after a fit, as chosen on a part; not those that follow from what is asked.
 
     Args:
@@ -321,13 +321,13 @@ def choices(asked: Method, fitted: Method, on: str) -> tuple[Choice, ...]:
     """
     before, after = asked.options, fitted.options
     changed = [name for name in after if after[name] != before.get(name) and name not in asked.follows_from_task]
-    return tuple(Choice(name, on, after[name]) for name in changed)
+    return tuple(ChosenSetting(name, on, after[name]) for name in changed)
 
 
-def told_choices(chosen: Sequence[Choice]) -> list[str]:
+def told_choices(chosen: Sequence[ChosenSetting]) -> list[str]:
     """What was chosen on which part, a sentence for each part.
 
-    >>> told_choices([Choice("l2", ON_VAL, 0.01), Choice("margin", ON_TRAIN, 0.1), Choice("the epoch", ON_VAL)])
+    >>> told_choices([ChosenSetting("l2", ON_VAL, 0.01), ChosenSetting("margin", ON_TRAIN, 0.1)])
     ['Chosen on val: l2 0.01.', 'Chosen on train: margin 0.1.']
     """
     told: dict[str, list[str]] = {}
@@ -414,7 +414,7 @@ __all__ = [
     "ON_VAL",
     "USUAL",
     "Arrays",
-    "Choice",
+    "ChosenSetting",
     "Fitted",
     "Form",
     "Method",

@@ -18,7 +18,7 @@ from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.foundation.files import appearing_file
 from fieldmark.labels import Labels
 from fieldmark.methods import METHODS
-from fieldmark.methods.base import ON_VAL, Arrays, Choice, Fitted, Method, truth_of
+from fieldmark.methods.base import ON_VAL, Arrays, ChosenSetting, Fitted, Method, truth_of
 from fieldmark.methods.joined import Joined
 from fieldmark.methods.modalities import ALL, TOGETHER, OnModalities, is_missing, is_table
 from fieldmark.questions.targets import Shape
@@ -96,7 +96,7 @@ class Fusion(OnModalities):
             rows = np.random.default_rng(self.seed).permutation(len(judged))[:MOST_JUDGED]
             judged = judged.take(np.sort(rows))
         weights = _weights(_shifts(fitted, judged, view.labels, log_prior), truth_of(judged))
-        chosen = (Choice("the weights of the modalities", ON_VAL),)
+        chosen = (ChosenSetting("the weights of the modalities", ON_VAL),)
         return Fitted(self, {"weights": weights, **_kept(fitted, log_prior)}, self._remarks(weights), chosen)
 
     def _remarks(self, weights: NDArray[np.float64]) -> tuple[str, ...]:

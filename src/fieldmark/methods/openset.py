@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError, did_you_mean
 from fieldmark.labels import UNKNOWN
-from fieldmark.methods.base import ON_VAL, Arrays, Choice, Fitted, Method, features_of, truth_of, with_targets
+from fieldmark.methods.base import ON_VAL, Arrays, ChosenSetting, Fitted, Method, features_of, truth_of, with_targets
 from fieldmark.methods.combining import COMBINED, Combination, combine, cross_fitted
 from fieldmark.methods.headed import Headed
 from fieldmark.methods.linear import Linear
@@ -78,7 +78,7 @@ class OpenSet(Headed):
             arrays |= combine(values, unknown).to_arrays()
             chosen = self.score if self.score == COMBINED else _best(values, unknown, unit)
         on = ON_VAL if self.choose == "val-unknowns" else "labels of train and val that were held out"
-        scored = (Choice("score", on, chosen),) if self.score == ALL else ()
+        scored = (ChosenSetting("score", on, chosen),) if self.score == ALL else ()
         return Fitted(replace(fitted, chosen=chosen), arrays, chosen=(*head.chosen, *scored))
 
     def fit_again(self, arrays: Arrays, view: View) -> Fitted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from fieldmark.features.settings import data_behind
-from fieldmark.methods.base import ON_VAL, Choice, Method
+from fieldmark.methods.base import ON_VAL, ChosenSetting, Method
 
 if TYPE_CHECKING:
     from fieldmark.training.loop import Trained
@@ -25,9 +25,9 @@ def remarks_on_training(trained: Trained, how: Training) -> list[str]:
     return [*trained.remarks, f"Best of {how.epochs} epochs by {how.best_by} on val: {trained.best_epoch}."]
 
 
-def epoch_chosen(how: Training) -> tuple[Choice, ...]:
+def epoch_chosen(how: Training) -> tuple[ChosenSetting, ...]:
     """That the epoch was chosen on val, where it was; the remark on the training says which."""
-    return () if how.best_by == "last" else (Choice("the epoch", ON_VAL),)
+    return () if how.best_by == "last" else (ChosenSetting("the epoch", ON_VAL),)
 
 
 class TrainsNetwork(Method):

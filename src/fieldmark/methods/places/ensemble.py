@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.key_values import configure, parse_pairs
 from fieldmark.foundation.registry import Registry
-from fieldmark.methods.base import ON_TRAIN, ON_VAL, Arrays, Choice, Fitted, targets_of
+from fieldmark.methods.base import ON_TRAIN, ON_VAL, Arrays, ChosenSetting, Fitted, targets_of
 from fieldmark.methods.places.base import OnPlaces, Ratios, as_odds, log_odds
 from fieldmark.methods.places.holding_out import held_out_chances
 from fieldmark.methods.places.records import PlaceRecords, Points
@@ -148,7 +148,7 @@ class PlaceEnsemble(OnPlaces):
             arrays = {**arrays, "weights": mixture_weights(chance)}
         elif self.weights != "folds":
             return fitted
-        chosen = (Choice("the weights of the members", ON_VAL if self.weights == "val" else ON_TRAIN),)
+        chosen = (ChosenSetting("the weights of the members", ON_VAL if self.weights == "val" else ON_TRAIN),)
         return Fitted(method, arrays, (*fitted.remarks, *method.told_weights(arrays)), chosen)
 
     def fit_again(self, arrays: Arrays, view: View) -> Fitted:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks.declarations import LearnsFrom
 from fieldmark.errors import MisuseError
 from fieldmark.foundation.large_arrays import joined_rows
-from fieldmark.methods.base import ON_VAL, Arrays, Choice, Fitted, OnFeatures, choices, features_of, truth_of
+from fieldmark.methods.base import ON_VAL, Arrays, ChosenSetting, Fitted, OnFeatures, choices, features_of, truth_of
 from fieldmark.methods.semi.propagating import propagate
 from fieldmark.methods.semi.soft_heads import (
     STRENGTHS,
@@ -87,7 +87,7 @@ class SemiHead(OnFeatures):
         told = (*choices(self, chosen, ON_VAL), *self.further_choices(lesson))
         return Fitted(chosen, arrays, tuple(remarks), told)
 
-    def further_choices(self, lesson: SoftLesson) -> tuple[Choice, ...]:
+    def further_choices(self, lesson: SoftLesson) -> tuple[ChosenSetting, ...]:
         """What learning from unlabeled items chooses besides the penalty."""
         return ()
 

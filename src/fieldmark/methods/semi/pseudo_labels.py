@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
-from fieldmark.methods.base import ON_VAL, Choice
+from fieldmark.methods.base import ON_VAL, ChosenSetting
 from fieldmark.methods.semi.guessing import Guessing, Thresholds, taught_hard
 from fieldmark.methods.semi.heads import LabelsOnly, SemiHead
 from fieldmark.methods.semi.soft_heads import (
@@ -75,8 +75,8 @@ class PseudoLabel(SemiHead):
     def _searches_threshold(self) -> bool:
         return not self.threshold and self.thresholds == "fixed"
 
-    def further_choices(self, lesson: SoftLesson) -> tuple[Choice, ...]:
-        return (Choice("threshold", ON_VAL),) if self._searches_threshold and len(lesson.unlabeled) else ()
+    def further_choices(self, lesson: SoftLesson) -> tuple[ChosenSetting, ...]:
+        return (ChosenSetting("threshold", ON_VAL),) if self._searches_threshold and len(lesson.unlabeled) else ()
 
     def finish(
         self, lesson: SoftLesson, head: Matrix, taught: SoftTargets, labels_only: LabelsOnly
@@ -150,8 +150,8 @@ class FixMatch(PseudoLabel):
     def _searches_threshold(self) -> bool:
         return not self.threshold and self.thresholds == "fixed"
 
-    def further_choices(self, lesson: SoftLesson) -> tuple[Choice, ...]:
-        return (Choice("threshold", ON_VAL),) if self._searches_threshold and len(lesson.unlabeled) else ()
+    def further_choices(self, lesson: SoftLesson) -> tuple[ChosenSetting, ...]:
+        return (ChosenSetting("threshold", ON_VAL),) if self._searches_threshold and len(lesson.unlabeled) else ()
 
     def finish(
         self, lesson: SoftLesson, head: Matrix, taught: SoftTargets, labels_only: LabelsOnly
