@@ -94,10 +94,7 @@ KINDS: dict[str, Change] = {
     "cropped (80 %), mirrored, resized (0.8), re-encoded (70)": lambda photo, draw: _jpeg(
         _smaller(ImageOps.mirror(_cut(photo, 0.8, draw))), 70
     ),
-    "turned by 10° and cut": lambda photo, _: _jpeg(photo.rotate(10, Image.Resampling.BICUBIC).crop(
-        (photo.width // 8, photo.height // 8, photo.width * 7 // 8, photo.height * 7 // 8)
-    )),
-}  # fmt: skip
+}
 
 
 def run() -> dict[str, Any] | None:

@@ -38,13 +38,15 @@ def near_pairs(hashes: NDArray[np.uint64], *, bands: tuple[int, int] | None = No
     number, same = bands or next(choice for most, *choice in BANDS if len(hashes) <= most)
     edges = [round(BITS * band / number) for band in range(number + 1)]
     masks = [sum(1 << bit for bit in range(*edge)) for edge in pairwise(edges)]
-    found = [np.empty((0, 2), dtype=np.int64)]
+    found = [np.empty(0, dtype=np.int64)]
     for some in combinations(masks, same):
         found += _near(hashes, np.uint64(sum(some)))
-    return np.unique(np.concatenate(found), axis=0)
+    codes = np.unique(np.concatenate(found))  # far sooner than of rows of two
+    return np.stack(np.divmod(codes, max(len(hashes), 1)), axis=1)
 
 
 def _near(hashes: NDArray[np.uint64], mask: np.uint64) -> Iterator[NDArray[np.int64]]:
+    """Pairs of rows that agree in some bits and differ in few, each as one number."""
     key = hashes & mask
     order = np.argsort(key, kind="stable")
     ends = np.searchsorted(key[order], key[order], side="right")
@@ -55,7 +57,8 @@ def _near(hashes: NDArray[np.uint64], mask: np.uint64) -> Iterator[NDArray[np.in
             return
         first, second = order[places], order[places + step]
         near = np.bitwise_count(hashes[first] ^ hashes[second]) <= MOST_BITS
-        yield np.sort(np.stack([first[near], second[near]], axis=1), axis=1)
+        first, second = first[near], second[near]
+        yield np.minimum(first, second) * len(hashes) + np.maximum(first, second)
 
 
 def candidate_pairs(
@@ -81,7 +84,7 @@ def candidate_pairs(
     kept = np.zeros(len(pairs), dtype=np.bool_)
     for column in range(2):
         kept |= _earlier(pairs[:, column]) < MOST_CANDIDATES
-    return [(one, other) for one, other in np.unique(pairs[kept], axis=0).tolist()]
+    return sorted((one, other) for one, other in pairs[kept].tolist())
 
 
 def _earlier(values: NDArray[np.int64]) -> NDArray[np.int64]:
