@@ -125,3 +125,8 @@ def test_a_board_counts_the_units_on_which_a_metric_rests():
     expected = compare(values, pseudo, rests_on=3.5).differences[0]
     assert ranked.behind[0].interval == expected.interval and ranked.behind[0].p_value == expected.p_value
     assert expected.p_value > compare(values, pseudo).differences[0].p_value
+
+
+def test_an_end_beyond_all_measure_is_not_given():
+    found = supporting_interval(17.5, np.array([0.5, 34.5]), alike(2), bounds=(0.0, np.inf))
+    assert found.low is None and "differ too much" in found.reason

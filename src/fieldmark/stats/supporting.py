@@ -33,6 +33,8 @@ ROUNDING = 1e-9
 # No score from 0 to 1 varies more than a share does. That worst case counts as half an event beside those seen, as an
 # event that was not seen does under Jeffreys' prior.
 WORST_CASE = 0.5
+# An end that is more than e to this power times as far from the bound as the value says nothing.
+FARTHEST = 3.0
 
 
 @dataclass(frozen=True)
@@ -240,5 +242,7 @@ def _on_one_side(
     distance = side * (value - bound)
     if not np.isfinite(bound) or distance <= 0:
         return Interval(value - half_width, value + half_width, "jackknife-t")
+    if half_width > FARTHEST * distance:
+        return Interval(None, None, "none", "its units differ too much for so few of them")
     near, far = (bound + side * distance * float(np.exp(way * half_width / distance)) for way in (-1, 1))
     return Interval(min(near, far), max(near, far), "log-t")
