@@ -89,12 +89,13 @@ def _study(name: str, population: Population, seed: int, tick: Callable[[int], N
     rng = np.random.default_rng([SEED, seed])
     for number in range(DRAWS):
         fields = population.draw(rng, np.random.default_rng([SEED + 1, seed]))
+        unit = np.asarray(fields["unit"], dtype=np.int32)
         for metric in metrics:
             arguments = metric.arguments(SimpleNamespace(**fields))
             value = metric.value(**arguments)
             assert metric.without_each_unit is not None
             pseudo = pseudo_values(value, metric.without_each_unit(**arguments, unit=fields["unit"]))
-            found[metric.name].append((value, interval_of(metric, value, pseudo, arguments, fields["unit"])))
+            found[metric.name].append((value, interval_of(metric, value, pseudo, arguments, unit)))
             if number < BOOTSTRAPPED_DRAWS:
                 boots[metric.name].append([_bootstrap(metric, fields, over, rng) for over in OVER])
         tick(1)
