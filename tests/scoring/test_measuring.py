@@ -125,10 +125,10 @@ def test_a_perfect_run_that_cannot_reach_one_has_no_interval_of_rounding_errors(
 
 
 def venomous(units: int, harmless: int) -> dict[str, object]:
-    """All snakes named right but the first harmless one."""
+    """All snakes named right but the first twelve harmless ones."""
     truth = np.where(np.arange(units + harmless) < units, 0, 1 + np.arange(units + harmless) % 2).astype(np.int32)
     first = truth.copy()
-    first[units] = 3 - first[units]
+    first[units : units + 12] = 3 - first[units : units + 12]
     return {"truth": truth, "predicted": first, "venomous": np.array([True, False, False])}
 
 
@@ -145,6 +145,19 @@ def test_the_caution_counts_the_units_on_which_a_metric_rests():
         if cautioned:
             assert found.reason == FEW_UNITS_CAUTION.format(round(found.rests_on)) and found.rests_on < 15
             assert found.high - found.low > before.high - before.low
+
+
+@pytest.mark.parametrize(("wrong", "cautioned"), [(2, True), (80, False)])
+def test_a_nearly_perfect_run_on_a_long_tail_is_cautioned_about(wrong, cautioned):
+    metric = next(one for one in BENCHMARKS["snakeclef-2020"].task.metrics if one.name == "macro_f1_union")
+    truth = np.repeat(np.arange(40), [60, 30, 20, *[10] * 5, *[3] * 8, *[1] * 24]).astype(np.int32)[:200]
+    first, unit = truth.copy(), np.arange(len(truth), dtype=np.int32)
+    first[-wrong:] = 0
+    arguments = {"truth": truth, "predicted": first, "n_classes": 40} | dict(metric.options)
+    value = metric.value(**arguments)
+    pseudo = pseudo_values(value, metric.without_each_unit(**arguments, unit=unit))
+    reason = interval_of(metric, value, pseudo, arguments, unit).reason
+    assert (reason is not None and "its spread comes from about" in reason) == cautioned
 
 
 def test_a_metric_of_rare_species_rests_on_their_items():
