@@ -92,10 +92,10 @@ TARGETS: dict[str, Target] = {
 }
 
 
-def guessed(fields: Fields, rng: np.random.Generator) -> Fields:
-    """Another answer to every unit, right as often as not, on all of its items."""
+def guessed(fields: Fields, rng: np.random.Generator, *, luck: float = 0.5) -> Fields:
+    """Another answer to every unit, right as often as not unless `luck` says otherwise, on all of its items."""
     _, unit = np.unique(fields["unit"], return_inverse=True)
-    items, lucky = len(unit), (rng.random(unit.max() + 1) < 0.5)[unit]
+    items, lucky = len(unit), (rng.random(unit.max() + 1) < luck)[unit]
     other = dict(fields)
     for name, guess in _GUESSES.items():
         if name in fields:

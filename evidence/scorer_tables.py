@@ -112,9 +112,14 @@ def challenges(name: str, result: dict[str, Any]) -> str:
 
 def ladder(name: str, result: dict[str, Any]) -> str:
     """What an adaptive team gains from the public board."""
-    rules = ("plain", "one standard error", "ours")
+    rules = ("plain", "one standard error", "ours", "reserve", "newcomers")
     rows = [
-        [row["metric"], str(row["units"]), str(row["attacks"]), *(f"{row[rule]['gain']:.4f}" for rule in rules)]
+        [
+            row["metric"],
+            str(row["units"]),
+            str(row["attacks"]),
+            *(f"{row[rule]['gain']:.4f}" if rule in row else "" for rule in rules),
+        ]
         for row in sorted(result["rows"], key=lambda row: str(row["metric"]))
     ]
     covered = len({row["metric"] for row in result["rows"]})
@@ -125,9 +130,14 @@ def ladder(name: str, result: dict[str, Any]) -> str:
         "keep whatever the board calls better, for the exchange that works best; mean of so many attacks, each on a "
         "test set of its own. On a plain board, on one that asks for an improvement of one standard error, and on "
         "ours, which asks for a paired test at 0.001. Where the other answers are better on average than those held "
-        f"(mrr: 0.50 against 0.31), part of the gain is real. {covered} of the {result['deciding']} metrics that "
+        "(mrr: 0.50 against 0.31), part of the gain is real. Against ours, *reserve* withholds a fifth of the answers, "
+        "known to be right, and spends one more with each run until the Ladder speaks: the gain beyond the reserve "
+        "itself. *Newcomers* are ten accounts whose first scores are shown; admission and limits per person are "
+        f"against them, not the Ladder. {covered} of the {result['deciding']} metrics that "
         f"decide a benchmark.{missing}\n\n"
-        + table(["metric", "units", "attacks", "plain board", "one standard error", "ours"], rows)
+        + table(
+            ["metric", "units", "attacks", "plain board", "one standard error", "ours", "reserve", "newcomers"], rows
+        )
     )
 
 
