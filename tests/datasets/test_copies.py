@@ -11,7 +11,7 @@ from PIL import Image, ImageEnhance, ImageOps
 from fieldmark.datasets import duplicates
 from fieldmark.datasets.duplicates import candidate_pairs, near_pairs
 from fieldmark.datasets.folder_check import check_folder
-from fieldmark.datasets.picture_alignment import Picture, are_copies
+from fieldmark.datasets.picture_alignment import GrayPicture, are_copies
 from fieldmark.datasets.picture_patches import hashes_of
 from fieldmark.fitting import fit
 from fieldmark.release import Release
@@ -73,12 +73,12 @@ def test_copies_in_test_are_found_with_all_their_pairs_and_are_an_error(tmp_path
 
 def test_photos_of_one_scene_in_which_something_moved_are_no_copies():
     for seed in range(4):
-        first, second = (Picture.of(encoded(scene(seed, moved))) for moved in (0, 60))
-        assert not are_copies(first, second) and are_copies(first, Picture.of(encoded(scene(seed), 60)))
+        first, second = (GrayPicture.of(encoded(scene(seed, moved))) for moved in (0, 60))
+        assert not are_copies(first, second) and are_copies(first, GrayPicture.of(encoded(scene(seed), 60)))
 
 
 def test_plain_pictures_are_copies_only_where_they_are_the_same():
-    plain = [Picture.of(encoded(Image.new("RGB", (200, 150), color))) for color in ((90, 90, 90), (120, 110, 100))]
+    plain = [GrayPicture.of(encoded(Image.new("RGB", (200, 150), color))) for color in ((90, 90, 90), (120, 110, 100))]
     assert are_copies(plain[0], plain[0]) and not are_copies(*plain)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fieldmark.datasets.checking import Problems
 from fieldmark.datasets.duplicates import candidate_pairs
 from fieldmark.datasets.identical import across, identical_files
-from fieldmark.datasets.picture_alignment import Picture, are_copies
+from fieldmark.datasets.picture_alignment import GrayPicture, are_copies
 from fieldmark.foundation.addresses import is_address
 from fieldmark.foundation.map_blocks import all_cores, blocks_of, map_blocks
 from fieldmark.foundation.media_files import HEAD_BYTES, PHOTO_HEADS, begins_like
@@ -53,7 +53,7 @@ class Looks:
 
 
 def far_away(release: Release) -> bool:
-    """Whether every look into a file is a request: without being asked to, none is made."""
+    """Whether every look into a file is a request: without being asked to, not every file is looked into."""
     return is_address(release.root)
 
 
@@ -124,7 +124,7 @@ def check_photos(
 def _opened(data: bytes, looks: bool) -> tuple[bytes, int] | str:
     """The hashes of a photo as bytes, and how many are of the whole; or what is wrong with it."""
     try:
-        picture = Picture.of(data)
+        picture = GrayPicture.of(data)
     except PictureError as error:
         return str(error)
     except (OSError, SyntaxError, ValueError) as error:
@@ -141,15 +141,14 @@ def check_split_photos(
         release: The root.
         split_of: The split that each photo belongs to, by its path; all are there.
         problems: Where what is found is noted.
-        media: Whether every photo is opened; else only how its file begins is looked at, and nothing far away.
+        media: Whether every photo is opened; else only how its file begins is looked at, and not far away.
         near_duplicates: Whether photos that only look the same are sought as well.
     """
-    if far_away(release) and not (media or near_duplicates):
-        return
     check_copies(release, split_of, problems)
     paths = pl.Series(list(split_of), dtype=pl.String)
     if not (media or near_duplicates):
-        check_headers(release, paths, problems)
+        if not far_away(release):
+            check_headers(release, paths, problems)
         return
     looks = check_photos(release, paths, problems, looks=near_duplicates)
     if near_duplicates:
@@ -185,7 +184,7 @@ def alike_pairs(release: Release, looks: Looks, sides: Sequence[str] | pl.Series
 
     def verify(block: tuple[int, list[int]]) -> tuple[int, list[tuple[str, str]]]:
         first, others = block
-        one, *rest = (Picture.of(data) for data in release.read_many(paths.gather([first, *others]).to_list()))
+        one, *rest = (GrayPicture.of(data) for data in release.read_many(paths.gather([first, *others]).to_list()))
         same = [other for other, picture in zip(others, rest, strict=True) if are_copies(one, picture)]
         return len(others), [(paths[first], paths[other]) for other in same]
 

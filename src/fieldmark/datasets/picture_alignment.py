@@ -49,13 +49,13 @@ _BETWEEN = np.array(
 
 
 @dataclass(frozen=True)
-class Picture:
+class GrayPicture:
     """A photo as it is compared."""
 
     gray: Gray
 
     @classmethod
-    def of(cls, data: bytes) -> Picture:
+    def of(cls, data: bytes) -> GrayPicture:
         """The picture of a photo.
 
         Raises:
@@ -82,14 +82,14 @@ class Placement(NamedTuple):
     shift: Axis
 
 
-def are_copies(one: Picture, other: Picture) -> bool:
+def are_copies(one: GrayPicture, other: GrayPicture) -> bool:
     """Whether one picture is the other one: scaled, cut, mirrored, turned by quarters, brighter or compressed anew."""
     if np.array_equal(one.gray, other.gray):
         return True  # however plain
     return any(agreement(one, other, placement) >= ALIKE for placement in placements(one, other))
 
 
-def placements(one: Picture, other: Picture) -> list[Placement]:
+def placements(one: GrayPicture, other: GrayPicture) -> list[Placement]:
     """Where the other picture may lie on the first: as most patches have it, and as the wholes do."""
     mine, theirs = one.patches, other.patches
     bits = np.bitwise_count(mine.hashes[:, None] ^ theirs.hashes)
@@ -133,7 +133,7 @@ def _fitted(here: Axis, there: Axis, scale: Axis, reach: Axis) -> tuple[Axis, Ax
     return fitted, their_middle - fitted * middle
 
 
-def agreement(one: Picture, other: Picture, placement: Placement) -> float:
+def agreement(one: GrayPicture, other: GrayPicture, placement: Placement) -> float:
     """Lays the other picture over the first and compares them block by block.
 
     Returns:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.datasets.duplicates import candidate_pairs
-from fieldmark.datasets.picture_alignment import Picture, are_copies
+from fieldmark.datasets.picture_alignment import GrayPicture, are_copies
 from fieldmark.datasets.picture_patches import UNDECIDED, hashes_of
 from fieldmark.features.store import content_key
 from fieldmark.foundation.addresses import recorded_place
@@ -74,8 +74,10 @@ def copied(looks: NDArray[np.uint8], place: NDArray[np.integer], read: Callable[
         row, earlier = group
         data = read(row)
         others = (read(other) for other in earlier)
-        one = Picture.of(data)
-        same = any(content_key(other) != content_key(data) and are_copies(one, Picture.of(other)) for other in others)
+        one = GrayPicture.of(data)
+        same = any(
+            content_key(other) != content_key(data) and are_copies(one, GrayPicture.of(other)) for other in others
+        )
         return row if same else None
 
     asked = islice(_by_first(later, place), MOST_COMPARED)

@@ -48,7 +48,7 @@ class Support:
 
     >>> few = Support(np.append(np.full(8, 5.0), np.full(100, 0.1)), most_items=108)
     >>> round(few.items, 1), round(few.units, 1)
-    (12.5, 8.1)
+    (12.4, 8.1)
     """
 
     weight: Values

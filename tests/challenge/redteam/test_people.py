@@ -70,5 +70,5 @@ def test_the_page_for_monitors_names_no_challenge_that_not_everybody_sees(attack
     attacked.make("all-see")
     monkeypatch.setattr(passing_time, "put_back_by", lambda *_: dt.timedelta(days=3650))
     monkeypatch.setattr("fieldmark.challenge.operating.health.put_back_by", lambda *_: dt.timedelta(days=3650))
-    said = Readiness(attacked.database, attacked.storage, Stopping())._try_clock()
+    said = Readiness(attacked.database, attacked.storage, Stopping(), wait_s=60.0).ask()["clock"]
     assert "all-see" in said and "hush-hush" not in said and re.search(r"1 of challenges that not everybody sees", said)

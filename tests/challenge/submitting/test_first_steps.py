@@ -56,7 +56,7 @@ def test_the_starter_kit_writes_a_run_that_is_scored(small_platform, participant
     fieldmark.score("folder", kit / "sample_run.csv", truth=kit / "my-truth.csv", classes=kit / "labels.csv")
     notebook = json.loads((kit / "notebook.ipynb").read_text())
     assert [cell["cell_type"] for cell in notebook["cells"]] == ["markdown", "code", "code", "code"]
-    assert "fieldmark score folder run.csv" in (kit / "README.md").read_text()
+    assert "fieldmark score folder@2 run.csv" in (kit / "README.md").read_text()
 
 
 def test_the_starter_kit_is_for_those_who_accepted_the_rules(small_platform, visitor):

@@ -26,7 +26,7 @@ REMEMBERED = 10_000  # of how many people it is known when they were served
 
 
 @dataclass(eq=False)
-class _Job:
+class _QueuedCall:
     """Something that waits for its turn, and whose it is."""
 
     person: object
@@ -47,7 +47,7 @@ class UploadLane:
         self._at_once, self._most, self._each = at_once, waiting, each
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="upload")
-        self._waiting: list[_Job] = []
+        self._waiting: list[_QueuedCall] = []
         self._at_work: set[object] = set()
         self._served: dict[object, int] = {}
         self._turns = 0
@@ -64,7 +64,7 @@ class UploadLane:
             BusyError: When too many others wait already, or too many of theirs.
         """
         context = contextvars.copy_context()  # lines of the log carry the number of the request
-        job = _Job(person, partial(context.run, act, *given))
+        job = _QueuedCall(person, partial(context.run, act, *given))
         with self._lock:
             self._waiting = [one for one in self._waiting if not one.future.cancelled()]  # they have hung up
             theirs = sum(one.person == person for one in self._waiting)
@@ -92,7 +92,7 @@ class UploadLane:
             self._at_work.add(job.person)
             self._threads.submit(self._work, job)
 
-    def _work(self, job: _Job) -> None:
+    def _work(self, job: _QueuedCall) -> None:
         try:
             outcome, error = job.act(), None
         except BaseException as raised:
