@@ -99,7 +99,7 @@ def delegated_groups() -> Iterator[list[Path]]:
 
 def _opened_folders(places: Sequence[Path]) -> list[str]:
     """Shell commands after which the account sees this Python, this checkout and some places, wherever they lie."""
-    needed = {Path(one).resolve() for one in (sys.prefix, sys.base_prefix, ROOT, *places)}
+    needed = {one.resolve() for one in (Path(sys.prefix), Path(sys.base_prefix), ROOT, *places)}
     closed: dict[Path, list[Path]] = {}
     for place in sorted(needed):
         above = [path for path in reversed(place.parents) if not path.stat().st_mode & 0o001]

@@ -76,9 +76,10 @@ def listed(case: Case, items: Sequence[str]) -> Metrics:
     present = set().union(*true.values())
     metrics["macro_f1_present"] = mean([_label_f1(one, true, answered) for one in sorted(present)])
     if plots and "unit" in case.truth.columns:
-        units, own = unit_of(case), {}
+        units = unit_of(case)
+        own: dict[str, list[float]] = {}
         for item in items:
-            own.setdefault(units[item], []).append(of_item[item])  # type: ignore[var-annotated]
+            own.setdefault(units[item], []).append(of_item[item])
         metrics["unit_f1"] = mean([mean(values) for values in own.values()])
     return metrics
 
@@ -156,7 +157,7 @@ def plants(case: Case, items: Sequence[str]) -> Metrics:
 
 def first_answers(case: Case, items: Sequence[str]) -> Metrics:
     """One class for each photo or observation."""
-    true, answer = truth_of(case, items), dict(row[:2] for row in case.run.rows)
+    true, answer = truth_of(case, items), {row[0]: row[1] for row in case.run.rows}
     first = [answer[item] for item in items]
     metrics: Metrics = {"macro_f1_union": classification.macro_f1(true, first, set(true) | set(first))}
     right = classification.share([one == other for one, other in zip(true, first, strict=True)])
@@ -200,7 +201,7 @@ def single_plants(case: Case, items: Sequence[str]) -> Metrics:
 
 def animals(case: Case, items: Sequence[str]) -> Metrics:
     """Known individuals by name, new ones as new: within each dataset, then the mean over datasets."""
-    answer, true = dict(row for row in case.run.rows), dict(zip(items, truth_of(case, items), strict=True))
+    answer, true = {row[0]: row[1] for row in case.run.rows}, dict(zip(items, truth_of(case, items), strict=True))
     dataset = dict(zip(case.truth.column("id"), case.truth.column("dataset"), strict=True))
     hits: dict[str, dict[bool, dict[str, list[bool]]]] = {}
     units = unit_of(case)
@@ -221,7 +222,7 @@ def animals(case: Case, items: Sequence[str]) -> Metrics:
 
 def clustered(case: Case, items: Sequence[str]) -> Metrics:
     """Photos sorted into clusters, counted pair by pair within each dataset."""
-    cluster, true = dict(row for row in case.run.rows), dict(zip(items, truth_of(case, items), strict=True))
+    cluster, true = {row[0]: row[1] for row in case.run.rows}, dict(zip(items, truth_of(case, items), strict=True))
     dataset = dict(zip(case.truth.column("id"), case.truth.column("dataset"), strict=True))
     photos: dict[str, list[tuple[str, str]]] = {}
     for item in items:
@@ -250,7 +251,7 @@ def named_in_the_tree(case: Case, items: Sequence[str]) -> Metrics:
     for row in case.classes.rows:
         fields = dict(zip(case.classes.columns, row, strict=True))
         paths[fields["label"]] = [(rank, fields[rank]) for rank in RANKS if fields[rank]]
-    answer, distances, hits = dict(row for row in case.run.rows), [], []
+    answer, distances, hits = {row[0]: row[1] for row in case.run.rows}, [], []
     for item, true in zip(items, truth_of(case, items), strict=True):
         one, other = paths[true], paths[answer[item]]
         hits.append(true == answer[item])
