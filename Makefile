@@ -9,14 +9,22 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint con
 # Modules are compiled once and kept, whatever the shell says: tests start many processes.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test lint docs evidence perf constraints clean
+.PHONY: demo test quick lint docs evidence perf constraints clean
 
 demo: .venv/.user
 	$(BIN)/fieldmark demo --out demo
 
 # Two processes on two cores, one thread each: with more they wait for one another.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 test: lint
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+# The core in two to three minutes: metrics, statistics, scores, runs, tables, splits, readers, steps, command line, golden files.
+# Leaves out lint and the kinds of tests below (fieldmark_tests/kinds.py): PostgreSQL, Chromium, bubblewrap, servers and other programs,
+# the challenge platform, networks, and folders whose tests take seconds each (worlds, real data, exports, documentation).
+quick: .venv/.dev
+	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder \
+		-m "not (postgres or browser or sandbox or servers or platform or training or slow)"
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -26,35 +34,37 @@ lint: .venv/.dev
 
 # The documentation as a site in build/site; links that lead nowhere fail.
 docs: .venv/.dev
-	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=docs:. $(BIN)/mkdocs build --strict --quiet
 	@echo "open build/site/index.html"
 
-# Every claim that needs minutes; the results are committed under docs/results.
+# Every claim that needs minutes; the results are committed under studies/results.
 evidence: .venv/.dev
-	$(BIN)/python -m evidence
+	$(BIN)/python -m studies.evidence
 
 # Speed and memory, as ratios to a peer or a limit in the same run; renews the tables of docs/performance.md and docs/scale.md.
 perf: .venv/.dev
-	$(BIN)/python -m perf
+	$(BIN)/python -m studies.perf
 
 constraints: .venv/bin/uv
-	$(BIN)/uv pip compile pyproject.toml --extra all --extra dev --upgrade \
-		--no-header --no-annotate --no-emit-index-url --output-file constraints.txt
+	$(BIN)/uv pip compile packages/fieldmark/pyproject.toml packages/fieldmark-challenge/pyproject.toml --all-extras --group dev --upgrade \
+		--no-emit-package fieldmark --no-emit-package fieldmark-challenge --no-header --no-annotate --no-emit-index-url --output-file constraints.txt
 
 .venv/bin/uv:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Fieldmark needs Python 3.11 or newer, found " + sys.version.split()[0] + "; set PYTHON=...")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
 
-.venv/.user: .venv/bin/uv pyproject.toml constraints.txt
+DECLARED := packages/fieldmark/pyproject.toml packages/fieldmark-challenge/pyproject.toml pyproject.toml constraints.txt
+
+.venv/.user: .venv/bin/uv $(DECLARED)
 	@echo "installing Fieldmark into .venv (a few GB with torch; a minute or two the first time)"
-	$(INSTALL) --editable ".[train,saliency,report,audio,media,birdnet,server]"
+	$(INSTALL) --editable "packages/fieldmark[train,saliency,report,audio,media,birdnet,server]" --editable packages/fieldmark-challenge
 	$(WEIGHTS)
 	@touch $@
 
-.venv/.dev: .venv/bin/uv pyproject.toml constraints.txt
+.venv/.dev: .venv/bin/uv $(DECLARED)
 	@echo "installing Fieldmark and its development tools into .venv"
-	$(INSTALL) --editable ".[dev]"
+	$(INSTALL) --editable "packages/fieldmark[all,server]" --editable packages/fieldmark-challenge --group dev
 	$(WEIGHTS)
 	@touch $@
 

@@ -1,0 +1,1 @@
+"""What keeps processes running: leases, heartbeats, logs, and an orderly end."""

@@ -1,0 +1,1 @@
+"""The application: all routers on one server, and the pages of visitors and their accounts."""

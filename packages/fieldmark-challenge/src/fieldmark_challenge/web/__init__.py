@@ -1,0 +1,1 @@
+"""What pages and API are built on: who asks, what they sent, the lane of uploads, and replies in common."""

@@ -1,0 +1,93 @@
+"""What the commands that people call most leave alone: modules are counted, not seconds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+# Runs commands one after the other in a new process and prints after each which of the slow libraries are loaded.
+PROGRAM = """
+import contextlib, io, json, sys
+from fieldmark.cli.main import main
+slow = ("torch", "torchvision", "timm", "sklearn", "scipy.stats", "pandas", "matplotlib", "fastapi", "transformers")
+slow += ("fieldmark.benchmarks.birdclef",)  # none of these is about birds
+slow += ("fieldmark_challenge.actions",)
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["fieldmark", *arguments]
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            main()
+        except SystemExit as ended:
+            assert not ended.code, (arguments, ended.code)
+    print(json.dumps([name for name in slow if name in sys.modules]))
+"""
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    from fieldmark_tests.fixtures import save_photo
+
+    folder = tmp_path_factory.mktemp("startup")
+    for label, color in (("Alba alba", (220, 210, 200)), ("Rubra vera", (200, 60, 50))):
+        for number in range(6):
+            part = ("train", "val", "test")[number % 3]
+            save_photo(folder / "photos" / part / label / f"{label[0]}{number}.jpg", color, 10 * number + len(label))
+    photo = folder / "new.jpg"
+    save_photo(photo, (210, 100, 90), 99)
+    data, small = ["--data", str(folder / "photos")], ["--set", "size=32"]
+    runs = [str(folder / "linear"), str(folder / "centroid")]
+    fits = {
+        "fit": ["fit", "folder", *data, "--method", "centroid", *small, "--out", runs[1]],
+        "fit with cached features": ["fit", "folder", *data, "--method", "linear", *small, "--out", runs[0]],
+    }
+    others = {
+        "compare": ["compare", *runs],
+        "score": ["score", "folder", runs[0], *data],
+        "identify": ["identify", str(photo), "--model", runs[0]],
+        "predict": ["predict", runs[0], str(photo)],
+        "list": ["list"],
+    }
+    return _modules_after(fits) | _modules_after(others) | _modules_after({"help": ["--help"]})
+
+
+def _modules_after(commands: dict[str, list[str]]) -> dict[str, list[str]]:
+    command = [sys.executable, "-c", PROGRAM, json.dumps(list(commands.values()))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(zip(commands, map(json.loads, done.stdout.splitlines()), strict=True))
+
+
+# pyarrow imports pandas, where it is installed, to write the predictions of a fit.
+@pytest.mark.parametrize(
+    ("verb", "allowed"),
+    [
+        ("compare", []),
+        ("score", []),
+        ("identify", []),
+        ("predict", []),
+        ("help", []),
+        ("list", ["fieldmark.benchmarks.birdclef"]),  # it names the metrics of all benchmarks
+        ("fit", ["pandas"]),
+        ("fit with cached features", ["pandas"]),
+    ],
+)
+def test_no_slow_library_is_imported_by(loaded, verb, allowed):
+    assert set(loaded[verb]) <= set(allowed)
+
+
+def test_every_verb_stands_in_the_table_under_the_name_of_its_command():
+    from typer.main import get_command
+
+    from fieldmark.cli.main import VERBS, application
+
+    assert set(get_command(application()).commands) == set(VERBS)
+    for verb in VERBS:
+        assert list(get_command(application(verb)).commands) == [verb]
+
+
+def test_a_list_of_settings_loads_nothing_that_fits():
+    code = "import sys, fieldmark.fitting.setting_lists; sys.exit('fieldmark.fitting.harness' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

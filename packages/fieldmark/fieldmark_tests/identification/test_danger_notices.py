@@ -1,0 +1,133 @@
+"""How much is said about danger: the whole notice, or one line where it comes from groups that are improbable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+import fieldmark
+from fieldmark.identification.danger_notices import danger_notice
+from fieldmark.identification.label_facts import LabelFacts, TaxonOfLabel
+from fieldmark.identification.packaged.imagenet_model import ImageNetHead, imagenet_model
+from fieldmark.identification.photo_answers import DangerNotice, RankedClaim, UnknownVerdict
+from fieldmark.identification.taxon_records import TaxonRecords
+from fieldmark.identification.text import danger_lines
+from fieldmark.methods.base import Arrays, Fitted
+from fieldmark.views.parts import Part
+
+# Label: group, poisonous as the taxa tell it.
+KINDS = {
+    "dog": ("other", False),
+    "scorpion": ("other", True),
+    "wren": ("birds", False),
+    "adder": ("snakes", True),
+    "grass snake": ("snakes", False),
+    "death cap": ("fungi", True),
+    "a mushroom": ("fungi", None),
+}
+FACTS = LabelFacts(
+    [TaxonOfLabel(label, label, None, flag) for label, (_, flag) in KINDS.items()],
+    [group for group, _ in KINDS.values()],
+    np.array([flag is not False for _, flag in KINDS.values()]),
+    TaxonRecords(()),
+)
+DOG = RankedClaim("species", "dog", 0.95, ("dog",))
+KNOWN = UnknownVerdict(True)
+
+
+def notice(
+    shares: Mapping[str, float], *, sure_of: RankedClaim | None = DOG, verdict: UnknownVerdict = KNOWN
+) -> DangerNotice | None:
+    """The notice where the rest of the probability lies on the dog."""
+    chances = np.array([shares.get(label, 0.0) for label in KINDS])
+    chances[0] = 1 - chances[1:].sum()
+    return danger_notice(FACTS, chances, 0.0099, "other", verdict, sure_of, lambda: ())
+
+
+def test_danger_from_an_improbable_group_is_told_in_one_line():
+    told = notice({"adder": 0.02, "grass snake": 0.01})
+    assert told.brief and told.probability == pytest.approx(0.02) and told.group == "snakes"
+    line = "Dangerous snakes are improbable (2.0 %), but not ruled out. Never touch a snake because a model named it."
+    assert list(danger_lines(told)) == [line]
+
+
+def test_a_mushroom_is_never_passed_over_in_silence():
+    for share in (0.0102, 0.02, 0.049):
+        told = notice({"death cap": share})
+        assert told.brief and next(danger_lines(told)).endswith("Never eat a mushroom because a model named it.")
+    assert notice({"a mushroom": 0.02}).brief  # nobody called it harmless
+    assert notice({"death cap": 0.0098}) is None
+
+
+def test_from_five_percent_on_the_whole_notice_is_given():
+    assert notice({"death cap": 0.0499}).brief
+    for shares in (
+        {"death cap": 0.0501},
+        {"death cap": 0.011, "a mushroom": 0.04},
+        {"adder": 0.02, "grass snake": 0.03},
+    ):
+        told = notice(shares)
+        assert not told.brief and "emergency number" in " ".join(told.advice), shares
+        assert next(danger_lines(told)) == "BE CAREFUL"
+
+
+def test_improbable_groups_count_together():
+    told = notice({"adder": 0.015, "death cap": 0.02})
+    assert told.brief and "Dangerous fungi and snakes are improbable (3.5 % together)" in told.because[0]
+    assert "Never eat" in told.because[0] and "Never touch" in told.because[0]
+    assert not notice({"adder": 0.026, "death cap": 0.026}).brief
+
+
+@pytest.mark.parametrize(
+    "unsure",
+    [
+        {"sure_of": None},
+        {"sure_of": RankedClaim("kingdom", "Animalia", 0.99, ("dog", "wren"))},
+        {"sure_of": RankedClaim("class", "Reptilia and more", 0.99, ("dog", "adder"))},
+        {"verdict": UnknownVerdict(False, because="It looks like nothing.")},
+    ],
+)
+def test_where_the_model_is_not_sure_of_something_else_the_whole_notice_is_given(unsure):
+    assert not notice({"adder": 0.02}, **unsure).brief
+
+
+def test_danger_in_the_group_of_the_specimen_keeps_the_whole_notice():
+    snake = RankedClaim("species", "grass snake", 0.95, ("grass snake",))
+    assert not notice({"grass snake": 0.95, "adder": 0.02}, sure_of=snake).brief
+    assert not notice({"grass snake": 0.95, "adder": 0.02, "death cap": 0.02}, sure_of=snake).brief
+    told = notice({"grass snake": 0.95, "death cap": 0.02}, sure_of=snake)
+    assert told.brief and told.because[0].startswith("Dangerous fungi are improbable (2.0 %)")
+
+
+def test_dangerous_labels_without_a_group_are_one_by_themselves():
+    assert notice({"scorpion": 0.02}).because[0].startswith("Dangerous other kinds are improbable (2.0 %)")
+    assert not notice({"scorpion": 0.02}, sure_of=RankedClaim("class", "Both", 0.95, ("dog", "scorpion"))).brief
+    assert not notice({"scorpion": 0.06}).brief
+
+
+@dataclass(frozen=True)
+class SureOfABird(ImageNetHead):
+    """Whatever it is shown, it is surely a bird, and perhaps a rattlesnake."""
+
+    def _columns(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
+        return np.repeat(arrays["columns"], part.items.height, axis=0)
+
+
+def test_names_that_a_person_leaves_out_do_not_shorten_the_notice(tmp_path):
+    noise = np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(tmp_path / "bird.png")
+    model = imagenet_model()
+    chances = np.full((1, len(model.labels) + 1), 1e-9)
+    chances[0, [model.labels.code_of["Ardea alba"], model.labels.code_of["Crotalus"], -1]] = 0.97, 0.02, 0.01
+    columns = np.log(chances).astype(np.float32)
+    sure = replace(model, fitted=Fitted(SureOfABird(), {"columns": columns}), store=tmp_path)
+    answer = fieldmark.identify(tmp_path / "bird.png", sure)
+    assert answer.danger.brief and answer.danger.because[0].startswith("Dangerous snakes are improbable (2.0 %)")
+    for options in ({"only": ["Aves"]}, {"exclude": ["Crotalus"]}):
+        left = fieldmark.identify(tmp_path / "bird.png", sure, **options)
+        assert not left.danger.brief and "Treat it as venomous" in " ".join(left.danger.advice)

@@ -1,0 +1,182 @@
+"""`fieldmark fit`: a method on a benchmark."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fieldmark.cli import completion
+from fieldmark.cli.options import (
+    AddressOption,
+    BenchmarkName,
+    DrawSeed,
+    EngineOption,
+    MethodSettings,
+    Overwrite,
+    ReleaseOrPhotos,
+)
+
+if TYPE_CHECKING:
+    from fieldmark.fitting import FitResult
+    from fieldmark.fitting.sandboxed import Walls
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("fit", epilog="Example: `fieldmark fit folder --data my-photos --method linear --set size=160`")(fit)
+
+
+def fit(
+    benchmark: BenchmarkName,
+    data: ReleaseOrPhotos,
+    method: Annotated[
+        str, typer.Option(help="The method (`fieldmark list methods`).", autocompletion=completion.methods)
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for the run; runs/BENCHMARK-METHOD if not given.")
+    ] = None,
+    settings: MethodSettings = None,
+    steps: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--step",
+            autocompletion=completion.steps,
+            help="A step after the method, in order; a default if none is given. Settings: NAME:KEY=VALUE,...",
+        ),
+    ] = None,
+    external_data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--external-data",
+            metavar="TEXT",
+            help="What besides the release was used; pre-trained weights declare themselves.",
+        ),
+    ] = None,
+    split: Annotated[
+        Path | None,
+        typer.Option(help="A split file (`fieldmark split`) in place of the benchmark's own split; the run says so."),
+    ] = None,
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE,VALUE",
+            help="Choose a setting by cross-validation on train; `auto` takes the settings that the method suggests.",
+        ),
+    ] = None,
+    folds: Annotated[int, typer.Option(min=2, help="With --search: how many folds.")] = 5,
+    folds_by: Annotated[
+        str,
+        typer.Option(help="With --search: what stays together: unit, day, block:METRES, or a column such as site."),
+    ] = "unit",
+    extra_annotations: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--extra-annotations",
+            metavar="TEXT",
+            help="What was annotated on the photos or recordings of the release beyond what it holds.",
+        ),
+    ] = None,
+    add: Annotated[
+        Path | None,
+        typer.Option(help="A table of checked answers (`fieldmark review`) to learn from as well."),
+    ] = None,
+    pooling: Annotated[
+        str,
+        typer.Option(
+            help="Items of several photos: from their mean features, or each answered and pooled: mean, max, attention."
+        ),
+    ] = "features",
+    walled: Annotated[
+        bool,
+        typer.Option(
+            "--walled",
+            help="Run the method (of another package) in a process that is given what it may see, and nothing else.",
+        ),
+    ] = False,
+    seed: DrawSeed = 0,
+    overwrite: Overwrite = False,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
+) -> None:
+    """Fit a method, score it on val and test, and write the folder of the run."""
+    from fieldmark.fitting import Search
+    from fieldmark.fitting import fit as fit_method
+    from fieldmark.fitting.search import parse_search
+    from fieldmark.settings import parse_pairs
+
+    folder = out or Path("runs", f"{benchmark.replace('/', '-')}-{method}")
+    result = fit_method(
+        benchmark,
+        data,
+        method,
+        folder,
+        settings=parse_pairs(settings or []),
+        steps=steps or None,
+        seed=seed,
+        overwrite=overwrite,
+        external_data=external_data or (),
+        split=split,
+        search=Search(parse_search(search), folds, folds_by) if search else None,
+        extra_annotations=extra_annotations or (),
+        pooling=pooling,
+        add=add,
+        engine=engine,
+        address=address,
+        walls=_walls() if walled else None,
+    )
+    if as_json:
+        _print_json(result)
+    else:
+        _print(result)
+
+
+def _walls() -> Walls:
+    """The walls of the platform, which stand around anything that is not trusted.
+
+    Raises:
+        MisuseError: Where there are none.
+    """
+    from fieldmark.errors import MisuseError
+    from fieldmark.fitting.sandboxed import Walls
+    from fieldmark.sandbox.bubblewrap import environment, failure_of, wall
+
+    program = shutil.which("bwrap")
+    if program is None or (said := failure_of(program)):
+        why = "it is not installed" if program is None else f"it does not work here ({said})"
+        raise MisuseError(
+            f"--walled needs bubblewrap, and {why}. Install it (`apt install bubblewrap`), or fit without."
+        )
+    return Walls(partial(wall, program), environment)
+
+
+def _print_json(result: FitResult) -> None:
+    """The scorecard for a program; what nobody may overlook goes to standard error."""
+    from fieldmark.cli.output import print_json
+    from fieldmark.runs.provenance import LEAKAGE, OTHER_SPLIT
+
+    for leak in result.run.leaks:
+        print(f"note: {LEAKAGE}{leak}", file=sys.stderr)
+    for remark in result.run.remarks:
+        if remark.startswith(OTHER_SPLIT):
+            print(f"note: {remark}", file=sys.stderr)
+    print_json(result.scorecard.to_json())
+
+
+def _print(result: FitResult) -> None:
+    from fieldmark.cli.output import print_external_data, print_scorecards, print_unknown
+
+    run, folder = result.run, result.folder
+    for remark in run.remarks:
+        print(f"note: {remark}")
+    print_scorecards({run.method: result.scorecard})
+    print_external_data(result.scorecard)
+    if result.unknown is not None and len(result.unknown.names) > 1:
+        print_unknown(result.unknown)
+    if run.search is not None:
+        print(f"{run.search['trials']} trials in {folder / run.search['table']}")
+    print(f"run in {folder}; a page about it: fieldmark report {folder}")

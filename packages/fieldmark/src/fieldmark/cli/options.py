@@ -1,0 +1,55 @@
+"""Options that several verbs have, each told once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fieldmark.cli import completion
+
+BenchmarkName = Annotated[
+    str, typer.Argument(help="The benchmark (`fieldmark list benchmarks`).", autocompletion=completion.benchmarks)
+]
+Release = Annotated[Path, typer.Option(help="The root of the release.")]
+ReleaseOrPhotos = Annotated[Path, typer.Option(help="The root of the release, or of your photos.")]
+MethodSettings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method or its features.")
+]
+DrawSeed = Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, where the release has none.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="local|ray",
+        help="What does the work: this machine, or a Ray cluster (ray:cpus=2,gpus=0.25 for what each block takes).",
+    ),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        help="With --engine ray: HOST:PORT of the cluster to join, auto for the one that `ray start` has started here; "
+        "else RAY_ADDRESS, or this machine alone.",
+    ),
+]
+IdentifySeconds = Annotated[
+    int,
+    typer.Option(
+        "--identify-seconds",
+        envvar="FIELDMARK_IDENTIFY_SECONDS",
+        min=1,
+        help="Seconds of sound in one question of the page that names photos and recordings.",
+    ),
+]
+IdentifyQuestions = Annotated[
+    int,
+    typer.Option(
+        "--identify-questions",
+        envvar="FIELDMARK_IDENTIFY_QUESTIONS",
+        min=1,
+        help="Questions that one address may ask there in ten minutes.",
+    ),
+]

@@ -1,0 +1,48 @@
+"""`fieldmark search`: what looks like this?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("search", epilog="Example: `fieldmark search bird.jpg --in photos/`")(search)
+
+
+def search(
+    example: Annotated[Path, typer.Argument(help="A photo or a recording.")],
+    places: Annotated[
+        list[Path], typer.Option("--in", help="Where to search: a folder of photos or recordings, or of answers.")
+    ],
+    top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 10,
+    model: Annotated[
+        Path | None, typer.Option(help="Compare by the features of this model, in place of the usual ones.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the features.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+) -> None:
+    """List the photos or recordings that are most like one, by the features of a backbone."""
+    from fieldmark.cli.output import print_json, print_table
+    from fieldmark.errors import MisuseError
+    from fieldmark.features.settings import FeatureSettings
+    from fieldmark.identification.review.search import search_like
+    from fieldmark.models import load_model
+    from fieldmark.settings import configure, parse_pairs
+
+    if model is not None and settings:
+        raise MisuseError("--model has its own settings of features: leave --set out.")
+    features = configure(parse_pairs(settings), FeatureSettings)[0] if settings else None
+    if model is not None:
+        features = load_model(model).features.get("")
+        if features is None:
+            raise MisuseError(f"The model in {model} does not look at features of photos or recordings.")
+    found = search_like(example, places, top=top, settings=features)
+    if as_json:
+        print_json({"example": str(example), "found": [one.to_json() for one in found]})
+    else:
+        print_table(["file", "likeness"], [[str(one.file), f"{one.likeness:.3f}"] for one in found])

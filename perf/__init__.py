@@ -1,1 +1,0 @@
-"""Speed and memory, as ratios to a peer or to a limit in the same run; results go to `docs/results/perf-*.json`."""

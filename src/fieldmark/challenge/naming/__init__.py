@@ -1,1 +1,0 @@
-"""Pages on which organisms are named: by a model (`identify`), and by the person who checks a model (`review`)."""

@@ -1,1 +1,0 @@
-"""What those who run the server need: logs, health, measurements, and an orderly end."""

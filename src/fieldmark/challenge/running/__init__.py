@@ -1,1 +1,0 @@
-"""Running a challenge: making it, its phases and texts, exports; and starting the platform."""

@@ -1,1 +1,0 @@
-"""Models that come along: a photo model made of what ImageNet has taught a packaged network."""

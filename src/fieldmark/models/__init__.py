@@ -1,8 +1,0 @@
-"""Fitted models: in memory, on disk, and on loose files."""
-
-from __future__ import annotations
-
-from fieldmark.models.loose_photos import find_photos
-from fieldmark.models.model import MODEL_FOLDER, Model, feature_source, load_model
-
-__all__ = ["MODEL_FOLDER", "Model", "feature_source", "find_photos", "load_model"]

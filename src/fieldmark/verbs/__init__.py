@@ -1,1 +1,0 @@
-"""What the library offers besides fitting: things by name, scores of runs, comparisons, episodes, the demo."""

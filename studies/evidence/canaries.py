@@ -1,0 +1,234 @@
+"""Labels that nobody may see: are they in anything that a participant is shown?
+
+One item in three has a label of its own, which no run names. The list of labels is public (`labels.csv`, and with it
+the sample run and the starter kit); anywhere else such a name could only come from the truth. The names of the
+independent units are the truth's alone. A team hands in hundreds of damaged files and runs that get better and better;
+whatever page, answer or download it then gets is searched for those names, with the lines of the sample run, which are
+drawn, taken out. So are the lines of the log, the mails that are sent, and the export of one's own data.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import random
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from starlette.testclient import TestClient
+
+from fieldmark.web.security import SESSION_COOKIE
+from fieldmark_challenge.lifecycle.creation import NewChallenge, create_challenge, material_of_files
+from fieldmark_challenge.mail import notices, outbox
+from fieldmark_challenge.mail.messages import write_letter
+from fieldmark_challenge.people import accounts, rates, teams
+from fieldmark_challenge.records.database import Database
+from fieldmark_challenge.records.mail_schema import OutgoingMail
+from fieldmark_challenge.records.storage import Storage
+from fieldmark_challenge.scoring.worker import Worker
+from fieldmark_challenge.site.app import create_app
+from studies.evidence.fuzzing import damaged
+
+BENCHMARK = "folder"
+BAD_FILES, RISING, ITEMS = 1000, 12, 120
+PASSWORD = "correct horse battery"
+LABELS = tuple(f"species{number}" for number in range(4))
+CANARIES = ("Canariella", "zebraunit")
+PAGES = (
+    "", "/board", "/data", "/team", "/submit", "/submissions", "/compare", "/board.csv", "/board.json"
+)  # fmt: skip
+PUBLIC_LISTS = ("downloads", "starter kit")
+ANSWERS = ("", "/board", "/data", "/quota", "/submissions")
+
+
+def truth_rows() -> list[tuple[str, str, str]]:
+    """Items with label and unit; one in three has a label of its own, whose number says nothing."""
+    numbers = random.Random(1).sample(range(1000, 10_000), ITEMS)
+    return [
+        (
+            f"p{number}",
+            f"Canariella{numbers[number]}" if number % 3 == 0 else LABELS[number % 4],
+            f"zebraunit{number // 2}",
+        )
+        for number in range(ITEMS)
+    ]
+
+
+def truth_text() -> str:
+    """The truth as a file."""
+    return "id,label,unit\n" + "".join(",".join(row) + "\n" for row in truth_rows())
+
+
+def run_file(right: int, rng: random.Random) -> bytes:
+    """A run with more and more items right, of those whose labels everybody uses."""
+    lines = ["id,predicted"]
+    for number, (item, label, _) in enumerate(truth_rows()):
+        lines.append(f"{item},{label if number < right and label in LABELS else rng.choice(LABELS)}")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def looked_for(
+    folder: Path, url: str | None = None, bad_files: int = BAD_FILES, rising: int = RISING, seed: int = 0
+) -> dict[str, Any]:
+    """How many texts were searched, and in how many a name was found.
+
+    Args:
+        folder: Where the platform lies.
+        url: Its database; SQLite if not given.
+        bad_files: How many damaged files are handed in.
+        rising: How many runs that get better and better.
+        seed: How the files are damaged.
+    """
+    database = Database(url or f"sqlite:///{folder / 'platform.sqlite'}")
+    storage = Storage(folder / "files")
+    database.migrate()
+    lines = _Lines()
+    logging.getLogger().addHandler(lines)
+    outbox.switch(database, True)
+    admin = accounts.register(database, "admin", "admin@example.org", PASSWORD, role="admin")
+    (folder / "truth.csv").write_text(truth_text())
+    with material_of_files(BENCHMARK, folder / "truth.csv", simulated=True) as material:
+        new = NewChallenge("open", BENCHMARK, public_share=0.5, seed=0, daily_limit=20_000, total_limit=20_000)
+        challenge = create_challenge(database, storage, admin, new, material)
+    ada = accounts.register(database, "ada", "ada@example.org", PASSWORD, verified=True)
+    teams.accept_rules(database, ada, challenge)
+    teams.make_team(database, ada, challenge, "team ada")
+    token = accounts.make_token(database, ada, "shell", ["read", "submit"])
+    client = TestClient(create_app(database, storage))  # a fault of ours ends the study
+    headers = {"authorization": f"Bearer {token}"}
+    rng = random.Random(seed)
+    statuses: Counter[str] = Counter()
+    texts: Counter[str] = Counter()
+    leaks: list[str] = []
+    samples: list[bytes] = []
+
+    def search(where: str, content: bytes) -> None:
+        texts[where.partition(": ")[0]] += 1
+        for piece in _unpacked(content):
+            for line in samples:
+                piece = piece.replace(line, b"")
+            names = CANARIES[1:] if where.startswith(PUBLIC_LISTS) else CANARIES
+            leaks.extend(f"{where}: {name}" for name in names if name.encode() in piece)
+
+    def hand_in(content: bytes) -> None:
+        files, form = {"run": ("run.csv", content)}, {"external": "no"}
+        answer = client.post("/api/v1/challenges/open/submissions", headers=headers, files=files, data=form)
+        statuses[str(answer.status_code)] += 1
+        search("answers to uploads", answer.content)
+
+    with mock.patch.object(rates, "count", lambda *_, **__: None):
+        whole = run_file(ITEMS // 2, rng)
+        for _ in range(bad_files):
+            hand_in(damaged(whole, rng))
+        for step in range(rising):
+            hand_in(run_file((step + 1) * ITEMS // rising, rng))
+        worker = Worker(database, storage)
+        while worker.run_one():
+            pass
+        client.cookies.set(SESSION_COOKIE, accounts.sign_in(database, "ada", PASSWORD)[1])
+        sample = _files(client, headers)["sample_run.csv"]
+        samples += sample.splitlines()[1:]
+        for where, content in _shown(client, headers):
+            search(where, content)
+        for letter in _letters(database):
+            search("mails", letter)
+    logging.getLogger().removeHandler(lines)
+    search("lines of the log", "\n".join(lines.said).encode())
+    scored = client.get("/api/v1/challenges/open/submissions", headers=headers).json()
+    database.close()
+    values = [run["scores"]["public"] for run in scored if run["state"] == "scored"]
+    return {
+        "bad_files": bad_files,
+        "rising_runs": rising,
+        "statuses": dict(sorted(statuses.items())),
+        "scored": len(values),
+        "texts": dict(sorted(texts.items())),
+        "leaks": leaks[:20],
+        "sample_run": _chance_hits(sample),
+    }
+
+
+def added(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Two results as one: numbers are added, and lists put together."""
+    whole = dict(before)
+    for name, value in more.items():
+        if isinstance(value, dict):
+            whole[name] = added(whole.get(name, {}), value)
+        elif name in whole:
+            whole[name] = round(whole[name] + value, 1) if isinstance(value, float) else whole[name] + value
+        else:
+            whole[name] = value
+    return whole
+
+
+def _shown(client: TestClient, headers: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Everything that a participant can open."""
+    listed = client.get("/api/v1/challenges/open/submissions", headers=headers).json()
+    for path in PAGES:
+        yield f"pages: {path}", client.get(f"/c/open{path}").content
+    for path in ANSWERS:
+        yield f"answers: {path}", client.get(f"/api/v1/challenges/open{path}", headers=headers).content
+    for run in listed:
+        number = run["id"]
+        scored = run["state"] == "scored"
+        for path in ("", "/status", "/file", "/receipt.json") if scored else ("",):
+            yield f"pages of submissions: {path}", client.get(f"/c/open/submissions/{number}{path}").content
+        yield (
+            "answers about submissions",
+            client.get(f"/api/v1/challenges/open/submissions/{number}", headers=headers).content,
+        )
+        if scored:
+            yield "pages of entries", client.get(f"/c/open/entries/{number}").content
+            yield "pages of comparisons", client.get(f"/c/open/compare?first={number}&second={listed[0]['id']}").content
+    for name, content in _files(client, headers).items():
+        yield f"downloads: {name}", content
+    yield "starter kit", client.get("/c/open/starter-kit.zip").content
+    yield "export of one's own data", client.get("/account/export.zip").content
+
+
+class _Lines(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keeps one line, and where it tells of an error, all of that."""
+        self.said.append(self.format(record))
+
+
+def _letters(database: Database) -> list[bytes]:
+    """The mails that would be sent now."""
+    notices.collect(database)
+    with database.read() as session:
+        mails = session.query(OutgoingMail).all()
+        return [str(write_letter(mail.kind, mail.data, "https://x", name="ada")).encode() for mail in mails]
+
+
+def _files(client: TestClient, headers: dict[str, str]) -> dict[str, bytes]:
+    """What is there to download."""
+    listed = client.get("/api/v1/challenges/open/data", headers=headers).json()
+    return {file["name"]: client.get(f"/c/open/data/{file['id']}").content for file in listed}
+
+
+def _chance_hits(sample: bytes) -> dict[str, float]:
+    """How many lines of the sample run hold the label of their item, and how many would by chance."""
+    true = {item: label for item, label, _ in truth_rows()}
+    rows = [line.partition(",") for line in sample.decode().splitlines()[1:]]
+    listed = [(true[item], answer.split("|")) for item, _, answer in rows]
+    expected = sum(len(answer) for _, answer in listed) / len(set(true.values()))
+    return {"hits": sum(label in answer for label, answer in listed), "expected_by_chance": round(expected, 1)}
+
+
+def _unpacked(content: bytes) -> Iterator[bytes]:
+    """A content, and the files in it where it is an archive."""
+    yield content
+    if zipfile.is_zipfile(io.BytesIO(content)):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for name in archive.namelist():
+                yield name.encode() + archive.read(name)

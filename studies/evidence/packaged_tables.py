@@ -1,0 +1,79 @@
+"""Tables about the packaged photo model, and about start-up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from studies.evidence.markdown import table
+
+CALLED = {
+    "fungi_genera": "fungi, nine genera",
+    "fungi_amanita": "Amanita, by specimen",
+    "birds_cub_odd": "birds (CUB, test)",
+    "snakes_philippines": "snakes of the Philippines",
+}
+RANKS = ("species", "genus", "family", "order", "class", "kingdom")
+
+
+def packaged_photos(name: str, result: dict[str, Any]) -> str:
+    """What the packaged model claims about photos of organisms most of which it does not know."""
+    text = (
+        "## The packaged photo model\n\n"
+        "`fieldmark identify PHOTO` without a model, on photos of species that it mostly does not know. Wrong species: "
+        "photos (specimens of *Amanita*) about which a species is claimed that it is not, with exact 95 % intervals. "
+        "Then claims at each rank, and how many of them are wrong.\n\n"
+    )
+    text += _sets(result["sets"])
+    first = result["first_lines"]
+    text += (
+        f"\nLines: {_lines(result['reference']['lines'])}, from {result['reference']['photos']} reference photos. Two "
+        f"rules were changed after a look at these photos; with the first lines ({_lines(first['lines'])}) it was:\n\n"
+    )
+    return text + _sets(first["sets"])
+
+
+def _sets(sets: dict[str, Any]) -> str:
+    rows = []
+    for key, one in sets.items():
+        value, low, high = (f"{100 * number:.1f}" for number in one["wrong_species_claims"])
+        claims = one["claims_and_wrong_by_rank"]
+        by_rank = [f"{claims[rank][0]}, wrong {claims[rank][1]}" if rank in claims else "-" for rank in RANKS]
+        rows.append(
+            [
+                CALLED[key],
+                str(one["photos"]),
+                f"{value} [{low}, {high}] %",
+                f"{100 * one['called_unknown']:.0f} %",
+                *by_rank,
+            ]
+        )
+    return table(["", "photos", "wrong species", "none that I know", *RANKS], rows)
+
+
+def _lines(lines: dict[str, float]) -> str:
+    return ", ".join(f"{rank} {line:g}" for rank, line in lines.items())
+
+
+def startup(name: str, result: dict[str, Any]) -> str:
+    """How long commands take from the shell."""
+    rows = []
+    for command, one in result["commands"].items():
+        before = f"{one['before_cpu_s']:.2f}" if "before_cpu_s" in one else ""
+        limit = f"{one['limit_s']:g} s" if "limit_s" in one else ""
+        rows.append(
+            [
+                command,
+                f"{one['wall_s']:.2f}",
+                f"{one['cpu_s']:.2f}",
+                before,
+                f"{one['cpu_over_empty_python']:.0f}",
+                f"{one['cpu_over_import_torch']:.2f}",
+                f"{one['peak_gib']:.2f}",
+                limit,
+            ]
+        )
+    columns = ["", "seconds", "CPU s", "CPU s before", "CPU / empty Python", "CPU / import torch", "GiB", "limit"]
+    return (
+        f"## Speed: start-up\n\nThe least of {result['rounds']} runs each, in turn, on {result['cores']} cores that "
+        "others used as well; seconds on the clock depend on them, CPU seconds little.\n\n" + table(columns, rows)
+    )

@@ -1,7 +1,0 @@
-"""Run files as the tests of benchmarks write them."""
-
-from __future__ import annotations
-
-from tests.benchmarks.conftest import run
-
-__all__ = ["run"]
