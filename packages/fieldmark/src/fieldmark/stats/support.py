@@ -20,7 +20,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import betainc, expit, gammainc, logit, ndtri, stdtrit
 
 from fieldmark.stats.concentrated import contributing_units
@@ -228,7 +227,10 @@ def _solved(rising: Callable[[float], float], level: float, low: float, high: fl
         return low
     if rising(high) <= level:
         return high
-    return float(brentq(lambda at: rising(at) - level, low, high, xtol=1e-12))
+    # Bisection: importing scipy.optimize takes longer than scoring a run.
+    while low < (middle := (low + high) / 2) < high and high - low > 1e-13:
+        low, high = (middle, high) if rising(middle) < level else (low, middle)
+    return middle
 
 
 def _on_one_side(
