@@ -16,14 +16,16 @@ demo: .venv/.user
 
 # Two processes on two cores, one thread each: with more they wait for one another.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive
+# Each gets half of the files and takes some of the other's in the end. With loadfile, pytest-xdist waits forever after a process has died.
+PARALLEL := -n 2 --dist worksteal
 test: lint
-	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(ONE_THREAD) $(BIN)/pytest $(PARALLEL)
 
 # The core in two to three minutes: metrics, statistics, scores, runs, tables, splits, readers, steps, command line, golden files.
 # Leaves out lint and the kinds of tests below (fieldmark_tests/kinds.py): PostgreSQL, Chromium, bubblewrap, servers and other programs,
 # the challenge platform, networks, and folders whose tests take seconds each (worlds, real data, exports, documentation).
 quick: .venv/.dev
-	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder \
+	$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) \
 		-m "not (postgres or browser or sandbox or servers or platform or training or slow)"
 
 lint: .venv/.dev
