@@ -76,12 +76,20 @@ class TimedStore(FeatureStore):
 
 
 class Results:
-    """Figures by name, kept on disk after each."""
+    """Figures by name, kept on disk after each.
 
-    def __init__(self, path: Path, about: dict[str, Any]) -> None:
-        self.path, self.data = path, about
+    Args:
+        path: The file.
+        about: What stands in it besides.
+        only: What the names of those end with that are measured; all if empty.
+    """
+
+    def __init__(self, path: Path, about: dict[str, Any], only: Sequence[str] = ()) -> None:
+        self.path, self.data, self.only = path, about, tuple(only)
 
     def add(self, group: str, name: str, measure: Callable[[], Any]) -> None:
+        if self.only and not name.endswith(self.only):
+            return
         try:
             value = measure()
         except Exception as error:  # the others can still be measured
@@ -99,11 +107,12 @@ def main() -> None:
     parser.add_argument("--features", type=Path)
     parser.add_argument("--share", type=float, default=1.0, help="of the usual number of photos")
     parser.add_argument("--networks", nargs="*", default=list(NETWORKS))
+    parser.add_argument("--only", nargs="*", default=[], help="what the names of the figures end with")
     arguments = parser.parse_args()
     about = about_machine(JOBS["gpu"].packages)
     device = torch.cuda.get_device_name() if DEVICE == "cuda" else "processors"
     command = "python -m studies.perf.extraction_gpu OUT.json --photos FOLDER --features OUT.npz"
-    results = Results(arguments.out, {"command": command, **about, "device": device})
+    results = Results(arguments.out, {"command": command, **about, "device": device}, arguments.only)
     if arguments.photos:
         results.add("agreement", "efficientnet_lite0", lambda: agreement(arguments.photos, arguments.features))
     with tempfile.TemporaryDirectory() as name:

@@ -100,8 +100,13 @@ class GpuExtraction:
             blocks: What is to be done.
             photos: How many photos that are at most.
         """
-        network = recorded(self.network, self.how.size_px, photos) if self.device == "cuda" else self.network
-        yield from _Flow(self, network, blocks).results()
+        with ExitStack() as stack:
+            readers = None
+            if self.processes:  # they start while the network is recorded
+                assert self.folder is not None
+                readers = stack.enter_context(SquareReaders(self.how, self.folder, self.processes, BLOCK_PHOTOS))
+            network = recorded(self.network, self.how.size_px, photos) if self.device == "cuda" else self.network
+            yield from _Flow(self, network, blocks, readers).results()
 
     def piece(self, blocks: Sequence[tuple[int, PhotoBlock]], reading: Reading) -> _Piece:
         """Blocks read, and decoded on the GPU where they were left as they are."""
@@ -146,8 +151,10 @@ def _piece(blocks: list[tuple[int, list[ReadPhoto]]], device: str, on_device: An
 class _Flow:
     """One extraction on its way: threads that share blocks, pieces and results, and end together."""
 
-    def __init__(self, work: GpuExtraction, network: Network, blocks: Iterable[PhotoBlock]) -> None:
-        self._work, self._network = work, network
+    def __init__(
+        self, work: GpuExtraction, network: Network, blocks: Iterable[PhotoBlock], readers: SquareReaders | None
+    ) -> None:
+        self._work, self._network, self._readers = work, network, readers
         self._blocks, self._taking = iter(enumerate(blocks)), threading.Lock()
         self._pieces: queue.Queue[_Piece | None] = queue.Queue(WAITING)
         self._done: queue.SimpleQueue[tuple[int, FinishedBlock] | BaseException | None] = queue.SimpleQueue()
@@ -158,7 +165,7 @@ class _Flow:
 
     def results(self) -> Iterator[FinishedBlock]:
         """What the threads make, in the order of the blocks; raises what any of them raised."""
-        decoders = [self._decode_on_gpu] * THREADS + ([self._with_processes] if self._work.processes else [])
+        decoders = [self._decode_on_gpu] * THREADS + ([self._with_processes] if self._readers else [])
         self._decoding = len(decoders)
         threads = [threading.Thread(target=self._guarded, args=(each,), daemon=True) for each in decoders]
         threads.append(threading.Thread(target=self._guarded, args=(self._compute,), daemon=True))
@@ -220,10 +227,11 @@ class _Flow:
         self._decoder_ends()
 
     def _with_processes(self) -> None:
-        """Starts processes, which read for the threads of the GPU from then on, and decode on the CPU beside them."""
-        work = self._work
-        assert work.folder is not None
-        with SquareReaders(work.how, work.folder, work.processes, BLOCK_PHOTOS) as read, ExitStack() as stack:
+        """Lets processes that have started read for the threads of the GPU, and decode on the CPU beside them."""
+        work, read = self._work, self._readers
+        assert read is not None
+        read.wait()
+        with ExitStack() as stack:
             self._reading = read.encoded
             stack.callback(self._gpu_ended.wait)  # its threads may still ask for blocks
 

@@ -124,6 +124,17 @@ class _ReadingProcess:
         self._from = Connection(os.dup(self.process.stdout.fileno()), writable=False)
         self.process.stdin.close()
         self.process.stdout.close()
+        self._started = False
+
+    def wait(self) -> None:
+        """Until the process has imported what it needs.
+
+        Raises:
+            EOFError, OSError: When it has ended.
+        """
+        if not self._started:
+            self._from.recv()
+            self._started = True
 
     def ask(self, reading: BlockReading, block: PhotoBlock) -> list[ReadPhoto]:
         """What the process makes of a block.
@@ -133,6 +144,7 @@ class _ReadingProcess:
             Exception: What reading a photo raised there.
         """
         self._to.send((reading, block))
+        self.wait()
         answer = self._from.recv()
         if isinstance(answer, BaseException):
             raise answer
@@ -168,19 +180,29 @@ class SquareReaders:
     def __init__(self, how: Preprocessing, stored: Path, processes: int, block_photos: int) -> None:
         self._reading = BlockReading(SquareDecoder(how), StoredKeys(stored))
         self._encoded = BlockReading(EncodedOrSquare(how), StoredKeys(stored))
-        resampler_for_many.compile_now()  # the processes find what was compiled, and only one says why nothing was
         memory = block_photos * max(how.size_px**2 * 3, ENCODED_BYTES)
         self._all = [_ReadingProcess(memory) for _ in range(processes)]
-        self._free: queue.SimpleQueue[_ReadingProcess | None] = (
-            queue.SimpleQueue()
-        )  # None stands for one that was killed
+        # None stands for one that was killed.
+        self._free: queue.SimpleQueue[_ReadingProcess | None] = queue.SimpleQueue()
         for reader in self._all:
             self._free.put(reader)
+        resampler_for_many.compile_now()  # the processes find what was compiled, and only one says why nothing was
 
     @property
     def pids(self) -> list[int]:
         """The numbers of the processes."""
         return [reader.process.pid for reader in self._all]
+
+    def wait(self) -> None:
+        """Until a process can read."""
+        reader = self._free.get()
+        try:
+            if reader is not None:
+                reader.wait()
+        except (EOFError, OSError):
+            reader = None
+        finally:
+            self._free.put(reader)
 
     def __call__(self, block: PhotoBlock) -> list[ReadPhoto]:
         """The photos of a block, read by a process that is free, or here in place of one that was killed."""
@@ -215,6 +237,7 @@ def serve(shared: int, block_bytes: int) -> None:
     memory = np.frombuffer(mmap.mmap(shared, block_bytes), np.uint8)
     blocks, answers = Connection(os.dup(0), writable=False), Connection(os.dup(1), readable=False)
     os.dup2(2, 1)  # what a library prints is no answer
+    answers.send(None)  # it has started
     while True:
         try:
             reading, block = blocks.recv()
