@@ -39,7 +39,7 @@ def test_a_run_from_before_the_question_loads_and_says_that_nobody_stated_it(mak
         del data["external_data"]
     (tmp_path / "run" / "run.json").write_text(json.dumps(data))
     run = Run.read(tmp_path / "run")
-    assert run.external_data_in_words == ("none" if stated else "not stated")
+    assert run.external_data_in_words == ("none" if stated else "unknown")
 
 
 def test_what_there_is_nothing_to_say_about_is_not_in_the_file_and_the_rest_is(make_release, tmp_path):

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fieldmark.identification.species_at import species_at
     from fieldmark.models import load_model
     from fieldmark.reports import report
-    from fieldmark.scoring.comparison import compare
     from fieldmark.suites.ablations import ablate
+    from fieldmark.views.compare_runs import compare
     from fieldmark.views.score_run import score, score_many
     from fieldmark.views.split_tables import split_table
 
@@ -31,7 +31,7 @@ _HOME = {
     "ablate": "fieldmark.suites.ablations",
     "adapt": "fieldmark.fitting",
     "benchmark": "fieldmark.by_name",
-    "compare": "fieldmark.scoring.comparison",
+    "compare": "fieldmark.views.compare_runs",
     "dataset": "fieldmark.by_name",
     "world": "fieldmark.by_name",
     "ensemble": "fieldmark.fitting",

@@ -118,6 +118,22 @@ def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as plain text: the first column to the left, the others to the right.
+
+    >>> print(text_table(["metric", "score"], [["top_1", "50.0"], ["mrr", "7.5"]]))
+    metric  score
+    top_1    50.0
+    mrr       7.5
+    """
+    widths = [max(len(row[place]) for row in (columns, *rows)) for place in range(len(columns))]
+    cells = [
+        [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        for row in (columns, *rows)
+    ]
+    return "\n".join("  ".join(row).rstrip() for row in cells)
+
+
 def html_page(title: str, *parts: str, simulated: bool = False) -> str:
     """A heading and what stands below it; parts are HTML already, the title is not."""
     mark = f"<p>{MARK}It says nothing about nature.</p>" if simulated else ""

@@ -15,8 +15,20 @@ def add_to(app: typer.Typer) -> None:
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or scorecards, on the same units.")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folders of runs, scorecards, or run files from elsewhere, on the same units.")
+    ],
     metric: Annotated[str | None, typer.Option(help="By which metric; the primary one if not given.")] = None,
+    benchmark: Annotated[
+        str | None, typer.Option(help="What run files answer; that of the other runs if not given.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The release that holds the truth for run files; that of the other runs.")
+    ] = None,
+    truth: Annotated[Path | None, typer.Option(help="Or the truth as CSV: id,label and optionally unit.")] = None,
+    classes: Annotated[Path | None, typer.Option(help="With --truth: the classes as CSV: label.")] = None,
+    media: Annotated[Path | None, typer.Option(help="With --truth of soundscapes: the recordings as CSV.")] = None,
+    split: Annotated[str | None, typer.Option(help="The part that run files answer; test if no run says.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Also write the table as Markdown.")] = None,
     latex: Annotated[Path | None, typer.Option(help="Also write the table as LaTeX.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Also draw it (.png, .svg, .pdf).")] = None,
@@ -24,10 +36,11 @@ def compare(
 ) -> None:
     """Compare runs pairwise on the same units: differences with intervals, ranks, groups that cannot be told apart."""
     from fieldmark.cli.output import print_json, print_table
-    from fieldmark.scoring.comparison import compare as compare_runs
     from fieldmark.storage.files import write_text
+    from fieldmark.views.compare_runs import compare as compare_runs
 
-    compared = compare_runs(runs, metric=metric)
+    tables = {"data": data, "truth": truth, "classes": classes, "media": media}
+    compared = compare_runs(runs, metric=metric, benchmark=benchmark, split=split, **tables)
     if markdown is not None:
         write_text(markdown, compared.to_markdown())
     if latex is not None:

@@ -74,7 +74,7 @@ READ = {
 
 FETCHED = {
     "score": {"receipt", "parts"},
-    "compare": {"runs"},
+    "compare": {"runs", "truth", "classes", "media"},
     "fit": {"split"},
     "predict": {"photos"},
     "species-at": {"model"},

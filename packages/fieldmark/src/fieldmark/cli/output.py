@@ -53,9 +53,8 @@ def print_external_data(card: Scorecard) -> None:
 
     if card.provenance.get("modalities"):
         print(f"modalities: {', '.join(card.provenance['modalities'])}")
-    declared = card.provenance.get("external_data")
-    if declared is not None:
-        print(f"external data: {external_data_in_words(declared)}")
+    if "external_data" in card.provenance:
+        print(f"external data: {external_data_in_words(card.provenance['external_data'])}")
     if card.provenance.get("extra_annotations"):
         print(f"extra annotations: {'; '.join(card.provenance['extra_annotations'])}")
 
@@ -107,8 +106,10 @@ def print_cautions(cards: Iterable[Mapping[str, Score]]) -> None:
 
 def _marked(name: str, card: Scorecard) -> str:
     """The name of a run, with what it saw where that was more than one item."""
+    from fieldmark.runs.provenance import UNKNOWN
+
     sees = card.provenance.get("sees")
-    return name if sees in (None, "item") else f"{name} (sees the {sees})"
+    return name if sees in (None, "item", UNKNOWN) else f"{name} (sees the {sees})"
 
 
 def print_unknown(table: UnknownTable) -> None:

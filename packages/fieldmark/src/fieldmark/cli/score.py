@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fieldmark.cli import completion
-from fieldmark.cli.options import AddressOption, EngineOption
+from fieldmark.cli.options import AddressOption, EngineOption, Overwrite
 from fieldmark.errors import MisuseError
 
 
@@ -45,6 +45,19 @@ def score(
             help="What is measured, if not what the benchmark declares: roc_auc, roc_auc:ties=zero; repeatable."
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="With --data: write the folder of a run for a file that was made elsewhere."),
+    ] = None,
+    external_data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--external-data",
+            metavar="TEXT",
+            help="With --out: what besides the release was used, or none; unknown until said.",
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
     receipt: Annotated[
         Path | None,
         typer.Option("--verify", help="A score receipt to compute again; RUN and the truth, or the files beside it."),
@@ -74,6 +87,10 @@ def score(
         raise MisuseError("A score needs a benchmark and a run: fieldmark score BENCHMARK RUN --truth truth.csv.")
     tables = {"data": data, "truth": truth, "classes": classes, "media": media}
     how = {**tables, "split": split, "seed": seed, "metrics": metric or None}
+    if out is not None or external_data:
+        if len(runs) > 1:
+            raise MisuseError("--out is the folder of one run: score the files one by one.")
+        how |= {"out": out, "external_data": external_data or (), "overwrite": overwrite}
     cards = score_many(benchmark, runs, engine=engine, address=address, **how)
     if len(cards) > 1:
         if as_json:
@@ -87,6 +104,8 @@ def score(
     else:
         print_scorecards({runs[0].name: card})
         print_external_data(card)
+        if out is not None:
+            print(f"run in {out}; a page about it: fieldmark report {out}")
 
 
 def _verify(

@@ -68,12 +68,14 @@ def submit(
 
 def declared_external(file: Path, said: str) -> str:
     """What is declared of a run: what its `run.json` records, and what else was said."""
-    from fieldmark.runs.provenance import RUN_FILE, Run, run_file
+    from fieldmark.runs.provenance import RUN_FILE, UNKNOWN, Run, run_file
 
     folder = file.parent
     if file != run_file(folder) or not (folder / RUN_FILE).is_file():
         return said
     recorded = Run.read(folder).external_data
+    if recorded is None and not said:
+        return UNKNOWN  # nobody has said that there are none
     told = "; ".join(dict.fromkeys([*(recorded or ()), *([said] if said else [])]))
     return told if len(told) <= MOST_TOLD else f"{told[: MOST_TOLD - 1]}…"
 

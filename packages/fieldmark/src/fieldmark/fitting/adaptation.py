@@ -21,11 +21,11 @@ from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.fitting.allowed import lessons_of, parts_learned_from, refuse_disallowed, seen_by
 from fieldmark.fitting.fit_part import answered, applied, fit_steps, told_labels
-from fieldmark.fitting.run_folders import predictions_file, score_part, write_run
+from fieldmark.fitting.run_folders import score_part, write_run
 from fieldmark.methods import METHODS
 from fieldmark.models import Model, load_model
 from fieldmark.runs.label_scores import LabelScores
-from fieldmark.runs.predictions import read_predictions
+from fieldmark.runs.predictions import predictions_file, read_predictions
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import Scorecard
 from fieldmark.settings import configure

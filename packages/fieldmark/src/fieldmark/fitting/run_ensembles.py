@@ -16,12 +16,12 @@ from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.fitting.allowed import ORDER, lessons_of, parts_learned_from
 from fieldmark.fitting.fit_part import applied, fit_steps, told_labels
 from fieldmark.fitting.harness import predict
-from fieldmark.fitting.run_folders import PREDICTIONS_FOLDER, predictions_file, score_part
+from fieldmark.fitting.run_folders import score_part
 from fieldmark.models import MODEL_FOLDER
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.mean_scores import Mean, mean_predictions, member_probabilities
-from fieldmark.runs.predictions import read_predictions
-from fieldmark.runs.provenance import Run
+from fieldmark.runs.predictions import PREDICTIONS_FOLDER, predictions_file, read_predictions
+from fieldmark.runs.provenance import UNKNOWN, Run
 from fieldmark.scoring import SCORECARD_FILE, Scorecard
 from fieldmark.scoring.run_reader import read_run
 from fieldmark.splits.files import SPLIT_FILE
@@ -72,6 +72,8 @@ class RunMember:
                 made = read_run(task, self.path, view.item_ids, labels, closed=True, stored=True)[0]
         elif self.run.data_digest == opened.dataset.digest and predictions_file(self.path, part).exists():
             made = read_predictions(predictions_file(self.path, part))
+        elif self.run.made_elsewhere and self.run.data_digest == opened.dataset.digest:
+            made = None  # it answers one part alone
         elif (self.path / MODEL_FOLDER).exists():
             made = predict(self.path, data, split=part, benchmark=opened.benchmark.name)
         else:
@@ -254,6 +256,8 @@ def _record(
 
     seen = {word for run in told for word in run.sees.split(" and ")} | {step.sees for step in steps}
     widest = "test set" if "test set" in seen else " and ".join(one for one in ORDER[1:] if one in seen) or "item"
+    if UNKNOWN in seen and widest != "test set":  # a run that was made elsewhere
+        widest = UNKNOWN
     unstated = [member for member in members if member.run is None or member.run.external_data is None]
     listed = [
         {"run": member.path.name, "method": run.method, "options": run.options} if run else {"run": member.path.name}

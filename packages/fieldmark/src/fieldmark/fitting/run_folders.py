@@ -21,14 +21,13 @@ from fieldmark.models import MODEL_FOLDER, Model
 from fieldmark.models.photo_by_photo import OF_FEATURES
 from fieldmark.models.supply import Supply
 from fieldmark.releases.facts import CITATION_FILE, citations_of
+from fieldmark.runs.predictions import predictions_file
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import SCORECARD_FILE, Scorecard, score_predictions
 from fieldmark.splits.files import SPLIT_FILE
 from fieldmark.steps import Step, step_to_data
 from fieldmark.storage.addresses import recorded_place
 from fieldmark.views.open_benchmark import Opened, remarks_on_answers, remarks_on_copies, remarks_on_split
-
-PREDICTIONS_FOLDER = "predictions"
 
 
 def model_of(
@@ -156,11 +155,6 @@ def _declared_external(method: Method, steps: Sequence[Step], lineage: Lineage |
     behind = features if lineage is None else [*lineage.external_data, *crops]
     behind = list(dict.fromkeys(behind))
     return [*method.external_data, *behind, *(sentence for step in steps for sentence in step.external_data)]
-
-
-def predictions_file(folder: Path, part: str) -> Path:
-    """Where the predictions of a part lie in the folder of a run."""
-    return folder / PREDICTIONS_FOLDER / f"{part}.parquet"
 
 
 def score_part(opened: Opened, predictions: Any, part: str, run: Run) -> Scorecard:

@@ -24,6 +24,12 @@ from fieldmark.storage.parquet import read_table
 
 BLOCK_ITEMS = 4096
 HEADER = b"fieldmark"
+PREDICTIONS_FOLDER = "predictions"
+
+
+def predictions_file(folder: Path, part: str) -> Path:
+    """Where the predictions of a part lie in the folder of a run."""
+    return folder / PREDICTIONS_FOLDER / f"{part}.parquet"
 
 
 class Predictions(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,12 @@ ABLATION_FILE = "ablation.json"
 LEAKAGE = "LEAKAGE: "
 # How a remark begins that tells of other parts than those of the benchmark.
 OTHER_SPLIT = "NOT THE OFFICIAL SPLIT."
+# What nobody has said of a run: what it sees, which external data went into it.
+UNKNOWN = "unknown"
+# The option of a run that was made elsewhere: the file it came in.
+MADE_ELSEWHERE = "file"
+# How people say on the command line that there are no external data.
+NO_EXTERNAL_DATA = "none"
 
 
 def external_data_in_words(external_data: list[str] | None) -> str:
@@ -27,9 +34,18 @@ def external_data_in_words(external_data: list[str] | None) -> str:
     >>> external_data_in_words(["ImageNet", "a list of synonyms"]), external_data_in_words([])
     ('ImageNet; a list of synonyms', 'none')
     >>> external_data_in_words(None)
-    'not stated'
+    'unknown'
     """
-    return "not stated" if external_data is None else "; ".join(external_data) or "none"
+    return UNKNOWN if external_data is None else "; ".join(external_data) or NO_EXTERNAL_DATA
+
+
+def declared_external_data(said: Sequence[str]) -> list[str] | None:
+    """What people declare of something that does not declare itself: None until they do, "none" for nothing.
+
+    >>> declared_external_data([]), declared_external_data(["none"]), declared_external_data(["ImageNet"])
+    (None, [], ['ImageNet'])
+    """
+    return [one for one in said if one.strip().lower() != NO_EXTERNAL_DATA] if said else None
 
 
 def run_file(folder: Path) -> Path:
@@ -100,6 +116,11 @@ class Run:
     @property
     def simulated(self) -> bool:
         return self.world is not None
+
+    @property
+    def made_elsewhere(self) -> bool:
+        """Whether it is a file that was only scored here."""
+        return MADE_ELSEWHERE in self.options
 
     @property
     def leaks(self) -> list[str]:

@@ -12,7 +12,16 @@ import polars as pl
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import MisuseError, did_you_mean
-from fieldmark.notebooks import PLOT_FORMATS, DrawnPlot, draw_intervals, html_note, html_page, html_table, shown_bounds
+from fieldmark.notebooks import (
+    PLOT_FORMATS,
+    DrawnPlot,
+    draw_intervals,
+    html_note,
+    html_page,
+    html_table,
+    shown_bounds,
+    text_table,
+)
 from fieldmark.scoring import SCORECARD_FILE, Score, Scorecard
 from fieldmark.scoring.comparability import refuse_other_questions, remarks_on
 from fieldmark.scoring.scorecard import units_rested_on
@@ -71,6 +80,18 @@ class Comparison:
                 }
             )
         return rows
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        simulated = ", simulated data" if self.simulated else ""
+        return "\n".join(
+            [
+                text_table(list(rows[0]), [list(row.values()) for row in rows]),
+                f"on {self.split} of {self.benchmark}: {self.units} independent units{simulated}",
+                *self.remarks,
+                "* not separable from the best at 95 %; intervals and p-values of differences are paired over units",
+            ]
+        )
 
     def to_markdown(self) -> str:
         """The table for a README."""
@@ -223,7 +244,7 @@ def _cards(runs: Sequence[Compared] | Mapping[str, Compared]) -> dict[str, Score
         return {str(name): _card(one) for name, one in runs.items()}
     cards: dict[str, Scorecard] = {}
     for number, one in enumerate(runs, 1):
-        name, unique = _names(one, number)
+        name, unique = name_of(one, number)
         cards[unique if name in cards else name] = _card(one)
     return cards
 
@@ -239,10 +260,10 @@ def _card(one: Compared) -> Scorecard:
     return Scorecard.read(path / SCORECARD_FILE if path.is_dir() else path)
 
 
-def _names(one: Compared, number: int) -> tuple[str, str]:
-    """How a run is called, and how if that name is taken."""
-    if isinstance(one, Scorecard):
-        name = str(one.provenance.get("method") or f"run {number}")
+def name_of(one: Compared | None, number: int) -> tuple[str, str]:
+    """How a run is called, and how if that name is taken; None for one that has neither a place nor a scorecard."""
+    if one is None or isinstance(one, Scorecard):
+        name = str((one and one.provenance.get("method")) or f"run {number}")
         return name, f"{name} ({number})"
     path = Path(str(one))
     return path.name if path.is_dir() else path.stem, str(path)
@@ -272,4 +293,4 @@ def _tex(text: str) -> str:
     return text
 
 
-__all__ = ["PLOT_FORMATS", "Comparison", "compare", "rank_range"]
+__all__ = ["PLOT_FORMATS", "Comparison", "compare", "name_of", "rank_range"]

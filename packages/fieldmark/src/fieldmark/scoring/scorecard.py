@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks.titles import metric_is_share, metric_title
 from fieldmark.errors import InputError
-from fieldmark.notebooks import DrawnPlot, bounds_text, draw_intervals, html_note, html_page, html_table
+from fieldmark.notebooks import DrawnPlot, bounds_text, draw_intervals, html_note, html_page, html_table, text_table
+from fieldmark.runs.provenance import external_data_in_words
 from fieldmark.storage.files import write_json
 from fieldmark.storage.parquet import read_frame
 from fieldmark.tables.text_columns import NameColumn, column_of
@@ -132,6 +133,20 @@ class Scorecard:
                 "reason": pl.Series([score.reason for score in scores], dtype=pl.String),
             }
         )
+
+    def __str__(self) -> str:
+        rows = [
+            [self.title(name), *bounds_text(score.value, score.low, score.high, percent=self.is_share(name))]
+            for name, score in self.metrics.items()
+        ]
+        simulated = ", simulated data" if self.provenance.get("simulated") else ""
+        size = f"{self.items:,} items, {self.units:,} independent units, {self.classes:,} classes{simulated}"
+        told = [f"{', '.join(names)}: {reason}" for reason, names in cautions([self.metrics]).items()]
+        if "external_data" in self.provenance:
+            told.append(f"external data: {external_data_in_words(self.provenance['external_data'])}")
+        table = text_table(["", "score", "95 % interval"], rows)
+        title = f"{self.versioned_benchmark}, {self.split}: {size}; shares in percent"
+        return "\n".join([title, table, *self.remarks, *told])
 
     def plot(self) -> DrawnPlot:
         """The metrics that are shares, with their intervals."""

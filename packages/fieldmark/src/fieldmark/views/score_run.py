@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -16,24 +18,40 @@ from fieldmark.errors import MisuseError
 from fieldmark.questions.truth import SIMULATED
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.lines import TableRun
-from fieldmark.runs.predictions import Predictions, refuse_repeated
-from fieldmark.runs.provenance import RUN_FILE, Run, run_file
-from fieldmark.scoring import Scorecard, score_predictions
+from fieldmark.runs.predictions import Predictions, predictions_file, refuse_repeated
+from fieldmark.runs.provenance import (
+    MADE_ELSEWHERE,
+    RUN_FILE,
+    UNKNOWN,
+    Run,
+    declared_external_data,
+    run_file,
+)
+from fieldmark.scoring import SCORECARD_FILE, Scorecard, score_predictions
 from fieldmark.scoring.given_truth import read_truth
 from fieldmark.scoring.run_reader import read_run, refuse_other_labels
-from fieldmark.storage.addresses import place_text, refuse_address
+from fieldmark.storage.addresses import place_text, recorded_place, refuse_address
 from fieldmark.storage.files import appearing_folder, write_json
 from fieldmark.storage.local_inputs import local_input
 from fieldmark.storage.release import WORLD_FILE
 from fieldmark.tables.frames import is_table
 from fieldmark.tables.given_tables import LINE, read_given
-from fieldmark.views.open_benchmark import open_benchmark, open_release, split_of_run, suited
+from fieldmark.views.open_benchmark import Opened, open_benchmark, open_release, split_of_run, suited
 from fieldmark.work.blocks import map_blocks
 from fieldmark.work.engines import cluster, working_on
 from fieldmark.work.progress import progress
 
 # A file, or a table in memory: of polars, pandas, pyarrow or NumPy, or columns by name (`tables.frames`).
 Table = Path | str | pl.DataFrame | Mapping[str, Any] | Any
+
+
+class _ScoredAnswers(NamedTuple):
+    """A scored run: its scorecard, its answers, the file or table they came from, and the release, where it has one."""
+
+    card: Scorecard
+    answers: Any
+    source: Any
+    opened: Opened | None
 
 
 def score(
@@ -47,8 +65,11 @@ def score(
     split: str = "test",
     seed: int | None = None,
     metrics: Sequence[str | Metric] | None = None,
+    out: Path | str | None = None,
+    external_data: Sequence[str] = (),
+    overwrite: bool = False,
 ) -> Scorecard:
-    """Scores a run.
+    """Scores a run, and writes the folder of a run if `out` is given.
 
     Args:
         name: The benchmark.
@@ -62,11 +83,81 @@ def score(
         seed: The seed of drawn parts; without it, the one in the run's folder, or 0.
         metrics: What is measured, if not what the benchmark declares: names of its metrics, with another convention
             behind a colon ("roc_auc:ties=zero"), or metrics themselves.
+        out: The folder to write for a run that was made elsewhere, which `compare`, `report`, `ensemble` and `submit`
+            take as those of `fit`. Needs `data`.
+        external_data: What besides the release went into such a run, one sentence each, or "none"; unknown until said.
+        overwrite: Whether an existing folder is replaced.
 
     Raises:
         InputError: When the run or the truth is at fault.
+        MisuseError: When the truth is named twice or not at all, or a folder is asked for that cannot be written.
     """
-    benchmark, dataset = BENCHMARKS[name], None
+    if out is None:
+        if external_data:
+            raise MisuseError("External data are recorded in the folder of a run: add --out FOLDER.")
+        return _score(name, run, data, (truth, classes, media), split, seed, metrics).card
+    if data is None or metrics is not None:
+        raise MisuseError("--out writes the folder of a run: it needs --data ROOT, and takes no --metric.")
+    called = Path(out).name if not isinstance(run, (str, Path)) else Path(run).name.partition(".")[0]
+    about = _Elsewhere(called, run if isinstance(run, (str, Path)) else None, declared_external_data(external_data))
+    with appearing_folder(Path(out), overwrite=overwrite) as folder:
+        scored = _score(name, run, data, (None, None, None), split, seed, None, about)
+        _write_folder(folder, scored, about.record(scored.opened, data, seed or 0))
+    return scored.card
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """What is known of a run that was made elsewhere.
+
+    Args:
+        method: What to call it.
+        place: Its file; None for a table in memory.
+        external_data: What its maker declares; None for nothing said.
+    """
+
+    method: str
+    place: Path | str | None
+    external_data: list[str] | None
+
+    def record(self, opened: Opened | None, data: Path | str, seed: int) -> Run:
+        """Where the run came from, as far as anybody has said."""
+        assert opened is not None  # a folder needs the release
+        file = "a table in memory" if self.place is None else Path(self.place).name
+        return Run(
+            benchmark=opened.benchmark.name,
+            version=opened.benchmark.version,
+            method=self.method,
+            options={MADE_ELSEWHERE: file},
+            sees=UNKNOWN,
+            features=None,
+            steps=[],
+            trained_on=[],
+            seed=seed,
+            data=recorded_place(data),
+            data_digest=opened.dataset.digest,
+            world=opened.dataset.release.world,
+            remarks=[
+                f"Made elsewhere and scored here ({file}): what it learned from and what it saw is not known.",
+                *opened.dataset.remarks,
+            ],
+            external_data=self.external_data,
+        )
+
+
+def _score(
+    name: str,
+    run: Table | Predictions,
+    data: Path | str | None,
+    tables: tuple[Table | None, Table | None, Table | None],
+    split: str,
+    seed: int | None,
+    metrics: Sequence[str | Metric] | None,
+    about: _Elsewhere | None = None,
+) -> _ScoredAnswers:
+    """A run scored as `score` says; `tables` are truth, classes and media."""
+    benchmark, dataset, opened = BENCHMARKS[name], None, None
+    truth, classes, media = tables
     if (data is None) == (truth is None):
         raise MisuseError("A score needs the truth from one place: either --data ROOT or --truth FILE.")
     if data is not None:
@@ -79,13 +170,14 @@ def score(
     if isinstance(run, (str, Path)):
         source, provenance = _found(local_input(run, "a run"), in_one_file=not task.run.folders)
         seed = provenance.seed if provenance is not None and seed is None else seed
+    if about is not None and provenance is not None:
+        raise MisuseError(f"{place_text(Path(str(run)))} is the folder of a run already: --out is for files.")
     if dataset is not None:
         cut_by = split_of_run(source.parent, provenance) if provenance is not None else None
         opened = open_benchmark(benchmark, dataset, seed=seed or 0, split=cut_by)
         kept_truth, labels, table = opened.truth_of(split), opened.view.labels, opened.dataset.taxa
     else:
-        tables = _at_hand(truth), _at_hand(classes), _at_hand(media)
-        kept_truth, labels, table, part = read_truth(task, *tables)
+        kept_truth, labels, table, part = read_truth(task, _at_hand(truth), _at_hand(classes), _at_hand(media))
         split = part or split
     answers = source
     if not isinstance(source, (Path, TableRun)) and not hasattr(source, "blocks"):
@@ -98,7 +190,26 @@ def score(
         if isinstance(source, LabelScores):
             refuse_other_labels(task, "the predictions", source.labels.names, labels)
             labels = source.labels
-    return score_predictions(benchmark, answers, kept_truth, labels=labels, split=split, run=provenance, classes=table)
+    if about is not None and data is not None:
+        provenance = about.record(opened, data, seed or 0)
+    card = score_predictions(benchmark, answers, kept_truth, labels=labels, split=split, run=provenance, classes=table)
+    return _ScoredAnswers(card, answers, source, opened)
+
+
+def _write_folder(folder: Path, scored: _ScoredAnswers, run: Run) -> None:
+    """Writes a run that was made elsewhere as `fit` writes its own, less a model; its file is kept as it is."""
+    assert scored.opened is not None  # a folder needs the release
+    part, run_format = scored.card.split, scored.opened.benchmark.task.run
+    scored.answers.write(predictions_file(folder, part))
+    target = folder / run_format.file_name
+    if isinstance(scored.source, Path) and scored.source.is_file() and scored.source.suffix == target.suffix:
+        shutil.copyfile(scored.source, target)
+    else:
+        run_format.write(target, scored.answers)
+    scored.card.write(folder / SCORECARD_FILE)
+    if part == "val":
+        scored.card.write(folder / "scorecard-val.json")
+    run.write(folder)
 
 
 def score_many(
