@@ -154,7 +154,7 @@ def test_folders_files_and_scorecards_stand_in_one_list(tmp_path):
     for wrong in ("runs/x", card):
         with pytest.raises(MisuseError, match="at least two runs, in a list or by name"):
             fieldmark.compare(wrong)
-    with pytest.raises(MisuseError, match="a scorecard on disk or a Scorecard, not int"):
+    with pytest.raises(MisuseError, match="a run file or a table of answers, not int"):
         fieldmark.compare([card, 3])
     with pytest.raises(InputError, match=r"units.parquet: found no such file, expected the values per unit"):
         (tmp_path / "stored.units.parquet").unlink()

@@ -112,6 +112,11 @@ class Registry(Generic[T]):
         """Whether another package brings an entry."""
         return name not in self._own and name in self._added()
 
+    def name_of(self, found: Any) -> str | None:
+        """Under which name an object stands here; None for one that does not."""
+        place = f"{found.__module__}:{found.__qualname__}"
+        return next((name for name in self if self._entry(name)[0] == place), None)
+
     def is_loaded(self, name: str) -> bool:
         """Whether the module of an entry was imported before."""
         return self._entry(name)[0].partition(":")[0] in sys.modules

@@ -29,8 +29,12 @@ def backbones(as_json: Annotated[bool, typer.Option("--json", help="Print JSON."
     if as_json:
         print_json([{**asdict(one), "weights": None if one.weights is None else str(one.weights)} for one in available])
         return
-    rows = [[one.name, "ready" if one.ready else "not here", one.about, one.repository or ""] for one in available]
-    print_table(["--set backbone=", "", "", "repository of the hub"], rows, numbers=False)
+    rows = [
+        [one.name, state, one.about, one.license or "", one.trained_on or "", one.repository or ""]
+        for one in available
+        for state in ["ready" if one.ready else "not here"]
+    ]
+    print_table(["--set backbone=", "", "", "license", "trained on", "repository of the hub"], rows, numbers=False)
     to_do: dict[str, list[str]] = {}
     for one in available:
         if one.to_do:
@@ -39,6 +43,7 @@ def backbones(as_json: Annotated[bool, typer.Option("--json", help="Print JSON."
         listed = ", ".join(names) if len(names) < 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
         print(f"{listed}: {advice}.")
     print("Any other name of timm works the same way, and openclip:NAME, hf-hub:ORG/NAME and local-dir:FOLDER.")
+    print("A network of your own, from Python: fieldmark.fit(..., backbone=MODULE) (docs/bring-your-own-model.md).")
     print(
         "A network that `fit --method finetune` (or cnn) has trained is named by its run or model: runs/NAME, ./NAME."
     )

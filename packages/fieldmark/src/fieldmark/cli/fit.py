@@ -19,6 +19,7 @@ from fieldmark.cli.options import (
     MethodSettings,
     Overwrite,
     ReleaseOrPhotos,
+    TrustCode,
 )
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def fit(
             help="Run the method (of another package) in a process that is given what it may see, and nothing else.",
         ),
     ] = False,
+    trust_code: TrustCode = False,
     seed: DrawSeed = 0,
     overwrite: Overwrite = False,
     engine: EngineOption = "local",
@@ -128,6 +130,7 @@ def fit(
         engine=engine,
         address=address,
         walls=_walls() if walled else None,
+        trust_code=trust_code,
     )
     if as_json:
         _print_json(result)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TextIO
 
 import typer
 
-from fieldmark.cli.options import AddressOption, EngineOption, IdentifyQuestions, IdentifySeconds
+from fieldmark.cli.options import AddressOption, EngineOption, IdentifyQuestions, IdentifySeconds, TrustCode
 
 if TYPE_CHECKING:
     from fieldmark.identification import Circumstances, PhotoAnswer, Timeline
@@ -46,8 +46,9 @@ def identify(
     model: Annotated[
         str | None,
         typer.Option(
-            help="The folder of a model or of the run that made it. If not given: birdnet (BirdNET itself) for a "
-            "recording, imagenet for a photo: a pretrained model that knows little."
+            help="The folder of a model or of the run that made it, or bioclip-2, bioclip, clip-b32 or siglip2-b with "
+            "--checklist. If not given: birdnet (BirdNET itself) for a recording, imagenet for a photo: a pretrained "
+            "model that knows little."
         ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many names to give for a photo.")] = 3,
@@ -122,6 +123,7 @@ def identify(
     ] = "",
     engine: EngineOption = "local",
     address: AddressOption = None,
+    trust_code: TrustCode = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
     """Say what a photo shows, or who is heard in a recording and when."""

@@ -19,6 +19,24 @@ MethodSettings = Annotated[
 ]
 DrawSeed = Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, where the release has none.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")]
+
+
+def _trust(context: typer.Context, value: bool) -> bool:
+    """Trusts code for as long as the command runs."""
+    from fieldmark.sandbox.trusted_code import trusting_code
+
+    context.with_resource(trusting_code(value))
+    return value
+
+
+TrustCode = Annotated[
+    bool,
+    typer.Option(
+        "--trust-code",
+        callback=_trust,
+        help="Read pickled networks and estimators, which can run any code, from whoever made the backbone or model.",
+    ),
+]
 EngineOption = Annotated[
     str,
     typer.Option(

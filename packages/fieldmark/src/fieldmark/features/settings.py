@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from fieldmark.features.crops import DETECTOR_FILE, SOURCES, USUAL_MARGIN, WIDEST_MARGIN
+from fieldmark.features.named_backbones import NAMED
 from fieldmark.settings import Settings, setting
 from fieldmark.storage.files import with_digest
 from fieldmark.tables.media import PHOTO, RECORDING, Medium
@@ -23,6 +24,8 @@ PACKAGED = {
 PREFIXES = ("openclip:", "hf-hub:", "local-dir:")
 # How a network is called, from then on, that was given by the folder of the model that trained it.
 FINE_TUNED = "fine-tuned:"
+# And one that was given as an object, by its class.
+OWN = "own:"
 
 # What turns recordings into features, each with one line about it.
 EMBEDDERS = {
@@ -48,10 +51,10 @@ class FeatureSettings(Settings):
     """Which features a method gets.
 
     Args:
-        backbone: For photos a packaged backbone, any name timm knows, `openclip:NAME` for a network of open_clip,
-            `hf-hub:ORG/NAME` for a repository of the hub, `local-dir:FOLDER` for such a repository on disk, or the
-            folder of a model or run of the method `finetune`, written with a slash; for recordings one of `EMBEDDERS`,
-            or such a folder of the method `cnn`.
+        backbone: For photos a name that `fieldmark backbones` lists, any name timm knows, `openclip:NAME` for a network
+            of open_clip, `hf-hub:ORG/NAME` for a repository of the hub, `local-dir:FOLDER` for such a repository on
+            disk (or a traced module, `features.local_modules`), or the folder of a model or run of the method
+            `finetune`, written with a slash; for recordings one of `EMBEDDERS`, or such a folder of the method `cnn`.
         size: The side of the photo in pixels; 0 takes what the backbone was trained for.
         weights: "pretrained", "random" (the control that shows what pre-training is worth), a file, or, for
             `openclip:`, the name of one of its sets of weights.
@@ -153,6 +156,10 @@ def data_behind(network: str, weights: str) -> tuple[str, ...]:
     >>> data_behind("efficientnet_lite0", "pretrained"), data_behind("efficientnet_lite0", "random")
     (('ImageNet, by the pre-trained weights of efficientnet_lite0',), ())
     """
+    if network.startswith(OWN):
+        return ()  # its maker declares it (`FeatureSource.origin_known`)
+    if network in NAMED and weights == "pretrained":
+        return (f"{NAMED[network].trained_on}, by the pre-trained weights of {network}",)
     if network == "birdnet":
         return ("recordings of xeno-canto and the Macaulay Library, by the weights of BirdNET V2.4",)
     if weights == "random" or network in EMBEDDERS:

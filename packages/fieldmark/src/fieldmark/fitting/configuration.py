@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.features.given_backbones import GivenBackbone
 from fieldmark.features.settings import EncoderSettings, FeatureSettings, encoder_of
 from fieldmark.methods import METHODS
 from fieldmark.methods.base import Method, input_of
+from fieldmark.methods.estimators import Estimator, estimator_name, is_estimator
 from fieldmark.models import feature_source
 from fieldmark.models.supply import InputEncoder, Supply, feature_inputs, table_inputs
 from fieldmark.settings import configure
@@ -27,6 +29,8 @@ class Configured:
         features: For each input that it needs features of (empty for the media of the release), the settings given.
         of_inputs: The settings that were given for one input by its name (`caption.words`), by that name.
         given: All settings as they were asked for.
+        own: Whether the method was given as an object that no registry names.
+        own_backbone: What makes the features, where it was given as an object.
     """
 
     name: str
@@ -34,6 +38,8 @@ class Configured:
     features: Mapping[str, Mapping[str, Any]]
     of_inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     given: Mapping[str, Any] = field(default_factory=dict)
+    own: bool = False
+    own_backbone: GivenBackbone | None = None
 
     def on_release(self, inputs: Mapping[str, Input]) -> Configured:
         """The same with the settings that follow from what a release has and its task allows.
@@ -45,7 +51,11 @@ class Configured:
         if settled == self.method:
             return self
         options = {name: value for name, value in settled.options.items() if self.method.options.get(name) != value}
-        return configured_method(self.name, {**self.given, **options})
+        if self.own:
+            made = configured_method(settled, self.given)
+        else:
+            made = configured_method(self.name, {**self.given, **options})
+        return replace(made, own_backbone=self.own_backbone)
 
     def feature_settings(self, declared: Mapping[str, Input], main: str) -> dict[str, FeatureSettings]:
         """The settings of features, completed by what the inputs of a release come with.
@@ -86,7 +96,7 @@ class Configured:
     def supply(self, declared: Mapping[str, Input], main: str, store: Path | None = None) -> Supply:
         """Where the features come from."""
         settings = self.feature_settings(declared, main)
-        sources = {name: feature_source(one, store) for name, one in settings.items()}
+        sources = {name: feature_source(one, store, self.own_backbone) for name, one in settings.items()}
         return Supply(sources, self.encoders(declared, store))
 
     def _declared(self, declared: Mapping[str, Input], name: str) -> Input:
@@ -95,26 +105,35 @@ class Configured:
         return declared[name]
 
 
-def configured_method(name: str, settings: Mapping[str, Any], seed: int = 0) -> Configured:
-    """A method by its name, with settings of its own and of its features; `input.setting` means those of one input.
+def configured_method(asked: str | Method | Any, settings: Mapping[str, Any], seed: int = 0) -> Configured:
+    """A method with settings of its own and of its features; `input.setting` means those of one input.
+
+    Args:
+        asked: The name of a method, a method, or anything with scikit-learn's `fit` and `predict_proba`.
+        settings: Those settings.
+        seed: For a method that draws, unless its own seed was given.
 
     Raises:
-        MisuseError: For names and values that nothing has.
+        MisuseError: For names and values that nothing has, and for what is no method.
     """
-    cls = METHODS[name]
-    own = {field.name for field in fields(cls)}  # type: ignore[arg-type]
-    if "seed" in own:  # a method that draws, unless its own seed was given
-        settings = {"seed": seed, **settings}
-    settings = cls.expand(settings)
+    named = asked if isinstance(asked, str) else METHODS.name_of(type(asked)) if isinstance(asked, Method) else None
+    own: set[str] = set()
+    if named is None:
+        cls, name, method = type(asked), *_own_method(asked)
+    else:
+        name, cls = named, METHODS[named]
+        own = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        settings = settings if isinstance(asked, str) else {**asked.options, **settings}
+        if "seed" in own:
+            settings = {"seed": seed, **settings}
+        settings = cls.expand(settings)
+        method = configure({key: value for key, value in settings.items() if key in own}, cls)[0]
     dotted = {key: value for key, value in settings.items() if "." in key}
     plain = {key: value for key, value in settings.items() if "." not in key}
-    method: Method = configure({key: value for key, value in plain.items() if key in own}, cls)[0]
     inputs = feature_inputs(method)
     further = {key: value for key, value in plain.items() if key not in own}
-    if further:
-        configure(
-            plain, cls, *([FeatureSettings] if inputs or method.open_inputs else [])
-        )  # says which setting there is not
+    if further:  # says which setting there is not
+        configure(plain, *([cls] if own else []), *([FeatureSettings] if inputs or method.open_inputs else []))
     apart = {need.key: dict(need.settings) for need in method.needs}
     features: dict[str, dict[str, Any]] = {one: {**further, **apart[one]} for one in inputs}
     of_inputs: dict[str, dict[str, Any]] = {}
@@ -132,4 +151,17 @@ def configured_method(name: str, settings: Mapping[str, Any], seed: int = 0) -> 
         # Whether an input is a picture is known when the release is open.
         either = (FeatureSettings, EncoderSettings) if input_of(one) else (FeatureSettings,)
         configure({**method.feature_defaults, **given}, *either)
-    return Configured(name, method, features, of_inputs, settings)
+    return Configured(name, method, features, of_inputs, settings, own=named is None)
+
+
+def _own_method(asked: Any) -> tuple[str, Method]:
+    """The name and the method of an object that no registry names."""
+    if isinstance(asked, Method):
+        return type(asked).__name__, asked
+    if is_estimator(asked) and not isinstance(asked, type):
+        return estimator_name(asked), Estimator(asked)
+    lacks = "has no predict_proba (CalibratedClassifierCV gives it one)" if hasattr(asked, "fit") else "is neither"
+    raise MisuseError(
+        "A method is a name (`fieldmark list methods`), a Method, or an object with fit and predict_proba; "
+        f"{type(asked).__name__} {lacks}."
+    )

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Benchmark, Task
 from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.features.given_backbones import GivenBackbone, given_backbone
 from fieldmark.fitting.additions import Added, with_added
 from fieldmark.fitting.allowed import allowed_steps
 from fieldmark.fitting.configuration import Configured, configured_method
@@ -53,6 +54,7 @@ from fieldmark.models.photo_by_photo import OF_FEATURES, check_pooling
 from fieldmark.models.supply import remarks_on_missing
 from fieldmark.notebooks import html_note, html_page
 from fieldmark.runs.provenance import Run
+from fieldmark.sandbox.trusted_code import trusting_code
 from fieldmark.scoring import Scorecard
 from fieldmark.splits.files import SPLIT_FILE, Split, read_split
 from fieldmark.steps import Step
@@ -87,9 +89,11 @@ class FitResult:
 def fit(
     benchmark: str,
     data: str | Path,
-    method: str,
-    out: str | Path,
+    method: str | Method | Any,
+    out: str | Path | None = None,
     *,
+    backbone: Any = None,
+    preprocessing: Any = None,
     settings: Mapping[str, Any] | None = None,
     steps: Sequence[str] | None = None,
     seed: int = 0,
@@ -105,6 +109,7 @@ def fit(
     engine: str | None = None,
     address: str | None = None,
     walls: Walls | None = None,
+    trust_code: bool = False,
 ) -> FitResult:
     """Fits a method to a benchmark and writes the folder of the run.
 
@@ -114,8 +119,13 @@ def fit(
     Args:
         benchmark: The name of the benchmark.
         data: The root of the release.
-        method: The name of the method.
-        out: The folder to write.
+        method: The name of the method, a `Method`, or anything with scikit-learn's `fit` and `predict_proba`, which
+            gets features.
+        out: The folder to write; runs/BENCHMARK-METHOD if not given.
+        backbone: What makes the features, as the setting of that name, or as an object: a `torch.nn.Module` with its
+            preprocessing, or anything with `encode(images)` (`features.given_backbones`).
+        preprocessing: Of a backbone that is a network: timm's `data_config`, a transform of torchvision or open_clip,
+            or an image processor of transformers.
         settings: Settings of the method and of its features.
         steps: The names of the steps, in order, each with settings after a colon (`group-temperature:column=habitat`);
             those that the method asks for if not given, else temperature, with max-softmax in an open set, and presence
@@ -123,7 +133,8 @@ def fit(
         seed: The seed of everything random: parts that are drawn, and methods that draw.
         overwrite: Whether an existing folder is replaced.
         store: Where features are kept, if not in the user's cache.
-        external_data: What besides the release went in, one sentence each; pre-trained weights declare themselves.
+        external_data: What besides the release went in, one sentence each; named weights declare themselves. Of an own
+            backbone it is unknown until it is said here ("none" for nothing).
         split: A split file (`fieldmark split`) in place of the split of the benchmark.
         search: Settings to choose by cross-validation on train before the fit.
         extra_annotations: What was annotated on the media of the release beyond what it holds, one sentence each.
@@ -133,6 +144,7 @@ def fit(
         engine: What makes features and samples rasters: "local", or "ray" for a cluster (`work.engines`).
         address: With "ray": the address of the cluster, "auto" for the one of this machine.
         walls: Runs the method in a process that is given what it may see and nothing else (`fitting.sandboxed`).
+        trust_code: Whether a backbone in a folder may be a pickled module, which can run any code when it is read.
 
     Raises:
         InputError: When the release or the split is at fault.
@@ -142,14 +154,18 @@ def fit(
     # Names and settings are checked before anything is read; what is left open follows from what the release holds.
     declared = BENCHMARKS[benchmark]
     features, parts = (None if place is None else Path(place) for place in (store, shared))
+    settings = dict(settings or {})
+    own_backbone = _own_backbone(backbone, preprocessing, settings)
     if walls is not None:
         refuse_unwalled(steps, search)
-        configured = configured_walled(method, settings or {}, seed, walls, data)
+        configured = configured_walled(method, settings, seed, walls, data)
     else:
-        configured = configured_method(method, settings or {}, seed)
+        configured = replace(configured_method(method, settings, seed), own_backbone=own_backbone)
+    _refuse_own(configured, walls, search)
+    out = Path("runs", f"{benchmark.replace('/', '-')}-{configured.name}") if out is None else out
     asked = _Asked(configured, steps, seed, features)
     asked.allowed_steps(declared.task)
-    planned = plan(method, settings or {}, search, seed) if search is not None else None
+    planned = plan(configured.name, settings, search, seed) if search is not None else None
     check_pooling(pooling)
     other_split = read_split(Path(split)) if split is not None else None
     seconds: dict[str, float] = {}
@@ -157,6 +173,7 @@ def fit(
     with (
         _held(Path(out)),
         working_on(engine, address),
+        trusting_code(trust_code),
         appearing_folder(Path(out), overwrite=overwrite) as folder,
     ):
         with _timed(seconds, "open"):
@@ -204,6 +221,26 @@ def fit(
     if isinstance(configured.method, WalledMethod):
         configured.method.inmate.close()
     return FitResult(Path(out), run, model, scorecards, unknown)
+
+
+def _own_backbone(backbone: Any, preprocessing: Any, settings: dict[str, Any]) -> GivenBackbone | None:
+    """A backbone that is given as an object; one that is given by its name goes to the settings."""
+    if backbone is None or isinstance(backbone, str):
+        if preprocessing is not None:
+            raise MisuseError("preprocessing= is that of a backbone that is given as an object.")
+        settings |= {} if backbone is None else {"backbone": backbone}
+        return None
+    made = given_backbone(backbone, preprocessing)
+    settings["backbone"] = made.name
+    return made
+
+
+def _refuse_own(configured: Configured, walls: Walls | None, search: Search | None) -> None:
+    """Refuses what can be done with methods and backbones by their names alone."""
+    own = configured.own or configured.own_backbone is not None
+    if own and (walls is not None or search is not None):
+        what = "--walled" if walls is not None else "--search"
+        raise MisuseError(f"{what} takes methods and backbones by name, and not objects.")
 
 
 def _answer_checked(

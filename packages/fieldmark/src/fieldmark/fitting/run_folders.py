@@ -22,7 +22,7 @@ from fieldmark.models.photo_by_photo import OF_FEATURES
 from fieldmark.models.supply import Supply
 from fieldmark.releases.facts import CITATION_FILE, citations_of
 from fieldmark.runs.predictions import predictions_file
-from fieldmark.runs.provenance import Run
+from fieldmark.runs.provenance import Run, declared_external_data
 from fieldmark.scoring import SCORECARD_FILE, Scorecard, score_predictions
 from fieldmark.splits.files import SPLIT_FILE
 from fieldmark.steps import Step, step_to_data
@@ -47,10 +47,14 @@ def model_of(
     backbone = supply.main.fine_tuned if supply.main else None
     lineage = lineage_of(backbone, opened, data) if backbone else None
     steps = learned.on_train.steps
-    external = [*_declared_external(configured.method, steps, lineage, supply), *external_data]
+    said = declared_external_data(external_data)
+    known = configured.method.origin_known and all(source.origin_known for source in supply.sources.values())
+    external: list[str] | None = None  # an object of one's own says nothing about itself
+    if known or said is not None:
+        external = [*_declared_external(configured.method, steps, lineage, supply), *(said or ())]
+        external += added.external_data if added is not None else ()
     if added is not None:
         extra_annotations = (*extra_annotations, f"Checked answers: {added.remarks[0]}")
-        external += added.external_data
     trained = {
         "benchmark": opened.benchmark.name,
         "version": opened.benchmark.version,
@@ -80,6 +84,8 @@ def model_of(
         backbone=backbone,
         encoders=supply.encoders,
         guide=learned.guide,
+        own=configured.own,
+        own_backbone=configured.own_backbone,
     )
 
 

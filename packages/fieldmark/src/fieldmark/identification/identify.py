@@ -14,6 +14,7 @@ import polars as pl
 from fieldmark.audio.clips import all_windows, fill
 from fieldmark.audio.samples import Recording, Samples, SoundError
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.features.named_backbones import NAMED
 from fieldmark.identification.attention import look_overlay
 from fieldmark.identification.label_facts import taxa_of
 from fieldmark.identification.name_lists import KnownNames, NameFinder, Restriction, restriction_of
@@ -151,7 +152,7 @@ def named_model(model: str, checklist: Path | None = None, country: str | None =
         from fieldmark.identification.packaged.imagenet_model import imagenet_model
 
         return imagenet_model()
-    near = get_close_matches(model.lower(), [medium.pretrained for medium in MEDIA.values()], n=1)
+    near = get_close_matches(model.lower(), [*(medium.pretrained for medium in MEDIA.values()), *NAMED], n=1)
     if near:
         raise InputError(model, found="no such folder", expected="a model", hint=f"Did you mean {near[0]}?")
     return load_model(model)

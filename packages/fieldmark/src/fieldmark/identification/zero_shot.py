@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.features.embeddings import unit_rows
 from fieldmark.features.hub import HUB, LOCAL
+from fieldmark.features.named_backbones import NAMED
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.features.store import default_store
 from fieldmark.identification.checklists import read_checklist
@@ -36,7 +37,6 @@ from fieldmark.tables.schema import RANKS
 from fieldmark.views.parts import Part
 from fieldmark.work.progress import progress
 
-NAMES: Final = {"bioclip": f"{HUB}imageomics/bioclip", "bioclip-2": f"{HUB}imageomics/bioclip-2"}
 PREFIXES: Final = (HUB, LOCAL, "openclip:")
 BATCH_NAMES = 64
 # From which share of the probability on a taxon of the list is stated; nothing was calibrated.
@@ -49,7 +49,7 @@ def is_zero_shot(model: str) -> bool:
     >>> is_zero_shot("bioclip"), is_zero_shot("local-dir:bioclip"), is_zero_shot("runs/linear")
     (True, True, False)
     """
-    return (model in NAMES and not Path(model).exists()) or model.startswith(PREFIXES)
+    return (model in NAMED and not Path(model).exists()) or model.startswith(PREFIXES)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def zero_shot_model(model: str, checklist: Path | None, country: str | None = No
     """A network that names by a list.
 
     Args:
-        model: bioclip, bioclip-2, or a network of open_clip as `--set backbone=` takes it.
+        model: A named backbone with a text half (bioclip-2), or a network of open_clip as `--set backbone=` takes it.
         checklist: The list of species.
         country: Only species of this country, where the list tells countries.
 
@@ -94,10 +94,16 @@ def zero_shot_model(model: str, checklist: Path | None, country: str | None = No
         MisuseError: When there is no list, or the weights are not at hand and cannot be downloaded.
         InputError: When the list cannot be read.
     """
+    if model in NAMED and not NAMED[model].names_photos:
+        able = ", ".join(name for name, one in NAMED.items() if one.names_photos)
+        raise MisuseError(
+            f"{model} knows no names: fit it to photos first (fieldmark fit ... --set backbone={model}), or take one "
+            f"of {able}."
+        )
     if checklist is None:
         raise MisuseError(f"{model} names by a list of species: add --checklist FILE (CSV or Darwin Core Archive).")
     taxa = read_checklist(checklist, country)
-    settings = FeatureSettings(NAMES.get(model, model))
+    settings = FeatureSettings(model)
     source = FeatureSource(settings)
     network = source.backbone.network
     if not hasattr(network, "encode_text"):

@@ -135,6 +135,11 @@ class Method(Settings, ABC):
         return ()
 
     @property
+    def origin_known(self) -> bool:
+        """Whether `external_data` is all there is; not for objects that say nothing about themselves."""
+        return True
+
+    @property
     def license(self) -> str:
         """The terms of weights that others have published, where it answers with those."""
         return NOT_STATED

@@ -27,6 +27,14 @@ def _crop(model: Model) -> list[str]:
     return [f"- Photos are cropped before the network sees them: crop={crop}, crop_margin={settings.crop_margin:g}."]
 
 
+def _external_data(model: Model) -> list[str]:
+    """What besides the release it rests on; that this is unknown, where nobody has said."""
+    declared = model.trained.get("external_data", [])
+    if declared is None:
+        return ["- External data: unknown. Whoever made the backbone or the method has not declared what it has seen."]
+    return [f"- External data: {sentence}." for sentence in declared]
+
+
 def _caution(model: Model) -> list[str]:
     """What it cannot do, and what must not be done because of it; that follows from its taxa."""
     never = never_because_of_a_model(groups_of(model.labels, model.taxa))
@@ -129,7 +137,7 @@ def card(model: Model, scores: Mapping[str, str] | None = None) -> str:
         "```",
         "",
         f"- License: {model.license}. The terms of the photos it learned from bind as well.",
-        *(f"- External data: {sentence}." for sentence in made.get("external_data") or ()),
+        *_external_data(model),
         *(f"- Extra annotations: {sentence}." for sentence in made.get("extra_annotations") or ()),
         *(f"- {remark}" for remark in (made.get("backbone") or {}).get("remarks", ())),
         *_crop(model),

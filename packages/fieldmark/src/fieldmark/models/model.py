@@ -27,6 +27,7 @@ from safetensors import SafetensorError
 from fieldmark.benchmarks.declarations import TimeOrder
 from fieldmark.benchmarks.titles import metric_is_share, metric_title
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.features.given_backbones import GivenBackbone, given_backbone
 from fieldmark.features.settings import FINE_TUNED, FeatureSettings, names_folder
 from fieldmark.methods import METHODS, Fitted
 from fieldmark.methods.base import NOT_STATED
@@ -36,11 +37,14 @@ from fieldmark.models.guides import Guide, load_guide
 from fieldmark.models.guides.dangers import never_because_of_a_model
 from fieldmark.models.guides.living_groups import groups_of
 from fieldmark.models.hub import HUB_PREFIX
+from fieldmark.models.own_objects import own_method, own_record, refuse_other_backbone
 from fieldmark.models.photo_by_photo import OF_FEATURES, answer, answer_checked, check_pooling
 from fieldmark.models.streams import answer_stream
 from fieldmark.models.supply import FeatureSource, InputEncoder, Supply
 from fieldmark.notebooks import DrawnPlot, bounds_text, draw_intervals, html_note, html_page, html_table
 from fieldmark.questions.items import loose_items
+from fieldmark.runs.provenance import external_data_in_words
+from fieldmark.sandbox.trusted_code import trusting_code
 from fieldmark.steps import Step, step_from_data, step_to_data
 from fieldmark.steps.base import apply_step
 from fieldmark.steps.past import DATE, apply_checked
@@ -79,6 +83,8 @@ class Model:
         encoders: What makes numbers of inputs that no backbone looks at, as train made it, by the name of the input.
         guide: What it keeps to answer people; None for models that do not give one label to each photo, and old ones.
         store: Where features of what it is asked about are kept, if not in the user's cache.
+        own: Whether its method is an object that no registry names.
+        own_backbone: What makes its features, where that was given as an object.
     """
 
     name: str
@@ -93,6 +99,8 @@ class Model:
     encoders: Mapping[str, InputEncoder] = field(default_factory=dict)
     guide: Guide | None = None
     store: Path | None = None
+    own: bool = False
+    own_backbone: GivenBackbone | None = None
 
     @property
     def simulated(self) -> bool:
@@ -105,7 +113,10 @@ class Model:
     @cached_property
     def supply(self) -> Supply:
         """Where its features come from."""
-        sources = {name: FeatureSource(one, self.store, self._fine_tuned(one)) for name, one in self.features.items()}
+        sources = {
+            name: FeatureSource(one, self.store, self._fine_tuned(one), self.own_backbone)
+            for name, one in self.features.items()
+        }
         return Supply(sources, self.encoders)
 
     def _fine_tuned(self, settings: FeatureSettings) -> Model | None:
@@ -186,6 +197,7 @@ class Model:
         if self.guide is not None:
             self.guide.save(folder)
         (folder / CARD_FILE).write_text(card(self), encoding="utf-8")
+        own = own_record(self, folder)
         write_json(
             folder / MODEL_FILE,
             {
@@ -195,6 +207,7 @@ class Model:
                 "remarks": list(self.fitted.remarks),
                 "method": self.name,
                 "options": self.fitted.method.options,
+                **({"own": own} if own else {}),
                 "features": self.features[""].to_data() if "" in self.features else None,
                 **self._further_features(),
                 "steps": [step_to_data(step) for step in self.steps],
@@ -251,7 +264,7 @@ class Model:
             ["learned from", f"{' and '.join(made['parts'])} of {where} (seed {made['seed']})"],
             ["steps", ", ".join(step.name for step in self.steps) or "none"],
             ["license", self.license],
-            ["external data", "; ".join(made.get("external_data") or ()) or "none"],
+            ["external data", external_data_in_words(made.get("external_data", []))],
         ]
         tables = [html_table(["", ""], facts, numbers=False)]
         for part, scores in made.get("scores", {}).items():
@@ -273,12 +286,31 @@ def _number(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-def load_model(path: str | Path) -> Model:
+def load_model(
+    path: str | Path,
+    *,
+    method: Any = None,
+    backbone: Any = None,
+    preprocessing: Any = None,
+    trust_code: bool = False,
+) -> Model:
     """Opens a model from its folder, from the folder of the run that made it, or from the hub (`hf://owner/name`).
 
+    Args:
+        path: Where it is.
+        method: For a model of an own method its class; for one of an own estimator, the fitted estimator.
+        backbone: For a model whose features an own object makes, that object.
+        preprocessing: That of the backbone, as in `fit`.
+        trust_code: Whether a pickled estimator may be read, which can run any code.
+
     Raises:
-        InputError: When there is no model there, or it is of another make.
+        InputError: When there is no model there, it is of another make, or an object that it needs is missing.
     """
+    with trusting_code(trust_code):
+        return _load(path, method, None if backbone is None else given_backbone(backbone, preprocessing))
+
+
+def _load(path: str | Path, given_method: Any = None, own_backbone: GivenBackbone | None = None) -> Model:
     if str(path).startswith(HUB_PREFIX):
         from fieldmark.models.hub import pull
 
@@ -293,7 +325,9 @@ def load_model(path: str | Path) -> Model:
         if data["fieldmark_model"] != 1:
             raise InputError(file, found=f"model format {data['fieldmark_model']}", expected="format 1")
         name = _method_name(data)
-        method = METHODS[name](**data["options"])
+        own = data.get("own", {})
+        method = own_method(own, data, given_method, folder) if "method" in own else METHODS[name](**data["options"])
+        refuse_other_backbone(own, own_backbone, folder)
         settings = {"": data["features"], **data.get("features_of", {})}
         features = {name: FeatureSettings(**one) for name, one in settings.items() if one}
         encoders = {
@@ -314,6 +348,8 @@ def load_model(path: str | Path) -> Model:
             backbone=_beside(folder) if _is_fine_tuned(features) else None,
             encoders=encoders,
             guide=load_guide(folder),
+            own="method" in own,
+            own_backbone=own_backbone,
         )
     except (FileNotFoundError, NotADirectoryError) as error:
         hint = "Make one with `fieldmark fit`."
@@ -350,13 +386,19 @@ def _own(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[A
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def feature_source(settings: FeatureSettings, store: Path | None = None) -> FeatureSource:
+def feature_source(
+    settings: FeatureSettings, store: Path | None = None, own: GivenBackbone | None = None
+) -> FeatureSource:
     """The source of features, with the model behind them where a backbone is given by its folder.
+
+    `own` is the backbone itself, where it was given as an object.
 
     Raises:
         InputError: When the backbone is a folder without a network that was trained here.
         MisuseError: When other weights are asked for than those in the folder.
     """
+    if own is not None and settings.backbone == own.name:
+        return FeatureSource(settings, store, own=own)
     if not names_folder(settings.backbone):
         return FeatureSource(settings, store)
     if settings.weights != "pretrained":

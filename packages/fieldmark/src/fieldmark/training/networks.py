@@ -11,6 +11,7 @@ from timm.data import resolve_model_data_config
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.backbones import create_network
+from fieldmark.features.named_backbones import address_of
 from fieldmark.features.settings import PACKAGED, FeatureSettings
 
 
@@ -28,6 +29,7 @@ def make_network(
         channels: How many channels the input has.
         seed: The seed of whatever is not loaded.
     """
+    name = address_of(name)
     options: dict[str, Any] = {}
     if drop_path:
         options["drop_path_rate"] = drop_path

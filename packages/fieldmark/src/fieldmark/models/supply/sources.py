@@ -19,9 +19,10 @@ from PIL import Image
 from fieldmark.errors import MisuseError
 from fieldmark.features.crops import PhotoBoxes, remark_on_whole
 from fieldmark.features.embeddings import quantized
+from fieldmark.features.given_backbones import GivenBackbone, process_store
 from fieldmark.features.packaged import PackagedBackbone, load_packaged, runs_without_torch
 from fieldmark.features.photos import views_of
-from fieldmark.features.settings import FeatureSettings
+from fieldmark.features.settings import OWN, FeatureSettings
 from fieldmark.features.store import FeatureStore, default_store
 from fieldmark.methods.base import NOT_STATED, media_of
 from fieldmark.methods.photo_crops import boxes_of
@@ -49,13 +50,23 @@ class FeatureSource:
         settings: Which features.
         store: Where they are kept, if not in the user's cache.
         fine_tuned: The model whose network makes them, where one was trained here.
+        own: The backbone, where it was given as an object.
 
     Attributes:
         looks: The photos of each part that was supplied and what they look like (`photo_reading.look_of`); None where
             an earlier version stored their features without it.
     """
 
-    def __init__(self, settings: FeatureSettings, store: Path | None = None, fine_tuned: Model | None = None) -> None:
+    def __init__(
+        self,
+        settings: FeatureSettings,
+        store: Path | None = None,
+        fine_tuned: Model | None = None,
+        own: GivenBackbone | None = None,
+    ) -> None:
+        self._own = own
+        if own is not None:
+            own.refuse_settings(settings)
         self.settings, self.fine_tuned, self._store_root = settings, fine_tuned, store or default_store()
         self._is_cropped: dict[str, bool] = {}
         self._cut_short: dict[str, str] = {}
@@ -63,10 +74,26 @@ class FeatureSource:
 
     @cached_property
     def backbone(self) -> Any:
+        if self._own is not None:
+            return self._own
+        if self.settings.backbone.startswith(OWN):
+            raise MisuseError(
+                f"The features come from {self.settings.backbone}, a backbone that was given as an object: load the "
+                "model with it, fieldmark.load_model(path, backbone=OBJECT)."
+            )
         if self.fine_tuned is not None:
             fitted = self.fine_tuned.fitted
             return fitted.method.backbone(fitted.arrays, self.settings.size, self.settings.resize)
         return imported(self.settings.medium.network)(self.settings)
+
+    @property
+    def origin_known(self) -> bool:
+        """Whether it is known what the backbone was trained on."""
+        return not self.settings.backbone.startswith(OWN)
+
+    def _store(self, backbone: Any) -> FeatureStore:
+        """Where the features of a backbone are kept: nowhere for long, where nothing tells when it changes."""
+        return FeatureStore(self._store_root if getattr(backbone, "kept", True) else process_store(), backbone.digest)
 
     @property
     def medium(self) -> Medium:
@@ -101,7 +128,7 @@ class FeatureSource:
         """What a person should know who uses these features: terms that are not free, and what was incomplete."""
         whole = len(self._is_cropped) - sum(self._is_cropped.values())
         told = [remark_on_whole(self.crop[0], whole, len(self._is_cropped))] if whole else []
-        told += self._remark_on_precision
+        told += [*self._remark_on_precision, *getattr(self.backbone, "remarks", ())]
         if self._cut_short:
             from fieldmark.features.sounds import remark_on_cut
 
@@ -234,7 +261,7 @@ class FeatureSource:
         for number, view in enumerate(views, start=1):
             seen = self.backbone if view == self.backbone.preprocessing else replace(self.backbone, preprocessing=view)
             named = what if len(views) == 1 else f"{what}, view {number} of {len(views)}"
-            store = FeatureStore(self._store_root, seen.digest)
+            store = self._store(seen)
             keys = fill_store(media, read, seen, store, boxes=boxes, where=where, what=named)
             features = store.get(keys, dtype=np.float32)
             if number == 1 and boxes is not None:
@@ -267,7 +294,7 @@ def with_features(part: Part, name: str, features: NDArray[np.float32]) -> Part:
 GPU_DEVICES = ("/dev/nvidiactl", "/dev/dxg")
 
 
-def load_backbone(settings: FeatureSettings) -> Backbone | PackagedBackbone:
+def load_backbone(settings: FeatureSettings) -> Backbone | PackagedBackbone | GivenBackbone:
     """Loads a backbone by name.
 
     Raises:
@@ -277,7 +304,7 @@ def load_backbone(settings: FeatureSettings) -> Backbone | PackagedBackbone:
     if runs_without_torch(settings) and not gpu_can_be_used():
         return load_packaged(settings)
     module: Any = require("fieldmark.features.backbones", "Reading photos")
-    backbone: Backbone = module.load_torch_backbone(settings)
+    backbone: Backbone | GivenBackbone = module.load_torch_backbone(settings)
     return backbone
 
 
