@@ -199,3 +199,15 @@ def test_a_folder_of_transformers_gives_the_features_of_its_network(tmp_path):
     (tmp_path / "preprocessor_config.json").unlink()
     with pytest.raises(InputError, match=r"found no preprocessor_config.json"):
         load_backbone(FeatureSettings(f"local-dir:{tmp_path}"))
+
+
+def test_the_command_line_trusts_code_for_one_command(traced, make_release, tmp_path, run_main):
+    network, folder = traced
+    torch.save(network, folder / "network.pt")
+    asked = ("fit", "folder", "--data", make_release(), "--method", "centroid", "--set", f"backbone=local-dir:{folder}")
+    code, _, told = run_main(*asked, "--out", tmp_path / "run")
+    assert code == 1 and "--trust-code" in told and not (tmp_path / "run").exists()
+    assert run_main(*asked, "--out", tmp_path / "run", "--trust-code")[0] == 0
+    photo = next((tmp_path / "photos").rglob("*.jpg"))
+    assert run_main("predict", tmp_path / "run", photo)[0] == 1
+    assert run_main("predict", tmp_path / "run", photo, "--trust-code")[0] == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -86,7 +86,7 @@ def score(
     if benchmark is None or not runs:
         raise MisuseError("A score needs a benchmark and a run: fieldmark score BENCHMARK RUN --truth truth.csv.")
     tables = {"data": data, "truth": truth, "classes": classes, "media": media}
-    how = {**tables, "split": split, "seed": seed, "metrics": metric or None}
+    how: dict[str, Any] = {**tables, "split": split, "seed": seed, "metrics": metric or None}
     if out is not None or external_data:
         if len(runs) > 1:
             raise MisuseError("--out is the folder of one run: score the files one by one.")

@@ -94,7 +94,7 @@ def available_backbones() -> list[Available]:
     backbones = [_named(name) for name in NAMED]
     backbones += [_packaged(name) for name in PACKAGED]
     backbones += [_on_hub(one) for one in KNOWN]
-    named = {one.repository for one in (*KNOWN, *NAMED.values())}
+    named = {known.repository for known in KNOWN} | {one.repository for one in NAMED.values()}
     for repository in cached_repositories():
         files = cached_files(repository)
         if repository not in named and cached_weights(repository) and {CLIP_CONFIG, "config.json"} & set(files):

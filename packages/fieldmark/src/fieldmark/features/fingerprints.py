@@ -87,5 +87,5 @@ class _ContentPickler(pickle.Pickler):
 
 
 def _array(kind: str, array: np.ndarray[Any, Any], shape: tuple[int, ...] | None = None) -> tuple[Any, ...]:
-    values = hashlib.blake2b(np.ascontiguousarray(array), digest_size=DIGEST_BYTES).hexdigest()
+    values = hashlib.blake2b(np.ascontiguousarray(array).data, digest_size=DIGEST_BYTES).hexdigest()
     return (kind, str(array.dtype), shape or array.shape, values)

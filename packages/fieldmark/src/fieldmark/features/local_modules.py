@@ -16,6 +16,7 @@ import json
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def _digest(files: Sequence[Path], versions: Sequence[str]) -> str:
     for path in sorted(files):
         with path.open("rb") as file:
             hasher.update(f"{path.name}\0{path.stat().st_size}\0".encode())
-            for block in iter(lambda source=file: source.read(READ_BYTES), b""):
+            for block in iter(partial(file.read, READ_BYTES), b""):
                 hasher.update(block)
     return hasher.hexdigest()
 

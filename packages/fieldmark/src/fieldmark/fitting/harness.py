@@ -158,10 +158,13 @@ def fit(
     own_backbone = _own_backbone(backbone, preprocessing, settings)
     if walls is not None:
         refuse_unwalled(steps, search)
+        if own_backbone is not None or not isinstance(method, str):
+            raise MisuseError("--walled takes methods and backbones by name, and not objects.")
         configured = configured_walled(method, settings, seed, walls, data)
     else:
         configured = replace(configured_method(method, settings, seed), own_backbone=own_backbone)
-    _refuse_own(configured, walls, search)
+    if search is not None and (configured.own or own_backbone is not None):
+        raise MisuseError("--search takes methods and backbones by name, and not objects.")
     out = Path("runs", f"{benchmark.replace('/', '-')}-{configured.name}") if out is None else out
     asked = _Asked(configured, steps, seed, features)
     asked.allowed_steps(declared.task)
@@ -233,14 +236,6 @@ def _own_backbone(backbone: Any, preprocessing: Any, settings: dict[str, Any]) -
     made = given_backbone(backbone, preprocessing)
     settings["backbone"] = made.name
     return made
-
-
-def _refuse_own(configured: Configured, walls: Walls | None, search: Search | None) -> None:
-    """Refuses what can be done with methods and backbones by their names alone."""
-    own = configured.own or configured.own_backbone is not None
-    if own and (walls is not None or search is not None):
-        what = "--walled" if walls is not None else "--search"
-        raise MisuseError(f"{what} takes methods and backbones by name, and not objects.")
 
 
 def _answer_checked(
