@@ -19,7 +19,7 @@ from torchvision.transforms import v2
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.given_backbones import given_backbone
 from fieldmark.features.settings import FeatureSettings
-from fieldmark.models.supply.sources import load_backbone
+from fieldmark.models.supply.sources import FeatureSource, load_backbone
 from fieldmark.sandbox.trusted_code import trusting_code
 
 CONFIG = {"input_size": (3, 32, 32), "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5), "crop_pct": 1.0}
@@ -147,6 +147,10 @@ def test_what_is_no_backbone_is_refused_with_what_is():
         given_backbone(Colors()).refuse_settings(FeatureSettings(size=64))
 
 
+def local(folder):
+    return FeatureSource(FeatureSettings(f"local-dir:{folder}")).backbone
+
+
 @pytest.fixture
 def traced(tmp_path):
     network = torchvision.models.squeezenet1_0(weights=None, num_classes=4).eval()
@@ -157,14 +161,14 @@ def traced(tmp_path):
 
 def test_a_traced_module_in_a_folder_gives_the_features_of_its_network(traced):
     network, folder = traced
-    backbone = load_backbone(FeatureSettings(f"local-dir:{folder}"))
+    backbone = local(folder)
     assert features(backbone) == pytest.approx(features(given_backbone(network, CONFIG)), abs=1e-5) and backbone.kept
     digest = backbone.digest
     (folder / "preprocessing.json").write_text(json.dumps({**CONFIG, "crop_pct": 0.9}))
-    assert load_backbone(FeatureSettings(f"local-dir:{folder}")).digest != digest
+    assert local(folder).digest != digest
     (folder / "preprocessing.json").unlink()
     with pytest.raises(InputError, match=r"found no preprocessing.json, expected .* input_size, mean and std"):
-        load_backbone(FeatureSettings(f"local-dir:{folder}"))
+        local(folder)
 
 
 def test_a_pickled_module_is_read_only_where_its_code_is_trusted(traced):
@@ -173,12 +177,12 @@ def test_a_pickled_module_is_read_only_where_its_code_is_trusted(traced):
     with pytest.raises(
         InputError, match=r"network.pt: found a file of torch.save, which can run any code .*--trust-code"
     ):
-        load_backbone(FeatureSettings(f"local-dir:{folder}"))
+        local(folder)
     with trusting_code():
-        backbone = load_backbone(FeatureSettings(f"local-dir:{folder}"))
+        backbone = local(folder)
         torch.save(network.state_dict(), folder / "network.pt")
         with pytest.raises(InputError, match=r"found a OrderedDict, expected a torch.nn.Module. Weights alone"):
-            load_backbone(FeatureSettings(f"local-dir:{folder}"))
+            local(folder)
     assert features(backbone).shape == (1, 4)
 
 
@@ -191,14 +195,14 @@ def test_a_folder_of_transformers_gives_the_features_of_its_network(tmp_path):
     processor = transformers.AutoImageProcessor
     written = {"image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 28}, "crop_size": 28}
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(written))
-    backbone = load_backbone(FeatureSettings(f"local-dir:{tmp_path}"))
+    backbone = local(tmp_path)
     pixels = processor.from_pretrained(tmp_path)(images=Image.open(io.BytesIO(photo())), return_tensors="pt")
     with torch.inference_mode():
         expected = network(**pixels).pooler_output.numpy()
     assert features(backbone) == pytest.approx(expected, abs=1e-4) and backbone.kept
     (tmp_path / "preprocessor_config.json").unlink()
     with pytest.raises(InputError, match=r"found no preprocessor_config.json"):
-        load_backbone(FeatureSettings(f"local-dir:{tmp_path}"))
+        local(tmp_path)
 
 
 def test_the_command_line_trusts_code_for_one_command(traced, make_release, tmp_path, run_main):

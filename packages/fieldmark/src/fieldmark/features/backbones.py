@@ -35,10 +35,9 @@ from timm.data import resolve_model_data_config
 from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.features.crops import Box
 from fieldmark.features.engines import Engine, OpenVinoEngine, QuickestEngine, installed, tensors_digest
-from fieldmark.features.given_backbones import GivenBackbone, preprocessing_of_config
+from fieldmark.features.given_backbones import preprocessing_of_config
 from fieldmark.features.gpu_photos import DECODER_VERSION, gpu_decodes
 from fieldmark.features.hub import CLIP_CONFIG, HUB, LOCAL, check_reachable, has_clip_config, unreachable
-from fieldmark.features.local_modules import local_module
 from fieldmark.features.named_backbones import NAMED, address_of
 from fieldmark.features.packaged import (
     EXTRACTOR_VERSION,
@@ -263,7 +262,7 @@ def engine_of(backbone: Backbone) -> QuickestEngine | None:
     return QuickestEngine(lambda: backbone.digest, {"torch": lambda: by_torch, "openvino": by_openvino})
 
 
-def load_torch_backbone(settings: FeatureSettings) -> Backbone | GivenBackbone:
+def load_torch_backbone(settings: FeatureSettings) -> Backbone:
     """Loads a backbone by name, to be run by torch.
 
     Raises:
@@ -271,8 +270,6 @@ def load_torch_backbone(settings: FeatureSettings) -> Backbone | GivenBackbone:
         InputError: When a file of weights does not fit the network.
     """
     name, settings = settings.backbone, replace(settings, backbone=address_of(settings.backbone))
-    if (module := local_module(settings)) is not None:
-        return module
     if settings.backbone.startswith("openclip:") or has_clip_config(settings.backbone):
         from fieldmark.features.clip import load_clip
 

@@ -105,8 +105,8 @@ def zero_shot_model(model: str, checklist: Path | None, country: str | None = No
     taxa = read_checklist(checklist, country)
     settings = FeatureSettings(model)
     source = FeatureSource(settings)
-    network = source.backbone.network
-    if not hasattr(network, "encode_text"):
+    network = getattr(source.backbone, "network", None)
+    if network is None or not hasattr(network, "encode_text"):
         raise MisuseError(f"{model} has no words, so that it cannot name by a list: take a network of open_clip.")
     texts = [text_of(row) for row in taxa.iter_rows(named=True)]
     names = _embedded(texts, network, settings, source.backbone.digest)

@@ -20,6 +20,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.features.crops import PhotoBoxes, remark_on_whole
 from fieldmark.features.embeddings import quantized
 from fieldmark.features.given_backbones import GivenBackbone, process_store
+from fieldmark.features.local_modules import local_module
 from fieldmark.features.packaged import PackagedBackbone, load_packaged, runs_without_torch
 from fieldmark.features.photos import views_of
 from fieldmark.features.settings import OWN, FeatureSettings
@@ -84,7 +85,7 @@ class FeatureSource:
         if self.fine_tuned is not None:
             fitted = self.fine_tuned.fitted
             return fitted.method.backbone(fitted.arrays, self.settings.size, self.settings.resize)
-        return imported(self.settings.medium.network)(self.settings)
+        return local_module(self.settings) or imported(self.settings.medium.network)(self.settings)
 
     @property
     def origin_known(self) -> bool:
@@ -294,7 +295,7 @@ def with_features(part: Part, name: str, features: NDArray[np.float32]) -> Part:
 GPU_DEVICES = ("/dev/nvidiactl", "/dev/dxg")
 
 
-def load_backbone(settings: FeatureSettings) -> Backbone | PackagedBackbone | GivenBackbone:
+def load_backbone(settings: FeatureSettings) -> Backbone | PackagedBackbone:
     """Loads a backbone by name.
 
     Raises:
@@ -304,7 +305,7 @@ def load_backbone(settings: FeatureSettings) -> Backbone | PackagedBackbone | Gi
     if runs_without_torch(settings) and not gpu_can_be_used():
         return load_packaged(settings)
     module: Any = require("fieldmark.features.backbones", "Reading photos")
-    backbone: Backbone | GivenBackbone = module.load_torch_backbone(settings)
+    backbone: Backbone = module.load_torch_backbone(settings)
     return backbone
 
 
