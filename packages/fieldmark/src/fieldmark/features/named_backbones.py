@@ -1,6 +1,6 @@
 """The backbones that people ask for by name, where their weights lie, under which terms, and what they have seen.
 
-`fit` and `identify` know the same names. What is stated here was read in the model cards of the repositories.
+`fit` and `identify` know the same names. Licenses and training data are a first orientation; the model card decides.
 """
 
 from __future__ import annotations
