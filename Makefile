@@ -62,7 +62,7 @@ constraints: .venv/bin/uv
 DECLARED := packages/fieldmark/pyproject.toml packages/fieldmark-challenge/pyproject.toml pyproject.toml constraints.txt
 
 .venv/.demo: .venv/bin/uv $(DECLARED)
-	@echo "installing Fieldmark into .venv (no torch; a minute or less the first time)"
+	@echo "installing Fieldmark into .venv (no torch; about 300 MB to download)"
 	$(INSTALL) --editable "packages/fieldmark[photos,report,web]"
 	@touch $@
 

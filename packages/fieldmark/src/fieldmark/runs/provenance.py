@@ -37,6 +37,15 @@ def run_file(folder: Path) -> Path:
     return next((folder / name for name in (RUN_CSV, RUN_PARQUET) if (folder / name).exists()), folder / RUN_CSV)
 
 
+def recorded_external(run: Path) -> str | None:
+    """What `run.json` beside a run file records of external data, empty for none; None where nothing is recorded."""
+    folder = run.parent
+    if run != run_file(folder) or not (folder / RUN_FILE).is_file():
+        return None
+    recorded = Run.read(folder).external_data
+    return None if recorded is None else "; ".join(recorded)
+
+
 @dataclass(frozen=True)
 class Run:
     """The provenance of one run.
