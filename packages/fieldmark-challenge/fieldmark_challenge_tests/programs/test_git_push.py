@@ -18,8 +18,9 @@ from fieldmark_challenge.records.code_schema import CodeTask, Program
 from fieldmark_challenge.records.schema import Submission
 from fieldmark_challenge.site.app import create_app
 from fieldmark_challenge_tests.listening import listening
-from fieldmark_challenge_tests.platform import Platform, absent
+from fieldmark_challenge_tests.platform import Platform
 from fieldmark_challenge_tests.programs.test_program_queue import ask_for_programs
+from fieldmark_tests.system_programs import absent
 
 WHO = {"GIT_AUTHOR_NAME": "ada", "GIT_AUTHOR_EMAIL": "ada@example.org"}
 WHO |= {"GIT_COMMITTER_NAME": "ada", "GIT_COMMITTER_EMAIL": "ada@example.org"}

@@ -34,10 +34,11 @@ from fieldmark_challenge.submissions import partial_uploads, uploads
 from fieldmark_challenge.submissions.archives import ArchiveRefusedError
 from fieldmark_challenge.submissions.uploads import received
 from fieldmark_challenge.web.lanes import AT_ONCE, UploadLane
-from fieldmark_challenge_tests.platform import Platform, absent, run_text
+from fieldmark_challenge_tests.platform import Platform, run_text
 from fieldmark_challenge_tests.programs.programs import archive_of
 from fieldmark_challenge_tests.submissions.test_partial_uploads import PART, RUN, Sender
 from fieldmark_challenge_tests.submissions.test_submissions import parallel
+from fieldmark_tests.system_programs import absent
 
 SUBMIT = "/api/v1/challenges/plain/submissions"
 
