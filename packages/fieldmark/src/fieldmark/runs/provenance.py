@@ -78,6 +78,7 @@ class Run:
             nothing was, and for runs made before this was asked.
         pooling: How items of several photos were answered: from the mean of their features ("features"), or photo by
             photo and pooled by mean, max or attention; empty where every item has one.
+        skipped: Files of the release that cannot be read and were left out, as asked (`fit --skip-broken`).
         code_version, created: Which Fieldmark made the run, and when (UTC).
     """
 
@@ -103,6 +104,7 @@ class Run:
     extra_annotations: list[str] | None = None
     modalities: list[str] = field(default_factory=list)
     pooling: str = ""
+    skipped: list[str] = field(default_factory=list)
     code_version: str = __version__
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -124,7 +126,8 @@ class Run:
         """Writes `run.json` into a run's folder."""
         data = {**asdict(self), "simulated": self.simulated}
         # Said where there is something to say.
-        for name in ("learns_from", "step_lessons", "split", "search", "extra_annotations", "modalities", "pooling"):
+        lately = ("learns_from", "step_lessons", "split", "search", "extra_annotations", "modalities", "pooling")
+        for name in (*lately, "skipped"):
             if not data[name]:
                 del data[name]
         write_json(folder / RUN_FILE, data)
