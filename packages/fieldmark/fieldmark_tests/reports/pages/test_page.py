@@ -29,7 +29,7 @@ from fieldmark_tests.reports.by_hand import (
     write_run,
 )
 
-VOID = {"meta", "link", "img", "br", "line", "circle", "path", "use", "rect"}
+VOID = {"meta", "link", "img", "input", "br", "line", "circle", "path", "use", "rect"}
 
 
 class Page(HTMLParser):
