@@ -23,7 +23,7 @@ ACCESS = (
     ("invitation", "those who have a code"),
     ("private", "those who have a code; nobody else knows of the challenge"),
 )
-PARAGRAPHS = "Empty lines part paragraphs; lines that begin with “- ” make a list, with “## ” a heading."
+PARAGRAPHS = "Markdown: headings, lists, tables, links, and pictures among the files that you offer."
 AGAIN = "After a change everybody accepts them again."
 LADDER = "Ladder: show a new public score only when it beats the team's best by more than chance"
 MERGING = "Teams may merge, as long as they have handed in together no more than one team could have"
