@@ -21,7 +21,7 @@ from fieldmark.scoring import Scorecard, scores_of
 from fieldmark.scoring.score_parts import PUBLIC
 from fieldmark.storage.parquet import read_frame, read_frames
 from fieldmark_challenge.boards.ladder import released_entrants
-from fieldmark_challenge.boards.leaderboard import BASELINE, Declared, Entrant, SetApart
+from fieldmark_challenge.boards.leaderboard import BASELINE, Entrant, ExternalData, SetApart
 from fieldmark_challenge.boards.single_flight import Kept
 from fieldmark_challenge.records.schema import Challenge, PartScore, Submission, Team
 
@@ -38,7 +38,7 @@ class BoardRun:
     id: int
     accepted: dt.datetime
     title: str
-    external: Declared
+    external: ExternalData
     team: str
     kind: str
     scored: dt.datetime
@@ -74,7 +74,7 @@ def scored_runs(session: Session, challenge_id: int, part: str, until: dt.dateti
         .order_by(Submission.accepted_at, Submission.id)
     )
     return [
-        BoardRun(number, accepted, title or filename, Declared(used, note, found), team, kind, scored)
+        BoardRun(number, accepted, title or filename, ExternalData(used, note, found), team, kind, scored)
         for number, accepted, title, filename, used, note, found, team, kind, scored in session.execute(query)
         if until is None or accepted <= until or kind == "baseline"
     ]

@@ -30,7 +30,7 @@ BASELINE = "baseline"
 
 
 @dataclass(frozen=True)
-class Declared:
+class ExternalData:
     """Data beyond those of the challenge: whether they were used, which ones, and what the run or program shows."""
 
     used: bool = False
@@ -63,7 +63,7 @@ class Entrant:
     title: str
     card: Scorecard
     accepted: datetime
-    external: Declared = Declared()
+    external: ExternalData = ExternalData()
     unranked: str = ""
     version: str = ""
 
