@@ -9,10 +9,13 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint con
 # Modules are compiled once and kept, whatever the shell says: tests start many processes.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test quick lint docs evidence perf constraints clean
+.PHONY: demo install test quick lint docs evidence perf constraints clean
 
-demo: .venv/.user
+demo: .venv/.demo
 	$(BIN)/fieldmark demo --out demo
+
+# What the tutorials use: training, recordings and the platform as well.
+install: .venv/.user
 
 # Two processes on two cores, one thread each: with more they wait for one another.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive
@@ -57,6 +60,11 @@ constraints: .venv/bin/uv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
 
 DECLARED := packages/fieldmark/pyproject.toml packages/fieldmark-challenge/pyproject.toml pyproject.toml constraints.txt
+
+.venv/.demo: .venv/bin/uv $(DECLARED)
+	@echo "installing Fieldmark into .venv (no torch; about 300 MB to download)"
+	$(INSTALL) --editable "packages/fieldmark[photos,report,web]"
+	@touch $@
 
 .venv/.user: .venv/bin/uv $(DECLARED)
 	@echo "installing Fieldmark into .venv (a few GB with torch; a minute or two the first time)"

@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,8 @@ from fieldmark_challenge.records import database as records
 from fieldmark_challenge.records.database import Database
 from fieldmark_challenge.records.storage import Storage
 from fieldmark_challenge_tests.own_postgres import OwnPostgres, postgres_binaries
-from fieldmark_challenge_tests.platform import CHROMIUM, Platform, absent, open_platform
+from fieldmark_challenge_tests.platform import Platform, open_platform
+from fieldmark_tests.system_programs import absent
 
 KINDS = ("sqlite", "postgresql")
 
@@ -50,18 +50,6 @@ def one_event_loop() -> Iterator[None]:
         TestClient.portal = portal
         yield
         TestClient.portal = None
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A Chromium that tests drive."""
-    if CHROMIUM is None:
-        absent("there is no Chromium on this machine")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="session")

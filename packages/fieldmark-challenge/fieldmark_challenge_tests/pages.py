@@ -22,7 +22,7 @@ from fieldmark_challenge.records.database import Database
 from fieldmark_challenge.records.storage import Storage
 from fieldmark_challenge.site.app import create_app
 from fieldmark_challenge_tests import soundscape_runs
-from fieldmark_challenge_tests.platform import CHROMIUM
+from fieldmark_tests.system_programs import CHROMIUM
 
 PORT = 8765
 SKILLS = {

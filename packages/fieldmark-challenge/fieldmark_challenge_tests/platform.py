@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-import os
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
-
-import pytest
+from typing import Any
 
 from fieldmark_challenge.lifecycle.creation import NewChallenge, create_challenge, material_of_files
 from fieldmark_challenge.people import accounts, teams
@@ -21,17 +17,9 @@ from fieldmark_challenge.submissions import submissions
 from fieldmark_challenge.submissions.submissions import Entry
 from fieldmark_challenge.submissions.uploads import received
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PASSWORD = "correct horse battery"
 ITEMS = tuple(f"i{number}" for number in range(60))
 LABELS = ("a", "b", "c")
-
-
-def absent(sentence: str) -> NoReturn:
-    """Skips what needs a program of the system; where all of them must be there (CI), fails instead."""
-    if os.environ.get("FIELDMARK_REQUIRE_SYSTEM") == "1":
-        pytest.fail(f"{sentence}, and FIELDMARK_REQUIRE_SYSTEM=1 asks for it")
-    pytest.skip(sentence)
 
 
 def label_of(number: int) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fieldmark_challenge_tests.own_postgres import postgres_binaries
-from fieldmark_challenge_tests.platform import absent
+from fieldmark_tests.system_programs import absent
 
 STARTED = """
 import time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fieldmark_challenge_tests.platform import absent
+from fieldmark_tests.system_programs import absent
 
 
 def test_absent_programs_fail_where_they_are_required(monkeypatch):

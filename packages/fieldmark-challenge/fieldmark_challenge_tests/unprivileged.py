@@ -25,8 +25,8 @@ from pathlib import Path
 from fieldmark_challenge.programs import cgroups
 from fieldmark_challenge.programs.runners import BubblewrapRunner, CodeJob, CodeLimits, CodeOutcome, CodeRunner
 from fieldmark_challenge.programs.self_test import failure_of
-from fieldmark_challenge_tests.platform import absent
 from fieldmark_tests.places import IMPORTED_FROM, ROOT
+from fieldmark_tests.system_programs import absent
 
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs"]

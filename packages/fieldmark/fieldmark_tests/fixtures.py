@@ -19,6 +19,7 @@ from fieldmark.cli.main import main
 from fieldmark.work.blocks import LocalExecutor
 from fieldmark_tests.kinds import Kinds
 from fieldmark_tests.made_once import MadeFolder, made_once
+from fieldmark_tests.system_programs import CHROMIUM, absent
 
 # No example may fail because a machine is busy.
 settings.register_profile("fieldmark", deadline=None)
@@ -61,6 +62,18 @@ def save_photo(path: Path, color: tuple[int, int, int], seed: int, size: tuple[i
 
 
 MakeRelease = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A Chromium that tests drive."""
+    if CHROMIUM is None:
+        absent("there is no Chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture

@@ -42,9 +42,10 @@ from fieldmark_challenge.site.app import create_app
 from fieldmark_challenge.submissions.run_files import RunRefusedError
 from fieldmark_challenge_tests.boards.test_ladder import METRIC, card_of
 from fieldmark_challenge_tests.hosting import cards, entrants
-from fieldmark_challenge_tests.platform import PASSWORD, Platform, absent, run_text
+from fieldmark_challenge_tests.platform import PASSWORD, Platform, run_text
 from fieldmark_challenge_tests.submissions.test_submissions import parallel
 from fieldmark_challenge_tests.unprivileged import account_runner
+from fieldmark_tests.system_programs import absent
 
 SOURCE = Path(fieldmark_challenge.__file__).parent
 

@@ -84,7 +84,9 @@ def test_sixty_seconds_from_the_command_to_a_scored_submission(server, tmp_path,
     (tmp_path / "run.csv").write_bytes(browser.client.get(sample).content)
     made = browser.send("/account", "/account/tokens", name="shell", scopes=["read", "submit"], days=1)
     token = re.search(r"fm_[\w-]{43}", made.text)[0]
-    done = shell("submit", f"{base}/c/demo", tmp_path / "run.csv", "--title", "guess", "--json", FIELDMARK_TOKEN=token)
+    done = shell(
+        "submit", f"{base}/c/demo", tmp_path / "run.csv", "--external", "none", "--json", FIELDMARK_TOKEN=token
+    )
     took = time.monotonic() - start
     assert done.returncode == 0, done.stderr
     scored = json.loads(done.stdout)
@@ -94,7 +96,7 @@ def test_sixty_seconds_from_the_command_to_a_scored_submission(server, tmp_path,
     # A mistake is named by its line, on the shell as on the page, and costs nothing.
     lines = (tmp_path / "run.csv").read_text().splitlines()
     (tmp_path / "bad.csv").write_text("\n".join([lines[0], "no such id,x", *lines[2:]]))
-    refused = shell("submit", f"{base}/c/demo", tmp_path / "bad.csv", FIELDMARK_TOKEN=token)
+    refused = shell("submit", f"{base}/c/demo", tmp_path / "bad.csv", "--external", "none", FIELDMARK_TOKEN=token)
     assert refused.returncode == 1 and "bad.csv, line 2: found the id 'no such id'" in refused.stderr
     quota = httpx.get(f"{base}/api/v1/challenges/demo/quota", headers={"authorization": f"Bearer {token}"}).json()
     assert quota["today_left"] == quota["daily"] - 1

@@ -18,8 +18,9 @@ from fieldmark_challenge.records.code_schema import CodeTask, Program
 from fieldmark_challenge.records.schema import Submission
 from fieldmark_challenge.site.app import create_app
 from fieldmark_challenge_tests.listening import listening
-from fieldmark_challenge_tests.platform import Platform, absent
+from fieldmark_challenge_tests.platform import Platform
 from fieldmark_challenge_tests.programs.test_program_queue import ask_for_programs
+from fieldmark_tests.system_programs import absent
 
 WHO = {"GIT_AUTHOR_NAME": "ada", "GIT_AUTHOR_EMAIL": "ada@example.org"}
 WHO |= {"GIT_COMMITTER_NAME": "ada", "GIT_COMMITTER_EMAIL": "ada@example.org"}
@@ -39,7 +40,7 @@ class Repository:
             ["git", *command], cwd=self.folder, env=plain, capture_output=True, text=True, check=False
         )
 
-    def commit(self, message: str = "A first program", **files: str) -> str:
+    def commit(self, message: str = "A first program\n\nExternal-Data: none", **files: str) -> str:
         for name, content in files.items():
             (self.folder / name.replace("__", ".")).write_text(content)
         self.git("add", "--all")
@@ -86,7 +87,7 @@ def test_a_push_to_main_is_a_submission_and_one_commit_is_one(small_platform: Pl
     assert listed == "run.sh\n"
     again = repository.push()
     assert "handed in before" in again and len(submissions(small_platform)) == 1, again
-    repository.commit("Another", run__sh="echo hello again")
+    repository.commit("Another\n\nExternal-Data: none", run__sh="echo hello again")
     assert repository.push().startswith("0 ") and len(submissions(small_platform)) == 2
     tried = repository.push("debug")
     assert tried.startswith("0 ") and "Debug run" in tried and len(submissions(small_platform)) == 2
@@ -95,6 +96,9 @@ def test_a_push_to_main_is_a_submission_and_one_commit_is_one(small_platform: Pl
 def test_what_is_not_taken_is_said_where_the_push_was_made(
     small_platform: Platform, repository: Repository, platform_url
 ):
+    repository.commit("It says nothing about external data", readme="no program here")
+    said = repository.push()
+    assert said.startswith("1 ") and "External-Data: none" in " ".join(said.replace("remote:", "").split()), said
     repository.commit(readme="no program here")
     for branch, why in (("main", "The archive holds no run.sh"), ("other", "push to main")):
         said = repository.push(branch)

@@ -8,11 +8,12 @@ import subprocess
 import time
 from pathlib import Path
 
-from fieldmark_challenge_tests.platform import Platform, absent
+from fieldmark_challenge_tests.platform import Platform
 from fieldmark_challenge_tests.programs.hosted import host_snakes
 from fieldmark_challenge_tests.redteam.test_sandbox import crowd
 from fieldmark_challenge_tests.units import DEPLOY, PROGRAM, command_of
 from fieldmark_challenge_tests.unprivileged import as_account, environment, hand_over
+from fieldmark_tests.system_programs import absent
 
 
 def test_systemd_finds_nothing_wrong_with_the_units(tmp_path):

@@ -34,10 +34,11 @@ from fieldmark_challenge.submissions import partial_uploads, uploads
 from fieldmark_challenge.submissions.archives import ArchiveRefusedError
 from fieldmark_challenge.submissions.uploads import received
 from fieldmark_challenge.web.lanes import AT_ONCE, UploadLane
-from fieldmark_challenge_tests.platform import Platform, absent, run_text
+from fieldmark_challenge_tests.platform import Platform, run_text
 from fieldmark_challenge_tests.programs.programs import archive_of
 from fieldmark_challenge_tests.submissions.test_partial_uploads import PART, RUN, Sender
 from fieldmark_challenge_tests.submissions.test_submissions import parallel
+from fieldmark_tests.system_programs import absent
 
 SUBMIT = "/api/v1/challenges/plain/submissions"
 
@@ -69,7 +70,7 @@ def test_small_files_that_take_long_are_ended_and_nobody_waits_for_all_of_them(a
         ended: list[str] = []
 
         def send(headers: dict[str, str], content: bytes, who: str) -> int:
-            answer = client.post(SUBMIT, files={"run": ("run.csv", content)}, headers=headers)
+            answer = client.post(SUBMIT, data={"external": "no"}, files={"run": ("run.csv", content)}, headers=headers)
             ended.append(who)
             return answer.status_code
 

@@ -34,8 +34,11 @@ def client(small_platform: Platform) -> Iterator[TestClient]:
         yield made
 
 
+SUBMIT = "/api/v1/challenges/tiny/submissions"
+
+
 def send(client: TestClient, body: str | bytes, kind: str = "multipart/form-data; boundary=edge"):
-    return client.post("/api/v1/challenges/tiny/submissions", content=body, headers={"content-type": kind})
+    return client.post(SUBMIT, content=body, headers={"content-type": kind})
 
 
 @pytest.mark.parametrize(
@@ -57,12 +60,18 @@ def test_forms_in_strange_alphabets_are_refused(client: TestClient, charset):
 
 @pytest.mark.parametrize("header", [HUGE, f"id,{HUGE}", f'"{HUGE}'])
 def test_a_run_with_an_endless_header_is_refused_with_its_line(client: TestClient, header):
-    answer = client.post("/api/v1/challenges/tiny/submissions", files={"run": ("run.csv", f"{header}\ni1,a\n")})
+    answer = client.post(
+        "/api/v1/challenges/tiny/submissions", data={"external": "no"}, files={"run": ("run.csv", f"{header}\ni1,a\n")}
+    )
     assert answer.status_code == 422 and answer.json()["problems"]
 
 
 def test_a_run_may_begin_with_two_letters_of_a_zip_archive(client: TestClient):
-    answer = client.post("/api/v1/challenges/tiny/submissions", files={"run": ("run.csv", "PK,predicted\ni1,a\n")})
+    answer = client.post(
+        "/api/v1/challenges/tiny/submissions",
+        data={"external": "no"},
+        files={"run": ("run.csv", "PK,predicted\ni1,a\n")},
+    )
     assert "zip" not in answer.text and answer.json()["problems"][0]["line"] == 1
 
 
@@ -90,7 +99,9 @@ def test_a_full_disk_is_said_to_be(client: TestClient, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Storage, "put", full)
-    answer = client.post("/api/v1/challenges/tiny/submissions", files={"run": ("run.csv", run_text())})
+    answer = client.post(
+        "/api/v1/challenges/tiny/submissions", data={"external": "no"}, files={"run": ("run.csv", run_text())}
+    )
     assert answer.status_code == 507 and "room" in answer.json()["error"]
 
 

@@ -171,11 +171,11 @@ def test_a_participant_walks_through_the_pages(client: TestClient):
     page = client.get("/c/tiny/team").text
     assert "<script>alert" not in page and "&lt;script&gt;" in page
     bad = {"run": ("run.csv", run_text().replace("i2,c", "i2,zebra"))}
-    answer = client.post("/c/tiny/submit", data={"csrf": token, "title": "first"}, files=bad)
+    answer = client.post("/c/tiny/submit", data={"csrf": token, "title": "first", "external": "no"}, files=bad)
     assert (
         answer.status_code == 422 and "zebra" in answer.text and "4" in answer.text and 'value="first"' in answer.text
     )
-    good = client.post("/c/tiny/submit", data={"csrf": token}, files={"run": ("run.csv", run_text())})
+    good = client.post("/c/tiny/submit", data={"csrf": token, "external": "no"}, files={"run": ("run.csv", run_text())})
     assert good.status_code == 303
     where = good.headers["location"].partition("?")[0]
     status = client.get(f"{where}/status").json()

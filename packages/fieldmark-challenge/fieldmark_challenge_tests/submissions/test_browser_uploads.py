@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -89,6 +90,28 @@ class LostConnection:
         else:
             self.begun.append(start)
             route.continue_()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_declaration_is_filled_in_from_the_provenance_of_the_run(browser, small_platform, tmp_path, width):
+    (tmp_path / "run.csv").write_text(run_text())
+    (tmp_path / "run.json").write_text(json.dumps({"external_data": ["ImageNet, by the weights of a", "a key"]}))
+    (tmp_path / "other.json").write_text("[]")
+    with at_the_page(browser, small_platform) as page:
+        page.set_viewport_size({"width": width, "height": 800})
+        page.get_by_label("Fill in from run.json").set_input_files(tmp_path / "other.json")
+        page.get_by_text("other.json says nothing about external data").wait_for()
+        page.get_by_label("Fill in from run.json").set_input_files(tmp_path / "run.json")
+        page.get_by_text("run.json records: ImageNet, by the weights of a; a key").wait_for()
+        assert page.get_by_label("External data was used").is_checked()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        shoot(page, f"submit-filled-in-{width}")
+        page.get_by_label("Run file").set_input_files(tmp_path / "run.csv")
+        page.get_by_role("button", name="Hand in").click()
+        page.wait_for_url("**/submissions/*")
+    with small_platform.database.read() as session:
+        row = session.query(Submission).one()
+        assert row.external_data and row.external_note == row.external_found == "ImageNet, by the weights of a; a key"
 
 
 def test_an_upload_goes_on_after_a_lost_connection_and_after_a_reload(browser, small_platform: Platform, run: Path):

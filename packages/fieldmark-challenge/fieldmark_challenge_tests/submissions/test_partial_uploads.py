@@ -64,7 +64,7 @@ class Sender:
             assert self.send(upload, start, content[start : start + PART]).status_code == 204
 
     def finish(self, upload: str, **fields: str) -> httpx.Response:
-        return self.client.post(f"{BASE}/{upload}/finish", data=fields)
+        return self.client.post(f"{BASE}/{upload}/finish", data={"external": "no", **fields})
 
 
 def stored_parts(platform: Platform) -> list[str]:

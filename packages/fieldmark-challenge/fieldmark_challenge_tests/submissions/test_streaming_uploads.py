@@ -90,13 +90,14 @@ def test_an_endless_upload_is_stopped_at_the_limit_of_the_challenge(small_platfo
     user = small_platform.admin if by == "baseline" else small_platform.captain("ada")
     if by == "api":
         token = accounts.make_token(small_platform.database, user, "shell", accounts.SCOPES)
-        path, fields = "/api/v1/challenges/tiny/submissions", {}
+        path, fields = "/api/v1/challenges/tiny/submissions", {"external": "no"}
         headers = {"Authorization": f"Bearer {token}"}
     else:
         cookies = {SESSION_COOKIE: accounts.sign_in(small_platform.database, user.name, PASSWORD)[1]}
         path = "/c/tiny/submit" if by == "page" else "/c/tiny/organize/baselines"
         page = httpx.get(f"http://127.0.0.1:{address[1]}{path.removesuffix('/baselines')}", cookies=cookies).text
         fields = {"csrf": re.search(r'name="csrf" value="([0-9a-f]+)"', page)[1], "title": "endless"}
+        fields |= {"external": "no"} if by == "page" else {}
         headers = {"Cookie": f"{SESSION_COOKIE}={cookies[SESSION_COOKIE]}"}
     answer, sent = send_in_chunks(address, path, form(endless(), **fields), **headers)
     assert answer.startswith("HTTP/1.1 413 ")
@@ -110,7 +111,7 @@ def test_an_endless_upload_is_stopped_at_the_limit_of_the_challenge(small_platfo
 
 def test_a_small_upload_in_chunks_is_taken(small_platform, address, tmp_path):
     token = accounts.make_token(small_platform.database, small_platform.captain("ada"), "shell", accounts.SCOPES)
-    pieces = form(iter([run_text().encode()]), title="in chunks")
+    pieces = form(iter([run_text().encode()]), title="in chunks", external="no")
     path = "/api/v1/challenges/tiny/submissions"
     answer, _ = send_in_chunks(address, path, pieces, Authorization=f"Bearer {token}", Connection="close")
     assert answer.startswith("HTTP/1.1 201 ") and '"title":"in chunks"' in answer

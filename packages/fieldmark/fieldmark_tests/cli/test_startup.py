@@ -91,3 +91,46 @@ def test_every_verb_stands_in_the_table_under_the_name_of_its_command():
 def test_a_list_of_settings_loads_nothing_that_fits():
     code = "import sys, fieldmark.fitting.setting_lists; sys.exit('fieldmark.fitting.harness' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# The same commands where torch and its relatives were never installed.
+WITHOUT_TORCH = """
+import sys
+from importlib.machinery import PathFinder
+
+class Bare(PathFinder):
+    @classmethod
+    def find_spec(cls, name, *others):
+        missing = name.partition(".")[0] in ("torch", "torchvision", "timm", "lightning_fabric")
+        return None if missing else super().find_spec(name, *others)
+
+sys.meta_path = [Bare if finder is PathFinder else finder for finder in sys.meta_path]
+from fieldmark.cli.main import main
+sys.argv = ["fieldmark", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.fixture
+def without_torch(make_release, tmp_path):
+    data = make_release()
+
+    def call(method: str) -> subprocess.CompletedProcess[str]:
+        options = ["--data", str(data), "--method", method, "--out", str(tmp_path / method)]
+        options += ["--set", "size=32"] if method == "centroid" else []
+        command = [sys.executable, "-c", WITHOUT_TORCH, "fit", "folder", *options]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return call
+
+
+def test_photos_become_a_number_without_torch(without_torch):
+    done = without_torch("centroid")
+    assert done.returncode == 0, done.stderr
+    assert "macro_f1_all" in done.stdout
+
+
+def test_a_method_that_trains_says_which_extra_brings_torch(without_torch):
+    done = without_torch("finetune")
+    assert done.returncode == 2
+    assert "needs torch, which is not installed: pip install 'fieldmark[train]'" in " ".join(done.stderr.split())

@@ -69,7 +69,7 @@ def test_an_interrupted_extraction_goes_on_where_it_stopped(photos, tmp_path, mo
 
 def test_broken_photos_are_all_found_and_the_good_ones_kept(photos, tmp_path):
     broken = {**photos, "bad": photo(3)[:40], "worse": b""}
-    with pytest.raises(InputError, match=r"^at bad: found 40 bytes that are not a photo.*1 more photos cannot be read"):
+    with pytest.raises(InputError, match=r"^at bad: found 40 bytes that are not a photo.*1 more cannot be read"):
         extract(
             list(broken), broken.__getitem__, MeanColor(), FeatureStore(tmp_path, "x"), where=lambda name: f"at {name}"
         )

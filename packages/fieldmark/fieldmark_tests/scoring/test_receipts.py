@@ -108,6 +108,27 @@ def test_a_signature_holds_until_a_word_is_changed(folder):
         receipts.verify(folder / "receipt.json")
 
 
+def test_a_signature_can_be_checked_while_the_labels_are_secret(folder):
+    pytest.importorskip("cryptography", reason="signatures need the optional package cryptography")
+    key = receipts.new_key()
+    command = ["score", "--verify", str(folder / "receipt.json"), "--signature-only"]
+    assert "found no signature" in str(CliRunner().invoke(app, command).exception)
+    receipt = receipts.sign(json.loads((folder / "receipt.json").read_text()), key)
+    (folder / "receipt.json").write_text(json.dumps(receipt))
+    for name in ("truth", "classes", "parts"):
+        (folder / f"{name}.csv").unlink()
+    signer = receipts.public_fingerprint(key)
+    done = CliRunner().invoke(app, [*command, "--signer", signer])
+    assert done.exit_code == 0 and signer in done.stdout and "no score was computed again" in done.stdout
+    assert receipts.verify_signature(folder / "receipt.json", run=folder / "run.csv") == signer
+    (folder / "run.csv").write_text("id,predicted\n")
+    with pytest.raises(InputError, match="expected the run that was scored"):
+        receipts.verify_signature(folder / "receipt.json", run=folder / "run.csv")
+    change(folder, team="someone else")
+    with pytest.raises(InputError, match="a signature that does not fit"):
+        receipts.verify_signature(folder / "receipt.json")
+
+
 def test_an_unsigned_receipt_does_not_pass_where_a_signer_is_asked_for(folder):
     with pytest.raises(InputError, match="found the signature of nobody"):
         receipts.verify(folder / "receipt.json", signer="ed25519:abc")

@@ -39,7 +39,8 @@ def test_a_file_from_elsewhere_becomes_the_folder_of_a_run(fitted, tmp_path, run
     assert "unknown" in page and "Made elsewhere" in page
     mean = fieldmark.ensemble([folder, run.folder], tmp_path / "mean")
     assert mean.run.external_data is None and mean.run.sees == "unknown" and set(mean.scorecards) == {"test"}
-    assert declared_external(folder / "run.csv", "") == "unknown"
+    with pytest.raises(MisuseError, match="--external none"):  # whoever hands it in has to say
+        declared_external(folder / "run.csv", "")
 
 
 def test_external_data_are_what_their_maker_declares(fitted, tmp_path):

@@ -19,15 +19,15 @@ T = TypeVar("T")
 
 # Third-party modules that belong to an extra, so that a failed import can name what to install.
 EXTRA_OF_MODULE = {
-    "torch": "vision",
+    "torch": "train",
     "torchvision": "vision",
     "timm": "vision",
     "lightning_fabric": "train",
     "tensorboard": "tracking",
     "mlflow": "tracking",
     "open_clip": "clip",
-    "onnx": "onnx",
-    "onnxruntime": "onnx",
+    "onnx": "photos",
+    "onnxruntime": "photos",
     "onnxscript": "onnx",
     "openvino": "fast",
     "cv2": "masks",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -22,7 +23,7 @@ ACCESS = (
     ("invitation", "those who have a code"),
     ("private", "those who have a code; nobody else knows of the challenge"),
 )
-PARAGRAPHS = "Empty lines part paragraphs; lines that begin with “- ” make a list, with “## ” a heading."
+PARAGRAPHS = "Markdown: headings, lists, tables, links, and pictures among the files that you offer."
 AGAIN = "After a change everybody accepts them again."
 LADDER = "Ladder: show a new public score only when it beats the team's best by more than chance"
 MERGING = "Teams may merge, as long as they have handed in together no more than one team could have"
@@ -95,6 +96,9 @@ class BaselineIn(Request):
 
     title: Annotated[str, FieldShown("Title", "What the board calls it.")]
     method: Annotated[str, FieldShown("Method", "How it was made.", rows=3)] = ""
+    external: Annotated[
+        str, FieldShown("External data", "Which were used; what run.json beside the run records in the shell.")
+    ] = ""
     run: Annotated[Sent, RunFile] = Field(description="the run file, plain or gzip; or an archive with run.sh")
 
 
@@ -103,6 +107,7 @@ class BaselineIn(Request):
 )
 def baseline(by: ActingOrganizer, given: BaselineIn) -> Told[SubmissionOut]:
     """Put a run of your own on the board, without a rank. Mistakes are listed with their lines."""
+    from fieldmark.runs.provenance import recorded_external
     from fieldmark_challenge.records.schema import Submission
     from fieldmark_challenge.submissions import submissions
     from fieldmark_challenge.submissions.api import submission_out
@@ -110,7 +115,10 @@ def baseline(by: ActingOrganizer, given: BaselineIn) -> Told[SubmissionOut]:
 
     limit_mb = by.challenge.max_upload_mb
     with given.run.opened() as source, received(source, given.run.name, limit_mb=limit_mb) as upload:
-        added = submissions.add_baseline(*by.stored_place, given.title, upload, given.method)
+        external = given.external
+        if not external and isinstance(given.run.source, Path):
+            external = recorded_external(given.run.source) or ""
+        added = submissions.add_baseline(*by.stored_place, given.title, upload, given.method, external)
     with by.database.read() as session:
         reply = submission_out(session, by.user, by.challenge, session.get_one(Submission, added.id))
     data = {"submission": added.id, "challenge": by.challenge.slug, "title": added.title, "state": added.state}

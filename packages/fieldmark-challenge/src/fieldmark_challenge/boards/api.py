@@ -59,6 +59,8 @@ class RowOut(ScoreOut):
     title: str
     accepted: dt.datetime
     external_data: bool
+    external_declared: str = Field(description="which external data the team says it used")
+    external_found: str = Field(description="which the provenance of its run, or its program, shows")
     unranked: str = Field("", description="why it has no place; empty if it has one")
     place: int | None
     rank_low: int | None = Field(description="the best rank it may really have, for all entries at once")
@@ -99,6 +101,8 @@ class EntryOut(BaseModel):
     title: str
     accepted: dt.datetime
     external_data: bool
+    external_declared: str = Field(description="which external data the team says it used")
+    external_found: str = Field(description="which the provenance of its run, or its program, shows")
     part: str
     items: int
     units: int
@@ -174,6 +178,7 @@ def entry(slug: str, entry: RowId, user: Reader, database: DatabaseOf, part: Par
     with database.read() as session:
         entrant = visibility.entry_of(session, _sight(session, user, slug, part), str(entry))
     about = {name: getattr(entrant, name) for name in ("id", "team", "title", "accepted", "external_data")}
+    about |= {"external_declared": entrant.external.note, "external_found": entrant.external.found}
     card = entrant.card.to_json()
     return EntryOut.model_validate({**card, **about, "part": entrant.card.split})
 

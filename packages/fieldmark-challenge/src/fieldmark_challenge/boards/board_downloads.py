@@ -22,6 +22,7 @@ router = APIRouter()
 COLUMNS = (
     *("place", "rank_low", "rank_high", "team", "title", "accepted", "external_data", "unranked"),
     *("metric", "value", "low", "high", "not_separable_from_best", "behind_best", "p_adjusted"),
+    *("external_declared", "external_found"),
 )
 
 

@@ -21,7 +21,7 @@ from fieldmark.scoring import Scorecard, scores_of
 from fieldmark.scoring.score_parts import PUBLIC
 from fieldmark.storage.parquet import read_frame, read_frames
 from fieldmark_challenge.boards.ladder import released_entrants
-from fieldmark_challenge.boards.leaderboard import BASELINE, Entrant, SetApart
+from fieldmark_challenge.boards.leaderboard import BASELINE, Entrant, ExternalData, SetApart
 from fieldmark_challenge.boards.single_flight import Kept
 from fieldmark_challenge.records.schema import Challenge, PartScore, Submission, Team
 
@@ -38,7 +38,7 @@ class BoardRun:
     id: int
     accepted: dt.datetime
     title: str
-    external_data: bool
+    external: ExternalData
     team: str
     kind: str
     scored: dt.datetime
@@ -60,6 +60,8 @@ def scored_runs(session: Session, challenge_id: int, part: str, until: dt.dateti
             Submission.title,
             Submission.filename,
             Submission.external_data,
+            Submission.external_note,
+            Submission.external_found,
             Team.name,
             Team.kind,
             PartScore.scored_at,
@@ -72,8 +74,8 @@ def scored_runs(session: Session, challenge_id: int, part: str, until: dt.dateti
         .order_by(Submission.accepted_at, Submission.id)
     )
     return [
-        BoardRun(number, accepted, title or filename, external, team, kind, scored)
-        for number, accepted, title, filename, external, team, kind, scored in session.execute(query)
+        BoardRun(number, accepted, title or filename, ExternalData(used, note, found), team, kind, scored)
+        for number, accepted, title, filename, used, note, found, team, kind, scored in session.execute(query)
         if until is None or accepted <= until or kind == "baseline"
     ]
 
@@ -118,7 +120,7 @@ def entrants_of(session: Session, part: str, runs: Sequence[BoardRun]) -> list[E
             title=run.title,
             card=card,
             accepted=run.accepted,
-            external_data=run.external_data,
+            external=run.external,
             unranked=BASELINE if run.kind == "baseline" else "",
             version=run.scored.isoformat(),
         )

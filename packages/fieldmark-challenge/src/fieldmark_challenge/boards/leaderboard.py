@@ -30,6 +30,20 @@ BASELINE = "baseline"
 
 
 @dataclass(frozen=True)
+class ExternalData:
+    """Data beyond those of the challenge: whether they were used, which ones, and what the run or program shows."""
+
+    used: bool = False
+    note: str = ""
+    found: str = ""
+
+    @property
+    def undeclared(self) -> str:
+        """What was found and is not part of the declaration."""
+        return "" if self.found in self.note else self.found
+
+
+@dataclass(frozen=True)
 class Entrant:
     """What stands on a board.
 
@@ -39,7 +53,7 @@ class Entrant:
         title: What the team calls it.
         card: Its scorecard on the part that the board shows, with pseudo-values.
         accepted: When it was handed in.
-        external_data: Whether data beyond those of the challenge were used.
+        external: What was declared, and found, of data beyond those of the challenge.
         unranked: Why it is shown without a rank ("baseline", "no run without external data"); empty if it has one.
         version: Another one after the run was scored again.
     """
@@ -49,9 +63,14 @@ class Entrant:
     title: str
     card: Scorecard
     accepted: datetime
-    external_data: bool = False
+    external: ExternalData = ExternalData()
     unranked: str = ""
     version: str = ""
+
+    @property
+    def external_data(self) -> bool:
+        """Whether data beyond those of the challenge were used, as its team says."""
+        return self.external.used
 
     @property
     def name(self) -> str:
@@ -315,7 +334,9 @@ def _row_json(row: BoardRow) -> dict[str, Any]:
         "team": one.team,
         "title": one.title,
         "accepted": one.accepted.isoformat(),
-        "external_data": one.external_data,
+        "external_data": one.external.used,
+        "external_declared": one.external.note,
+        "external_found": one.external.found,
         **({"unranked": one.unranked} if one.unranked else {}),
         **_score_json(row.score),
         "place": row.place,

@@ -61,6 +61,7 @@ def export_rows(session: Session, challenge: Challenge) -> list[dict[str, Any]]:
                 "method": submission.method,
                 "external_data": submission.external_data,
                 "external_note": submission.external_note,
+                "external_found": submission.external_found,
                 "filename": submission.filename,
                 "sha256": submission.sha256,
                 "scores": {part: row.card["metrics"] for part, row in sorted(scores.get(submission.id, {}).items())},

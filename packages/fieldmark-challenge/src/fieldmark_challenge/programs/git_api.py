@@ -152,7 +152,7 @@ def _handed_in(
     if debug:
         program = try_out(database, storage, user, challenge, upload, arrived=arrived)
         return (f"Debug run {program.id} waits for its turn: {base}/debug/{program.id}",)
-    external = commit.external
+    external = git_push.declared(commit)
     entry = Entry(commit.title, commit.method, bool(external), external, f"git-{commit.number}"[:64])
     handed_in = submissions.hand_in(database, storage, user, challenge, upload, entry, arrived=arrived)
     earlier = "" if handed_in.accepted_at == arrived else ", handed in before: one commit is one submission"

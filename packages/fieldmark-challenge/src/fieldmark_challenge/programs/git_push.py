@@ -49,6 +49,13 @@ CONFIG = """[core]
 ABOUT = "%s%n%(trailers:key=External-Data,valueonly,separator=%x20)%n%b"
 
 
+NONE = ("none", "no")
+UNDECLARED = (
+    "Say in the last lines of the commit message which external data were used, pretrained weights included: "
+    "'External-Data: none', or which ones (git commit --trailer 'External-Data: none')."
+)
+
+
 class PushRefusedError(RefusalError):
     """A push that git itself did not take."""
 
@@ -124,6 +131,17 @@ def commit_at(folder: Path, branch: str, number: str, most_mb: int) -> Commit:
     title, _, rest = _text(_git(folder, ["log", "-1", f"--format={ABOUT}", branch], 1)).partition("\n")
     external, _, method = rest.partition("\n")
     return Commit(number, archive, title.strip()[:120], external.strip()[:1000], method.strip()[:5000])
+
+
+def declared(commit: Commit) -> str:
+    """Which external data a commit declares, empty for none.
+
+    Raises:
+        PushRefusedError: When it says nothing about them.
+    """
+    if not commit.external:
+        raise PushRefusedError(UNDECLARED)
+    return "" if commit.external.lower().rstrip(".") in NONE else commit.external
 
 
 def _need_bounds(folder: Path, branch: str) -> None:

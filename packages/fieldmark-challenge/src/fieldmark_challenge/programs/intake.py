@@ -18,8 +18,11 @@ from fieldmark_challenge.submissions.uploads import Upload
 TAKES_TOO_LONG = "The archive takes too long, or too much memory, to look through."
 
 
-def check_archive(challenge: Challenge, upload: Upload) -> None:
+def check_archive(challenge: Challenge, upload: Upload) -> str:
     """Has an archive looked through by the process that reads runs.
+
+    Returns:
+        Which files of weights lie in it, as a board says it; empty for none.
 
     Raises:
         ArchiveRefusedError: When it is none, holds something strange, or no `run.sh`.
@@ -34,6 +37,7 @@ def check_archive(challenge: Challenge, upload: Upload) -> None:
         raise RuntimeError(f"an archive could not be looked through: {outcome.fault}")
     if outcome.problems:
         raise ArchiveRefusedError(str(outcome.problems[0]["text"]))
+    return f"weights in the archive: {', '.join(outcome.weights)}" if outcome.weights else ""
 
 
 def new_path(challenge: Challenge) -> str:

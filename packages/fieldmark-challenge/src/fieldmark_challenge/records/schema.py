@@ -393,6 +393,7 @@ class Submission(Base):
     method: Mapped[str] = mapped_column(Text, default="")
     external_data: Mapped[bool] = mapped_column(default=False)
     external_note: Mapped[str] = mapped_column(String(1000), default="")
+    external_found: Mapped[str] = mapped_column(String(1000), default="", server_default="")
     filename: Mapped[str] = mapped_column(String(200))
     path: Mapped[str] = mapped_column(String(300), default="")
     size: Mapped[int]

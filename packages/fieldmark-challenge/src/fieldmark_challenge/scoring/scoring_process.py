@@ -42,7 +42,8 @@ class Limits:
 class Outcome:
     """What came of a scoring process: scorecards, or the problems of the run, or a fault of the platform.
 
-    `used` says which CPU time (`cpu_s`) and memory (`memory_mb`) the process took, where it came to its end.
+    `used` says which CPU time (`cpu_s`) and memory (`memory_mb`) the process took, where it came to its end; `weights`
+    are the files of weights in the archive of a program.
     """
 
     cards: dict[str, Scorecard] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class Outcome:
     total: int = 0
     fault: str | None = None
     used: dict[str, float] = field(default_factory=dict)
+    weights: tuple[str, ...] = ()
 
 
 def score_in_sandbox(

@@ -130,8 +130,7 @@ def _runs(session: Session, user: User) -> list[dict[str, Any]]:
             # As somebody of the team sees it, whatever they run besides.
             program = ProgramOut.of(session, programs[run.id], manages=False) if run.id in programs else None
             about = SubmissionOut.of(run, scores[run.id], None, program).model_dump(mode="json", exclude={"position"})
-            texts = {"method": run.method, "external_note": run.external_note}
-            told.append({"challenge": challenge.slug, **about, **texts})
+            told.append({"challenge": challenge.slug, **about, "method": run.method})
     return told
 
 

@@ -57,12 +57,13 @@ def described_form(required: Sequence[str], **fields: dict[str, Any]) -> dict[st
 
 
 UPLOAD_FORM = described_form(
-    ["run"],
+    ["run", "external"],
     run=RUN_FILE,
     title=TEXT,
     method=TEXT | {"description": "how the run was made"},
-    external=YES_OR_NO | {"description": "external data used"},
+    external=YES_OR_NO | {"description": "external data used, pretrained weights included"},
     external_note=TEXT | {"description": "which, if any"},
+    external_found=TEXT | {"description": "what the provenance of the run (run.json) records"},
     once=TEXT | {"description": "an idempotency key: the same key never makes a second submission"},
 )
 
@@ -155,8 +156,9 @@ def _hand_in(
     entry = Entry(
         title=text_of(form, "title"),
         method=text_of(form, "method"),
-        external_data=text_of(form, "external") == "yes",
+        external_data=submissions.declares_external(text_of(form, "external")),
         external_note=text_of(form, "external_note"),
+        external_found=text_of(form, "external_found"),
         idempotency_key=text_of(form, "once") or None,
     )
     try:

@@ -26,6 +26,8 @@ from fieldmark.web.refusals import RefusalError
 ENTRY = "run.sh"
 MOST_FILES, MOST_MB = 20_000, 4096
 PASSED_OVER = ("__MACOSX", ".DS_Store")
+# Endings of files that networks are kept in.
+WEIGHTS = (".pth", ".pt", ".ckpt", ".safetensors", ".onnx", ".tflite", ".h5", ".keras", ".pb")
 NO_ENTRY = "The archive holds no run.sh at its root."
 
 
@@ -60,8 +62,11 @@ def unpack(archive: Path, folder: Path, *, most_files: int = MOST_FILES, most_mb
     return _home(folder)
 
 
-def inspect(archive: Path, *, most_files: int = MOST_FILES, most_mb: int = MOST_MB) -> None:
+def inspect(archive: Path, *, most_files: int = MOST_FILES, most_mb: int = MOST_MB) -> list[str]:
     """Looks through an archive as `unpack` does, and writes nothing.
+
+    Returns:
+        The files in it that hold weights of networks, by their endings.
 
     Raises:
         ArchiveRefusedError: When `unpack` would refuse it.
@@ -74,7 +79,7 @@ def inspect(archive: Path, *, most_files: int = MOST_FILES, most_mb: int = MOST_
                 names.add(member.name)
     tops = {name.parts[0] for name in names} - set(PASSED_OVER)
     if PurePosixPath(ENTRY) in names or (len(tops) == 1 and PurePosixPath(tops.pop(), ENTRY) in names):
-        return
+        return sorted(str(name) for name in names if name.suffix.lower() in WEIGHTS)
     raise ArchiveRefusedError(NO_ENTRY)
 
 

@@ -4,7 +4,8 @@
 FOLDER/
   run             the run as it was handed in, or the archive of a program, which is looked through and never run
   checklist.json  items, labels, whether others may be named; only where this process does not know them yet
-  out/            refused.json, where there is something wrong with it; exhausted, where it took too much memory
+  out/            refused.json, where there is something wrong with it; exhausted, where it took too much memory;
+                  weights.json, which files of weights lie in the archive of a program
 ```
 
 It stays, because starting takes longer than most runs do: each line on its standard input asks for one check of what
@@ -40,7 +41,8 @@ def check(folder: Path, asked: Mapping[str, Any], wanted: Mapping[str, Any] | No
     limit(limits["memory_mb"], limits["cpu_s"], limits["output_mb"])
     try:
         if wanted is None:
-            inspect(folder / "run")
+            weights = inspect(folder / "run")
+            (folder / "out" / "weights.json").write_text(json.dumps(weights), encoding="utf-8")
             return
         check_kind(folder / "run", asked["benchmark"], limit_mb=asked["limit_mb"])
         read_as_scored(asked["benchmark"], folder / "run", wanted["items"], wanted["labels"], closed=wanted["closed"])

@@ -140,6 +140,8 @@ class RunChecker:
             if (out / "refused.json").exists():
                 refused = json.loads((out / "refused.json").read_text(encoding="utf-8"))
                 return Outcome(problems=refused["problems"], total=refused["total"])
+            if (out / "weights.json").exists():
+                return Outcome(weights=tuple(json.loads((out / "weights.json").read_text(encoding="utf-8"))))
             return Outcome()
         finally:
             for name in ("run", "checklist.json"):

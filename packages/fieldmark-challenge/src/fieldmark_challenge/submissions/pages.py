@@ -45,7 +45,7 @@ from fieldmark_challenge.web.links import address_of
 
 log = logging.getLogger(__name__)
 router = APIRouter()
-FIELDS = ("title", "method", "external", "external_note")
+FIELDS = ("title", "method", "external", "external_note", "external_found")
 EXAMPLE_LINES = 4
 
 
@@ -216,8 +216,9 @@ def _entry(form: FormData) -> Entry:
     return Entry(
         title=text_of(form, "title"),
         method=text_of(form, "method"),
-        external_data=text_of(form, "external") == "yes",
+        external_data=submissions.declares_external(text_of(form, "external")),
         external_note=text_of(form, "external_note"),
+        external_found=text_of(form, "external_found"),
         idempotency_key=text_of(form, "once") or None,
     )
 

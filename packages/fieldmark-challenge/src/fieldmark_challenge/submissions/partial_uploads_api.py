@@ -173,12 +173,14 @@ async def finish(
     storage: StorageOf,
     title: Annotated[str, Form()] = "",
     method: Annotated[str, Form(description="how the run was made")] = "",
-    external: Annotated[str, Form(description="external data used: yes or no")] = "no",
+    external: Annotated[str, Form(description="external data used: yes or no; must be said")] = "",
     external_note: Annotated[str, Form(description="which, if any")] = "",
+    external_found: Annotated[str, Form(description="what the provenance of the run (run.json) records")] = "",
 ) -> SubmissionOut | JSONResponse:
     """Hands in what has arrived, as if it had come at once. Finishing again gives the same submission."""
     challenge, upload = await run_in_threadpool(own_upload, database, user, slug, upload_id)
-    entry = Entry(title, method, external == "yes", external_note, idempotency_key=upload_id)
+    declared = submissions.declares_external(external)
+    entry = Entry(title, method, declared, external_note, idempotency_key=upload_id, external_found=external_found)
     arrived = partial_uploads.arrival(upload, request.state.arrived)
     return await lane_of(request).run(user.id, _finish, database, storage, user, challenge, upload, entry, arrived)
 

@@ -18,13 +18,13 @@ class ProgramIntake:
 
     Args:
         why_not: Why no program can be run now; empty where one can.
-        check: Refuses an archive that holds no program.
+        check: Refuses an archive that holds no program; says which files of weights lie in it.
         new_path: Where the next archive of a challenge is stored.
         add: Queues the program of a submission, which has no run until the program has written it.
     """
 
     why_not: Callable[[Session], str]
-    check: Callable[[Challenge, Upload], None]
+    check: Callable[[Challenge, Upload], str]
     new_path: Callable[[Challenge], str]
     add: Callable[[Session, Submission, Upload, str], object]
 

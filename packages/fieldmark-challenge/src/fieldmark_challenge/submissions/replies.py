@@ -154,6 +154,8 @@ class SubmissionOut(BaseModel):
     size: int
     sha256: str
     external_data: bool
+    external_note: str = Field(description="which external data were declared")
+    external_found: str = Field(description="which the provenance of the run, or the program, shows")
     accepted_at: dt.datetime
     state: str
     reason: str
@@ -185,6 +187,8 @@ class SubmissionOut(BaseModel):
             size=file.size,
             sha256=file.sha256,
             external_data=submission.external_data,
+            external_note=submission.external_note,
+            external_found=submission.external_found,
             accepted_at=submission.accepted_at,
             state=submission.state,
             reason=submission.reason,

@@ -7,7 +7,7 @@ drags on long after the end of a phase is refused all the same.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.exc import IntegrityError
@@ -30,6 +30,11 @@ from fieldmark_challenge.submissions.uploads import Upload, check_run, checklist
 # What keeps a team from handing in; a hidden one goes on.
 BARRED = {"disqualified": "The team is disqualified", "withdrawn": "The team has withdrawn from the challenge"}
 UPLOAD_GRACE = dt.timedelta(minutes=15)
+MOST_FOUND = 1000
+UNDECLARED = (
+    "Say whether external data were used, pretrained weights included: external=no, or external=yes and which ones in "
+    "external_note."
+)
 
 
 @dataclass(frozen=True)
@@ -53,13 +58,14 @@ class Quota:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a team says about its run."""
+    """What a team says about its run; `external_found` is what the provenance of the run itself records."""
 
     title: str = ""
     method: str = ""
     external_data: bool = False
     external_note: str = ""
     idempotency_key: str | None = None
+    external_found: str = ""
 
     def cleaned(self) -> Entry:
         """The same with everything in bounds; the use of external data must be explained."""
@@ -75,7 +81,19 @@ class Entry:
             external_data=self.external_data,
             external_note=note,
             idempotency_key=key,
+            external_found=" ".join(self.external_found.split())[:MOST_FOUND],
         )
+
+
+def declares_external(said: str) -> bool:
+    """Whether a form says that external data were used.
+
+    Raises:
+        RefusalError: When it says neither yes nor no.
+    """
+    if said not in ("yes", "no"):
+        raise RefusalError(UNDECLARED)
+    return said == "yes"
 
 
 def quota(session: Session, team: Team, phase: Phase, moment: dt.datetime) -> Quota:
@@ -130,7 +148,8 @@ def hand_in(
         program = open_intake(session) if asks_for_code(session, phase) is not None else None
     try:
         if program is not None:
-            program.check(challenge, upload)
+            weights = program.check(challenge, upload)
+            entry = replace(entry, external_found="; ".join(filter(None, (entry.external_found, weights)))[:MOST_FOUND])
         else:
             check_run(checklist(storage, challenge), upload, limit_mb=challenge.max_upload_mb)
     except RunRefusedError as error:
@@ -223,6 +242,7 @@ def _row(user: User, team: Team, phase: Phase | None, upload: Upload, entry: Ent
         method=entry.method,
         external_data=entry.external_data,
         external_note=entry.external_note,
+        external_found=entry.external_found,
         filename=upload.filename,
         size=upload.size,
         sha256=upload.sha256,
@@ -255,7 +275,14 @@ def _note_refused(
 
 
 def add_baseline(
-    database: Database, storage: Storage, actor: User, challenge: Challenge, name: str, upload: Upload, method: str = ""
+    database: Database,
+    storage: Storage,
+    actor: User,
+    challenge: Challenge,
+    name: str,
+    upload: Upload,
+    method: str = "",
+    external: str = "",
 ) -> Submission:
     """Puts a run of the organizers on the board, beside those of the teams and without a place among them."""
     shown, key = clean_name(name, "baseline's name")
@@ -272,7 +299,7 @@ def add_baseline(
                 session.flush()
             except IntegrityError as error:
                 raise ConflictError(f"There is a team or a baseline called {shown!r} already.") from error
-            entry = Entry(title=shown, method=clean_text(method, 5000, "description of the method"))
+            entry = Entry(title=shown, method=method, external_data=bool(external), external_note=external).cleaned()
             row = _row(actor, team, None, upload, entry, utc_now())
             row.path, row.counted = path, False
             session.add(row)

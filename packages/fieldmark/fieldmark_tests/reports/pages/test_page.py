@@ -29,7 +29,7 @@ from fieldmark_tests.reports.by_hand import (
     write_run,
 )
 
-VOID = {"meta", "link", "img", "br", "line", "circle", "path", "use", "rect"}
+VOID = {"meta", "link", "img", "input", "br", "line", "circle", "path", "use", "rect"}
 
 
 class Page(HTMLParser):
@@ -120,7 +120,7 @@ def test_the_title_says_simulated_exactly_for_worlds(
 ) -> None:
     html, page = write([make_run(make_release(FUNGI, world=world), noisy)], tmp_path)
     title = html[html.index("<title>") + 7 : html.index("</title>")]
-    assert title == ("folder: by hand (simulated data)" if world else "folder: by hand")
+    assert title == ("release: by hand (simulated data)" if world else "release: by hand")  # the folder of the data
     assert ("a world is not nature" in page.text) == world
 
 

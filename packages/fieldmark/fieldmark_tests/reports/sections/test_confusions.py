@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from fieldmark.models import load_model
+from fieldmark.reports.likeness import NearestTraining, features_of
 from fieldmark.reports.pages.runs import load_context
 from fieldmark.reports.section import Context
 from fieldmark.reports.sections import SECTIONS, confusions
@@ -41,3 +43,24 @@ def test_poisonous_items_taken_for_harmless_ones_are_counted(fungi: Path, make_r
     html = SECTIONS["confusions"].render(load_context([make_run(fungi, always_edible)]))
     assert "8 of 8 photos of poisonous classes were taken for a class that is not poisonous" in " ".join(html.split())
     assert "poisonous taken for not poisonous" in html
+
+
+def test_a_confusion_is_shown_with_the_nearest_training_photos(color_model: Path) -> None:
+    context = load_context([color_model])
+    names, view = context.labels.names[:2], context.opened.view
+    nearest = NearestTraining(context, [0, 1], names)
+    assert nearest.items([0], context.labels.names[2]) == []  # not asked about
+    model = load_model(color_model)
+    labels = context.opened.items["train"]["label"].to_list()
+    learned = features_of(model, view.train).astype(np.float64)
+    center = learned[[label in names for label in labels]].mean(axis=0)
+    photo = features_of(model, view.test)[list(view.test.item_ids).index(context.predictions.items[0])] - center
+    away = learned - center
+    closeness = away @ photo / np.linalg.norm(away, axis=1)
+    for name in names:
+        rows = sorted((row for row, label in enumerate(labels) if label == name), key=lambda row: -closeness[row])
+        assert nearest.items([0], name) == [view.train.item_ids[row] for row in rows]
+
+
+def test_without_a_model_training_photos_are_shown_all_the_same(context: Context) -> None:
+    assert NearestTraining(context, [0], context.labels.names).items([0], context.labels.names[0]) == []

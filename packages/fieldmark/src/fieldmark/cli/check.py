@@ -28,8 +28,13 @@ def check(
     ],
     root: Annotated[Path, typer.Argument(help="The root of the release.")],
     media: Annotated[
-        bool, typer.Option("--media", "--photos", help="Also open every photo or recording to its end.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--media/--no-media",
+            "--photos/--no-photos",
+            help="Open every photo or recording to its end; done by itself for your own on this machine.",
+        ),
+    ] = None,
     near_duplicates: Annotated[
         bool,
         typer.Option("--near-duplicates", help="Also look for photos that look the same in two parts or classes."),
@@ -57,11 +62,16 @@ def check(
     from fieldmark.errors import InputError, MisuseError
     from fieldmark.releases import release_of
     from fieldmark.releases.checks import CHECKS, not_looked_for
+    from fieldmark.releases.record import record_of
+    from fieldmark.storage.addresses import is_address
 
     if (out is not None or settings) and not labels:
         raise MisuseError("--out and --set go with --labels.")
     if name not in CHECKS and name in BENCHMARKS:
         name = BENCHMARKS[name].dataset  # several editions ask about one release
+    if media is None:
+        known = record_of(name)
+        media = known is not None and known.homepage is None and not is_address(root)
     report = CHECKS[name](release_of(name, root), media=media, near_duplicates=near_duplicates)
     if not any(number for part in report.counts for number in asdict(part.found).values()):
         hint = "Is the path right, and the release of this dataset?"

@@ -38,7 +38,8 @@ def fit(
         str, typer.Option(help="The method (`fieldmark list methods`).", autocompletion=completion.methods)
     ],
     out: Annotated[
-        Path | None, typer.Option(help="The folder for the run; runs/BENCHMARK-METHOD if not given.")
+        Path | None,
+        typer.Option(help="The folder for the run; runs/BENCHMARK-METHOD if not given, runs/DATA-METHOD for own data."),
     ] = None,
     settings: MethodSettings = None,
     steps: Annotated[
@@ -99,6 +100,13 @@ def fit(
         ),
     ] = False,
     trust_code: TrustCode = False,
+    skip_broken: Annotated[
+        bool,
+        typer.Option(
+            "--skip-broken",
+            help="Leave files out that cannot be read, never those of an official test part; the run records them.",
+        ),
+    ] = False,
     seed: DrawSeed = 0,
     overwrite: Overwrite = False,
     engine: EngineOption = "local",
@@ -111,7 +119,7 @@ def fit(
     from fieldmark.fitting.search import parse_search
     from fieldmark.settings import parse_pairs
 
-    folder = out or Path("runs", f"{benchmark.replace('/', '-')}-{method}")
+    folder = out or Path("runs", f"{_short_name(benchmark, data)}-{method}")
     result = fit_method(
         benchmark,
         data,
@@ -131,11 +139,23 @@ def fit(
         address=address,
         walls=_walls() if walled else None,
         trust_code=trust_code,
+        skip_broken=skip_broken,
     )
     if as_json:
         _print_json(result)
     else:
         _print(result)
+
+
+def _short_name(benchmark: str, data: Path) -> str:
+    """What a run is called after: the benchmark, or the folder of somebody's own data."""
+    from fieldmark.benchmarks import BENCHMARKS
+    from fieldmark.releases.record import record_of
+
+    known = record_of(BENCHMARKS[benchmark].dataset)
+    own = known is not None and known.homepage is None
+    name = str(data).rstrip("/").rpartition("/")[2] if own else ""
+    return name if name.strip(".") else benchmark.replace("/", "-")
 
 
 def _walls() -> Walls:

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from fieldmark.fitting.unknown_table import UnknownTable
     from fieldmark.scoring import Score, Scorecard
 
+# Values that agree in so many digits are the same number, computed in another order.
+SAME_DIGITS = 12
+
 
 def print_json(data: Any) -> None:
     """Writes one JSON document to standard output."""
@@ -60,15 +63,24 @@ def print_external_data(card: Scorecard) -> None:
 
 
 def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
-    """Writes a table with one row per scorecard and one column per metric, and a line on what it rests on."""
+    """Writes a table with one row per scorecard and one column per metric, and a line on what it rests on.
+
+    A metric by another convention (macro-F1 over all classes, over those present) that has the same values here as one
+    before it is named below the table instead.
+    """
     first = next(iter(scorecards.values()))
     shares = {metric for metric in first.metrics if first.is_share(metric)}
+    same_as = _repeated(list(scorecards.values()))
+    shown = [metric for metric in first.metrics if metric not in same_as]
     rows = [
-        [_marked(name, card), *(score_text(card.metrics[metric], percent=metric in shares) for metric in first.metrics)]
+        [_marked(name, card), *(score_text(card.metrics[metric], percent=metric in shares) for metric in shown)]
         for name, card in scorecards.items()
     ]
     simulated = ", simulated data" if first.provenance.get("simulated") else ""
-    print_table(["", *first.metrics], rows)
+    print_table(["", *shown], rows)
+    for metric in dict.fromkeys(same_as.values()):
+        repeated = [other for other, one in same_as.items() if one == metric]
+        print(f"{' and '.join(repeated)}: the same as {metric} here")
     unit = "percent [95 % interval]" if shares >= set(first.metrics) else "[95 % interval], shares in percent,"
     print(
         f"{unit} on {first.split}: {first.items} items, {first.units} independent units, "
@@ -88,6 +100,19 @@ def print_scorecards(scorecards: Mapping[str, Scorecard]) -> None:
             f"note: {' and '.join(tied)} gives many segments the same score, and cmap puts the right ones first among "
             "equals: compare cmap_expected"
         )
+
+
+def _repeated(cards: Sequence[Scorecard]) -> dict[str, str]:
+    """Metrics with the values of an earlier metric of the same kind on all cards, each with that metric."""
+    earlier: dict[tuple[str, tuple[float, ...]], str] = {}
+    repeated = {}
+    for metric in cards[0].metrics:
+        kind, _, convention = cards[0].title(metric).partition(", ")
+        values = tuple(round(card.metrics[metric].value, SAME_DIGITS) for card in cards)
+        known = earlier.setdefault((kind, values), metric)
+        if convention and known != metric:
+            repeated[metric] = known
+    return repeated
 
 
 def _other_split(card: Scorecard) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,6 +44,9 @@ def predict(
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers to print for each photo.")] = 3,
     trust_code: TrustCode = False,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave photos out that cannot be read, and say which.")
+    ] = False,
     engine: EngineOption = "local",
     address: AddressOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answers as JSON.")] = False,
@@ -56,10 +60,13 @@ def predict(
 
     if bool(photos) == (data is not None):
         raise MisuseError("predict needs either photos or --data ROOT.")
+    if skip_broken and data is not None:
+        raise MisuseError("--skip-broken goes with photos: a part of a release is answered as a whole, or not at all.")
     loaded = load_model(model, trust_code=trust_code)
     with working_on(engine, address):
         if photos:
-            predictions = loaded.predict_photos(find_photos(photos))
+            found = find_photos(photos)
+            predictions = loaded.predict_photos(_readable(found) if skip_broken else found)
         else:
             assert data is not None  # one of the two is given
             predictions = predict_part(loaded, data, split=split)
@@ -70,6 +77,25 @@ def predict(
         _print_masks(predictions, out, as_json=as_json, simulated=loaded.simulated)
     else:
         _print_labels(loaded, predictions, out, top, as_json=as_json)
+
+
+def _readable(photos: list[Path]) -> list[Path]:
+    """The photos that can be read; the others are named on standard error.
+
+    Raises:
+        InputError: When none can be read.
+    """
+    from fieldmark.errors import InputError
+    from fieldmark.releases.photo_checks import fault_of
+
+    faults = {photo: fault_of(photo.read_bytes()) for photo in photos}
+    for photo, fault in faults.items():
+        if fault:
+            print(f"left out: {photo}: {fault}", file=sys.stderr)
+    readable = [photo for photo, fault in faults.items() if not fault]
+    if not readable:
+        raise InputError(photos[0], found="no photo that can be read", expected="at least one")
+    return readable
 
 
 def _write(

@@ -66,6 +66,12 @@ def score(
         Path | None, typer.Option(help="With --verify: which units are public and private, as CSV: unit,part.")
     ] = None,
     signer: Annotated[str | None, typer.Option(help="With --verify: the key that must have signed it.")] = None,
+    signature_only: Annotated[
+        bool,
+        typer.Option(
+            "--signature-only", help="With --verify: who signed it, and for which RUN, while the labels are secret."
+        ),
+    ] = False,
     salt: Annotated[str | None, typer.Option(help="With --verify: the salt, if the receipt is an early one.")] = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
@@ -81,6 +87,9 @@ def score(
         # With a receipt the benchmark is known, so that the one name on the command line is the run.
         named = runs[0] if runs else benchmark
         files = {what: local_input(path) for what, path in given.items() if path is not None}
+        if signature_only:
+            _verify_signature(receipt, None if named is None else local_input(named), signer, as_json)
+            return
         _verify(receipt, None if named is None else local_input(named), files, signer, salt, as_json)
         return
     if benchmark is None or not runs:
@@ -106,6 +115,18 @@ def score(
         print_external_data(card)
         if out is not None:
             print(f"run in {out}; a page about it: fieldmark report {out}")
+
+
+def _verify_signature(receipt: Path, run: Path | None, signer: str | None, as_json: bool) -> None:
+    from fieldmark.cli.output import print_json
+    from fieldmark.scoring.receipts import verify_signature
+
+    signed_by = verify_signature(receipt, run=run, signer=signer)
+    if as_json:
+        print_json({"verified": False, "signature": True, "signed_by": signed_by})
+        return
+    print(f"the signature holds: {signed_by} gave this receipt out{'' if run is None else f' for {run.name}'}")
+    print("note: no score was computed again; that takes the labels (--verify without --signature-only)")
 
 
 def _verify(

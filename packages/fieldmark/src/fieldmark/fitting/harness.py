@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Benchmark, Task
 from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.features.extraction import UnreadableError, unreadable
 from fieldmark.features.given_backbones import GivenBackbone, given_backbone
 from fieldmark.fitting.additions import Added, with_added
 from fieldmark.fitting.allowed import allowed_steps
@@ -51,7 +52,7 @@ from fieldmark.fitting.unknown_table import UnknownTable, unknown_table
 from fieldmark.methods.base import ON_VAL, ChosenSetting, Method
 from fieldmark.models import Model, load_model
 from fieldmark.models.photo_by_photo import OF_FEATURES, check_pooling
-from fieldmark.models.supply import remarks_on_missing
+from fieldmark.models.supply import Supply, remarks_on_missing
 from fieldmark.notebooks import html_note, html_page
 from fieldmark.runs.provenance import Run
 from fieldmark.sandbox.trusted_code import trusting_code
@@ -59,6 +60,7 @@ from fieldmark.scoring import Scorecard
 from fieldmark.splits.files import SPLIT_FILE, Split, read_split
 from fieldmark.steps import Step
 from fieldmark.storage.files import appearing_folder, only_writer
+from fieldmark.views.broken_media import broken_media, refuse_official, without_media
 from fieldmark.views.open_benchmark import ANSWERABLE_PARTS, Opened, open_benchmark, open_release
 from fieldmark.views.parts import View
 from fieldmark.work.engines import working_on
@@ -110,6 +112,7 @@ def fit(
     address: str | None = None,
     walls: Walls | None = None,
     trust_code: bool = False,
+    skip_broken: bool = False,
 ) -> FitResult:
     """Fits a method to a benchmark and writes the folder of the run.
 
@@ -145,6 +148,8 @@ def fit(
         address: With "ray": the address of the cluster, "auto" for the one of this machine.
         walls: Runs the method in a process that is given what it may see and nothing else (`fitting.sandboxed`).
         trust_code: Whether a backbone in a folder may be a pickled module, which can run any code when it is read.
+        skip_broken: Leaves photos and recordings out that cannot be read, and records them; never those of an official
+            test part.
 
     Raises:
         InputError: When the release or the split is at fault.
@@ -180,14 +185,19 @@ def fit(
         appearing_folder(Path(out), overwrite=overwrite) as folder,
     ):
         with _timed(seconds, "open"):
-            opened = open_benchmark(declared, open_release(declared, data), seed=seed, split=other_split)
+            dataset = open_release(declared, data)
+            skipped = broken_media(dataset) if skip_broken else {}
+            if skipped:
+                refuse_official(declared, dataset, skipped)
+                dataset = without_media(dataset, skipped)
+            opened = open_benchmark(declared, dataset, seed=seed, split=other_split)
         added = with_added(opened, Path(add)) if add is not None else None
         opened = opened if added is None else added.opened
         told = told_labels(opened, "test")
         configured, unfitted, searched = _settled(asked, planned, opened, trials, seconds)
         supply = supply_of(configured, opened, features)
         with _timed(seconds, "features"):
-            view = replace(supplied_view(opened, supply), shared=parts)
+            view = replace(_supplied(opened, supply), shared=parts)
         with _timed(seconds, "fit"):
             learned = learn(configured.method, unfitted, view, opened, (supply, pooling), scratch)
         model = model_of(
@@ -205,7 +215,8 @@ def fit(
         choices = [*remarks_on_missing(view), *_remarks_on_data(declared, opened, added), *([WALLED] if walls else [])]
         choices += _remarks_on_choices(configured.method, learned, opened, searched)
         choices += _remarks_on_unknown(configured.method, steps, opened.benchmark.task)
-        run = run_of(model, opened, supply, data, seconds, choices, searched)
+        choices += [f"Left out, because it cannot be read: {path} ({why})" for path, why in skipped.items()]
+        run = replace(run_of(model, opened, supply, data, seconds, choices, searched), skipped=list(skipped))
         predictions = {"val": learned.on_train.val}
         with _timed(seconds, "predict"):
             answered = _answer_checked(model, learned, opened, view, told)
@@ -283,6 +294,22 @@ def _settled(
         searched = run_search(*planned, opened, steps=names, seed=seed, store=store, scratch=trials)
     best = planned[1][searched.best].configured.on_release(readable_inputs(opened))
     return best, allowed_steps(best.name, best.method, task, asked.step_names), searched
+
+
+def _supplied(opened: Opened, supply: Supply) -> View:
+    """The view with its features.
+
+    Raises:
+        UnreadableError: When files cannot be read: all of them are named, those of other parts as well.
+    """
+    try:
+        return supplied_view(opened, supply)
+    except UnreadableError as error:
+        every = broken_media(opened.dataset)
+        if len(every) < 2:
+            raise
+        root = opened.dataset.release.root
+        raise unreadable(list(every.items()), lambda path: f"{root}/{path}") from error
 
 
 def _remarks_on_data(declared: Benchmark, opened: Opened, added: Added | None) -> list[str]:

@@ -164,6 +164,10 @@ class Problems:
         if places:
             self.add(severity, what, places, every=every)
 
+    def places(self) -> list[str]:
+        """Every place of every problem."""
+        return [place for places in self._found.values() for place in places if place]
+
     def listed(self) -> tuple[Problem, ...]:
         """All problems, errors first."""
         order = {"error": 0, "warning": 1, "note": 2}

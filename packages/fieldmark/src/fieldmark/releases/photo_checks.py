@@ -123,6 +123,12 @@ def check_photos(
     return Looks(column, np.frombuffer(hashes, dtype=np.uint64), *counts)
 
 
+def fault_of(data: bytes) -> str:
+    """What is wrong with a photo; empty where it can be read to its end."""
+    opened = _opened(data, looks=False)
+    return opened if isinstance(opened, str) else ""
+
+
 def _opened(data: bytes, looks: bool) -> tuple[bytes, int] | str:
     """The hashes of a photo as bytes, and how many are of the whole; or what is wrong with it."""
     try:

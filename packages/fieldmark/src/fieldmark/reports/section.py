@@ -238,6 +238,10 @@ class Section(ABC):
     title: str
     shapes: ClassVar[tuple[Shape, ...]] = ("codes",)
 
+    def heading(self, context: Context) -> str:
+        """Its heading for this run and release."""
+        return self.title
+
     @abstractmethod
     def applies(self, context: Context) -> bool:
         """Whether there is something to show for this run and release."""

@@ -53,6 +53,15 @@ def run_file(folder: Path) -> Path:
     return next((folder / name for name in (RUN_CSV, RUN_PARQUET) if (folder / name).exists()), folder / RUN_CSV)
 
 
+def recorded_external(run: Path) -> str | None:
+    """What `run.json` beside a run file records of external data, empty for none; None where nothing is recorded."""
+    folder = run.parent
+    if run != run_file(folder) or not (folder / RUN_FILE).is_file():
+        return None
+    recorded = Run.read(folder).external_data
+    return None if recorded is None else "; ".join(recorded)
+
+
 @dataclass(frozen=True)
 class Run:
     """The provenance of one run.
@@ -85,6 +94,7 @@ class Run:
             nothing was, and for runs made before this was asked.
         pooling: How items of several photos were answered: from the mean of their features ("features"), or photo by
             photo and pooled by mean, max or attention; empty where every item has one.
+        skipped: Files of the release that cannot be read and were left out, as asked (`fit --skip-broken`).
         code_version, created: Which Fieldmark made the run, and when (UTC).
     """
 
@@ -110,6 +120,7 @@ class Run:
     extra_annotations: list[str] | None = None
     modalities: list[str] = field(default_factory=list)
     pooling: str = ""
+    skipped: list[str] = field(default_factory=list)
     code_version: str = __version__
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -136,7 +147,8 @@ class Run:
         """Writes `run.json` into a run's folder."""
         data = {**asdict(self), "simulated": self.simulated}
         # Said where there is something to say.
-        for name in ("learns_from", "step_lessons", "split", "search", "extra_annotations", "modalities", "pooling"):
+        lately = ("learns_from", "step_lessons", "split", "search", "extra_annotations", "modalities", "pooling")
+        for name in (*lately, "skipped"):
             if not data[name]:
                 del data[name]
         write_json(folder / RUN_FILE, data)

@@ -127,9 +127,7 @@ def verify(
         InputError: Says in one sentence what differs.
     """
     receipt = read_receipt(path)
-    signed_by = check_signature(receipt, path)
-    if signer is not None and signer != signed_by:
-        raise InputError(path, found=f"the signature of {signed_by or 'nobody'}", expected=f"that of {signer}")
+    signed_by = _signed_by(receipt, path, signer)
     run = run or path.parent / receipt["run"]["name"]
     files = dict(files or {}) or truth_files(path.parent)
     _check_commitment(path, run, receipt["run"], salt or receipt.get("salt"), "the run that was scored")
@@ -151,6 +149,41 @@ def verify(
     remarks = [] if signed_by else ["the receipt is unsigned"]
     remarks += [] if same_scorer else [f"scored then by another build ({receipt['scorer']['version']})"]
     return Verified(card, signed_by, "; ".join(remarks))
+
+
+def verify_signature(path: Path, *, run: Path | None = None, signer: str | None = None) -> str:
+    """Checks who gave a receipt out, and for which run, while the labels are secret: no score is computed again.
+
+    Args:
+        path: The receipt.
+        run: The run file, where it is to be the one that was scored.
+        signer: The fingerprint that must have signed it, as the server publishes it.
+
+    Returns:
+        The fingerprint of the key that signed it.
+
+    Raises:
+        InputError: When the receipt is unsigned, was changed, or is about another run.
+    """
+    receipt = read_receipt(path)
+    signed_by = _signed_by(receipt, path, signer)
+    if signed_by is None:
+        raise InputError(path, found="no signature", expected="a signed receipt")
+    if run is not None:
+        _check_commitment(path, run, receipt["run"], receipt.get("salt"), "the run that was scored")
+    return signed_by
+
+
+def _signed_by(receipt: Mapping[str, Any], path: Path, signer: str | None) -> str | None:
+    """Who signed a receipt.
+
+    Raises:
+        InputError: When the signature does not fit, or is not that of the signer.
+    """
+    signed_by = check_signature(receipt, path)
+    if signer is not None and signer != signed_by:
+        raise InputError(path, found=f"the signature of {signed_by or 'nobody'}", expected=f"that of {signer}")
+    return signed_by
 
 
 def read_receipt(path: Path) -> dict[str, Any]:

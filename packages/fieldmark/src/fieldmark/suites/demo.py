@@ -19,7 +19,6 @@ RUNS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("linear", "linear", {"size": SIZE_PX}),
     ("knn", "knn", {"size": SIZE_PX}),
     ("centroid", "centroid", {"size": SIZE_PX}),
-    ("linear-random-features", "linear", {"size": SIZE_PX, "weights": "random"}),
     ("frequent", "frequent", {}),
 )
 
@@ -40,7 +39,7 @@ def run_demo(out: Path, *, seed: int = 0) -> Demo:
         out: The folder for everything; what an earlier demo left there is replaced.
         seed: The seed of the world.
     """
-    for module in ("timm", "jinja2", "matplotlib"):
+    for module in ("onnx", "onnxruntime", "jinja2", "matplotlib"):
         require(module, "The demo")  # said before anything is painted
     if out.exists() and any(out.iterdir()) and not (out / "world" / "WORLD.json").exists():
         raise MisuseError(f"{out} holds something other than an earlier demo. Choose another folder.")

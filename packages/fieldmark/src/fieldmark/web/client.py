@@ -56,8 +56,17 @@ class Client:
             raise MisuseError("A token is needed: make one on your account page and set FIELDMARK_TOKEN to it.")
         return cls(f"{parts.scheme}://{parts.netloc}/api/v1/challenges/{slug}", token)
 
-    def hand_in(self, run: Path, *, title: str = "", method: str = "", external: str = "") -> dict[str, Any]:
+    def hand_in(
+        self, run: Path, *, title: str = "", method: str = "", external: str = "", found: str = ""
+    ) -> dict[str, Any]:
         """Hands in a run file; tries again where the connection fails, without ever handing in twice.
+
+        Args:
+            run: The run file, or the archive of a program.
+            title: What it is called.
+            method: How it was made.
+            external: Which external data are declared; empty for none.
+            found: Which ones its provenance records.
 
         Raises:
             PlatformRefusalError: When it is refused: why, and what is wrong with the run, line by line.
@@ -69,6 +78,7 @@ class Client:
             "method": method,
             "external": "yes" if external else "no",
             "external_note": external,
+            "external_found": found,
             "once": secrets.token_hex(16),
         }
         if run.stat().st_size >= IN_PARTS_FROM:

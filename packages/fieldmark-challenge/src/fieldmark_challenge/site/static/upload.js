@@ -7,7 +7,7 @@ const element = (id) => document.getElementById(id);
 const [area, bar, note, stopping] = ["sending", "sent", "sending-note", "stop"].map(element);
 const [refusal, unfinished] = ["refusal", "unfinished"].map(element);
 const { uploads, done, partsFrom, finish } = form.dataset;
-const FIELDS = ["title", "method", "external", "external_note"].filter((name) => form.elements[name]);
+const FIELDS = ["title", "method", "external", "external_note", "external_found"].filter((name) => form.elements[name]);
 const AGAIN = new Set([408, 500, 502, 503, 504]);
 const [PIECE, PART_MOST, REST_MOST_S, ANSWER_S] = [4 * 2 ** 20, 16 * 2 ** 20, 30, 600];
 const button = form.querySelector("button.button");
@@ -208,6 +208,31 @@ async function remember() {
   if (there.length && before) {
     for (const name of FIELDS) if (!form.elements[name].value) form.elements[name].value = before[name] || "";
   }
+}
+
+// Fills in what the provenance of a run records about external data; the form can still be changed.
+async function fillIn(file) {
+  const said = element("provenance-note");
+  let found;
+  try {
+    found = JSON.parse(await file.text()).external_data;
+  } catch {
+    found = undefined;
+  }
+  if (!Array.isArray(found)) {
+    said.textContent = `${file.name} says nothing about external data. Expected the run.json that lies beside run.csv.`;
+    return;
+  }
+  const told = found.join("; ").slice(0, 1000);
+  form.elements.external_found.value = form.elements.external_note.value = told;
+  form.elements.external.value = found.length ? "yes" : "no";
+  said.textContent = found.length ? `${file.name} records: ${told}` : `${file.name} records no external data.`;
+}
+
+const provenance = element("provenance");
+if (provenance) {
+  provenance.closest(".script-only").hidden = false;
+  provenance.addEventListener("change", () => provenance.files[0] && fillIn(provenance.files[0]));
 }
 
 form.addEventListener("submit", (event) => {

@@ -19,11 +19,12 @@ from PIL import Image
 from fieldmark.errors import MisuseError
 from fieldmark.features.crops import PhotoBoxes, remark_on_whole
 from fieldmark.features.embeddings import quantized
+from fieldmark.features.engines import installed
 from fieldmark.features.given_backbones import GivenBackbone, process_store
 from fieldmark.features.local_modules import local_module
 from fieldmark.features.packaged import PackagedBackbone, load_packaged, runs_without_torch
 from fieldmark.features.photos import views_of
-from fieldmark.features.settings import OWN, FeatureSettings
+from fieldmark.features.settings import OWN, PACKAGED, FeatureSettings
 from fieldmark.features.store import FeatureStore, default_store
 from fieldmark.methods.base import NOT_STATED, media_of
 from fieldmark.methods.photo_crops import boxes_of
@@ -304,6 +305,9 @@ def load_backbone(settings: FeatureSettings) -> Backbone | PackagedBackbone:
     """
     if runs_without_torch(settings) and not gpu_can_be_used():
         return load_packaged(settings)
+    if settings.backbone in PACKAGED and settings.weights == "pretrained" and not installed("torch"):
+        for engine in ("onnx", "onnxruntime"):
+            require(engine, f"The backbone {settings.backbone}")
     module: Any = require("fieldmark.features.backbones", "Reading photos")
     backbone: Backbone = module.load_torch_backbone(settings)
     return backbone
@@ -311,6 +315,8 @@ def load_backbone(settings: FeatureSettings) -> Backbone | PackagedBackbone:
 
 def gpu_can_be_used() -> bool:
     """Whether torch would find a GPU; it is asked only on machines with the driver of one."""
+    if not installed("torch"):
+        return False
     driver = find_library("nvcuda") if sys.platform == "win32" else any(Path(one).exists() for one in GPU_DEVICES)
     if not driver:
         return False

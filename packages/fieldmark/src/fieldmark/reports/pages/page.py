@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from fieldmark.models.guides.dangers import never_because_of_a_model
 from fieldmark.models.guides.living_groups import groups_of
-from fieldmark.reports.markup import render
+from fieldmark.releases.record import record_of
+from fieldmark.reports.markup import label, render
 from fieldmark.reports.pages.runs import load_context
 from fieldmark.reports.section import Context
 from fieldmark.reports.sections import SECTIONS
@@ -37,8 +38,8 @@ def render_page(context: Context) -> str:
     rendered = [
         {
             "name": section.name,
-            "title": section.title,
-            "short": section.title.partition(",")[0],
+            "title": section.heading(context),
+            "short": section.heading(context).partition(",")[0],
             "html": Markup(section.render(context)),
         }
         for section in sections
@@ -73,6 +74,10 @@ def _best_possible(context: Context) -> float | None:
 
 
 def page_title(context: Context) -> str:
-    """Benchmark and method, and whether the data are simulated."""
+    """Data and method, and whether the data are simulated; data that others know go by the name of the benchmark."""
     mark = " (simulated data)" if context.simulated else ""
-    return f"{context.opened.benchmark.name}: {context.first.title}{mark}"
+    benchmark = context.opened.benchmark
+    known = record_of(benchmark.dataset)
+    own = known is not None and known.homepage is None
+    name = label(PurePath(context.first.run.data).name) if own else benchmark.name
+    return f"{name}: {context.first.title}{mark}"

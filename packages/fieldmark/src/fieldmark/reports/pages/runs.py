@@ -18,6 +18,7 @@ from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.predictions import read_predictions
 from fieldmark.runs.provenance import ABLATION_FILE, RUN_FILE, Run
 from fieldmark.scoring import SCORECARD_FILE, Scorecard
+from fieldmark.views.broken_media import without_media
 from fieldmark.views.open_benchmark import Opened, open_benchmark, open_release, split_of_run
 
 
@@ -99,7 +100,7 @@ def _open(run: Run, folder: Path, data: str | Path | None) -> Opened:
     except InputError as error:
         hint = "If the folder moved, pass its new place with --data." if data is None else "Check --data."
         raise InputError(root, found=error.found, expected="the release that the run was made on", hint=hint) from error
-    dataset = open_release(benchmark, root)
+    dataset = without_media(open_release(benchmark, root), run.skipped)
     if dataset.digest != run.data_digest:
         raise InputError(
             root,

@@ -62,6 +62,7 @@ SECTIONS: Registry[Section] = Registry(
             "fieldmark.reports.sections.classes:SECTION",
             "a table of all classes to sort and download, and the confusion matrix",
         ),
+        "errors": ("fieldmark.reports.sections.errors:SECTION", "every wrong answer, to filter and download"),
         "unlabeled": (
             "fieldmark.reports.sections.unlabeled:SECTION",
             "photos of each species with and without labels, and phyla taken for each other",

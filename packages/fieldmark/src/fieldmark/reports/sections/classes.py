@@ -16,11 +16,13 @@ from fieldmark.reports.section import UNKNOWN_SPECIES, Context, Section
 from fieldmark.tables.labels import UNKNOWN
 
 # Longer tables are only in the file to download; what is left out is said.
-MOST_ROWS = 300
+MOST_ROWS = 3000
 # More classes than this cannot be read in a matrix: those with the most errors are shown.
 MOST_CLASSES = 30
 OTHERS = "all others"
-CELL_PX, NAMES_PX, LONGEST_NAME = 22, 210, 28
+NAMES_PX, LONGEST_NAME = 210, 28
+# A matrix is about so wide, and its cells are no smaller and no larger than these.
+MATRIX_PX, SMALLEST_CELL_PX, LARGEST_CELL_PX = 480, 22, 48
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Classes(Section):
             matrix=matrix,
             cells=_cells(matrix),
             steps=SHARE_TITLES,
-            cell=CELL_PX,
+            cell=cell_px(len(matrix.names)),
             margin=NAMES_PX,
             short=[_short(name) for name in matrix.names],
             classes_csv=as_download(class_table(rows)),
@@ -142,6 +144,15 @@ def confusion_matrix(context: Context) -> Matrix:
     np.add.at(counts, (rows, columns), 1)
     names = tuple(_name(context, code) for code in shown) + ((OTHERS,) if left_out else ())
     return Matrix(names, counts, left_out)
+
+
+def cell_px(classes: int) -> int:
+    """How large a cell is: a few classes fill the page, many are as small as can be read.
+
+    >>> cell_px(9), cell_px(16), cell_px(31)
+    (48, 30, 22)
+    """
+    return min(LARGEST_CELL_PX, max(SMALLEST_CELL_PX, MATRIX_PX // classes))
 
 
 def class_table(rows: Sequence[ClassRow]) -> pl.DataFrame:

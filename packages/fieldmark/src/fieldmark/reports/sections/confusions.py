@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from fieldmark.reports.likeness import NearestTraining
 from fieldmark.reports.markup import render, sureness
 from fieldmark.reports.section import Context, Section
 from fieldmark.tables.labels import UNKNOWN
@@ -65,11 +66,17 @@ class Confusions(Section):
 
     def render(self, context: Context) -> str:
         pairs = all_pairs(context)
+        shown = shown_pairs(pairs)
+        nearest = NearestTraining(
+            context,
+            (row for pair in shown for row in one_per_unit(context, pair.rows)),
+            {label for pair in shown for label in (pair.truth, pair.answer)},
+        )
         danger = [pair for pair in pairs if pair.dangerous]
         return render(
             "sections/confusions.html.j2",
             context=context,
-            pairs=[(pair, photos_of(context, pair)) for pair in shown_pairs(pairs)],
+            pairs=[(pair, photos_of(context, pair, nearest)) for pair in shown],
             n_pairs=len(pairs),
             errors=int((~context.correct).sum()),
             called_unknown=int((~context.correct & (context.predicted == UNKNOWN)).sum())
@@ -136,12 +143,18 @@ def poisonous_items(context: Context) -> int:
     return sum(poisonous.get(int(code)) is True for code in context.truth)
 
 
-def photos_of(context: Context, pair: Pair) -> dict[str, list[CaptionedPhoto]]:
-    """Photos of the confusion, and training photos of both classes."""
+def photos_of(context: Context, pair: Pair, nearest: NearestTraining | None = None) -> dict[str, list[CaptionedPhoto]]:
+    """Photos of the confusion, and training photos of both classes: the nearest where a model can tell."""
+    rows = one_per_unit(context, pair.rows)
+
+    def training(label: str) -> list[CaptionedPhoto]:
+        items = nearest.items(rows, label)[:PHOTOS] if nearest is not None else []
+        return [CaptionedPhoto(item, context.thumbnail(item)) for item in items] or training_photos(context, label)
+
     return {
-        "confused": [_confused(context, row) for row in one_per_unit(context, pair.rows)],
-        "truth": training_photos(context, pair.truth),
-        "answer": training_photos(context, pair.answer),
+        "confused": [_confused(context, row) for row in rows],
+        "truth": training(pair.truth),
+        "answer": training(pair.answer),
     }
 
 

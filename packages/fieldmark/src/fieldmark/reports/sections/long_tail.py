@@ -25,6 +25,8 @@ SEED = 0
 BIN_STARTS = (0, 1, 5, 10, 20, 50, 100, 500)
 # More columns than this cannot be told apart; beyond it neighbors in frequency share one.
 MOST_COLUMNS = 200
+# The most common class has at least so many times as many items as the one in the middle.
+LONG_TAIL = 5
 # With no more classes than this their names fit below the plot.
 MOST_NAMES = 30
 NAME_LENGTH = 24
@@ -62,7 +64,10 @@ class LongTail(Section):
     """How much a class gains from being common."""
 
     name = "long-tail"
-    title = "The long tail"
+    title = "Class frequencies"
+
+    def heading(self, context: Context) -> str:
+        return "The long tail" if has_long_tail(context) else self.title
 
     def applies(self, context: Context) -> bool:
         return True
@@ -76,11 +81,18 @@ class LongTail(Section):
             tail=_draw_tail(context, columns),
             by_frequency=_draw_bins(context, size_bins) if len(size_bins) > 1 else None,
             bins=size_bins,
+            long_tail=has_long_tail(context),
             grouped=len(columns) < len(context.labels),
             without_items=int((scored == 0).sum()),
             trained=" + ".join(context.trained_parts),
             parts=part_frequencies(context),
         )
+
+
+def has_long_tail(context: Context) -> bool:
+    """Whether the most common class has many times as many training items as the class in the middle."""
+    counts = context.train_counts
+    return bool(counts.max() >= LONG_TAIL * max(float(np.median(counts)), 1.0))
 
 
 def recall_by_class(context: Context) -> NDArray[np.float64]:

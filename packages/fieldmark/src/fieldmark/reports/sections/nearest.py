@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.models.model import MODEL_FILE, MODEL_FOLDER, Model, load_model
+from fieldmark.reports.likeness import centered, features_of, model_on_features
 from fieldmark.reports.markup import render
 from fieldmark.reports.section import Context, Section
 from fieldmark.reports.sections.confusions import CaptionedPhoto
@@ -18,7 +18,6 @@ from fieldmark.views.parts import Part
 # How many right and how many wrong answers are shown, and how many sheets of a species are looked through.
 SHOWN, SHEETS = 4, 40
 SEED = 0
-Features = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class NearestSheets(Section):
     title = "Nearest sheets"
 
     def applies(self, context: Context) -> bool:
-        return asked_of(context) is not None and _model(context) is not None
+        return asked_of(context) is not None and model_on_features(context) is not None
 
     def render(self, context: Context) -> str:
         return render("sections/nearest.html.j2", context=context, compared=compared(context), asked=asked_of(context))
@@ -66,14 +65,15 @@ def compared(context: Context) -> list[BesideSheets]:
         for row in rng.permutation(np.flatnonzero(known & (context.correct == right)))[:SHOWN].tolist()
     ]
     part = context.opened.view.test if context.part == "test" else context.opened.view.val
-    model = _model(context)
+    model = model_on_features(context)
     if not rows or part is None or model is None:
         return []
     sheets, labels = _sheets(context, {int(code) for row in rows for code in _codes(context, row)})
     if not len(sheets):
         return []
-    photos = _centered(_features(model, part))
-    pressed = _centered(_features(model, sheets))
+    # Less the mean of their domain: paper and daylight are no likeness of species.
+    photos = centered(features_of(model, part))
+    pressed = centered(features_of(model, sheets))
     place = {item: number for number, item in enumerate(part.item_ids)}
 
     def nearest(row: int, code: int) -> CaptionedPhoto | None:
@@ -103,14 +103,6 @@ def _codes(context: Context, row: int) -> tuple[int, int]:
     return int(context.truth[row]), int(context.predicted[row])
 
 
-def _model(context: Context) -> Model | None:
-    """The model behind the first run, where it lies there and works on features of pictures."""
-    if context.folder is None or not (context.folder / MODEL_FOLDER / MODEL_FILE).exists():
-        return None
-    model = load_model(context.folder)
-    return model if model.supply.main is not None else None
-
-
 def _sheets(context: Context, codes: set[int]) -> tuple[Part, NDArray[np.int32]]:
     """Training pictures of some labels from domains that are not asked about, and their labels."""
     train, items = context.opened.view.train, context.opened.items["train"]
@@ -118,16 +110,6 @@ def _sheets(context: Context, codes: set[int]) -> tuple[Part, NDArray[np.int32]]
     other = (items["domain"] != (asked_of(context) or "")).fill_null(False).to_numpy()
     rows = [row for code in sorted(codes) for row in np.flatnonzero((labels == code) & other)[:SHEETS].tolist()]
     return train.take(np.array(rows, dtype=np.int64)), labels[rows]
-
-
-def _features(model: Model, part: Part) -> Features:
-    return next(iter(model.supply.supply(part).features.values()))
-
-
-def _centered(features: Features) -> Features:
-    """Features less the mean of their domain, with length 1: paper and daylight are no likeness of species."""
-    moved = features - features.mean(axis=0)
-    return np.asarray(moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12), dtype=np.float32)
 
 
 SECTION = NearestSheets()
