@@ -56,10 +56,11 @@ def notice(
 
 
 def test_a_cardinal_shown_to_a_model_that_knows_cobras_gets_one_line_at_most():
-    seen = {"birds": 0.98, "snakes": 0.01}
+    seen = {"birds": 0.98, "snakes": 0.011}
     unsure = {"sure_of": None, "verdict": UnknownVerdict(False, because="It looks like nothing.")}
     told = notice({"adder": 0.2, "wren": 0.3}, seen=seen, **unsure)
-    assert told.brief and not told.look_alikes and "Dangerous snakes are improbable (1.0 %)" in told.because[0]
+    assert told.brief and not told.look_alikes and "Dangerous snakes are improbable (1.1 %)" in told.because[0]
+    assert notice({"adder": 0.2, "wren": 0.3}, seen={"birds": 0.99, "snakes": 0.004}, **unsure) is None
     assert notice({"wren": 0.99}, seen={"birds": 0.999}) is None
 
 
@@ -171,6 +172,5 @@ def test_names_that_a_person_leaves_out_do_not_change_the_notice(tmp_path):
     columns = np.log(chances).astype(np.float32)
     sure = replace(model, fitted=Fitted(SureOfABird(), {"columns": columns}), store=tmp_path)
     answer = fieldmark.identify(tmp_path / "bird.png", sure)
-    assert answer.danger.brief and answer.danger.because[0].startswith("Dangerous snakes are improbable")
     for options in ({"only": ["Aves"]}, {"exclude": ["Crotalus"]}):
         assert fieldmark.identify(tmp_path / "bird.png", sure, **options).danger == answer.danger
