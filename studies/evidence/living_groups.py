@@ -156,7 +156,7 @@ def _logits(one: Seen) -> NDArray[Any]:
 
 def _choose(logits: Mapping[str, NDArray[Any]]) -> tuple[GroupScale, dict[str, Any]]:
     """The scale from the photos that choose, and what other lines would do there."""
-    logs = {group: [] for group in GROUPS}
+    logs: dict[str, list[Floats]] = {group: [] for group in GROUPS}
     for name, own in logits.items():
         logs[SETS[name][0]].append(group_logs(own))
     whole = {group: np.concatenate(own) for group, own in logs.items() if own}
@@ -198,7 +198,8 @@ def _log_chance(scores: Floats, place: int) -> Floats:
 
 def _warned(chances: Floats, lines: Mapping[str, float]) -> NDArray[np.bool_]:
     """Whether a fungus or a snake is plausible in each photo."""
-    return np.logical_or.reduce([chances[:, GROUPS.index(group)] >= line for group, line in lines.items()])
+    reached = [chances[:, GROUPS.index(group)] >= line for group, line in lines.items()]
+    return np.asarray(np.logical_or.reduce(reached))
 
 
 class Measured(NamedTuple):
