@@ -282,3 +282,16 @@ def test_a_place_that_is_half_given_is_refused(black, run):
 def test_lines_of_lists_are_kept_as_they_were():
     sets = ConformalSets((5, 20), (0.1, 0.2, 0.3), (140, 150, 160))
     assert ConformalSets.from_data(json.loads(json.dumps(sets.to_data()))) == sets
+
+
+def test_training_photos_are_found_from_whatever_folder_somebody_asks(make_release, tmp_path, monkeypatch):
+    root = make_release(per_class=8)
+    monkeypatch.chdir(root.parent)
+    folder = fieldmark.fit(
+        "folder", Path(root.name), "linear", tmp_path / "run", settings={"size": 32}
+    ).folder.absolute()
+    photo = next((root / "test").rglob("*.jpg")).absolute()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    nearest = fieldmark.identify(photo, folder).nearest
+    assert nearest and all(one.photo is not None and one.photo.is_file() for one in nearest)
