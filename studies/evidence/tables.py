@@ -16,7 +16,7 @@ from studies.evidence.markdown import mean_difference, percent, table
 from studies.evidence.mask_tables import butterflies, foreground, world_masks
 from studies.evidence.modality_tables import amanita, modalities
 from studies.evidence.open_tables import costs, drawn_fungi, open_set
-from studies.evidence.packaged_tables import packaged_photos
+from studies.evidence.packaged_tables import living_groups, packaged_photos
 from studies.evidence.place_tables import land_worlds, regions, routes, site_units, weights
 from studies.evidence.plant_tables import plant_worlds, plants, trained
 from studies.evidence.platform_tables import faults, interface, ray_cluster, side_by_side
@@ -110,6 +110,7 @@ def write_tables() -> Path:
         "front-ends": variants,
         "soundscapes": soundscapes,
         "packaged_photos": packaged_photos,
+        "living_groups": living_groups,
         "ray_cluster": ray_cluster,
         "faults": faults,
         "interface": interface,

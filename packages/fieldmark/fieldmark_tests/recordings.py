@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 import soundfile
 
-# Every format that the identify page names, and raw AAC, which some recorders write.
-FORMATS = ("wav", "flac", "ogg", "mp3", "m4a", "aac")
+# Every format that is taken for a recording (`tables.media.RECORDING`), with those that the identify page names.
+FORMATS = ("wav", "flac", "ogg", "oga", "opus", "mp3", "m4a", "aac", "mp4")
+# How the writers of sound call those whose name is not that of the format.
+AAC_CONTAINERS = {"m4a": "ipod", "aac": "adts", "mp4": "mp4"}
 
 
 def encode(samples: np.ndarray, rate_hz: int, ending: str) -> bytes:
     """One channel of sound in a format."""
-    if ending in ("m4a", "aac"):
-        return encode_aac(samples, rate_hz, "ipod" if ending == "m4a" else "adts")
+    if ending in AAC_CONTAINERS:
+        return encode_aac(samples, rate_hz, AAC_CONTAINERS[ending])
     data = io.BytesIO()
-    soundfile.write(data, samples, rate_hz, format=ending.upper())
+    kind, how = ("OGG", "OPUS" if ending == "opus" else "VORBIS") if ending[0] == "o" else (ending.upper(), None)
+    soundfile.write(data, samples, rate_hz, format=kind, subtype=how)
     return data.getvalue()
 
 

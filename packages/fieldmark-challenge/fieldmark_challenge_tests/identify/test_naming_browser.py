@@ -19,7 +19,7 @@ from fieldmark.web.local_app import make_local_app
 from fieldmark_challenge_tests.listening import listening
 from fieldmark_tests.fixtures import COLORS, save_photo
 
-DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+DESK, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
 
 
 @contextmanager
@@ -126,6 +126,14 @@ def test_a_photo_is_named_on_a_desk_and_on_a_phone(browser, color_model, photos,
                 assert "Alba alba" in page.get_by_role("table").inner_text()
                 assert "no advice on eating" in page.locator("main").inner_text()
                 assert fits(page)
+                photo, title = page.locator(".asked img").first.bounding_box(), page.get_by_role("heading", level=1)
+                assert photo["y"] < size["height"] / 2 and title.bounding_box()["y"] < size["height"]
+                order = page.locator("h2").all_inner_texts()
+                assert order.index("How the answer came about") < order.index("Training photos that look most alike")
+                assert page.locator("main").inner_text().count("no advice on eating") == 1
+                assert page.locator(".pictures.beside").last.evaluate(
+                    "list => list.children[0].offsetTop === list.children[1].offsetTop"  # side by side
+                )
                 shoot(page, f"identify-{name}")
         with visited(browser, url, DESK) as page:
             page.goto("/identify")

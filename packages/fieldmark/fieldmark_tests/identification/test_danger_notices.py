@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import fieldmark
-from fieldmark.identification.danger_notices import danger_notice
+from fieldmark.identification.danger_notices import DangerQuestion, danger_notice
 from fieldmark.identification.label_facts import LabelFacts, TaxonOfLabel
 from fieldmark.identification.packaged.imagenet_model import ImageNetHead, imagenet_model
+from fieldmark.identification.packaged.photo_groups import GROUPS
 from fieldmark.identification.photo_answers import DangerNotice, RankedClaim, UnknownVerdict
 from fieldmark.identification.taxon_records import TaxonRecords
 from fieldmark.identification.text import danger_lines
@@ -41,12 +42,56 @@ KNOWN = UnknownVerdict(True)
 
 
 def notice(
-    shares: Mapping[str, float], *, sure_of: RankedClaim | None = DOG, verdict: UnknownVerdict = KNOWN
+    shares: Mapping[str, float],
+    *,
+    sure_of: RankedClaim | None = DOG,
+    verdict: UnknownVerdict = KNOWN,
+    seen: Mapping[str, float] | None = None,
 ) -> DangerNotice | None:
-    """The notice where the rest of the probability lies on the dog."""
+    """The notice where the rest of the probability lies on the dog; `seen` is what the packaged network says."""
     chances = np.array([shares.get(label, 0.0) for label in KINDS])
     chances[0] = 1 - chances[1:].sum()
-    return danger_notice(FACTS, chances, 0.0099, "other", verdict, sure_of, lambda: ())
+    groups = None if seen is None else {**dict.fromkeys(GROUPS, 0.0), **seen}
+    return danger_notice(DangerQuestion(FACTS, chances, 0.0099, verdict, sure_of, groups), lambda _: ())
+
+
+def test_a_cardinal_shown_to_a_model_that_knows_cobras_gets_one_line_at_most():
+    seen = {"birds": 0.98, "snakes": 0.011}
+    unsure = {"sure_of": None, "verdict": UnknownVerdict(False, because="It looks like nothing.")}
+    told = notice({"adder": 0.2, "wren": 0.3}, seen=seen, **unsure)
+    assert told.brief and not told.look_alikes and "Dangerous snakes are improbable (1.1 %)" in told.because[0]
+    assert notice({"adder": 0.2, "wren": 0.3}, seen={"birds": 0.99, "snakes": 0.004}, **unsure) is None
+    assert notice({"wren": 0.99}, seen={"birds": 0.999}) is None
+
+
+@pytest.mark.parametrize(("group", "advice"), [("fungi", "poison center"), ("snakes", "After a bite")])
+def test_a_fungus_or_a_snake_shown_to_a_model_of_birds_gets_the_whole_notice(group, advice):
+    birds = LabelFacts([TaxonOfLabel("wren", "wren", None, None)], ["birds"], np.zeros(1, np.bool_), TaxonRecords(()))
+    wren = RankedClaim("species", "wren", 0.99, ("wren",))
+    for chance, verdict, sure_of, brief in [
+        (0.9, KNOWN, wren, False),
+        (0.3, UnknownVerdict(False), None, False),
+        (0.02, UnknownVerdict(False), None, True),
+        (0.3, KNOWN, wren, True),  # a model that knows it is heard, unless the group is likelier than not
+    ]:
+        seen = {**dict.fromkeys(GROUPS, 0.0), group: chance}
+        told = danger_notice(DangerQuestion(birds, np.ones(1), 0.0099, verdict, sure_of, seen), lambda _: ())
+        assert told.brief is brief and told.group == group
+        assert brief or ("knows none" in told.because[0] and advice in " ".join(told.advice))
+
+
+def test_what_a_model_of_fungi_is_sure_of_is_a_fungus_whatever_else_is_seen():
+    told = notice({"death cap": 0.9}, sure_of=RankedClaim("species", "death cap", 0.9, ("death cap",)), seen={})
+    assert not told.brief and told.group == "fungi"
+
+
+def test_each_look_alike_is_of_a_plausible_group():
+    asked = []
+    seen = {**dict.fromkeys(GROUPS, 0.0), "fungi": 0.9}
+    chances = np.array([0.2, 0.2, 0.0, 0.3, 0.0, 0.3, 0.0])
+    question = DangerQuestion(FACTS, chances, 0.0099, UnknownVerdict(False), None, seen)
+    danger_notice(question, lambda groups: asked.append(list(groups)) or ())
+    assert asked == [["fungi", "other"]]
 
 
 def test_danger_from_an_improbable_group_is_told_in_one_line():
@@ -118,7 +163,7 @@ class SureOfABird(ImageNetHead):
         return np.repeat(arrays["columns"], part.items.height, axis=0)
 
 
-def test_names_that_a_person_leaves_out_do_not_shorten_the_notice(tmp_path):
+def test_names_that_a_person_leaves_out_do_not_change_the_notice(tmp_path):
     noise = np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8)
     Image.fromarray(noise).save(tmp_path / "bird.png")
     model = imagenet_model()
@@ -127,7 +172,5 @@ def test_names_that_a_person_leaves_out_do_not_shorten_the_notice(tmp_path):
     columns = np.log(chances).astype(np.float32)
     sure = replace(model, fitted=Fitted(SureOfABird(), {"columns": columns}), store=tmp_path)
     answer = fieldmark.identify(tmp_path / "bird.png", sure)
-    assert answer.danger.brief and answer.danger.because[0].startswith("Dangerous snakes are improbable (2.0 %)")
     for options in ({"only": ["Aves"]}, {"exclude": ["Crotalus"]}):
-        left = fieldmark.identify(tmp_path / "bird.png", sure, **options)
-        assert not left.danger.brief and "Treat it as venomous" in " ".join(left.danger.advice)
+        assert fieldmark.identify(tmp_path / "bird.png", sure, **options).danger == answer.danger

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fieldmark.errors import MisuseError
 
 if TYPE_CHECKING:
-    from fieldmark.identification.review.batch import BatchSettings
+    from fieldmark.identification.review.batch import BatchDone, BatchSettings
 
 SHOWN = 10
 
@@ -41,35 +41,58 @@ def identify_batch(
     address: str | None = None,
     as_json: bool,
 ) -> None:
-    """Names all observations of a folder or a table, and says what was written."""
-    from fieldmark.cli.output import print_json, print_table
-    from fieldmark.identification.review.answer_tables import as_list, dangers_in
+    """Names all observations of a folder or a table, and says what was written.
+
+    Where no model is named, photos and recordings are answered by the pretrained model of each; a folder that holds
+    both becomes two folders of answers, `photos` and `recordings`.
+    """
+    from fieldmark.cli.output import print_json
     from fieldmark.identification.review.batch import identify_many
-    from fieldmark.identification.review.observations import medium_in
+    from fieldmark.identification.review.observations import media_in
 
     if out is None:
         raise MisuseError("Many observations are answered into a folder: add --out ANSWERS.")
-    done = identify_many(place, model or medium_in(place).pretrained, out, settings, engine=engine, address=address)
+    media = media_in(place)
+    where = {"engine": engine, "address": address}
+    if model is not None or len(media) == 1:
+        done = identify_many(place, model or media[0].pretrained, out, settings, **where)
+        told = _report(done, out, forms, quiet=as_json)
+        if as_json:
+            print_json(told)
+        return
+    parts = {}
+    for medium in media:
+        if not as_json:
+            print(f"{medium.plural.capitalize()}, answered by {medium.pretrained}:")
+        done = identify_many(place, medium.pretrained, out / medium.plural, settings, **where)
+        parts[medium.plural] = _report(done, out / medium.plural, forms, quiet=as_json)
+    if as_json:
+        print_json(parts)
+
+
+def _report(done: BatchDone, out: Path, forms: BatchForms, *, quiet: bool) -> dict[str, Any]:
+    """Writes the further forms of some answers, says what came of them unless it is to be quiet, and returns it."""
+    from fieldmark.cli.output import print_table
+    from fieldmark.identification.review.answer_tables import as_list, dangers_in
+
     written = write_forms(out, forms)
     table = as_list(done.answers)
     unread = int(table["problem"].is_not_null().sum())
     unknown = int((table["verdict"] == "possibly unknown").sum())
     dangers = dangers_in(done.answers)
-    if as_json:
-        print_json(
-            {
-                "out": str(out),
-                "observations": done.asked + done.before,
-                "asked": done.asked,
-                "entries": len(table),
-                "possibly_unknown": unknown,
-                "unreadable": unread,
-                "dangers": dangers,
-                "simulated": done.answers.simulated,
-                "written": [str(path) for path in written],
-            }
-        )
-        return
+    told = {
+        "out": str(out),
+        "observations": done.asked + done.before,
+        "asked": done.asked,
+        "entries": len(table),
+        "possibly_unknown": unknown,
+        "unreadable": unread,
+        "dangers": dangers,
+        "simulated": done.answers.simulated,
+        "written": [str(path) for path in written],
+    }
+    if quiet:
+        return told
     counts = table.filter(table["name"] != "")["name"].value_counts(sort=True).head(SHOWN)
     print_table(["name", "entries"], [[name, f"{number:,}"] for name, number in counts.iter_rows()])
     for line in danger_lines(dangers):
@@ -85,6 +108,7 @@ def identify_batch(
     print(f"check them, the least certain first: fieldmark review {out}")
     if done.answers.simulated:
         print("The model was trained on simulated data.")
+    return told
 
 
 def danger_lines(dangers: Mapping[str, Any]) -> Iterator[str]:

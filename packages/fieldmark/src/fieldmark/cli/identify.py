@@ -40,7 +40,7 @@ def identify(
         list[Path] | None,
         typer.Argument(
             metavar="[FILE...]",
-            help="A photo, several photos of one specimen, or a recording; a folder or a table (CSV) for many at once.",
+            help="A photo, several photos of one specimen, or recordings; a folder or a table (CSV) for many at once.",
         ),
     ] = None,
     model: Annotated[
@@ -128,18 +128,20 @@ def identify(
 ) -> None:
     """Say what a photo shows, or who is heard in a recording and when."""
     options = SimpleNamespace(**locals())
-    from fieldmark.identification.review.observations import is_many
+    from fieldmark.identification.review.observations import are_separate, is_many
 
-    way = "serve" if serve else "many" if is_many(files or ()) else "one"
+    asked = files or []
+    way = "serve" if serve else "many" if is_many(asked) else "each" if are_separate(asked) else "one"
     _refuse(way, options)
-    {"serve": _serve, "many": _identify_many, "one": _identify_one}[way](options)
+    {"serve": _serve, "many": _identify_many, "each": _identify_each, "one": _identify_one}[way](options)
 
 
 class Refusal(NamedTuple):
     """What some ways of asking do not take.
 
     Args:
-        ways: Which: "one" specimen, "many" observations of a folder or a table, or "serve" for the page.
+        ways: Which: "one" specimen, "each" of several recordings, "many" observations of a folder or a table, or
+            "serve" for the page.
         given: What of it was given; nothing where there is nothing to refuse.
         sentence: What is said, with what was given.
     """
@@ -178,14 +180,20 @@ REFUSALS = (
         lambda on: not on.files,
         "There is nothing to identify: give a photo, a recording, a folder or a table; or --serve.",
     ),
-    Refusal(("one", "many"), lambda on: (on.lat is None) != (on.lon is None), "--lat and --lon go together."),
+    Refusal(("one", "each", "many"), lambda on: (on.lat is None) != (on.lon is None), "--lat and --lon go together."),
     Refusal(("many",), _for_one, "{}: for one photo or recording, not for a folder or a table of many."),
+    Refusal(
+        ("each",),
+        lambda on: _for_one(on) or on.out or on.form is not Form.TABLE,
+        "Several recordings are printed one after the other. To write their answers, give the folder that holds them: "
+        "fieldmark identify FOLDER --out ANSWERS.",
+    ),
     Refusal(
         ("many",),
         lambda on: on.form.value if on.form in (Form.RAVEN, Form.AUDACITY) else "",
         "--format {} is for one recording.",
     ),
-    Refusal(("one",), _cluster, "--engine and --address are for a folder or a table of many."),
+    Refusal(("one", "each"), _cluster, "--engine and --address are for a folder or a table of many."),
     Refusal(
         ("one",),
         lambda on: on.form in (Form.PARQUET, Form.CAMTRAP) or on.time_zone,
@@ -232,12 +240,12 @@ def _synonyms(options: SimpleNamespace) -> dict[str, str]:
     return {} if options.synonyms is None else read_synonyms(options.synonyms)
 
 
-def _identify_one(options: SimpleNamespace) -> None:
-    """Names one specimen by its photos, or who is heard in a recording."""
+def _answer(options: SimpleNamespace) -> PhotoAnswer | Timeline:
+    """Asks about one specimen, or one recording."""
     from fieldmark.identification import identify as ask
     from fieldmark.identification.name_lists import read_common_names
 
-    answer = ask(
+    return ask(
         options.files,
         options.model,
         top=options.top,
@@ -253,9 +261,37 @@ def _identify_one(options: SimpleNamespace) -> None:
         checklist=options.checklist,
         overlay=options.overlay is not None or (options.html is not None and _is_visual(options.files[0])),
     )
+
+
+def _identify_one(options: SimpleNamespace) -> None:
+    """Names one specimen by its photos, or who is heard in a recording."""
+    answer = _answer(options)
     _write_pictures(answer, options.html, options.overlay)
     how = {"each_window": options.each_window, "as_json": options.as_json}
     _print(answer, options.model or "imagenet", options.form, options.out, **how)
+
+
+def _identify_each(options: SimpleNamespace) -> None:
+    """Names each of several recordings, and each photo among them; those that cannot be read are named at the end."""
+    from fieldmark.cli.output import print_json
+    from fieldmark.errors import FieldmarkError, InputError
+
+    told, faults = [], []
+    for file in options.files:
+        try:
+            answer = _answer(SimpleNamespace(**{**vars(options), "files": [file]}))
+        except InputError as error:
+            faults.append(str(error))
+            continue
+        if options.as_json:
+            told.append(answer.to_json())
+            continue
+        print(f"== {file}")
+        _print(answer, "", options.form, None, each_window=options.each_window, as_json=False)
+    if options.as_json:
+        print_json(told)
+    if faults:
+        raise FieldmarkError("\n".join(faults))
 
 
 def _identify_many(options: SimpleNamespace) -> None:

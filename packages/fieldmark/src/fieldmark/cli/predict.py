@@ -63,10 +63,11 @@ def predict(
     if skip_broken and data is not None:
         raise MisuseError("--skip-broken goes with photos: a part of a release is answered as a whole, or not at all.")
     loaded = load_model(model, trust_code=trust_code)
+    found = find_photos(photos) if photos else []
+    found = _readable(found) if skip_broken else found
     with working_on(engine, address):
         if photos:
-            found = find_photos(photos)
-            predictions = loaded.predict_photos(_readable(found) if skip_broken else found)
+            predictions = loaded.predict_photos(found)
         else:
             assert data is not None  # one of the two is given
             predictions = predict_part(loaded, data, split=split)
@@ -76,7 +77,7 @@ def predict(
     if isinstance(predictions, Masks):
         _print_masks(predictions, out, as_json=as_json, simulated=loaded.simulated)
     else:
-        _print_labels(loaded, predictions, out, top, as_json=as_json)
+        _print_labels(loaded, predictions, found, out, top, as_json=as_json)
 
 
 def _readable(photos: list[Path]) -> list[Path]:
@@ -116,12 +117,14 @@ def _write(
     run_format.write(out, predictions)
 
 
-def _print_labels(model: Model, predictions: LabelScores, out: Path | None, top: int, *, as_json: bool) -> None:
+def _print_labels(
+    model: Model, predictions: LabelScores, photos: list[Path], out: Path | None, top: int, *, as_json: bool
+) -> None:
     """The best answers to each photo, or how many were written; and what may be dangerous among them."""
     from fieldmark.cli.output import print_json
-    from fieldmark.identification.predicted_dangers import predicted_dangers
+    from fieldmark.identification.predicted_dangers import groups_seen, predicted_dangers
 
-    dangers = predicted_dangers(model, predictions)
+    dangers = predicted_dangers(model, predictions, groups_seen(model, photos))
     answers = _answers(predictions, min(top, len(model.labels)), dangers.poisonous)
     if as_json:
         notice = {"allowed": dangers.allowed, "probability": dangers.probability, "notice": dangers.lines()}

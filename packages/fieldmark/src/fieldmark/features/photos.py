@@ -59,6 +59,8 @@ LOOKED_AT_PX = 256
 HELD_PIXELS = 4_000_000
 # A picture is plain where its gray values, at this side, spread less than this (of 255) around their mean.
 PLAIN_PX, PLAIN_SPREAD = 32, 3.0
+# It is noise where the correlation of its neighboring gray values, at that side, is lower than this.
+NOISE_LIKENESS = 0.2
 
 
 def views_of(how: Preprocessing, views: str) -> list[Preprocessing]:
@@ -161,6 +163,18 @@ def is_plain(data: bytes, spread: float = PLAIN_SPREAD) -> bool:
     """
     small = small_photo(data, PLAIN_PX, "L")
     return float(np.asarray(small, dtype=np.float64).std()) < spread
+
+
+def is_noise(data: bytes) -> bool:
+    """Whether a photo shows nothing but noise: neighboring parts of it are no more alike than distant ones.
+
+    Raises:
+        PhotoError: When the bytes are no photo or end too early.
+    """
+    small = np.asarray(small_photo(data, PLAIN_PX, "L"), dtype=np.float64)
+    small -= small.mean()
+    shared = ((small[1:] * small[:-1]).mean() + (small[:, 1:] * small[:, :-1]).mean()) / 2
+    return bool(shared < NOISE_LIKENESS * np.square(small).mean())
 
 
 def upright_size(data: bytes) -> tuple[int, int]:

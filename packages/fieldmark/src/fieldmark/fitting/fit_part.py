@@ -27,6 +27,7 @@ from fieldmark.runs.label_scores import LabelScores
 from fieldmark.steps import Step
 from fieldmark.steps.base import Lesson, apply_step, fit_step
 from fieldmark.steps.past import apply_in_time
+from fieldmark.storage.addresses import is_address
 from fieldmark.tables.inputs import Input
 from fieldmark.tables.labels import Labels
 from fieldmark.views.opaque_ids import blinded_lesson
@@ -145,10 +146,10 @@ def guide_of(made: TrainFit, view: View, opened: Opened) -> Guide | None:
         return applied(made.steps, predictions, items, task, None)
 
     root = opened.dataset.release.root
+    if not is_address(root):  # a server may be started from another folder than the fit was
+        root = str(Path(root).absolute())
     answered_val = AnsweredVal(val, made.raw, apply)
-    return learn_guide(
-        view.labels, opened.dataset.taxa, made.steps, view.train, answered_val, str(root), opened.media_paths
-    )
+    return learn_guide(view.labels, opened.dataset.taxa, made.steps, view.train, answered_val, root, opened.media_paths)
 
 
 def answered(

@@ -48,6 +48,7 @@ DANGER_ADVICE: Final = {
     SNAKES: ("Treat it as venomous and keep at least two meters away.", SNAKEBITE),
 }
 OTHER_ADVICE: Final = ("Do not touch or taste it because of an answer here.", POISON_CENTER)
+SINGULAR: Final = {FUNGI: "a fungus", SNAKES: "a snake"}
 WHAT_IS_FEARED: Final = {FUNGI: "poisonous", SNAKES: "venomous"}
 
 

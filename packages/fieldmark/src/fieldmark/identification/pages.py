@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from PIL import Image, ImageOps
 
 from fieldmark.identification.advice import danger_word
@@ -24,6 +25,8 @@ SIDE_PX, BAR_PX = 320, 240
 # A recording is shown in parts of this length, the first so many of them.
 PART_S, MOST_PARTS = 60.0, 10
 WIDTH_PX, HEIGHT_PX = 1100, 180
+# Names in the title of a recording; numbers along its spectrogram.
+SHOWN, TICKS = 5, 4
 
 
 def write_answer_page(answer: PhotoAnswer | Timeline, out: Path) -> None:
@@ -118,7 +121,9 @@ def _uri(data: bytes, kind: str) -> str:
 def _of_recording(answer: Timeline) -> dict[str, Any]:
     found = answer.detections
     names = sorted({one.shown for one in found}, key=lambda name: -max(o.score for o in found if o.shown == name))
-    heard = f"{len(names)} name(s) heard: {', '.join(names[:5])}" if names else "No voice scores high enough"
+    more = " and others" if len(names) > SHOWN else ""
+    number = "1 species" if len(names) == 1 else f"{len(names)} species"
+    heard = f"{number} heard: {', '.join(names[:SHOWN])}{more}" if names else "No voice scores high enough"
     if answer.removed and not names:
         heard = "No voice that is expected at this place and date"
     return {
@@ -144,6 +149,8 @@ def _sound(answer: Timeline, names: list[str]) -> dict[str, Any]:
                 "clip": sounds.clip_uri(stretch),
                 "start": clock(int(start)),
                 "end": clock(round(end)),
+                "kilohertz": _kilohertz(sounds.highest_hz(stretch)),
+                "times": [_moment(start + share * (end - start)) for share in np.linspace(0, 1, TICKS + 1)],
                 "tracks": [track for name in names if (track := _track(answer, name, start, end))],
             }
         )
@@ -152,6 +159,25 @@ def _sound(answer: Timeline, names: list[str]) -> dict[str, Any]:
     if start < answer.seconds:
         notes.append(f"The page shows the first {clock(int(start))}; the timeline (`--format csv`) has all of it.")
     return {"parts": parts, "notes": notes}
+
+
+def _kilohertz(highest_hz: float) -> list[str]:
+    """The numbers beside a spectrogram, from its upper edge to the lower.
+
+    >>> _kilohertz(12_000)
+    ['12 kHz', '9', '6', '3', '0']
+    """
+    top, *below = (f"{highest_hz / 1000 * share:.3g}" for share in np.linspace(1, 0, TICKS + 1))
+    return [f"{top} kHz", *below]
+
+
+def _moment(seconds: float) -> str:
+    """A moment below a spectrogram.
+
+    >>> _moment(2.5), _moment(75)
+    ('2.5 s', '1:15')
+    """
+    return f"{seconds:.1f} s" if seconds < 60 else clock(round(seconds))
 
 
 def _track(answer: Timeline, name: str, start: float, end: float) -> dict[str, Any] | None:

@@ -107,7 +107,7 @@ class DangerNotice:
         because: The reasons, one sentence each.
         look_alikes: Dangerous species that it could be, the likeliest first.
         advice: What to do and not to do, one sentence each.
-        brief: Whether one line says it all: the danger comes from groups that are improbable.
+        brief: Whether one line says it all: no dangerous group is plausible.
     """
 
     group: str
@@ -187,6 +187,8 @@ class PhotoAnswer:
         microscopic: Which of the photos look like microscopy, by their place from 0 on.
         knows: How many names the model knows.
         group: What kind of living thing it most likely is: fungi, snakes, ... (`models.guides.living_groups`).
+        groups: The probability of each such group by the packaged network, whatever model gives the names; empty where
+            it is not installed, or the model is of simulated species.
         threatened: Whether a likely name is of a threatened species, so that its place is not to be told exactly.
         circumstances: What was known besides the photos.
         overlay: Where the model looks: a PNG to lay over the first photo, where it was asked for.
@@ -210,6 +212,7 @@ class PhotoAnswer:
     microscopic: tuple[int, ...] = ()
     knows: int = 0
     group: str = ""
+    groups: Mapping[str, float] = field(default_factory=dict)
     threatened: bool = False
     circumstances: Circumstances = field(default_factory=Circumstances)
     overlay: bytes | None = field(default=None, repr=False)

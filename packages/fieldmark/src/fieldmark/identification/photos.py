@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.features.photos import is_plain
+from fieldmark.features.photos import is_noise, is_plain
 from fieldmark.identification.advice import next_photos
-from fieldmark.identification.danger_notices import danger_notice, exact_percent
+from fieldmark.identification.danger_notices import DangerQuestion, danger_notice, exact_percent
 from fieldmark.identification.label_facts import THREATENED, LabelFacts
 from fieldmark.identification.microscopy import is_microscopic
 from fieldmark.identification.name_lists import Restriction
@@ -43,7 +43,7 @@ NEAREST, LOOK_ALIKES, PHOTOS_EACH = 5, 3, 2
 WORTH_NAMING = 0.002
 # From which probability on a name counts for whether places are told exactly.
 LIKELY = 0.05
-PLAIN = "It shows nothing but one color."
+PLAIN, NOISE = "It shows nothing but one color.", "It shows nothing but noise."
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
         microscopic=made.microscopic() if question.evidence else (),
         knows=len(model.labels),
         group=made.group,
+        groups={name: round(chance, 6) for name, chance in (asked.seen or {}).items()},
         threatened=made.threatened(),
         circumstances=question.circumstances,
     )
@@ -164,6 +165,9 @@ class _Making:
             )
         if all(map(is_plain, self.asked.held)):
             return UnknownVerdict(False, 1.0, self.guide.strangers.line, PLAIN)
+        # Fitted models tell noise by the distance to what they were shown.
+        if isinstance(self.model.fitted.method, TrainedElsewhere) and all(map(is_noise, self.asked.held)):
+            return UnknownVerdict(False, 1.0, self.guide.strangers.line, NOISE)
         strangers = self.guide.strangers
         distance = None
         if self.asked.features is not None and len(strangers.kept):
@@ -284,19 +288,20 @@ class _Making:
 
     def danger(self, verdict: UnknownVerdict, claim: RankedClaim | None) -> DangerNotice | None:
         """Whether to be careful. Names that a person leaves out neither silence nor shorten it."""
-        return danger_notice(
+        question = DangerQuestion(
             self.facts,
             self.asked.chances,
             self.guide.danger.line if self.guide is not None else allowed_by(),
-            self.group,
             verdict,
             claim if self.question.restriction.allowed is None else None,
-            self._look_alikes,
+            self.asked.seen,
         )
+        return danger_notice(question, self._look_alikes)
 
-    def _look_alikes(self) -> tuple[LookAlike, ...]:
+    def _look_alikes(self, groups: Sequence[str]) -> tuple[LookAlike, ...]:
+        """The likeliest dangerous species of some groups."""
         chances = self.asked.chances
-        codes = np.flatnonzero(self.dangerous)
+        codes = np.flatnonzero(self.dangerous & np.isin(self.groups, groups))
         codes = codes[np.argsort(-chances[codes], kind="stable")]
         named = [int(code) for code in codes[:LOOK_ALIKES] if chances[code] >= WORTH_NAMING] or codes[:1].tolist()
         # A name that may be given has one number, wherever it stands.

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.features.photos import HeldPhoto
+from fieldmark.identification.packaged.photo_groups import group_chances, most_plausible
 from fieldmark.models import Model
 from fieldmark.models.guides.contexts import columns_of_contexts, contexts_of, with_columns_of, without_contexts
 from fieldmark.models.photo_by_photo import answer
@@ -52,6 +53,7 @@ class AskedSpecimen:
         pooling: How they are pooled.
         known: What else is known, by the names of columns.
         supplied: The features of each photo, where somebody has made them already.
+        supplied_groups: What `packaged.photo_groups` says about each photo, where somebody has asked already.
     """
 
     model: Model
@@ -59,6 +61,7 @@ class AskedSpecimen:
     pooling: str
     known: Mapping[str, Any]
     supplied: NDArray[np.float32] | None = field(default=None, repr=False, compare=False)
+    supplied_groups: Floats | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def media(self) -> MediaFiles:
@@ -141,6 +144,17 @@ class AskedSpecimen:
     def chances(self) -> Floats:
         """The probability of each label."""
         return np.asarray(self.final.chances()[0], dtype=np.float64)
+
+    @cached_property
+    def seen(self) -> dict[str, float] | None:
+        """How plausible each group of living things is by the packaged network; None where it is not asked.
+
+        It has learned from photographs, and is not asked about the drawings of a simulated world.
+        """
+        if self.model.simulated:
+            return None
+        chances = self.supplied_groups if self.supplied_groups is not None else group_chances(self.held)
+        return None if chances is None else most_plausible(chances)
 
     @property
     def called_unknown(self) -> bool:

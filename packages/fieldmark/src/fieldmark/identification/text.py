@@ -101,12 +101,12 @@ CONFIDENCE_WORDS = ((0.95, "almost certainly"), (0.75, "probably"), (0.4, "perha
 
 
 def confidence_word(probability: float) -> str:
-    """How sure an answer is, in a word.
+    """How sure an answer is, in a word that goes with the number as it is shown (`percent`).
 
-    >>> [confidence_word(probability) for probability in (0.97, 0.8, 0.5, 0.2)]
+    >>> [confidence_word(probability) for probability in (0.97, 0.748, 0.5, 0.2)]
     ['almost certainly', 'probably', 'perhaps', 'unsure']
     """
-    return next(word for least, word in CONFIDENCE_WORDS if probability >= least)
+    return next(word for least, word in CONFIDENCE_WORDS if round(probability, 2) >= least)
 
 
 def percent(share: float) -> str:

@@ -2,6 +2,9 @@
 
 Its thousand classes become some three hundred taxa (`imagenet_taxa`): the probability of a taxon is the sum over its
 classes, and what lies on things, food and people is the probability that the photo shows nothing the model knows.
+Two habits of the network are undone first. It was trained with smoothed labels, so that each class has a ten-thousandth
+of every photo, the 118 breeds of dogs more than one percent; and it expects a taxon the more often the more classes it
+has, here by their square root only.
 It answers at the lowest rank that is sure enough. The lines of the ranks (`imagenet_lines.json`) were drawn on photos
 that are neither its training photos nor those it is judged by (`studies/evidence/packaged_photos.py`).
 """
@@ -9,10 +12,11 @@ that are neither its training photos nor those it is judged by (`studies/evidenc
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import polars as pl
@@ -22,12 +26,13 @@ from fieldmark.features.efficientnet_lite import VARIANTS, LiteNetwork
 from fieldmark.features.packaged import packaged_weights
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.identification.packaged.imagenet_taxa import CLASSES, classes, label_table
-from fieldmark.identification.photo_answers import PhotoAnswer
+from fieldmark.identification.photo_answers import PhotoAnswer, RankedClaim
 from fieldmark.identification.pretrained import TrainedElsewhere
 from fieldmark.methods.base import Arrays, Fitted, features_of
 from fieldmark.models import Model
 from fieldmark.models.guides import Guide
 from fieldmark.models.guides.dangers import DangerLine, allowed_by
+from fieldmark.models.guides.living_groups import BIRDS, FUNGI, INSECTS, MAMMALS, OTHER, PLANTS, SNAKES
 from fieldmark.models.guides.novelty import ACCEPTED, Strangers
 from fieldmark.models.guides.rollup import BANDS, RollUp
 from fieldmark.runs.label_scores import LabelScores, Scale
@@ -37,6 +42,18 @@ from fieldmark.views.parts import Part
 
 NAME: Final = "imagenet"
 BACKBONE: Final = "efficientnet_lite2"
+# The share of each training label that was spread evenly over all classes (Tan and Le, EfficientNet, 2019).
+SMOOTHED: Final = 0.1
+# A group of living things is claimed from this probability on, under the name of the taxon that it is.
+SURE_GROUP: Final = 0.8
+GROUP_TAXA: Final = {
+    BIRDS: ("class", "Aves"),
+    FUNGI: ("kingdom", "Fungi"),
+    INSECTS: ("class", "Insecta"),
+    MAMMALS: ("class", "Mammalia"),
+    PLANTS: ("kingdom", "Plantae"),
+    SNAKES: ("order", "Squamata"),
+}
 # Where more than this lies on things, food and people, the photo shows nothing that the model knows.
 MOSTLY_THINGS: Final = 0.5
 
@@ -68,6 +85,8 @@ class ImageNetHead(TrainedElsewhere):
         verdict, claim = answer.verdict, answer.claim
         if claim is not None and not tells_something(claim.rank, claim.name):
             claim = None
+        if claim is None and verdict.known is not False:
+            claim = _group_claim(model, answer.groups)
         if claim is None:
             because = "None that I know: no kind of organism that the model has learned stands out in the photo."
             verdict = replace(verdict, known=False, because=because)
@@ -76,13 +95,24 @@ class ImageNetHead(TrainedElsewhere):
     def _columns(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         """The log-probability of each taxon, and in a last column that of everything else."""
         logits = features_of(part) @ arrays["weight"].T + arrays["bias"]
-        logits -= logits.max(axis=1, keepdims=True)
-        chances = np.exp(logits)
-        chances /= chances.sum(axis=1, keepdims=True)
-        codes = arrays["code"]
-        sums = np.zeros((len(chances), int(codes.max()) + 2), dtype=np.float64)
-        np.add.at(sums.T, codes, chances.T)  # -1, which stands for everything else, is the last column
-        return np.log(np.maximum(sums, np.finfo(np.float32).tiny)).astype(np.float32)
+        return np.log(taxon_chances(logits, arrays["code"])).astype(np.float32)
+
+
+def taxon_chances(logits: NDArray[Any], codes: NDArray[np.int32]) -> NDArray[np.float64]:
+    """The probability of each taxon, and in a last column that of everything else, from the logits of the classes.
+
+    Args:
+        logits: One row per photo, one column per class.
+        codes: The taxon of each class, -1 for everything else.
+    """
+    chances = np.exp(logits - logits.max(axis=1, keepdims=True)).astype(np.float64)
+    chances /= chances.sum(axis=1, keepdims=True)
+    chances = np.maximum(chances - SMOOTHED / len(codes), np.finfo(np.float32).tiny)
+    classes_of = np.bincount(codes[codes != UNKNOWN])
+    sums = np.zeros((len(chances), len(classes_of) + 1))
+    np.add.at(sums.T, codes, chances.T)  # -1, which stands for everything else, is the last column
+    sums[:, :-1] *= np.sqrt(classes_of.mean() / classes_of)
+    return np.asarray(sums / sums.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -136,10 +166,20 @@ def _guide(labels: int) -> Guide:
     highest = {rank: (right + 1) / (given + 2) for rank, (given, right) in right.items()}
     bands = {rank: (share,) * len(BANDS) for rank, share in highest.items()}
     allowed = allowed_by()
-    strangers = Strangers(np.zeros(0), np.array(data["doubt"]), ACCEPTED)
+    strangers = Strangers(np.zeros(0), np.ones(1), ACCEPTED)  # what claims nothing is unknown, whatever its doubt
     return Guide(
         RollUp(data["lines"], bands, right), strangers, DangerLine(allowed, allowed), {}, np.zeros(labels, np.int64)
     )
+
+
+def _group_claim(model: Model, groups: Mapping[str, float]) -> RankedClaim | None:
+    """The group that a photo shows (`photo_groups`), where it is sure enough and is a taxon."""
+    best = max(groups, key=groups.__getitem__, default=OTHER)
+    if best not in GROUP_TAXA or groups[best] < SURE_GROUP:
+        return None
+    rank, taxon = GROUP_TAXA[best]
+    own = model.taxa.filter(pl.col(rank) == taxon)
+    return RankedClaim(rank, taxon, groups[best], tuple(own["label"]), common_name=best)
 
 
 def tells_something(rank: str, taxon: str) -> bool:

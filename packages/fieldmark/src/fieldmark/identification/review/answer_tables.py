@@ -13,6 +13,7 @@ import polars as pl
 
 from fieldmark.exporting.darwin_core import About, export_darwin_core
 from fieldmark.exporting.identifications import MACHINE, UNVERIFIED, Identifications
+from fieldmark.identification.danger_notices import IMPROBABLE_WORDS
 from fieldmark.identification.darwin_core_rows import COARSE_DEGREES, COARSE_M, WITHHELD
 from fieldmark.identification.label_facts import THREATENED
 from fieldmark.identification.review.answer_folders import SCHEMA, AnswerFolder
@@ -87,8 +88,7 @@ def dangers_in(answers: AnswerFolder) -> dict[str, Any]:
         `names`: the dangerous species that they could be, each with how many, most often first.
     """
     warned = answers.table.filter(pl.col("danger").is_not_null())
-    # One line stands in place of the notice only where the specimen is not called unknown.
-    whole = warned.filter((pl.col("dangerous").list.len() > 0) | (pl.col("verdict") == "possibly unknown"))
+    whole = warned.filter(~pl.col("danger").str.contains(IMPROBABLE_WORDS, literal=True))
     names = whole["dangerous"].explode().drop_nulls().value_counts(sort=True).rows()
     return {"observations": len(whole), "improbable": len(warned) - len(whole), "names": dict(names)}
 

@@ -25,6 +25,7 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.identification.identify import BIRDNET, identify, named_model
 from fieldmark.identification.label_facts import LabelFacts
 from fieldmark.identification.name_lists import NameFinder, restriction_of
+from fieldmark.identification.packaged.photo_groups import group_chances
 from fieldmark.identification.photo_answers import PhotoAnswer
 from fieldmark.identification.photos import PhotoQuestion, answer_photos
 from fieldmark.identification.results import Circumstances, Timeline
@@ -55,7 +56,7 @@ from fieldmark.work.progress import progress
 
 NAMES_EACH: Final = 5
 # How answers are recorded; raised where that changes, so that earlier ones are asked again.
-RECORDED: Final = 2
+RECORDED: Final = 3
 NOTHING_HEARD: Final = "nothing heard"
 
 
@@ -198,6 +199,7 @@ class AskedModel:
         held = restriction_of(finder, settings.only, settings.exclude, settings.thresholds)
         question = PhotoQuestion(NAMES_EACH, held, evidence=False, facts=LabelFacts.of(model))
         features, problems = _features(model, files_of(block), root)
+        groups = _groups(model, [file for file in files_of(block) if file not in problems], root)
         for asked in block:
             bad = next((problems[file] for file in asked.files if file in problems), None)
             if bad is not None:
@@ -206,7 +208,8 @@ class AskedModel:
             rows = None if features is None else np.stack([features[file] for file in asked.files])
             paths = tuple(root / file for file in asked.files)
             context = _circumstances(asked).known
-            specimen = AskedSpecimen(model, paths, self.settings.pooling, context, rows)
+            seen = np.stack([groups[file] for file in asked.files]) if groups else None
+            specimen = AskedSpecimen(model, paths, self.settings.pooling, context, rows, seen)
             yield asked, [_of_photos(asked, answer_photos(specimen, question))]
 
     def of_recordings(self, block: Sequence[Asked], root: Path) -> Iterator[tuple[Asked, list[AnsweredEntry]]]:
@@ -303,6 +306,14 @@ def _features(
                 problems[file] = str(error)
         return kept, problems
     return dict(zip(files, rows, strict=True)), {}
+
+
+def _groups(model: Model, files: Sequence[str], root: Path) -> dict[str, NDArray[np.float64]]:
+    """What the packaged network takes each photo for (`packaged.photo_groups`); nothing where it is not asked."""
+    if model.simulated:
+        return {}
+    chances = group_chances((root / file).read_bytes() for file in files)
+    return {} if chances is None else dict(zip(files, chances, strict=True))
 
 
 def _supplied(model: Model, files: Sequence[str], root: Path) -> NDArray[np.float32]:

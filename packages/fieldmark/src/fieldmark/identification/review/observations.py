@@ -96,8 +96,8 @@ def is_many(places: Sequence[Path]) -> bool:
     return len(places) == 1 and (places[0].is_dir() or places[0].suffix.lower() in (".csv", ".tsv", ".gz"))
 
 
-def medium_in(place: Path) -> Medium:
-    """Whether a folder or a table is about photos or recordings: photos where it has both, or neither."""
+def media_in(place: Path) -> list[Medium]:
+    """Whether a folder or a table holds photos, recordings, or both; photos where it holds neither."""
     if place.is_dir():
         names: Iterable[Path | str] = (path for path in place.rglob("*") if path.is_file())
     else:
@@ -105,7 +105,17 @@ def medium_in(place: Path) -> Medium:
             table = read_csv(file, place, separator="\t" if place.suffix.lower() == ".tsv" else ",")
         names = [value for column in table.columns for value in table[column].drop_nulls().head(1)]
     held = {medium_of(name) for name in names}
-    return next((medium for medium in MEDIA.values() if medium in held), PHOTO)
+    return [medium for medium in MEDIA.values() if medium in held] or [PHOTO]
+
+
+def are_separate(files: Sequence[Path]) -> bool:
+    """Whether files are as many questions: several of which one at least is a recording.
+
+    >>> are_separate([Path("a.wav"), Path("b.wav")]), are_separate([Path("a.jpg"), Path("b.jpg")])
+    (True, False)
+    """
+    media = [medium_of(file) for file in files]
+    return len(files) > 1 and None not in media and any(medium is not None and not medium.visual for medium in media)
 
 
 def read_observations(place: Path, medium: Medium) -> AskedMany:

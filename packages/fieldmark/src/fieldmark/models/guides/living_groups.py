@@ -1,4 +1,5 @@
-"""What kind of living thing each label of a model is: a fungus, a snake, a plant, a bird, an insect, or something else.
+"""What kind of living thing each label of a model is: a fungus, a snake, a plant, a bird, an insect, a mammal, or
+something else.
 
 It follows from the ranks of the taxa. Where they say nothing, the genus or family is looked up in short lists
 (`known_genera`); a label that is in none takes the group of all others, where these agree.
@@ -13,9 +14,10 @@ import polars as pl
 from fieldmark.tables.labels import Labels
 from fieldmark.tables.scientific_names import parse_name
 
-FUNGI, SNAKES, PLANTS, BIRDS, INSECTS, OTHER = "fungi", "snakes", "plants", "birds", "insects", "other"
+FUNGI, SNAKES, PLANTS, BIRDS, INSECTS = "fungi", "snakes", "plants", "birds", "insects"
+MAMMALS, OTHER = "mammals", "other"
 KINGDOMS: Final = {"fungi": FUNGI, "plantae": PLANTS}
-CLASSES: Final = {"aves": BIRDS, "insecta": INSECTS}
+CLASSES: Final = {"aves": BIRDS, "insecta": INSECTS, "mammalia": MAMMALS}
 ORDERS: Final = {"serpentes": SNAKES, "agaricales": FUNGI, "boletales": FUNGI, "russulales": FUNGI}
 
 

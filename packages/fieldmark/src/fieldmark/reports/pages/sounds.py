@@ -62,6 +62,11 @@ def clip_uri(stretch: Stretch) -> str:
     return f"data:audio/mpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
+def highest_hz(stretch: Stretch) -> float:
+    """The upper edge of the picture of a stretch; recordings at a low rate hold nothing up to 12 kHz."""
+    return min(HIGHEST_HZ, stretch.rate_hz / 2)
+
+
 def picture_uri(stretch: Stretch, *, width: int, height: int) -> str:
     """The spectrogram of the stretch up to 12 kHz as a data URI, high notes on top."""
     shades = spectrogram(stretch, columns=width)
