@@ -11,7 +11,6 @@ over further values computes only what is new.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import time
@@ -37,7 +36,8 @@ from fieldmark.storage.files import write_json
 from fieldmark.version import __version__
 from fieldmark.views.open_benchmark import Opened
 from fieldmark.views.parts import View
-from fieldmark.work.progress import progress
+from fieldmark.work.blocks import blocks_of
+from fieldmark.work.grid import GridCell, address_of, run_grid
 
 OWN_SPACE = "auto"
 
@@ -140,42 +140,48 @@ def run_search(
     truth = replace(opened.truth_of_train(), groups=pl.DataFrame())
     numbers = opened.view.fold_numbers(search.by, search.folds, seed, table=table)
     views: dict[str, tuple[View, dict[str, str]]] = {}
+    cells: list[GridCell[_Fold]] = []
+    for trial in trials:
+        about = _features(trial.configured, opened)
+        if about not in views:
+            supply = supply_of(trial.configured, opened, store)
+            digests = {name: source.backbone.digest for name, source in supply.sources.items()}
+            views[about] = supplied_view(opened, supply), digests
+        view, digests = views[about]
+        folder = scratch / address_of(_content(search, trial, opened, steps, seed, digests))
+        paths = [folder / f"fold-{fold + 1}.parquet" for fold in range(search.folds)]
+        cells += [GridCell(path, _Fold(trial, view, numbers == fold, path)) for fold, path in enumerate(paths)]
+    for _ in run_grid("searching settings", cells, lambda fold: fold.answer(opened, steps)):
+        pass
     results: list[TrialResult] = []
     metric: Metric | None = None
-    with progress("searching settings", len(trials) * search.folds) as tick:
-        for trial in trials:
-            about = _features(trial.configured, opened)
-            if about not in views:
-                supply = supply_of(trial.configured, opened, store)
-                digests = {name: source.backbone.digest for name, source in supply.sources.items()}
-                views[about] = supplied_view(opened, supply), digests
-            view, digests = views[about]
-            folder = scratch / _digest(search, trial, opened, steps, seed, digests)
-            answers, seconds = [], 0.0
-            for fold in range(search.folds):
-                path = folder / f"fold-{fold + 1}.parquet"
-                if not path.exists():
-                    _answer_fold(trial, view, numbers == fold, opened, steps, path)
-                answers.append(read_predictions(path))
-                seconds += json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["seconds"]
-                tick(1)
-            metric = metric or _measurable(opened, answers, truth)
-            results.append(TrialResult(trial.settings, _score(opened, answers, truth, metric), seconds))
+    for trial, own in zip(trials, blocks_of(cells, search.folds), strict=True):
+        answers = [read_predictions(cell.path) for cell in own]
+        seconds = sum(json.loads(cell.path.with_suffix(".json").read_text(encoding="utf-8"))["seconds"] for cell in own)
+        metric = metric or _measurable(opened, answers, truth)
+        results.append(TrialResult(trial.settings, _score(opened, answers, truth, metric), seconds))
     assert metric is not None  # there is at least one trial
     return Searched(tuple(results), metric, search.space, search.folds, search.by, seed)
 
 
-def _answer_fold(
-    trial: Trial, view: View, held_out: Any, opened: Opened, steps: Sequence[str] | None, path: Path
-) -> None:
-    """Fits to the rest of train, answers what is held out, and keeps the answers."""
-    start = time.perf_counter()
-    rest, asked = view.hold_out(held_out)
-    scratch = path.parent / f"{path.stem}.training"
-    rest = replace(rest, test=asked.unlabeled(), scratch=scratch)
-    answers = answer_test(opened, rest, trial.configured.method, steps)
-    write_json(path.with_suffix(".json"), {"seconds": time.perf_counter() - start})
-    answers.write(path)  # last: a fold whose answers are there is done
+@dataclass(frozen=True)
+class _Fold:
+    """One fold of a trial: what is held out of the view, and where the answers go."""
+
+    trial: Trial
+    view: View
+    held_out: Any
+    path: Path
+
+    def answer(self, opened: Opened, steps: Sequence[str] | None) -> None:
+        """Fits to the rest of train, answers what is held out, and keeps the answers."""
+        start = time.perf_counter()
+        rest, asked = self.view.hold_out(self.held_out)
+        scratch = self.path.parent / f"{self.path.stem}.training"
+        rest = replace(rest, test=asked.unlabeled(), scratch=scratch)
+        answers = answer_test(opened, rest, self.trial.configured.method, steps)
+        write_json(self.path.with_suffix(".json"), {"seconds": time.perf_counter() - start})
+        answers.write(self.path)  # last: a fold whose answers are there is done
 
 
 def _score(opened: Opened, answers: Sequence[Any], truth: Truth, metric: Metric) -> Scorecard:
@@ -217,16 +223,16 @@ def _features(configured: Configured, opened: Opened) -> str:
     return json.dumps(features, sort_keys=True, default=str)
 
 
-def _digest(
+def _content(
     search: Search,
     trial: Trial,
     opened: Opened,
     steps: Sequence[str] | None,
     seed: int,
     networks: Mapping[str, str],
-) -> str:
-    """A fingerprint of everything that the answers of a trial depend on."""
-    depends_on = {
+) -> dict[str, Any]:
+    """Everything that the answers of a trial depend on."""
+    return {
         "benchmark": [opened.benchmark.name, opened.benchmark.version, opened.dataset.digest],
         "split": opened.split.digest if opened.split is not None else None,
         # As in saved models, settings added later go unsaid at their defaults, so that trials made before them count.
@@ -236,5 +242,3 @@ def _digest(
         "folds": [search.folds, search.by, seed],
         "code": __version__,
     }
-    text = json.dumps(depends_on, sort_keys=True, default=str)
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

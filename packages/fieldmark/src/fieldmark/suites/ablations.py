@@ -37,6 +37,7 @@ from fieldmark.storage.addresses import recorded_place
 from fieldmark.storage.files import only_writer, write_json
 from fieldmark.tables.inputs import Input
 from fieldmark.views.open_benchmark import Opened, open_benchmark, open_release
+from fieldmark.work.grid import GridCell, run_grid
 
 SETTINGS_FILE, MEMBERS_FOLDER, WHOLE = "settings.json", "members", "all"
 ONLY, WITHOUT = "only-", "without-"
@@ -171,21 +172,26 @@ def ablate(
     folder = Path(out)
     asked_for = _settings(benchmark, data, method, given, steps, seed, split, search)
     _refuse_other(folder, asked_for, overwrite=overwrite)
-    cards: dict[str, Scorecard] = {}
     runs = runs_of(names)
     folder.mkdir(parents=True, exist_ok=True)
     with only_writer(folder):
         write_json(folder / SETTINGS_FILE, asked_for)
-        for name, read in runs.items():
-            asked = {**_own(given, read), "inputs": _inputs(method, read)}
-            place = folder / name
-            if overwrite or not _is_there(place, asked["inputs"]):
-                fit(
-                    benchmark, data, method, place,
-                    settings=asked, steps=steps, seed=seed, split=split, search=search, store=store,
-                    overwrite=place.exists(), shared=folder / MEMBERS_FOLDER,
-                )  # fmt: skip
-            cards[name] = Scorecard.read(place / SCORECARD_FILE)
+
+        def fit_run(name: str) -> None:
+            fit(
+                benchmark, data, method, folder / name,
+                settings={**_own(given, runs[name]), "inputs": _inputs(method, runs[name])},
+                steps=steps, seed=seed, split=split, search=search, store=store,
+                overwrite=(folder / name).exists(), shared=folder / MEMBERS_FOLDER,
+            )  # fmt: skip
+
+        def is_done(cell: GridCell[str]) -> bool:
+            return not overwrite and _is_there(folder / cell.task, _inputs(method, runs[cell.task]))
+
+        cells = [GridCell(folder / name / RUN_FILE, name) for name in runs]
+        for _ in run_grid("ablation", cells, fit_run, is_done=is_done):
+            pass
+        cards = {name: Scorecard.read(folder / name / SCORECARD_FILE) for name in runs}
         result = _compared(cards, runs, names, metric or comparable[0], method, folder)
         write_json(folder / ABLATION_FILE, result.to_json())
         shutil.rmtree(folder / MEMBERS_FOLDER, ignore_errors=True)

@@ -13,8 +13,6 @@ photos were drawn for training (given this test set), and which the test set hap
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -35,7 +33,7 @@ from fieldmark.methods import Method
 from fieldmark.methods.base import truth_of
 from fieldmark.models import Model
 from fieldmark.models.supply import InputEncoder, Supply
-from fieldmark.scoring import score_predictions
+from fieldmark.scoring import Scorecard, score_predictions
 from fieldmark.settings import parse_pairs
 from fieldmark.stats.intervals import interval
 from fieldmark.steps import make_step
@@ -43,7 +41,7 @@ from fieldmark.storage.files import appearing_file, write_json
 from fieldmark.version import __version__
 from fieldmark.views.open_benchmark import Opened, open_benchmark, open_release
 from fieldmark.views.parts import Part, View
-from fieldmark.work.progress import progress
+from fieldmark.work.grid import GridCell, address_of, run_grid
 
 EPISODES_FILE, PLOT_FILE, DRAWS_FOLDER = "episodes.json", "shots.png", "draws"
 ABOUT_INTERVALS = {
@@ -184,20 +182,29 @@ def run_episodes(
     prepared = {name: one.on_release(readable_inputs(opened)) for name, one in prepared.items()}
     chosen = {(n, draw): draw_photos(opened.view.train, n, [seed, draw]) for n in shots for draw in range(draws)}
     supplies = {name: _features(configured, opened, store) for name, configured in prepared.items()}
-    scored: dict[tuple[str, int], list[_Scored]] = {}
     views: dict[_Features, View] = {}
-    with progress("episodes", len(entries) * len(chosen)) as tick:
-        for entry in entries:
-            configured, features = prepared[entry.name], supplies[entry.name]
-            folder = Path(out, DRAWS_FOLDER, _fingerprint(entry, configured.method, features, opened, seed))
-            for (n, draw), rows in chosen.items():
-                path = folder / f"{n}-{draw}.npz"
-                if not path.exists():
-                    if features not in views:
-                        views[features] = with_features(opened, configured, store)
-                    _score_episode(path, declared, opened, views[features], configured.method, entry.steps, rows)
-                scored.setdefault((entry.name, n), []).append(_Scored.read(path))
-                tick(1)
+
+    def score(task: tuple[MethodEntry, tuple[int, int]]) -> Scorecard:
+        entry, drawn = task
+        features = supplies[entry.name]
+        if features not in views:
+            views[features] = with_features(opened, prepared[entry.name], store)
+        view = replace(views[features], train=views[features].train.take(chosen[drawn]))
+        predictions = answer_test(opened, view, prepared[entry.name].method, entry.steps)
+        truth, taxa = opened.truth["test"], opened.dataset.taxa
+        return score_predictions(declared, predictions, truth, labels=view.labels, classes=taxa)
+
+    cells = []
+    for entry in entries:
+        address = address_of(_content(entry, prepared[entry.name].method, supplies[entry.name], opened, seed), 6)
+        folder = Path(out, DRAWS_FOLDER, f"{entry.method}-{address}")
+        cells += [GridCell(folder / f"{n}-{draw}.npz", (entry, (n, draw))) for n, draw in chosen]
+    for _ in run_grid("episodes", cells, score, _write_scored):
+        pass
+    scored: dict[tuple[str, int], list[_Scored]] = {}
+    for cell in cells:
+        entry, (n, _) = cell.task
+        scored.setdefault((entry.name, n), []).append(_Scored.read(cell.path))
     episodes = _summary(declared, opened, entries, prepared, chosen, scored, tuple(shots), draws, seed)
     models = [model for one in dict.fromkeys(supplies.values()) for model in one.fine_tuned]
     remarks = [remark for model in models for remark in lineage_of(model, opened, data).remarks]
@@ -279,33 +286,16 @@ def draw_photos(train: Part, shots: int, seed: Sequence[int]) -> NDArray[np.int6
     return np.concatenate(drawn)
 
 
-def _score_episode(
-    path: Path,
-    declared: Benchmark,
-    opened: Opened,
-    view: View,
-    method: Method,
-    steps: Sequence[str],
-    rows: NDArray[np.int64],
-) -> None:
-    predictions = answer_test(opened, replace(view, train=view.train.take(rows)), method, steps)
-    truth, labels = opened.truth["test"], view.labels
-    card = score_predictions(declared, predictions, truth, labels=labels, classes=opened.dataset.taxa)
+def _write_scored(path: Path, card: Scorecard) -> None:
     pseudo: dict[str, NDArray[Any]] = {f"pseudo_{name}": values for name, values in card.pseudo.items()}
     with appearing_file(path) as partial, partial.open("wb") as file:
         values = np.array([score.value for score in card.metrics.values()])
         np.savez_compressed(file, metrics=np.array(list(card.metrics)), values=values, **pseudo)  # type: ignore[arg-type]
 
 
-def _fingerprint(
-    entry: MethodEntry,
-    method: Method,
-    features: _Features,
-    opened: Opened,
-    seed: int,
-) -> str:
-    """A folder name for everything the scores of an entry depend on."""
-    parts = [
+def _content(entry: MethodEntry, method: Method, features: _Features, opened: Opened, seed: int) -> list[Any]:
+    """Everything that the scores of an entry depend on."""
+    return [
         opened.benchmark.name,
         opened.benchmark.version,
         opened.dataset.digest,
@@ -317,7 +307,6 @@ def _fingerprint(
         __version__,
         *features.digests(),  # the folder of a network may be trained again
     ]
-    return f"{entry.method}-{hashlib.blake2b(json.dumps(parts).encode(), digest_size=6).hexdigest()}"
 
 
 def _summary(

@@ -27,6 +27,7 @@ from fieldmark.releases import Dataset, open_dataset
 from fieldmark.scoring import SCORECARD_FILE, Scorecard
 from fieldmark.storage.files import write_json
 from fieldmark.suites.tables.declarations import Cell, Table
+from fieldmark.work.grid import GridCell, run_grid
 
 CELLS_FOLDER, CELL_FILE = "cells", "cell.json"
 State = Literal["run", "stored", "failed", "not run"]
@@ -95,17 +96,49 @@ def reproduce(
     wanted = _wanted(table, only)
     _check_settings(settings or {}, [cell for cell in table.cells if cell.name in wanted])
     datasets = _Datasets(data)
-    outcomes = []
-    for number, cell in enumerate(table.cells, start=1):
-        folder = Path(out, CELLS_FOLDER, cell.name)
-        if cell.name not in wanted:
-            outcomes.append(_as_stored(cell, folder))
-            continue
-        announce(f"{number}/{len(table.cells)} {cell.name}")
-        outcomes.append(_run(cell, datasets, data, folder, settings or {}, seed, store))
-        if outcomes[-1].problem:
-            announce(f"{cell.name} failed: {outcomes[-1].problem}")
-    return Reproduced(table, tuple(outcomes), datasets.simulated or any(map(_is_simulated, outcomes)))
+    numbers = {cell.name: number for number, cell in enumerate(table.cells, start=1)}
+    changed = {cell.name: _changed(cell, settings or {}) for cell in table.cells}
+
+    def content(cell: Cell) -> dict[str, Any]:
+        return {
+            "benchmark": cell.benchmark,
+            "version": BENCHMARKS[cell.benchmark].version,
+            "method": cell.method,
+            "settings": {**cell.settings, **changed[cell.name]},
+            "steps": list(cell.steps),
+            "seed": seed,
+            "data_digest": datasets.digest(cell.benchmark),
+        }
+
+    def fit_cell(cell: Cell) -> dict[str, Any]:
+        announce(f"{numbers[cell.name]}/{len(numbers)} {cell.name}")
+        made_from, folder = content(cell), Path(out, CELLS_FOLDER, cell.name)
+        given = made_from["settings"]
+        fit(
+            cell.benchmark, data, cell.method, folder,
+            settings=given, steps=cell.steps, seed=seed, overwrite=True, store=store,
+        )  # fmt: skip
+        return made_from
+
+    def is_done(cell: GridCell[Cell]) -> bool:
+        try:
+            return _made_from(cell.path.parent) == content(cell.task)
+        except FieldmarkError:
+            return False  # the same refusal is the outcome of the cell
+
+    grid = [GridCell(Path(out, CELLS_FOLDER, cell.name, CELL_FILE), cell) for cell in table.cells]
+    outcomes = {cell.task.name: _as_stored(cell.task, cell.path.parent) for cell in grid}
+    asked = [cell for cell in grid if cell.task.name in wanted]
+    for one in run_grid(table.name, asked, fit_cell, write_json, keep_going=True, is_done=is_done):
+        cell, other = one.cell.task, changed[one.cell.task.name]
+        if one.problem is not None:
+            outcomes[cell.name] = CellOutcome(cell, "failed", problem=str(one.problem), changed=other)
+            announce(f"{cell.name} failed: {one.problem}")
+        elif one.state == "made":
+            card = Scorecard.read(one.cell.path.with_name(SCORECARD_FILE))
+            outcomes[cell.name] = CellOutcome(cell, "run", card, changed=other)
+    simulated = datasets.simulated or any(map(_is_simulated, outcomes.values()))
+    return Reproduced(table, tuple(outcomes.values()), simulated)
 
 
 class _Datasets:
@@ -143,45 +176,10 @@ def _wanted(table: Table, only: Sequence[str]) -> set[str]:
     return wanted
 
 
-def _run(
-    cell: Cell,
-    datasets: _Datasets,
-    data: str | Path,
-    folder: Path,
-    settings: Mapping[str, Any],
-    seed: int,
-    store: Path | None,
-) -> CellOutcome:
-    changed = {key: value for key, value in settings.items() if key in _settings_of(cell)}
-    changed = {key: value for key, value in changed.items() if str(cell.settings.get(key)) != str(value)}
-    try:
-        made_from = {
-            "benchmark": cell.benchmark,
-            "version": BENCHMARKS[cell.benchmark].version,
-            "method": cell.method,
-            "settings": {**cell.settings, **changed},
-            "steps": list(cell.steps),
-            "seed": seed,
-            "data_digest": datasets.digest(cell.benchmark),
-        }
-        stored = _as_stored(cell, folder)
-        if stored.scorecard is not None and _made_from(folder) == made_from:
-            return stored
-        result = fit(
-            cell.benchmark,
-            data,
-            cell.method,
-            folder,
-            settings={**cell.settings, **changed},
-            steps=cell.steps,
-            seed=seed,
-            overwrite=True,
-            store=store,
-        )
-        write_json(folder / CELL_FILE, made_from)
-    except FieldmarkError as error:
-        return CellOutcome(cell, "failed", problem=str(error), changed=changed)
-    return CellOutcome(cell, "run", result.scorecard, changed=changed)
+def _changed(cell: Cell, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that the method of a cell knows and that are not as declared."""
+    known = _settings_of(cell) if settings else set()
+    return {key: value for key, value in settings.items() if key in known and str(cell.settings.get(key)) != str(value)}
 
 
 def _as_stored(cell: Cell, folder: Path) -> CellOutcome:
