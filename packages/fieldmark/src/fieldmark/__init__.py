@@ -1,8 +1,8 @@
 """Fieldmark: biodiversity-recognition benchmarks as one system.
 
 The library mirrors the verbs of the command line: `fit`, `adapt`, `ensemble`, `predict`, `identify`, `score`,
-`compare`, `ablate`, `report`, `reproduce`, `load_model`, `dataset`, `benchmark`, `world`. Nothing heavy is loaded
-before it is needed.
+`compare`, `evaluate`, `ablate`, `report`, `reproduce`, `load_model`, `dataset`, `benchmark`, `world`. Nothing heavy is
+loaded before it is needed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fieldmark.models import load_model
     from fieldmark.reports import report
     from fieldmark.suites.ablations import ablate
+    from fieldmark.suites.suite_runs import evaluate
     from fieldmark.views.compare_runs import compare
     from fieldmark.views.score_run import score, score_many
     from fieldmark.views.split_tables import split_table
@@ -35,6 +36,7 @@ _HOME = {
     "dataset": "fieldmark.by_name",
     "world": "fieldmark.by_name",
     "ensemble": "fieldmark.fitting",
+    "evaluate": "fieldmark.suites.suite_runs",
     "fit": "fieldmark.fitting",
     "predict": "fieldmark.fitting",
     "identify": "fieldmark.identification",
@@ -55,6 +57,7 @@ __all__ = [
     "compare",
     "dataset",
     "ensemble",
+    "evaluate",
     "fit",
     "identify",
     "load_model",

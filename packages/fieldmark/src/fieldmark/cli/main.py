@@ -49,6 +49,7 @@ OWN_VERBS = {
     "export": "fieldmark.cli.export",
     "models": "fieldmark.cli.models",
     "episodes": "fieldmark.cli.episodes",
+    "suite": "fieldmark.cli.suite",
     "reproduce": "fieldmark.cli.reproduce",
     "backbones": "fieldmark.cli.backbones",
     "submit": "fieldmark.cli.submit",

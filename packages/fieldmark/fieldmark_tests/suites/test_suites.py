@@ -1,0 +1,202 @@
+"""Suites: cells that are kept, resumed, merged and ranked."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fieldmark
+from fieldmark.errors import InputError, MisuseError
+from fieldmark.suites import suite_runs
+from fieldmark.suites.catalog import SUITES, suite_named
+from fieldmark.suites.ranking import suite_table
+from fieldmark.suites.results import check_results, merge_results, read_results, write_result
+from fieldmark.suites.suite_pages import suite_page
+from fieldmark.suites.suite_runs import few_shots, models_of, run_suite
+from fieldmark.views.open_benchmark import open_benchmark
+from fieldmark_tests.fixtures import write_release
+
+LITTLE = {"size": 32}
+METHODS = ("centroid", "knn", "frequent")
+CHILD = """
+import os, signal, sys
+from fieldmark.suites import suite_runs
+from fieldmark.suites.catalog import suite_named
+root, out, left = sys.argv[1], sys.argv[2], int(sys.argv[3])
+fit = suite_runs.fit_cell
+def dying(task):
+    global left
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    return fit(task)
+suite_runs.fit_cell = dying
+suite_runs.cost_of = lambda model: {}  # seconds of engines that start, and no part of the score
+suite = suite_named("own", root)
+models = suite_runs.models_of(suite, ["efficientnet_lite0"], ["centroid", "knn", "frequent"], {"size": 32})
+suite_runs.run_suite(suite, root, out, models=models)
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("suites") / "data"
+    write_release(root / "first")
+    write_release(root / "second", per_class=10)
+    return root
+
+
+@pytest.fixture(scope="module")
+def own(data):
+    suite = suite_named("own", data)
+    return suite, models_of(suite, ["efficientnet_lite0"], METHODS, LITTLE)
+
+
+@pytest.fixture(scope="module")
+def results(data, own, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("results")
+    suite, models = own
+    done = run_suite(suite, data, out, models=models)
+    assert (done.made, done.missing, done.failed) == (6, {}, {})
+    return out
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {one.file: one.data["digest"] for one in read_results([folder])}
+
+
+def test_killed_twice_and_resumed_a_suite_has_the_same_scores_to_the_last_digit(data, own, results, tmp_path):
+    there = []
+    for cells in (2, 1):
+        command = [sys.executable, "-c", CHILD, data, tmp_path, str(cells)]
+        ended = subprocess.run(command, stderr=subprocess.PIPE, check=False)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()[-2000:]
+        there.append(len(read_results([tmp_path])))
+    suite, models = own
+    assert there == [2, 3] and run_suite(suite, data, tmp_path, models=models).made == 3
+    assert digests(tmp_path) == digests(results)
+
+
+def test_what_is_stored_is_not_fitted_again(data, own, results, monkeypatch):
+    monkeypatch.setattr(suite_runs, "fit_cell", lambda task: pytest.fail("fitted again"))
+    suite, models = own
+    done = run_suite(suite, data, results, models=models)
+    assert done.made == 0 and len(done.results) == 6
+
+
+def test_a_result_is_the_score_of_the_same_fit_and_readable_without_fieldmark(data, results, tmp_path):
+    path = next((results / "first").glob("efficientnet_lite0-knn.*.json"))
+    told = json.loads(path.read_text())
+    settings = {"backbone": "efficientnet_lite0", **LITTLE}
+    fitted = fieldmark.fit("folder", data / "first", "knn", tmp_path / "run", settings=settings)
+    assert told["scorecard"]["metrics"] == fitted.scorecard.to_json()["metrics"]
+    assert told["values_per_unit"] == pytest.approx(list(fitted.scorecard.pseudo["macro_f1_all"]), rel=1e-5)
+    assert told["cost"]["parameters"] > 4e6 and told["cost"]["features"] == 1280 and told["cost"]["peak_mib"] > 10
+    assert path.stat().st_size < 20_000
+    assert str(data) not in path.read_text()  # what is shared tells nothing of the machine
+
+
+def test_a_release_that_is_absent_is_a_missing_cell_with_what_to_do(data, tmp_path):
+    done = run_suite("photos", data, tmp_path, only=["birds", "fungitastic-mini-closed"])
+    assert not done.results and not done.failed
+    assert "CUB-200-2011" in done.missing["birds"]
+    assert "fieldmark get fungitastic" in done.missing["fungitastic-mini-closed"]
+
+
+def test_a_model_that_is_refused_in_a_cell_is_named_and_the_others_go_on(data, own, tmp_path):
+    suite, _ = own
+    models = models_of(suite, ["efficientnet_lite0"], ["frequent", "align"], LITTLE)
+    done = run_suite(suite, data, tmp_path, models=models, only=["first"])
+    assert [one.model for one in done.results] == ["frequent"] and list(done.failed) == [
+        ("efficientnet_lite0 align", "first")
+    ]
+
+
+def test_names_that_do_not_exist_are_refused_before_anything_is_read(tmp_path):
+    with pytest.raises(MisuseError, match="no suite called 'fotos'"):
+        run_suite("fotos", tmp_path, tmp_path)
+    with pytest.raises(MisuseError, match="no cell called 'brids'"):
+        run_suite("photos", tmp_path, tmp_path, only=["brids"])
+    with pytest.raises(InputError, match="no folders"):
+        run_suite("own", tmp_path, tmp_path)
+
+
+def test_results_of_two_machines_are_merged_and_a_changed_one_is_found(results, tmp_path):
+    paths = sorted(results.glob("*/*.json"))
+    for number, path in enumerate(paths):
+        for machine in ("one", "two") if number == 0 else (("one", "two")[number % 2],):
+            write_result(tmp_path / machine / path.parent.name / path.name, json.loads(path.read_text()))
+    assert merge_results(tmp_path / "both", [tmp_path / "one", f"file://{tmp_path}/two"]) == 6
+    assert digests(tmp_path / "both") == digests(results)
+    assert check_results(read_results([tmp_path / "both"])) == []
+    told = json.loads(paths[0].read_text())
+    told["scorecard"]["metrics"]["macro_f1_all"]["value"] = 0.123
+    write_result(tmp_path / "forged" / paths[0].parent.name / paths[0].name, told)
+    problems = check_results(read_results([tmp_path / "forged"]))
+    assert len(problems) == 1 and "the digest is not that of the content" in problems[0]
+    told["digest"] = "0" * 32
+    write_result(tmp_path / "forged" / paths[0].parent.name / paths[0].name, told)
+    with pytest.raises(InputError, match="another score of the same content"):
+        merge_results(tmp_path / "both", [tmp_path / "forged"])
+    (tmp_path / "one" / "notes.json").write_text("{}")
+    with pytest.raises(InputError, match=r"notes.json.*the result of a suite"):
+        read_results([tmp_path / "one"])
+
+
+def test_the_table_ranks_complete_models_and_lists_the_others(own, results):
+    suite, _ = own
+    found = read_results([results])
+    table = suite_table(suite, found)
+    assert table.cells == table.ranked == ("first", "second") and len(table.rows) == 3
+    means = [row.standing.mean.value for row in table.rows if row.standing]
+    assert means == sorted(means, reverse=True)
+    short = suite_table(suite, [one for one in found if (one.model, one.cell) != ("frequent", "second")])
+    assert [row.model for row in short.rows if row.standing is None] == ["frequent"]
+    assert "lack a score" in short.remarks[0]
+    page = suite_page(table, suite)
+    assert page.count('<tr class="best"') >= 1 and "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_few_shots_leave_val_and_test_whole(data):
+    declared = fieldmark.benchmark("folder")
+    opened = open_benchmark(declared, fieldmark.dataset("folder", data / "second"))
+    split = few_shots(opened, 2, seed=1)
+    cut = open_benchmark(declared, opened.dataset, split=split)
+    assert cut.view.train.targets.codes.tolist().count(0) == 2 and len(cut.view.train) == 6
+    assert cut.items["test"]["item_id"].to_list() == opened.items["test"]["item_id"].to_list()
+    assert not cut.val_is_drawn
+
+
+def test_a_model_is_evaluated_beside_what_is_in_the_folder(data, results):
+    table = fieldmark.evaluate("frequent", "own", data, results, name="always the same")
+    assert {row.model for row in table.rows} >= {"always the same", "efficientnet_lite0 knn"}
+    for path in results.glob("*/always-the-same*"):
+        path.unlink()
+    with pytest.raises(MisuseError, match="needs one for the table"):
+        fieldmark.evaluate(object(), "own", data, results)
+
+
+def test_every_cell_counts_by_a_share_that_is_better_when_higher():
+    for suite in SUITES.values():
+        for cell in suite.cells:
+            assert cell.scored_by.is_share and cell.scored_by.higher_is_better, (suite.name, cell.name)
+            assert not cell.metric or cell.scored_by.name == cell.metric
+
+
+def test_the_verb_lists_runs_tables_checks_and_merges(data, results, tmp_path, run_main):
+    assert "few-shot" in run_main("suite", "list")[1]
+    assert "birds_cub_odd" in run_main("suite", "list", "photos")[1]
+    shell = run_main(
+        "suite", "run", "own", "--data", str(data), "--out", str(results), "--backbone", "efficientnet_lite0",
+        "--method", "knn", "--set", "size=32", "--json",
+    )  # fmt: skip
+    assert json.loads(shell[1])["table"]["models"][0]["model"] == "efficientnet_lite0 knn"
+    page = tmp_path / "page.html"
+    assert "rank elsewhere" in run_main("suite", "table", "own", str(results), "--page", str(page))[1]
+    assert page.exists() and "6 results, 0 problems" in run_main("suite", "check", str(results))[1]
+    assert "6 results" in run_main("suite", "merge", str(tmp_path / "merged"), str(results))[1]

@@ -1,0 +1,247 @@
+"""Results of a suite as a table: models by cells, means, and the ranks that models may really have."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fieldmark.errors import MisuseError
+from fieldmark.scoring import Score
+from fieldmark.scoring.comparison import rank_range
+from fieldmark.scoring.scorecard import units_rested_on
+from fieldmark.stats.cell_ranks import CellScores, rank_over_cells
+from fieldmark.suites.declarations import Suite
+from fieldmark.suites.results import Result
+
+# The table ranks models over the cells that so many of them have.
+COMMON = 0.5
+COSTS = ("parameters", "features", "photos_per_second", "peak_mib", "seconds")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a model stands over all ranked cells.
+
+    Args:
+        mean: Its mean score, with the interval on these cells.
+        mean_rank: The mean of its ranks in the cells.
+        ranks: The ranks that it may have on other cells like these.
+        ranks_here: Those that it may have on these cells, with other units.
+        tier: 1 for models that cannot be told apart from the best on these cells, 2 for the next, and so on.
+    """
+
+    mean: Score
+    mean_rank: float
+    ranks: tuple[int, int]
+    ranks_here: tuple[int, int]
+    tier: int
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """One model: its scores by cell, where it stands (None where it lacks a ranked cell), and what it costs."""
+
+    model: str
+    scores: Mapping[str, Score]
+    standing: Standing | None
+    cost: Mapping[str, float]
+    external_data: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class SuiteTable:
+    """All models of a suite, best first.
+
+    Args:
+        suite: Its name.
+        version: Of the suite.
+        cells: In the order of the suite.
+        ranked: The cells over which means and ranks are taken.
+        kingdoms: Of each cell.
+        titles: What the metric of each cell is called.
+        units: How many independent units are behind each cell.
+        rows: The models.
+        simulated: Whether any of the data are.
+        remarks: What a reader should know, a sentence each.
+    """
+
+    suite: str
+    version: str
+    cells: tuple[str, ...]
+    ranked: tuple[str, ...]
+    kingdoms: Mapping[str, str]
+    titles: Mapping[str, str]
+    units: Mapping[str, int]
+    rows: tuple[ModelRow, ...]
+    simulated: bool
+    remarks: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as plain data."""
+        return {
+            "suite": self.suite,
+            "version": self.version,
+            "simulated": self.simulated,
+            "cells": {name: {"metric": self.titles[name], "units": self.units[name]} for name in self.cells},
+            "ranked_cells": list(self.ranked),
+            "remarks": list(self.remarks),
+            "models": [
+                {
+                    "model": row.model,
+                    **({} if row.standing is None else _standing_data(row.standing)),
+                    "scores": {name: _bounds(score) for name, score in row.scores.items()},
+                    "cost": dict(row.cost),
+                    "external_data": None if row.external_data is None else list(row.external_data),
+                }
+                for row in self.rows
+            ],
+        }
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Columns and rows for a terminal or a README; scores in percent."""
+        columns = ["model", "mean", "rank here", "rank elsewhere", *self.cells]
+        rows = []
+        for row in self.rows:
+            standing = row.standing
+            where = ["", "", ""]
+            if standing is not None:
+                where = [_percent(standing.mean), rank_range(*standing.ranks_here), rank_range(*standing.ranks)]
+            values = [_percent(row.scores[name]) if name in row.scores else "" for name in self.cells]
+            rows.append([row.model, *where, *values])
+        return columns, rows
+
+    def to_markdown(self) -> str:
+        """The table for a README."""
+        columns, rows = self.table()
+        lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+    def _repr_html_(self) -> str:
+        from fieldmark.notebooks import html_note, html_page, html_table
+
+        notes = [html_note(remark) for remark in self.remarks]
+        return html_page(f"suite {self.suite}", html_table(*self.table()), *notes, simulated=self.simulated)
+
+
+def suite_table(suite: Suite, results: Sequence[Result]) -> SuiteTable:
+    """The table of a suite from its results.
+
+    Raises:
+        MisuseError: When there are none.
+    """
+    own = [one for one in results if one.data["suite"] == suite.name]
+    if not own:
+        raise MisuseError(f"There are no results of the suite {suite.name} here: `fieldmark suite run {suite.name}`.")
+    by_cell, remarks = _comparable(own)
+    order = [cell.name for cell in suite.cells if cell.name in by_cell]
+    cells = (*order, *sorted(set(by_cell) - set(order)))
+    models = sorted({one.model for one in own})
+    ranked = tuple(name for name in cells if len(by_cell[name]) >= COMMON * len(models))
+    complete = [model for model in models if all(model in by_cell[name] for name in ranked)]
+    if len(complete) < len(models):
+        remarks.append(
+            f"{len(models) - len(complete)} of {len(models)} models lack a score in one of the {len(ranked)} cells "
+            "that most have; they stand below, without a rank."
+        )
+    standings = _standings(complete, [by_cell[name] for name in ranked]) if complete and ranked else {}
+    rows = [_row(model, by_cell, cells, standings.get(model)) for model in models]
+    rows.sort(key=lambda row: (row.standing is None, -(row.standing.mean.value if row.standing else 0.0), row.model))
+    first = {name: next(iter(by_cell[name].values())) for name in cells}
+    return SuiteTable(
+        suite=suite.name,
+        version=suite.version,
+        cells=cells,
+        ranked=ranked,
+        kingdoms={name: str(one.data.get("kingdom", "")) for name, one in first.items()},
+        titles={name: str(_described(one)["title"]) for name, one in first.items()},
+        units={name: int(one.data["scorecard"]["units"]) for name, one in first.items()},
+        rows=tuple(rows),
+        simulated=any(one.simulated for one in own),
+        remarks=tuple(remarks),
+    )
+
+
+def _comparable(results: Sequence[Result]) -> tuple[dict[str, dict[str, Result]], list[str]]:
+    """Results by cell and model: of each cell those on the same units, as most are, and of each model the latest."""
+    remarks = []
+    by_cell: dict[str, dict[str, Result]] = {}
+    for cell in sorted({one.cell for one in results}):
+        own = [one for one in results if one.cell == cell]
+        asked = [(one.data["units"], one.data["content"]["version"], one.data["metric"]) for one in own]
+        usual = Counter(asked).most_common(1)[0][0]
+        kept = [one for one, what in zip(own, asked, strict=True) if what == usual]
+        if len(kept) < len(own):
+            left = len(own) - len(kept)
+            remarks.append(f"{cell}: {left} results on other data, or by another version or metric, are left out.")
+        kept.sort(key=lambda one: str(one.data["provenance"].get("created", "")))
+        by_cell[cell] = {one.model: one for one in kept}
+    return by_cell, remarks
+
+
+def _standings(models: Sequence[str], cells: Sequence[Mapping[str, Result]]) -> dict[str, Standing]:
+    scores = [_cell_scores([cell[model] for model in models]) for cell in cells]
+    elsewhere, here = (rank_over_cells(scores, other_cells=other) for other in (True, False))
+    made = {}
+    for number, model in enumerate(models):
+        low, high = float(here.lows[number]), float(here.highs[number])
+        bounded = math.isfinite(low) and math.isfinite(high)
+        mean = Score(float(here.means[number]), *((low, high) if bounded else (None, None)), interval="t over units")
+        there, own = elsewhere.standings[number], here.standings[number]
+        made[model] = Standing(
+            mean=mean,
+            mean_rank=float(here.mean_ranks[number]),
+            ranks=(there.rank_low, there.rank_high),
+            ranks_here=(own.rank_low, own.rank_high),
+            tier=int(here.tiers[number]),
+        )
+    return made
+
+
+def _cell_scores(results: Sequence[Result]) -> CellScores:
+    values = np.array([one.score.value for one in results])
+    pseudo = [one.values_per_unit for one in results]
+    known = [one for one in pseudo if one is not None]
+    rests_on = units_rested_on(one.score for one in results)
+    return CellScores(values, np.stack(known) if len(known) == len(pseudo) else None, rests_on)
+
+
+def _row(
+    model: str, by_cell: Mapping[str, Mapping[str, Result]], cells: Sequence[str], standing: Standing | None
+) -> ModelRow:
+    own = {name: by_cell[name][model] for name in cells if model in by_cell[name]}
+    costs = [{**one.data["cost"], "seconds": sum(one.data["cost"]["seconds"].values())} for one in own.values()]
+    gathered = {name: [cost[name] for cost in costs if name in cost] for name in COSTS}
+    cost = {name: float(sum(given) if name == "seconds" else max(given)) for name, given in gathered.items() if given}
+    declared = [one.data["provenance"]["external_data"] for one in own.values()]
+    external = None if None in declared else tuple(dict.fromkeys(said for one in declared for said in one))
+    return ModelRow(model, {name: one.score for name, one in own.items()}, standing, cost, external)
+
+
+def _described(result: Result) -> Mapping[str, Any]:
+    card = result.data["scorecard"]
+    described: Mapping[str, Any] = card["described"][result.data["metric"]]
+    return described
+
+
+def _standing_data(standing: Standing) -> dict[str, Any]:
+    return {
+        "mean": _bounds(standing.mean),
+        "mean_rank": round(standing.mean_rank, 2),
+        "rank_here": list(standing.ranks_here),
+        "rank_elsewhere": list(standing.ranks),
+        "group": standing.tier,
+    }
+
+
+def _bounds(score: Score) -> list[float | None]:
+    return [None if number is None else round(number, 4) for number in (score.value, score.low, score.high)]
+
+
+def _percent(score: Score) -> str:
+    around = "" if score.low is None or score.high is None else f" [{100 * score.low:.1f}, {100 * score.high:.1f}]"
+    return f"{100 * score.value:.1f}{around}"

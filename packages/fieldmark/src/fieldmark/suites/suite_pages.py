@@ -1,0 +1,111 @@
+"""The table of a suite as one page that needs no other file."""
+
+from __future__ import annotations
+
+import math
+from importlib import resources
+from typing import Any, NamedTuple
+
+from fieldmark.registry import require
+from fieldmark.suites.declarations import Suite
+from fieldmark.suites.ranking import ModelRow, SuiteTable
+from fieldmark.version import __version__
+
+WIDTH, HEIGHT, MARGIN = 760, 360, 48
+# So many rows are laid out at first: a browser takes seconds for hundreds of models by dozens of cells.
+FOLD = 50
+COST_TITLES = {
+    "parameters": "parameters, millions",
+    "features": "features",
+    "photos_per_second": "photos per second",
+    "peak_mib": "memory, MiB",
+    "seconds": "seconds, all cells",
+}
+BEYOND_RELEASE = "external data beyond the release"
+
+
+class Point(NamedTuple):
+    """A model in the scatter of quality against cost."""
+
+    x: float
+    y: float
+    model: str
+    best: bool
+
+
+class Scatter(NamedTuple):
+    """The points, and where the ticks of both axes stand."""
+
+    points: list[Point]
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+
+
+def suite_page(table: SuiteTable, suite: Suite) -> str:
+    """The page: a table with filters, the scatter, and what the numbers mean."""
+    markup: Any = require("fieldmark.reports.markup", "A page")
+    from markupsafe import Markup
+
+    style = resources.files("fieldmark.reports").joinpath("templates", "page.css").read_text(encoding="utf-8")
+    costs = [name for name in COST_TITLES if any(name in row.cost for row in table.rows)]
+    page: str = markup.render(
+        "suite.html.j2",
+        table=table,
+        suite=suite,
+        style=Markup(style),
+        version=__version__,
+        costs=costs,
+        cost_titles=COST_TITLES,
+        shown_cost=_shown_cost,
+        kingdoms=sorted({one for one in table.kingdoms.values() if one}),
+        data_behind=_data_behind,
+        behind=sorted({_data_behind(row) for row in table.rows}),
+        ranked=[row for row in table.rows if row.standing is not None],
+        best=[row for row in table.rows if row.standing is not None and row.standing.tier == 1],
+        scatter=scatter_of(table),
+        size=(WIDTH, HEIGHT, MARGIN),
+        fold=FOLD,
+    )
+    return page
+
+
+def scatter_of(table: SuiteTable) -> Scatter | None:
+    """The mean score against photos per second, on a logarithmic axis; None where fewer than two models have both."""
+    rows = [row for row in table.rows if row.standing is not None and row.cost.get("photos_per_second")]
+    if len(rows) < 2:
+        return None
+    speeds = [math.log10(row.cost["photos_per_second"]) for row in rows]
+    means = [row.standing.mean.value for row in rows if row.standing is not None]
+    left, right = math.floor(min(speeds) * 2) / 2, math.ceil(max(speeds) * 2 + 0.01) / 2
+    low, high = math.floor(min(means) * 20) / 20, math.ceil(max(means) * 20 + 0.01) / 20
+
+    def across(speed: float) -> float:
+        return round(MARGIN + (speed - left) / (right - left) * (WIDTH - 2 * MARGIN), 1)
+
+    def up(mean: float) -> float:
+        return round(HEIGHT - MARGIN - (mean - low) / (high - low) * (HEIGHT - 2 * MARGIN), 1)
+
+    points = [
+        Point(across(speed), up(mean), row.model, row.standing is not None and row.standing.tier == 1)
+        for row, speed, mean in zip(rows, speeds, means, strict=True)
+    ]
+    steps = round((right - left) * 2)
+    lines = round((high - low) * 20)
+    return Scatter(
+        points,
+        [(across(left + step / 2), f"{10 ** (left + step / 2):.3g}") for step in range(steps + 1)],
+        [(up(low + line / 20), f"{100 * (low + line / 20):.0f}") for line in range(lines + 1)],
+    )
+
+
+def _shown_cost(name: str, value: float) -> str:
+    if name == "parameters":
+        return f"{value / 1e6:.1f}"
+    return f"{value:,.0f}"
+
+
+def _data_behind(row: ModelRow) -> str:
+    """Whether a model has seen more than the release, as far as that was declared."""
+    if row.external_data is None:
+        return "not declared"
+    return BEYOND_RELEASE if row.external_data else "the release alone"

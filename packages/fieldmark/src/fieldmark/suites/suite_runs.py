@@ -1,0 +1,335 @@
+"""Runs models through a suite: every cell a fit, kept as one small file (`results`), by the grid runner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.errors import FieldmarkError, MisuseError, did_you_mean
+from fieldmark.fitting import FitResult, fit
+from fieldmark.fitting.configuration import configured_method
+from fieldmark.methods import METHODS
+from fieldmark.releases import open_dataset
+from fieldmark.releases.record import record_of
+from fieldmark.splits.division import UNUSED
+from fieldmark.splits.files import SPLIT_FILE, Split
+from fieldmark.suites.catalog import suite_named
+from fieldmark.suites.costs import cost_of, peak_memory
+from fieldmark.suites.declarations import Suite, SuiteCell
+from fieldmark.suites.episodes import MethodEntry, draw_photos
+from fieldmark.suites.ranking import SuiteTable, suite_table
+from fieldmark.suites.results import Result, file_of, read_results, result_data, write_result
+from fieldmark.views.open_benchmark import Opened, open_benchmark, open_release
+from fieldmark.work.engines import working_on
+from fieldmark.work.grid import GridCell, address_of, run_grid
+from fieldmark_worlds import WORLDS
+
+
+@dataclass(frozen=True)
+class SuiteTask:
+    """One fit of a suite, as it is sent to whoever does the work.
+
+    Args:
+        suite, version: Of which suite it is a cell.
+        cell: What is asked.
+        model: What answers.
+        data: Where the release lies.
+        content: All that the result depends on.
+        store: Where features are kept.
+    """
+
+    suite: str
+    version: str
+    cell: SuiteCell
+    model: MethodEntry
+    data: Path
+    content: Mapping[str, Any]
+    store: Path | None
+
+
+@dataclass(frozen=True)
+class SuiteRun:
+    """What became of a run through a suite.
+
+    Args:
+        suite: With all its cells.
+        results: Of the models that were asked for, where there are any.
+        missing: Cells without a release, each with what to do.
+        failed: Model and cell that were refused, each with the reason.
+        made: How many results were made now, not stored before.
+    """
+
+    suite: Suite
+    results: tuple[Result, ...]
+    missing: Mapping[str, str]
+    failed: Mapping[tuple[str, str], str]
+    made: int
+
+
+def models_of(
+    suite: Suite,
+    backbones: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> list[MethodEntry]:
+    """Every backbone with every method; those of the suite where none are named.
+
+    Args:
+        suite: Whose usual ones are meant.
+        backbones: As in `--set backbone=`; methods that need none are run without.
+        methods: Each with settings behind a colon, as in `MethodEntry.parse`.
+        settings: Of all models.
+    """
+    common = {**suite.settings, **(settings or {})}
+    entries: dict[str, MethodEntry] = {}
+    for backbone in backbones or suite.backbones or ("",):
+        for text in methods or suite.methods:
+            entry = MethodEntry.parse(text, {**common, **({"backbone": backbone} if backbone else {})})
+            name = f"{backbone} {text}".strip()
+            if backbone and not _takes_backbone(entry):
+                entry = MethodEntry.parse(text, {key: value for key, value in common.items() if key != "size"})
+                name = text
+            entries[name] = MethodEntry(name, entry.method, entry.settings)
+    return list(entries.values())
+
+
+def evaluate(
+    model: Any,
+    suite: str,
+    data: str | Path,
+    out: str | Path = "results",
+    *,
+    name: str = "",
+    settings: Mapping[str, Any] | None = None,
+    only: Sequence[str] = (),
+    processes: int = 1,
+) -> SuiteTable:
+    """How good a model is on every cell of a suite, beside all results that lie in the same folder.
+
+    Args:
+        model: A backbone by its name, which is run with the heads of the suite; a method with its settings, as
+            `"lda:backbone=efficientnet_lite0"`; or whatever else `fit` takes for a method.
+        suite: The name of the suite.
+        data: The root under which the releases lie.
+        out: The folder of results to write, or to go on with.
+        name: What the model is called in the table; needed for a model that is no name.
+        settings: Of the model and of its features.
+        only: Names of cells; all if empty.
+        processes: How many cells are worked on at once.
+
+    Raises:
+        MisuseError: When names or settings are at fault, or nothing could be run; the reason is said.
+    """
+    declared = suite_named(suite, data)
+    given = dict(settings or {})
+    if not isinstance(model, str):
+        if not name:
+            raise MisuseError("A model that is no name needs one for the table: evaluate(model, name=...).")
+        models = [MethodEntry(name, model, given)]
+    elif model.partition(":")[0] in METHODS:
+        entry = MethodEntry.parse(model, {**declared.settings, **given})
+        models = [MethodEntry(name or model, entry.method, entry.settings)]
+    else:
+        models = models_of(declared, [model], settings=given)
+    done = run_suite(declared, data, out, models=models, only=only, processes=processes)
+    if not done.results:
+        why = [*done.failed.values(), *done.missing.values()]
+        raise MisuseError(f"No cell of the suite {suite} could be run. {why[0] if why else ''}".strip())
+    return suite_table(declared, read_results([out]))
+
+
+def run_suite(
+    suite: str | Suite,
+    data: str | Path,
+    out: str | Path,
+    *,
+    models: Sequence[MethodEntry] = (),
+    only: Sequence[str] = (),
+    processes: int = 1,
+    store: str | Path | None = None,
+    engine: str | None = None,
+    address: str | None = None,
+) -> SuiteRun:
+    """Fits and scores every model on every cell whose release is there; what is stored is not fitted again.
+
+    Args:
+        suite: The suite, or its name.
+        data: The root under which the releases lie, each in the folder that its cell names.
+        out: The folder of results to write, or to go on with.
+        models: What is run; those of the suite if not given.
+        only: Names of cells; all if empty.
+        processes: How many cells are worked on at once. Features are computed once whatever the number.
+        store: Where features are kept, if not in the user's cache.
+        engine: "local", or "ray" for cells on a cluster whose nodes reach the same data.
+        address: With "ray": the address of the cluster.
+
+    Raises:
+        MisuseError: When names or settings are at fault.
+    """
+    suite = suite_named(suite, data) if isinstance(suite, str) else suite
+    chosen = list(models) or models_of(suite)
+    for model in chosen:
+        if isinstance(model.method, str):  # names and settings are refused before anything is read
+            configured_method(model.method, model.settings)
+    cells = _wanted(suite, only)
+    digests, missing = _releases(cells, Path(data))
+    grid: list[GridCell[SuiteTask]] = []
+    for cell in cells:
+        for model in chosen if cell.name in digests else ():
+            content = _content(cell, model, digests[cell.name])
+            task = SuiteTask(suite.name, suite.version, cell, model, Path(data, cell.release), content, _path(store))
+            path = Path(out, file_of(cell.name, model.name, address_of(content)))
+            features = {key: str(value) for key, value in model.settings.items() if key in _OF_FEATURES}
+            grid.append(GridCell(path, task, (str(task.data), tuple(sorted(features.items())))))
+    failed: dict[tuple[str, str], str] = {}
+    made = 0
+    with working_on(engine, address):
+        what = f"suite {suite.name}"
+        for outcome in run_grid(what, grid, fit_cell, write_result, processes=processes, keep_going=True):
+            task = outcome.cell.task
+            made += outcome.state == "made"
+            if outcome.problem is not None:
+                failed[task.model.name, task.cell.name] = str(outcome.problem)
+    there = [cell.path for cell in grid if cell.path.exists()]
+    return SuiteRun(suite, tuple(read_results(there)), missing, failed, made)
+
+
+def fit_cell(task: SuiteTask) -> dict[str, Any]:
+    """One model on one cell, as the data of its result."""
+    cell, model = task.cell, task.model
+    with TemporaryDirectory(prefix="fieldmark-") as folder, peak_memory() as peak:
+        split = None
+        if cell.shots:
+            declared = BENCHMARKS[cell.benchmark]
+            opened = open_benchmark(declared, open_release(declared, task.data), seed=cell.seed)
+            split = Path(folder, SPLIT_FILE)
+            few_shots(opened, cell.shots, cell.seed).write(split)
+        fitted = fit(
+            cell.benchmark,
+            task.data,
+            model.method,
+            Path(folder, "run"),
+            settings=model.settings,
+            steps=model.steps or None,
+            seed=cell.seed,
+            store=task.store,
+            split=split,
+        )
+        cost = {"seconds": fitted.run.seconds, "peak_mib": peak(), **cost_of(fitted.model)}
+    about = {
+        "suite": task.suite,
+        "suite_version": task.version,
+        "cell": cell.name,
+        "kingdom": cell.kingdom,
+        "model": {
+            "name": model.name,
+            "method": _named(model.method),
+            "settings": task.content["settings"],
+            "steps": list(model.steps),
+        },
+        "content": dict(task.content),
+        "address": address_of(task.content),
+    }
+    return result_data(about, fitted.scorecard, cell.scored_by.name, _provenance(fitted), cost)
+
+
+def few_shots(opened: Opened, shots: int, seed: int) -> Split:
+    """The parts of a benchmark with so many photos per class in train; val and test stay whole, the rest is unused.
+
+    Val stays apart from train in the final fit as well: it would be many more shots.
+    """
+    rows = draw_photos(opened.view.train, shots, [seed, 0])
+    items = {part: opened.items[part] for part in ("val", "test") if part in opened.items}
+    items["train"] = opened.items["train"][np.sort(rows)]
+    part_of = dict.fromkeys(opened.dataset.media["media_id"], UNUSED)
+    for part, table in items.items():
+        part_of |= dict.fromkeys(table["media_ids"].explode(), part)
+    table = pl.DataFrame({"id": list(part_of), "part": list(part_of.values())})
+    return Split(table, {"rule": f"{shots} photos per class", "seed": seed})
+
+
+_OF_FEATURES = ("backbone", "size", "weights", "resize", "views", "embeddings", "crop")
+
+
+def _takes_backbone(entry: MethodEntry) -> bool:
+    """Whether a method reads features of photos or recordings, so that a backbone makes a difference."""
+    configured = configured_method(entry.method, {})
+    return bool(configured.features) or bool(configured.method.open_inputs)
+
+
+def _wanted(suite: Suite, only: Sequence[str]) -> list[SuiteCell]:
+    names = [cell.name for cell in suite.cells]
+    for name in only:
+        if name not in names:
+            raise MisuseError(f"The suite {suite.name} has no cell called {name!r}. {did_you_mean(name, names)}")
+    return [cell for cell in suite.cells if not only or cell.name in only]
+
+
+def _content(cell: SuiteCell, model: MethodEntry, data_digest: str) -> dict[str, Any]:
+    """All that the score of a model in a cell depends on."""
+    return {
+        "benchmark": cell.benchmark,
+        "version": BENCHMARKS[cell.benchmark].version,
+        "data_digest": data_digest,
+        "method": _named(model.method),
+        **({} if isinstance(model.method, str) else {"called": model.name}),
+        "settings": {key: str(value) for key, value in sorted(model.settings.items())},
+        "steps": list(model.steps),
+        "protocol": cell.protocol,
+        "seed": cell.seed,
+    }
+
+
+def _named(method: Any) -> str:
+    """A method in a record: its name, or the class of one that has none. The name of the model tells those apart."""
+    return method if isinstance(method, str) else f"{type(method).__module__}.{type(method).__qualname__}"
+
+
+def _provenance(fitted: FitResult) -> dict[str, Any]:
+    run = fitted.run
+    kept = ("options", "features", "steps", "sees", "learns_from", "external_data", "extra_annotations", "modalities")
+    return {name: getattr(run, name) for name in (*kept, "split", "remarks", "code_version", "created")}
+
+
+def _releases(cells: Sequence[SuiteCell], root: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """The digests of the releases that are there, by cell; and what to do about the others."""
+    digests: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    opened: dict[tuple[str, str, str], str] = {}
+    for cell in cells:
+        place, declared = root / cell.release, BENCHMARKS[cell.benchmark]
+        if cell.world and not place.exists():
+            WORLDS[cell.world](place, size="tiny", seed=cell.world_seed)
+        if not place.exists():
+            missing[cell.name] = _how_to_get(cell, declared.dataset, place)
+            continue
+        key = cell.release, declared.dataset, declared.subset
+        try:
+            if key not in opened:
+                opened[key] = open_dataset(declared.dataset, place, declared.subset).digest
+            digests[cell.name] = opened[key]
+        except FieldmarkError as error:
+            missing[cell.name] = str(error)
+    return digests, missing
+
+
+def _how_to_get(cell: SuiteCell, dataset: str, place: Path) -> str:
+    record = record_of(dataset)
+    if cell.source:
+        return f"{place} is not there. Put it there: {cell.source}."
+    if record is not None and record.download:
+        return f"{place} is not there. `fieldmark get {dataset} {place}` fetches what may be fetched."
+    return (
+        f"{place} is not there. Put the release {dataset} there; `fieldmark list datasets {dataset}` says what it is."
+    )
+
+
+def _path(place: str | Path | None) -> Path | None:
+    return None if place is None else Path(place)

@@ -1,0 +1,111 @@
+"""The project's own table: packaged backbones and heads on all real sets of photos and clips (real).
+
+The suites `photos`, `few-shot` and `sound` on what is given, with their usual models: three backbones with five heads
+on photos, two on clips. Nothing was tuned: heads have their defaults, and choose on val what they leave open. The
+results lie in `studies/results/suites`, one file per model and cell, and cells that are there are not run again.
+
+Some sets are not laid out as one folder per class; for those a folder of links is made: Amanita by specimen, with date
+and place; butterflies by species; camera traps with the source's own parts, `valid` as test; clips by source recording.
+"""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fieldmark.suites.catalog import SUITES, suite_named
+from fieldmark.suites.ranking import suite_table
+from fieldmark.suites.results import read_results
+from fieldmark.suites.suite_runs import run_suite
+from studies.evidence.chipnotes import list_clips
+from studies.evidence.packaged_photos import BUTTERFLIES
+from studies.evidence.results import RESULTS, real_data
+
+FOLDER = RESULTS / "suites"
+RUN = ("photos", "few-shot", "sound")
+# Sets that are folders of classes as they are.
+AS_GIVEN = ("birds_cub_odd", "fungi_genera", "snakes_philippines", "plants_sheets_and_field")
+# Cells in the order of what they cost, so that an interrupted run has most of them.
+LAST = ("birds",)
+
+
+def run() -> dict[str, Any] | None:
+    """Runs what is missing, and sums up what there is."""
+    if any(real_data(name) is None for name in AS_GIVEN):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        lay_out(root)
+        for name in RUN:
+            cells = [cell for cell in suite_named(name).cells if (root / cell.release).exists()]
+            for own in (False, True):
+                names = [cell.name for cell in cells if cell.name.startswith(LAST) == own]
+                outcome = run_suite(name, root, FOLDER / name, only=names)
+                print(name, outcome.made, "made;", len(outcome.results), "there;", dict(outcome.failed), flush=True)
+    return {name: suite_table(SUITES[name], read_results([FOLDER / name])).to_json() for name in RUN}
+
+
+def lay_out(root: Path) -> None:
+    """The sets under the names that the suites know them by."""
+    for name in AS_GIVEN:
+        given = real_data(name)
+        if given is not None:
+            (root / name).symlink_to(given.resolve())
+    for name, (source, rows_of) in LINKED.items():
+        given = real_data(source)
+        if given is not None:
+            _link(root / name, rows_of(given.resolve()))
+
+
+def _link(root: Path, rows: Iterator[dict[str, str]]) -> None:
+    """A folder of links, with a table of what is known about each."""
+    table = []
+    for row in rows:
+        path = Path(row.pop("path"))
+        place = root / row.pop("folder") / path.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(path)
+        table.append({"file": str(place.relative_to(root)), **row})
+    with (root / "observations.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(table[0]))
+        writer.writeheader()
+        writer.writerows(table)
+
+
+def _amanita(data: Path) -> Iterator[dict[str, str]]:
+    with (data / "images_with_metadata.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if (data / row["file"]).is_file():
+                yield {
+                    "path": str(data / row["file"]),
+                    "folder": row["species"].replace(" ", "_"),
+                    "observation": row["specimen_id"],
+                }
+
+
+def _butterflies(data: Path) -> Iterator[dict[str, str]]:
+    for path in sorted((data / "images").glob("*.*")):
+        yield {"path": str(path), "folder": BUTTERFLIES[path.name[:3]].replace(" ", "_"), "observation": path.stem}
+
+
+def _traps(data: Path) -> Iterator[dict[str, str]]:
+    for given, part in (("train", "train"), ("valid", "test")):
+        for path in sorted((data / given).glob("*/*.*")):
+            observation = f"{given}-{path.parent.name}-{path.stem}"
+            yield {"path": str(path), "folder": f"{part}/{path.parent.name}", "observation": observation}
+
+
+def _clips(data: Path) -> Iterator[dict[str, str]]:
+    for clip in list_clips(data):
+        yield {"path": str(clip["path"]), "folder": clip["label"].replace("/", "-"), "observation": clip["source"]}
+
+
+LINKED = {
+    "amanita": ("fungi_amanita", _amanita),
+    "butterflies": ("butterflies_leeds", _butterflies),
+    "camera_traps": ("camera_traps_jura", _traps),
+    "chipnotes": ("birds_chipnotes", _clips),
+}
