@@ -11,6 +11,7 @@ from studies.evidence.tables import write_tables
 STUDIES = {
     "few_units": "do the 95 % intervals cover with few units of the kind on which a metric rests?",
     "suite_ranks": "do rank intervals over units and cells hold, and are equal models separated? (simulated)",
+    "suites": "the project's own table: packaged backbones and heads on all sets of photos and clips (real)",
     "coverage": "do the 95 % intervals of the closed-set metrics cover?",
     "challenges": "do the 95 % intervals of the other challenges cover?",
     "editions": "do the 95 % intervals of the editions of 2021 to 2026 cover?",

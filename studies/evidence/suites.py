@@ -12,19 +12,22 @@ from __future__ import annotations
 
 import csv
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fieldmark.storage.files import write_text
 from fieldmark.suites.catalog import SUITES, suite_named
-from fieldmark.suites.ranking import suite_table
+from fieldmark.suites.ranking import SuiteTable, suite_table
 from fieldmark.suites.results import read_results
+from fieldmark.suites.suite_pages import suite_page
 from fieldmark.suites.suite_runs import run_suite
 from studies.evidence.chipnotes import list_clips
 from studies.evidence.packaged_photos import BUTTERFLIES
-from studies.evidence.results import RESULTS, real_data
+from studies.evidence.results import RESULTS, ROOT, real_data
 
 FOLDER = RESULTS / "suites"
+PAGE, PAGES = ROOT / "docs" / "suites.md", ROOT / "docs" / "suites"
 RUN = ("photos", "few-shot", "sound")
 # Sets that are folders of classes as they are.
 AS_GIVEN = ("birds_cub_odd", "fungi_genera", "snakes_philippines", "plants_sheets_and_field")
@@ -45,7 +48,22 @@ def run() -> dict[str, Any] | None:
                 names = [cell.name for cell in cells if cell.name.startswith(LAST) == own]
                 outcome = run_suite(name, root, FOLDER / name, only=names)
                 print(name, outcome.made, "made;", len(outcome.results), "there;", dict(outcome.failed), flush=True)
-    return {name: suite_table(SUITES[name], read_results([FOLDER / name])).to_json() for name in RUN}
+    there = [name for name in RUN if (FOLDER / name).exists()]
+    tables = {name: suite_table(SUITES[name], read_results([FOLDER / name])) for name in there}
+    for name, made in tables.items():
+        write_text(PAGES / f"{name}.html", suite_page(made, SUITES[name]))
+    write_text(PAGE, with_tables(PAGE.read_text(encoding="utf-8"), tables))
+    return {name: made.to_json() for name, made in tables.items()}
+
+
+def with_tables(text: str, tables: Mapping[str, SuiteTable]) -> str:
+    """The page of suites with the tables between the marks that name them."""
+    for name, made in tables.items():
+        begin, end = f"<!-- suite {name} -->\n", f"<!-- end of {name} -->"
+        before, found, rest = text.partition(begin)
+        if found:
+            text = f"{before}{begin}\n{made.to_markdown()}\n{end}{rest.partition(end)[2]}"
+    return text
 
 
 def lay_out(root: Path) -> None:

@@ -34,7 +34,7 @@ VERBS = (
         "models",
         "demo",
     ),
-    *("episodes", "reproduce", "backbones", "ensemble", "detector", "detections"),
+    *("episodes", "suite", "reproduce", "backbones", "ensemble", "detector", "detections"),
     *("serve", "worker", "challenge", "submit"),
 )
 

@@ -137,8 +137,8 @@ def table(
     for remark in made.remarks:
         print(f"note: {remark}")
     print(
-        "percent [95 % interval]. Rank here: on these cells, with other units. Rank elsewhere: on other cells like "
-        "these. Both hold for all models at once."
+        "percent [95 % interval; those of all cells with --json or --page]. Rank here: on these cells, with other "
+        "units. Rank elsewhere: on other cells like these. Both hold for all models at once."
     )
 
 

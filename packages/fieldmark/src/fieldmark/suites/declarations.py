@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Metric
-
-Medium = Literal["photos", "recordings", "places"]
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ class SuiteTable:
         }
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Columns and rows for a terminal or a README; scores in percent."""
+        """Columns and rows for a terminal or a README: percent, the mean with its interval."""
         columns = ["model", "mean", "rank here", "rank elsewhere", *self.cells]
         rows = []
         for row in self.rows:
@@ -111,7 +111,7 @@ class SuiteTable:
             where = ["", "", ""]
             if standing is not None:
                 where = [_percent(standing.mean), rank_range(*standing.ranks_here), rank_range(*standing.ranks)]
-            values = [_percent(row.scores[name]) if name in row.scores else "" for name in self.cells]
+            values = [f"{100 * row.scores[name].value:.1f}" if name in row.scores else "" for name in self.cells]
             rows.append([row.model, *where, *values])
         return columns, rows
 

@@ -76,7 +76,9 @@ def scatter_of(table: SuiteTable) -> Scatter | None:
         return None
     speeds = [math.log10(row.cost["photos_per_second"]) for row in rows]
     means = [row.standing.mean.value for row in rows if row.standing is not None]
-    left, right = math.floor(min(speeds) * 2) / 2, math.ceil(max(speeds) * 2 + 0.01) / 2
+    ticks = [digit * 10.0**power for power in range(-3, 6) for digit in (1, 2, 5)]
+    left = max(math.log10(tick) for tick in ticks if math.log10(tick) <= min(speeds))
+    right = min(math.log10(tick) for tick in ticks if math.log10(tick) > max(speeds))
     low, high = math.floor(min(means) * 20) / 20, math.ceil(max(means) * 20 + 0.01) / 20
 
     def across(speed: float) -> float:
@@ -89,11 +91,10 @@ def scatter_of(table: SuiteTable) -> Scatter | None:
         Point(across(speed), up(mean), row.model, row.standing is not None and row.standing.tier == 1)
         for row, speed, mean in zip(rows, speeds, means, strict=True)
     ]
-    steps = round((right - left) * 2)
     lines = round((high - low) * 20)
     return Scatter(
         points,
-        [(across(left + step / 2), f"{10 ** (left + step / 2):.3g}") for step in range(steps + 1)],
+        [(across(math.log10(tick)), f"{tick:g}") for tick in ticks if left <= math.log10(tick) <= right],
         [(up(low + line / 20), f"{100 * (low + line / 20):.0f}") for line in range(lines + 1)],
     )
 

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from fieldmark.errors import FieldmarkError
 from fieldmark.work.blocks import LocalExecutor, map_blocks
@@ -99,7 +99,7 @@ def run_grid(
                 if problem is not None and not keep_going:
                     raise problem
                 if problem is None and keep is not None:
-                    keep(cell.path, result)
+                    keep(cell.path, cast(R, result))
                 tick(1)
                 yield Outcome(cell, "made" if problem is None else "failed", problem)
 
