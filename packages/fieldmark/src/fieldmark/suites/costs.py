@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +19,23 @@ _STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 @contextmanager
-def peak_memory() -> Iterator[Callable[[], int]]:
-    """Yields what tells the most memory in MiB that this process has held since, or ever where that cannot be reset."""
-    with suppress(OSError):
-        _RESET.write_text("5")
-    yield _peak_mib
+def added_memory() -> Iterator[Callable[[], int | None]]:
+    """Yields what tells the most memory in MiB that this process has held beyond what it held at first.
 
-
-def _peak_mib() -> int:
+    None where the system cannot tell: the peak is reset as Linux has it.
+    """
     try:
-        line = next(one for one in _STATUS.read_text().splitlines() if one.startswith("VmHWM:"))
-        return int(line.split()[1]) // 1024
+        _RESET.write_text("5")
+        before = _memory_mib("VmRSS")
     except (OSError, StopIteration):
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most // (1024 * 1024 if sys.platform == "darwin" else 1024)
+        yield lambda: None
+    else:
+        yield lambda: _memory_mib("VmHWM") - before
+
+
+def _memory_mib(which: str) -> int:
+    line = next(one for one in _STATUS.read_text().splitlines() if one.startswith(f"{which}:"))
+    return int(line.split()[1]) // 1024
 
 
 def cost_of(model: Model) -> dict[str, Any]:

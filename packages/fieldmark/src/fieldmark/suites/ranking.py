@@ -16,15 +16,15 @@ from fieldmark.scoring.comparison import rank_range
 from fieldmark.scoring.scorecard import units_rested_on
 from fieldmark.stats.cell_ranks import CellScores, rank_over_cells
 from fieldmark.suites.declarations import Suite
-from fieldmark.suites.results import Result
+from fieldmark.suites.results import SuiteResult
 
 # The table ranks models over the cells that so many of them have.
 COMMON = 0.5
-COSTS = ("parameters", "features", "photos_per_second", "peak_mib", "seconds")
+COSTS = ("parameters", "features", "photos_per_second", "memory_mib", "seconds")
 
 
 @dataclass(frozen=True)
-class Standing:
+class ModelStanding:
     """Where a model stands over all ranked cells.
 
     Args:
@@ -48,7 +48,7 @@ class ModelRow:
 
     model: str
     scores: Mapping[str, Score]
-    standing: Standing | None
+    standing: ModelStanding | None
     cost: Mapping[str, float]
     external_data: tuple[str, ...] | None
 
@@ -128,7 +128,7 @@ class SuiteTable:
         return html_page(f"suite {self.suite}", html_table(*self.table()), *notes, simulated=self.simulated)
 
 
-def suite_table(suite: Suite, results: Sequence[Result]) -> SuiteTable:
+def suite_table(suite: Suite, results: Sequence[SuiteResult]) -> SuiteTable:
     """The table of a suite from its results.
 
     Raises:
@@ -166,10 +166,10 @@ def suite_table(suite: Suite, results: Sequence[Result]) -> SuiteTable:
     )
 
 
-def _comparable(results: Sequence[Result]) -> tuple[dict[str, dict[str, Result]], list[str]]:
+def _comparable(results: Sequence[SuiteResult]) -> tuple[dict[str, dict[str, SuiteResult]], list[str]]:
     """Results by cell and model: of each cell those on the same units, as most are, and of each model the latest."""
     remarks = []
-    by_cell: dict[str, dict[str, Result]] = {}
+    by_cell: dict[str, dict[str, SuiteResult]] = {}
     for cell in sorted({one.cell for one in results}):
         own = [one for one in results if one.cell == cell]
         asked = [(one.data["units"], one.data["content"]["version"], one.data["metric"]) for one in own]
@@ -183,16 +183,16 @@ def _comparable(results: Sequence[Result]) -> tuple[dict[str, dict[str, Result]]
     return by_cell, remarks
 
 
-def _standings(models: Sequence[str], cells: Sequence[Mapping[str, Result]]) -> dict[str, Standing]:
+def _standings(models: Sequence[str], cells: Sequence[Mapping[str, SuiteResult]]) -> dict[str, ModelStanding]:
     scores = [_cell_scores([cell[model] for model in models]) for cell in cells]
     elsewhere, here = (rank_over_cells(scores, other_cells=other) for other in (True, False))
     made = {}
     for number, model in enumerate(models):
         low, high = float(here.lows[number]), float(here.highs[number])
-        bounded = math.isfinite(low) and math.isfinite(high)
-        mean = Score(float(here.means[number]), *((low, high) if bounded else (None, None)), interval="t over units")
+        value, bounded = float(here.means[number]), math.isfinite(low) and math.isfinite(high)
+        mean = Score(value, low if bounded else None, high if bounded else None, "t over units")
         there, own = elsewhere.standings[number], here.standings[number]
-        made[model] = Standing(
+        made[model] = ModelStanding(
             mean=mean,
             mean_rank=float(here.mean_ranks[number]),
             ranks=(there.rank_low, there.rank_high),
@@ -202,7 +202,7 @@ def _standings(models: Sequence[str], cells: Sequence[Mapping[str, Result]]) -> 
     return made
 
 
-def _cell_scores(results: Sequence[Result]) -> CellScores:
+def _cell_scores(results: Sequence[SuiteResult]) -> CellScores:
     values = np.array([one.score.value for one in results])
     pseudo = [one.values_per_unit for one in results]
     known = [one for one in pseudo if one is not None]
@@ -211,24 +211,24 @@ def _cell_scores(results: Sequence[Result]) -> CellScores:
 
 
 def _row(
-    model: str, by_cell: Mapping[str, Mapping[str, Result]], cells: Sequence[str], standing: Standing | None
+    model: str, by_cell: Mapping[str, Mapping[str, SuiteResult]], cells: Sequence[str], standing: ModelStanding | None
 ) -> ModelRow:
     own = {name: by_cell[name][model] for name in cells if model in by_cell[name]}
     costs = [{**one.data["cost"], "seconds": sum(one.data["cost"]["seconds"].values())} for one in own.values()]
-    gathered = {name: [cost[name] for cost in costs if name in cost] for name in COSTS}
+    gathered = {name: [cost[name] for cost in costs if cost.get(name) is not None] for name in COSTS}
     cost = {name: float(sum(given) if name == "seconds" else max(given)) for name, given in gathered.items() if given}
     declared = [one.data["provenance"]["external_data"] for one in own.values()]
     external = None if None in declared else tuple(dict.fromkeys(said for one in declared for said in one))
     return ModelRow(model, {name: one.score for name, one in own.items()}, standing, cost, external)
 
 
-def _described(result: Result) -> Mapping[str, Any]:
+def _described(result: SuiteResult) -> Mapping[str, Any]:
     card = result.data["scorecard"]
     described: Mapping[str, Any] = card["described"][result.data["metric"]]
     return described
 
 
-def _standing_data(standing: Standing) -> dict[str, Any]:
+def _standing_data(standing: ModelStanding) -> dict[str, Any]:
     return {
         "mean": _bounds(standing.mean),
         "mean_rank": round(standing.mean_rank, 2),

@@ -49,7 +49,7 @@ DIGITS = 7
 
 
 @dataclass(frozen=True)
-class Result:
+class SuiteResult:
     """One result, as its file has it."""
 
     data: Mapping[str, Any]
@@ -132,14 +132,14 @@ def write_result(path: Path, data: Mapping[str, Any]) -> None:
     write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def read_results(places: Iterable[str | Path]) -> list[Result]:
+def read_results(places: Iterable[str | Path]) -> list[SuiteResult]:
     """All results in folders or at addresses, each address of content once.
 
     Raises:
         InputError: For a place that is not there, a file that is no result, and for two that tell different scores of
             the same content.
     """
-    results: dict[str, Result] = {}
+    results: dict[str, SuiteResult] = {}
     for place in places:
         for where, text in _files(place):
             result = _parsed(where, text)
@@ -160,7 +160,7 @@ def merge_results(out: Path, places: Sequence[str | Path]) -> int:
     return len(results)
 
 
-def check_results(results: Sequence[Result]) -> list[str]:
+def check_results(results: Sequence[SuiteResult]) -> list[str]:
     """What is wrong with results, a sentence each: digests, versions, external data, units that do not pair."""
     problems = []
     units: dict[tuple[str, str], str] = {}
@@ -201,14 +201,14 @@ def _files(place: str | Path) -> Iterator[tuple[str, str]]:
                 yield shown, system.cat_file(path).decode("utf-8", "replace")
 
 
-def _parsed(where: str, text: str) -> Result:
+def _parsed(where: str, text: str) -> SuiteResult:
     try:
         data = json.loads(text)
         if data[MARK] > FORMAT:
             raise InputError(
                 where, found=f"format {data[MARK]}", expected=f"at most {FORMAT}", hint="Use a later Fieldmark."
             )
-        result = Result(data, where)
+        result = SuiteResult(data, where)
         _ = (result.model, result.file, result.score, data["values_per_unit"], data["units"], data["digest"])
         _ = (data["suite"], data["suite_version"], data["content"]["data_digest"], data["provenance"], data["cost"])
         return result

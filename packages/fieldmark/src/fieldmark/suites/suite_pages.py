@@ -18,13 +18,13 @@ COST_TITLES = {
     "parameters": "parameters, millions",
     "features": "features",
     "photos_per_second": "photos per second",
-    "peak_mib": "memory, MiB",
+    "memory_mib": "added memory, MiB",
     "seconds": "seconds, all cells",
 }
 BEYOND_RELEASE = "external data beyond the release"
 
 
-class Point(NamedTuple):
+class ModelPoint(NamedTuple):
     """A model in the scatter of quality against cost."""
 
     x: float
@@ -36,7 +36,7 @@ class Point(NamedTuple):
 class Scatter(NamedTuple):
     """The points, and where the ticks of both axes stand."""
 
-    points: list[Point]
+    points: list[ModelPoint]
     x_ticks: list[tuple[float, str]]
     y_ticks: list[tuple[float, str]]
 
@@ -88,7 +88,7 @@ def scatter_of(table: SuiteTable) -> Scatter | None:
         return round(HEIGHT - MARGIN - (mean - low) / (high - low) * (HEIGHT - 2 * MARGIN), 1)
 
     points = [
-        Point(across(speed), up(mean), row.model, row.standing is not None and row.standing.tier == 1)
+        ModelPoint(across(speed), up(mean), row.model, row.standing is not None and row.standing.tier == 1)
         for row, speed, mean in zip(rows, speeds, means, strict=True)
     ]
     lines = round((high - low) * 20)

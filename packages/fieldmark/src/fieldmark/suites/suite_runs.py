@@ -21,11 +21,11 @@ from fieldmark.releases.record import record_of
 from fieldmark.splits.division import UNUSED
 from fieldmark.splits.files import SPLIT_FILE, Split
 from fieldmark.suites.catalog import suite_named
-from fieldmark.suites.costs import cost_of, peak_memory
+from fieldmark.suites.costs import added_memory, cost_of
 from fieldmark.suites.declarations import Suite, SuiteCell
 from fieldmark.suites.episodes import MethodEntry, draw_photos
 from fieldmark.suites.ranking import SuiteTable, suite_table
-from fieldmark.suites.results import Result, file_of, read_results, result_data, write_result
+from fieldmark.suites.results import SuiteResult, file_of, read_results, result_data, write_result
 from fieldmark.views.open_benchmark import Opened, open_benchmark, open_release
 from fieldmark.work.engines import working_on
 from fieldmark.work.grid import GridCell, address_of, run_grid
@@ -67,7 +67,7 @@ class SuiteRun:
     """
 
     suite: Suite
-    results: tuple[Result, ...]
+    results: tuple[SuiteResult, ...]
     missing: Mapping[str, str]
     failed: Mapping[tuple[str, str], str]
     made: int
@@ -204,7 +204,7 @@ def run_suite(
 def fit_cell(task: SuiteTask) -> dict[str, Any]:
     """One model on one cell, as the data of its result."""
     cell, model = task.cell, task.model
-    with TemporaryDirectory(prefix="fieldmark-") as folder, peak_memory() as peak:
+    with TemporaryDirectory(prefix="fieldmark-") as folder, added_memory() as memory:
         split = None
         if cell.shots:
             declared = BENCHMARKS[cell.benchmark]
@@ -222,7 +222,7 @@ def fit_cell(task: SuiteTask) -> dict[str, Any]:
             store=task.store,
             split=split,
         )
-        cost = {"seconds": fitted.run.seconds, "peak_mib": peak(), **cost_of(fitted.model)}
+        cost = {"seconds": fitted.run.seconds, "memory_mib": memory(), **cost_of(fitted.model)}
     about = {
         "suite": task.suite,
         "suite_version": task.version,
@@ -246,8 +246,8 @@ def few_shots(opened: Opened, shots: int, seed: int) -> Split:
     Val stays apart from train in the final fit as well: it would be many more shots.
     """
     rows = draw_photos(opened.view.train, shots, [seed, 0])
-    items = {part: opened.items[part] for part in ("val", "test") if part in opened.items}
-    items["train"] = opened.items["train"][np.sort(rows)]
+    items = {part: table for part, table in opened.items.items() if part in ("val", "test")}
+    items |= {"train": opened.items["train"][np.sort(rows)]}
     part_of = dict.fromkeys(opened.dataset.media["media_id"], UNUSED)
     for part, table in items.items():
         part_of |= dict.fromkeys(table["media_ids"].explode(), part)

@@ -41,7 +41,7 @@ class GridCell(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[T]):
+class GridOutcome(Generic[T]):
     """What became of a cell: stored from before, made now, or failed for the reason that `problem` gives."""
 
     cell: GridCell[T]
@@ -68,7 +68,7 @@ def run_grid(
     processes: int = 1,
     keep_going: bool = False,
     is_done: Callable[[GridCell[T]], bool] = lambda cell: cell.path.exists(),
-) -> Iterator[Outcome[T]]:
+) -> Iterator[GridOutcome[T]]:
     """Makes the cells whose files are not there, and says of each what became of it, as soon as that is known.
 
     Args:
@@ -89,7 +89,7 @@ def run_grid(
         for cell in cells:
             if is_done(cell):
                 tick(1)
-                yield Outcome(cell, "stored")
+                yield GridOutcome(cell, "stored")
             else:
                 missing.append(cell)
         for batch in _batches(missing):
@@ -101,7 +101,7 @@ def run_grid(
                 if problem is None and keep is not None:
                     keep(cell.path, cast(R, result))
                 tick(1)
-                yield Outcome(cell, "made" if problem is None else "failed", problem)
+                yield GridOutcome(cell, "made" if problem is None else "failed", problem)
 
 
 def _batches(cells: Sequence[GridCell[T]]) -> list[list[GridCell[T]]]:
