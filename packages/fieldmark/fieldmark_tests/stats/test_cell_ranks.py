@@ -23,7 +23,10 @@ def test_one_cell_is_ranked_as_a_comparison_of_runs_ranks_it():
     cell = hits(0, (0.8, 0.6, 0.58, 0.3))
     assert cell.pseudo is not None
     outcome = compare(cell.values, cell.pseudo)
-    assert ranks(rank_over_cells([cell])) == [(one.rank_low, one.rank_high) for one in outcome.standings]
+    assert ranks(rank_over_cells([cell])) == [(1, 4)] * 4  # one cell tells nothing of others
+    assert ranks(rank_over_cells([cell], other_cells=False)) == [
+        (one.rank_low, one.rank_high) for one in outcome.standings
+    ]
 
 
 def test_two_models_on_other_cells_are_compared_by_the_paired_t_test_over_cells():

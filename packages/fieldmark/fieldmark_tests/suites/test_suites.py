@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,16 @@ def test_the_table_ranks_complete_models_and_lists_the_others(own, results):
     assert "lack a score" in short.remarks[0]
     page = suite_page(table, suite)
     assert page.count('<tr class="best"') >= 1 and "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_cells_that_share_their_units_count_as_one(own, results):
+    """The same cell twice is no second data set: neither the mean nor what is known about it may change."""
+    suite, _ = own
+    found = read_results([results])
+    again = [replace(one, data={**one.data, "cell": "again"}) for one in found if one.cell == "second"]
+    once, twice = suite_table(suite, found), suite_table(suite, [*found, *again])
+    assert twice.ranked == ("first", "second", "again") and "3 cells are 2 sets" in twice.remarks[0]
+    assert [row.standing for row in twice.rows] == [row.standing for row in once.rows]
 
 
 def test_few_shots_leave_val_and_test_whole(data):

@@ -68,9 +68,10 @@ def rank_over_cells(cells: Sequence[CellScores], *, other_cells: bool = True, le
     """Ranks models by their mean over cells.
 
     Args:
-        cells: At least one; all with the same models in the same order.
+        cells: At least one; all with the same models in the same order, and no unit in two of them: cells that share
+            their units are averaged first, scores and pseudo-values alike.
         other_cells: Whether ranks are meant on other cells like these; otherwise on these cells alone. One cell by
-            itself tells nothing of others, and is ranked on itself.
+            itself tells nothing of others.
         level: The nominal coverage of the intervals, and of all rank intervals together.
 
     >>> rng = np.random.default_rng(0)
@@ -87,10 +88,13 @@ def rank_over_cells(cells: Sequence[CellScores], *, other_cells: bool = True, le
     n_cells, n_models = values.shape
     own, paired, freedom = _unit_variances(cells)
     means = values.mean(axis=0)
-    if other_cells and n_cells > 1:
+    pair_freedom: Values | float
+    if other_cells and n_cells == 1:
+        variance, pair_freedom = np.full((n_models, n_models), np.nan), 1.0
+    elif other_cells:
         between = _spread_of_differences(np.cov(values, rowvar=False, ddof=1).reshape(n_models, n_models))
         variance = np.maximum(np.nan_to_num(paired, nan=0.0), between) / n_cells
-        pair_freedom: Values | float = n_cells - 1.0
+        pair_freedom = n_cells - 1.0
     else:
         variance, pair_freedom = paired / n_cells, freedom
     apart = means[:, None] - means[None, :]

@@ -65,6 +65,7 @@ class SuiteTable:
         kingdoms: Of each cell.
         titles: What the metric of each cell is called.
         units: How many independent units are behind each cell.
+        independent: How many there are in all, those of several cells counted once.
         rows: The models.
         simulated: Whether any of the data are.
         remarks: What a reader should know, a sentence each.
@@ -78,6 +79,7 @@ class SuiteTable:
     titles: Mapping[str, str]
     units: Mapping[str, int]
     rows: tuple[ModelRow, ...]
+    independent: int
     simulated: bool
     remarks: tuple[str, ...] = field(default=())
 
@@ -148,7 +150,14 @@ def suite_table(suite: Suite, results: Sequence[SuiteResult]) -> SuiteTable:
             f"{len(models) - len(complete)} of {len(models)} models lack a score in one of the {len(ranked)} cells "
             "that most have; they stand below, without a rank."
         )
-    standings = _standings(complete, [by_cell[name] for name in ranked]) if complete and ranked else {}
+    sets = _by_units({name: by_cell[name] for name in ranked})
+    if len(sets) < len(ranked):
+        remarks.append(
+            f"Cells with the same units count as one data set, by their mean: {len(ranked)} cells are {len(sets)} "
+            "sets, and means and ranks are over sets."
+        )
+    remarks += _overlapping(sets)
+    standings = _standings(complete, sets) if complete and ranked else {}
     rows = [_row(model, by_cell, cells, standings.get(model)) for model in models]
     rows.sort(key=lambda row: (row.standing is None, -(row.standing.mean.value if row.standing else 0.0), row.model))
     first = {name: next(iter(by_cell[name].values())) for name in cells}
@@ -161,6 +170,9 @@ def suite_table(suite: Suite, results: Sequence[SuiteResult]) -> SuiteTable:
         titles={name: str(_described(one)["title"]) for name, one in first.items()},
         units={name: int(one.data["scorecard"]["units"]) for name, one in first.items()},
         rows=tuple(rows),
+        independent=sum(
+            {str(one.data["units"]): int(one.data["scorecard"]["units"]) for one in first.values()}.values()
+        ),
         simulated=any(one.simulated for one in own),
         remarks=tuple(remarks),
     )
@@ -183,12 +195,33 @@ def _comparable(results: Sequence[SuiteResult]) -> tuple[dict[str, dict[str, Sui
     return by_cell, remarks
 
 
-def _standings(models: Sequence[str], cells: Sequence[Mapping[str, SuiteResult]]) -> dict[str, ModelStanding]:
-    scores = [_cell_scores([cell[model] for model in models]) for cell in cells]
+def _by_units(cells: Mapping[str, Mapping[str, SuiteResult]]) -> list[list[Mapping[str, SuiteResult]]]:
+    """Cells that were scored on the same units together, as those with few and with many shots are."""
+    sets: dict[str, list[Mapping[str, SuiteResult]]] = {}
+    for own in cells.values():
+        sets.setdefault(str(next(iter(own.values())).data["units"]), []).append(own)
+    return list(sets.values())
+
+
+def _overlapping(sets: Sequence[Sequence[Mapping[str, SuiteResult]]]) -> list[str]:
+    """A remark where sets come from one release, so that units may be in several of them."""
+    releases: dict[str, list[str]] = {}
+    for one in sets:
+        result = next(iter(one[0].values()))
+        releases.setdefault(str(result.data["content"]["data_digest"]), []).append(result.cell)
+    return [
+        f"{', '.join(names)} come from one release: where they share units, ranks are less sure than they look."
+        for names in releases.values()
+        if len(names) > 1
+    ]
+
+
+def _standings(models: Sequence[str], sets: Sequence[Sequence[Mapping[str, SuiteResult]]]) -> dict[str, ModelStanding]:
+    scores = [_mean_scores([_cell_scores([cell[model] for model in models]) for cell in cells]) for cells in sets]
     elsewhere, here = (rank_over_cells(scores, other_cells=other) for other in (True, False))
     made = {}
     for number, model in enumerate(models):
-        low, high = float(here.lows[number]), float(here.highs[number])
+        low, high = max(float(here.lows[number]), 0.0), min(float(here.highs[number]), 1.0)  # NaN stays
         value, bounded = float(here.means[number]), math.isfinite(low) and math.isfinite(high)
         mean = Score(value, low if bounded else None, high if bounded else None, "t over units")
         there, own = elsewhere.standings[number], here.standings[number]
@@ -208,6 +241,13 @@ def _cell_scores(results: Sequence[SuiteResult]) -> CellScores:
     known = [one for one in pseudo if one is not None]
     rests_on = units_rested_on(one.score for one in results)
     return CellScores(values, np.stack(known) if len(known) == len(pseudo) else None, rests_on)
+
+
+def _mean_scores(cells: Sequence[CellScores]) -> CellScores:
+    """The mean over cells that share their units; its pseudo-values are the means of theirs."""
+    known = [cell.pseudo for cell in cells if cell.pseudo is not None]
+    pseudo = np.mean(known, axis=0) if len(known) == len(cells) else None
+    return CellScores(np.mean([cell.values for cell in cells], axis=0), pseudo, min(cell.rests_on for cell in cells))
 
 
 def _row(
