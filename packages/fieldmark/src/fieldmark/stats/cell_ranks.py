@@ -78,7 +78,7 @@ def rank_over_cells(cells: Sequence[CellScores], *, other_cells: bool = True, le
     >>> cells = []
     >>> for _ in range(8):
     ...     luck = rng.random(200)
-    ...     hits = np.array([luck < skill for skill in (0.8, 0.5, 0.49)], dtype=float)
+    ...     hits = np.array([luck < skill for skill in (0.8, 0.5, 0.5)], dtype=float)
     ...     cells.append(CellScores(hits.mean(axis=1), hits))
     >>> ranked = rank_over_cells(cells)
     >>> [(one.rank_low, one.rank_high) for one in ranked.standings], ranked.tiers.tolist()
