@@ -192,6 +192,23 @@ def test_a_model_is_evaluated_beside_what_is_in_the_folder(data, results):
         fieldmark.evaluate(object(), "own", data, results)
 
 
+def test_a_pipeline_of_scikit_learn_stands_in_the_table(data, results):
+    from sklearn.linear_model import RidgeClassifierCV
+    from sklearn.naive_bayes import GaussianNB
+
+    settings = {"backbone": "efficientnet_lite0", **LITTLE}
+    table = fieldmark.evaluate(GaussianNB(), "own", data, results, name="naive Bayes", settings=settings)
+    row = next(row for row in table.rows if row.model == "naive Bayes")
+    assert row.standing is not None and set(row.scores) == {"first", "second"}
+    for path in results.glob("*/naive-Bayes*"):
+        told = json.loads(path.read_text())
+        assert told["model"]["method"] == "sklearn.naive_bayes.GaussianNB"
+        assert told["content"]["called"] == "naive Bayes" and told["content"]["settings_of_object"] == "GaussianNB()"
+        path.unlink()
+    with pytest.raises(MisuseError, match="No cell of the suite own could be run"):
+        fieldmark.evaluate(RidgeClassifierCV(), "own", data, results, name="no probabilities", settings=settings)
+
+
 def test_every_cell_counts_by_a_share_that_is_better_when_higher():
     for suite in SUITES.values():
         for cell in suite.cells:

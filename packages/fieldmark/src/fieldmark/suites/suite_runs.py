@@ -279,7 +279,7 @@ def _content(cell: SuiteCell, model: MethodEntry, data_digest: str) -> dict[str,
         "version": BENCHMARKS[cell.benchmark].version,
         "data_digest": data_digest,
         "method": _named(model.method),
-        **({} if isinstance(model.method, str) else {"called": model.name}),
+        **({} if isinstance(model.method, str) else {"called": model.name, "settings_of_object": _shown(model.method)}),
         "settings": {key: str(value) for key, value in sorted(model.settings.items())},
         "steps": list(model.steps),
         "protocol": cell.protocol,
@@ -290,6 +290,16 @@ def _content(cell: SuiteCell, model: MethodEntry, data_digest: str) -> dict[str,
 def _named(method: Any) -> str:
     """A method in a record: its name, or the class of one that has none. The name of the model tells those apart."""
     return method if isinstance(method, str) else f"{type(method).__module__}.{type(method).__qualname__}"
+
+
+def _shown(method: Any) -> str:
+    """How an object shows its settings, as those of scikit-learn do; empty where that names a place in memory.
+
+    >>> _shown({"l2": 0.1}), _shown(object())
+    ("{'l2': 0.1}", '')
+    """
+    text = repr(method)
+    return "" if " at 0x" in text else text
 
 
 def _provenance(fitted: FitResult) -> dict[str, Any]:
