@@ -341,13 +341,11 @@ def compare_tables(
     elif noted["label"].is_null().all() and len(noted):
         hint = "Say of which species they are: --label NAME."
         raise InputError(against, found="annotations without any name", expected="a label for each", hint=hint)
-    noted, how = _joined(noted, rows, load_concepts(names))
+    noted, rows, how = _joined(noted, rows, load_concepts(names))
     about = tuple(dict.fromkeys(recording_name(file, parts) for file in (*true.files, *noted["file"])))
     spans = _spans(listened, recordings, about, noted, rows, parts)
     remarks = []
     detected, annotated = set(rows["label"].drop_nulls()), set(noted["label"].drop_nulls())
-    if label is not None:
-        annotated.add(how[0].concept.scientific if how and how[0].concept else label)
     species = sorted(annotated | detected) if complete else sorted(annotated)
     if not complete and detected - annotated:
         left = rows.filter(~pl.col("label").is_in(list(annotated)))
@@ -381,33 +379,31 @@ def _named(files: pl.Series, parts: int) -> pl.Series:
 
 def _joined(
     noted: pl.DataFrame, rows: pl.DataFrame, concepts: NameConcepts
-) -> tuple[pl.DataFrame, tuple[NameMatch, ...]]:
-    """Annotations under the names of the detector, and how each name was found.
+) -> tuple[pl.DataFrame, pl.DataFrame, tuple[NameMatch, ...]]:
+    """Both tables under scientific names, as far as these are known, and how each name of an annotation was found.
 
-    A name of the detector itself, its common name or code in the same table comes first; then the sources of names.
+    What the detector calls a species (its label, code or common name in one row) is one taxon; what no source of names
+    knows keeps the label of the detector.
     """
+    named: dict[str, str] = {}
     own: dict[str, str] = {}
-    for column in ("code", "common_name", "label"):
-        pairs = rows.select(pl.col(column).alias("other"), "label").drop_nulls().unique()
-        own |= dict(pairs.iter_rows())
-    detector_of = {}
-    for name in rows["label"].drop_nulls().unique().sort():
-        concept = concepts.find(name).concept
-        if concept is not None:
-            detector_of.setdefault(concept.scientific, name)
+    for label, common, code in rows.select("label", "common_name", "code").unique(maintain_order=True).iter_rows():
+        if label is None:
+            continue
+        found = [concepts.find(one).concept for one in (label, common, code) if one]
+        named[label] = next((one.scientific for one in found if one is not None), label)
+        own |= {name: named[label] for name in (code, common, label) if name}
     how, renamed = [], {}
     for name in noted["label"].drop_nulls().unique(maintain_order=True):
         match = concepts.find(name)
-        scientific = match.concept.scientific if match.concept is not None else None
         if name in own:
             renamed[name] = own[name]
-            match = match._replace(how="exact" if own[name] == name else "concept", note=f"as {own[name]}")
-        elif scientific in detector_of:
-            renamed[name] = detector_of[scientific]
-        elif scientific is not None:
-            renamed[name] = scientific
+            match = match._replace(how="exact" if own[name] == name or name in named else "concept", note="")
+        elif match.concept is not None:
+            renamed[name] = match.concept.scientific
         how.append(match)
-    return noted.with_columns(pl.col("label").replace(renamed)), tuple(how)
+    detected = rows.with_columns(pl.col("label").replace(named))
+    return noted.with_columns(pl.col("label").replace(renamed)), detected, tuple(how)
 
 
 def _spans(

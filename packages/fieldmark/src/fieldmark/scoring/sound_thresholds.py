@@ -121,10 +121,9 @@ def _why(matches: Matches, units: int, share: float, risk: float, fewest: int) -
     if needed is None:
         return None, f"at most {100 * best:.0f} % are right at any threshold, below the promise"
     more = max(needed - units, 1)
-    few = (
-        f"{units} recordings with a detection, and {fewest} without a mistake are the fewest" if units < fewest else ""
-    )
-    return more, few or f"{100 * best:.0f} % right at best, which {units} recordings cannot show"
+    many = f"{units} recording{'s' if units != 1 else ''}"
+    few = f"{many} with a detection, and {fewest} without a mistake are the fewest" if units < fewest else ""
+    return more, few or f"{100 * best:.0f} % right at best, which {many} cannot show"
 
 
 def _best_precision(matches: Matches) -> float:
