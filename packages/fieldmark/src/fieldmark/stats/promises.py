@@ -70,7 +70,9 @@ def effective_answers(right: Flags, unit: NDArray[np.int64]) -> float:
     if 0 < wrong < answers and units > 1:
         value = right.mean()
         spread = np.bincount(unit, weights=right - value, minlength=units)
-        measured = float((spread**2).sum()) * units / (units - 1) / answers / (value * (1 - value))
+        # Both spreads are of a sample, so that units of one answer each have a design effect of exactly 1.
+        unbiased = units / (units - 1) * (answers - 1) / answers
+        measured = float((spread**2).sum()) * unbiased / answers / (value * (1 - value))
         weight = wrong / (wrong + WRONG_TO_TELL)
         design = weight * measured + (1 - weight) * worst
     return answers / max(design, 1.0)

@@ -27,16 +27,27 @@ class Estimate(NamedTuple):
     high: float
 
 
-def allocate(sizes: Counts, draws: int) -> Counts:
-    """How many to draw from each stratum: as evenly as their sizes allow, at least two of each where there are.
+def allocate(sizes: Counts, draws: int, *, first: float = 0.0) -> Counts:
+    """How many to draw from each stratum: as evenly as their sizes allow.
 
-    >>> allocate(np.array([1000, 3, 50, 40]), 30).tolist()
-    [9, 3, 9, 9]
+    Args:
+        sizes: How many there are in each.
+        draws: How many to draw in all.
+        first: The share of the draws that the first stratum gets, where it is so large that what it holds decides; 0
+            for as much as the others.
+
+    >>> sizes = np.array([1000, 3, 50, 40])
+    >>> allocate(sizes, 30).tolist(), allocate(sizes, 30, first=0.5).tolist()
+    ([9, 3, 9, 9], [15, 3, 6, 6])
     """
     given = np.zeros(len(sizes), dtype=np.int64)
     left = min(draws, int(sizes.sum()))
+    if first:
+        given[0] = min(round(first * left), sizes[0])
+        left -= int(given[0])
     while left:
-        open_ = np.flatnonzero(given < sizes)
+        open_ = np.flatnonzero((given < sizes) & ((np.arange(len(sizes)) > 0) | (first == 0)))
+        open_ = open_ if len(open_) else np.flatnonzero(given < sizes)
         share = max(1, left // len(open_))
         for place in open_[np.argsort(given[open_], kind="stable")]:
             taken = min(share, int(sizes[place] - given[place]), left)

@@ -9,9 +9,11 @@ OUT/
 ```
 
 The windows of the recordings are divided by the score of a species: those without a detection, and five parts of equal
-numbers of detections. Of each part clips are drawn at random. For each clip the person says whether the species is
-heard: its name, or `not this species`. `estimate_listening` then tells precision, recall and prevalence in these
-recordings without bias, and the lowest threshold whose precision keeps a promise.
+numbers of detections. Half of the clips are drawn from the former, the others evenly from the parts, at random. For
+each clip the person says whether the species is heard: its name, or `not this species`. `estimate_listening` then tells
+precision, recall and prevalence in these recordings, and the lowest threshold whose precision keeps a promise.
+Precision and prevalence are without bias; recall is a ratio of two such estimates, and too high on average where few
+were heard without a detection (`python -m studies.evidence site_thresholds`).
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ from fieldmark.tables.sound_tables import read_sounds, recording_name
 
 PLAN_FILE, STRATA_FILE = "listening.csv", "strata.csv"
 PARTS: Final = 5
+# The share of clips without a detection: most windows have none, and what is missed among them decides recall.
+UNDETECTED: Final = 0.5
 OTHER: Final = "not this species"
 
 
@@ -162,7 +166,7 @@ def _drawn(
     part = (((ranks - 1) * PARTS) // max(called, 1) + 1).clip(upper_bound=PARTS).fill_null(0).cast(pl.Int64)
     table = table.with_columns(stratum=part, label=pl.lit(label))
     numbers, sizes = np.unique(part.to_numpy(), return_counts=True)
-    counts = allocate(sizes, share)
+    counts = allocate(sizes, share, first=UNDETECTED if numbers[0] == 0 else 0.0)
     rows = [
         rng.choice(np.flatnonzero(part.to_numpy() == number), count, replace=False)
         for number, count in zip(numbers, counts, strict=True)
