@@ -83,6 +83,7 @@ def detections(
     thresholds: Annotated[
         Path | None, typer.Option(help="Write tables of thresholds for identify and BirdNET into this folder.")
     ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw how often scores are right, as PNG or SVG.")] = None,
     listen: Annotated[
         int | None, typer.Option(min=12, help="Draw so many clips to listen to, into --out, for `fieldmark review`.")
     ] = None,
@@ -158,6 +159,8 @@ def _score_sounds(options: SimpleNamespace) -> None:
     )
     if options.thresholds is not None:
         write_thresholds(options.thresholds, card.thresholds, card.calibrated, overwrite=options.overwrite)
+    if options.plot is not None:
+        card.plot().save(options.plot)
     if options.as_json:
         print_json(card.to_json())
         return

@@ -121,8 +121,10 @@ def identify(
     for one in files[1:]:
         if not medium.visual or _medium(one) != medium:
             raise MisuseError(f"Several photos of one specimen are one question; {one} and {path} are not all photos.")
+    # A folder of that name is meant only by those who say so: many keep tables of BirdNET in one.
+    of_itself = model is None or not Path(BIRDNET).exists()
     model = medium.pretrained if model is None else model
-    if not isinstance(model, Model) and str(model) == BIRDNET and not Path(BIRDNET).exists():
+    if not isinstance(model, Model) and str(model) == BIRDNET and of_itself:
         if medium.pretrained != BIRDNET:
             raise MisuseError(f"BirdNET hears recordings; {path} is a {medium}.")
         length = _measure(path, longest_s)

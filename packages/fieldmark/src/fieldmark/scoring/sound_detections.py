@@ -30,6 +30,7 @@ from fieldmark.metrics.sound_events import (
     recall_at,
     recall_without_each_unit,
 )
+from fieldmark.notebooks import DrawnPlot, draw_plot
 from fieldmark.scoring.scorecard import Score
 from fieldmark.scoring.sound_matching import LISTENED, OVERLAPS_S, WINDOWS_S, Matched, MatchRule, match_sounds
 from fieldmark.scoring.sound_thresholds import Calibration, SpeciesPromise, calibrations, promises
@@ -117,6 +118,26 @@ class DetectionCard:
     calibrated: tuple[Calibration, ...]
     names: tuple[NameMatch, ...]
     remarks: tuple[str, ...]
+
+    def plot(self, most: int = 6) -> DrawnPlot:
+        """How often scores are right, for the species with most answers; a line stands where the promise begins."""
+        shown = [one for one in self.species if one.calibration][:most]
+        at_least = {one.name: one.at_least for one in self.thresholds}
+
+        def paint(axes: Any) -> None:
+            axes.plot((0, 1), (0, 1), color="#999999", linewidth=1, linestyle=":")
+            for number, one in enumerate(shown):
+                score, right, _ = zip(*one.calibration, strict=True)
+                axes.plot(score, right, marker="o", color=f"C{number}", label=one.name)
+                if (threshold := at_least.get(one.name)) is not None:
+                    axes.axvline(threshold, color=f"C{number}", linewidth=1, linestyle="--")
+            axes.set_xlabel("score; dashed: threshold that keeps the promise")
+            axes.set_ylabel("share right")
+            axes.set_ylim(0, 1.02)
+            if shown:
+                axes.legend(frameon=False)
+
+        return draw_plot(paint, height=3.6)
 
     def to_json(self) -> dict[str, Any]:
         """The card as plain data; values that are not defined are null."""

@@ -200,7 +200,7 @@ def _answers(plan: pl.DataFrame, common: Mapping[str, str], root: Path) -> Answe
             [f"clips/{row['clip']}.wav"],
             row["label"],
             names=[row["label"], OTHER],
-            probabilities=[0.5, 0.5],
+            probabilities=[None, None],
         )
         for row in plan.iter_rows(named=True)
     ]
