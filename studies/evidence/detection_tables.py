@@ -30,7 +30,7 @@ def site_thresholds(name: str, result: dict[str, Any]) -> str:
     worst = [one["holds"] for one in result["worst_case"]]
     parts.append(
         f"Of the {len(worst)} detectors of the worst case the promise held in {_percent(min(worst))} to "
-        f"{_percent(max(worst))} % of the surveys, {_percent(sum(worst) / len(worst))} % on average (95 are promised).\n"
+        f"{_percent(max(worst))} % of the surveys, {_percent(sum(worst) / len(worst))} % on average (95 promised).\n"
     )
     listened = [
         [

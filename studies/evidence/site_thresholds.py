@@ -8,8 +8,8 @@ precision of 0.9 with a risk of 0.05 are computed, and the true precision at the
 The oracle knows the true curve of a species: it tries one threshold only, the one at which the same test on as many
 clips succeeds most often, and only where the true precision is high enough.
 
-The worst case for any such rule is a detector whose precision is a hair below the promise at every score: each threshold
-that it gets is wrong. 500 surveys of each of 18 such detectors.
+The worst case for any such rule is a detector whose precision is a hair below the promise at every score: each
+threshold that it gets is wrong. 500 surveys of each of 18 such detectors.
 
 After that, 500 draws of 60 and of 150 clips from the 20,000 windows of one survey: are prevalence, precision and recall
 estimated without bias, and do their 95 % intervals cover?

@@ -159,4 +159,4 @@ def _found(matches: Matches, threshold: float) -> NDArray[np.bool_]:
 
 
 def _ratio(above: Values, below: NDArray[np.generic]) -> Values:
-    return np.divide(above, below, out=np.full(len(above), np.nan), where=np.asarray(below) > 0)
+    return np.asarray(np.divide(above, below, out=np.full(len(above), np.nan), where=np.asarray(below) > 0))

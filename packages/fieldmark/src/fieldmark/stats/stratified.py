@@ -105,7 +105,7 @@ def share_estimate(
             return np.asarray(values.sum(-1) / sizes.sum())
         above = values[..., counted].sum(-1)
         below = sizes[counted].sum() if of == "precision" else values.sum(-1)
-        return np.divide(above, below, out=np.full(above.shape, np.nan), where=np.asarray(below) > 0)
+        return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=np.asarray(below) > 0))
 
     value, drawn_values = float(share(estimates[None])[0]), share(totals.astype(np.float64))
     drawn_values = drawn_values[np.isfinite(drawn_values)]
