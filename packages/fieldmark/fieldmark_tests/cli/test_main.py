@@ -34,7 +34,7 @@ VERBS = (
         "models",
         "demo",
     ),
-    *("episodes", "reproduce", "backbones", "ensemble", "detector", "detections"),
+    *("episodes", "reproduce", "backbones", "ensemble", "detector", "detections", "names"),
     *("serve", "worker", "challenge", "submit"),
 )
 

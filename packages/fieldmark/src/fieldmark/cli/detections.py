@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from fieldmark.scoring.sound_detections import DetectionCard
 
 EPILOG = (
-    "Sounds: `fieldmark detections birdnet/ --against annotations/ --listened recordings`. "
-    "Photos: `fieldmark detections objects.json results.json --boxes`"
+    "Example: `fieldmark detections birdnet/ --against annotations/ --listened recordings`; "
+    "of photos: `fieldmark detections objects.json results.json --boxes`"
 )
 
 

@@ -137,17 +137,12 @@ def match_sounds(
 
 def _inside(sounds: pl.DataFrame, spans: pl.DataFrame, codes: Mapping[str, int]) -> pl.DataFrame:
     """Sounds that share time with a span that was listened to, each with its unit; those without times cover all."""
-    sounds = (
-        sounds.with_row_index("row")
-        .filter(pl.col("recording").is_in(list(codes)))
-        .with_columns(
-            pl.col("start_s").fill_null(0.0),
-            pl.col("end_s").fill_null(float(spans["end_s"].max() or 0) + 1),  # type: ignore[arg-type]
-        )
-    )
+    last = max(spans["end_s"].to_list(), default=0.0) + 1
+    timed = (pl.col("start_s").fill_null(0.0), pl.col("end_s").fill_null(last))
+    sounds = sounds.with_row_index("row").filter(pl.col("recording").is_in(list(codes))).with_columns(timed)
     group = _codes(sounds["recording"], codes)
     one, two = overlapping_pairs(*_ends(sounds), group, *_ends(spans), _codes(spans["recording"], codes))
-    kept = sounds[one.tolist()].with_columns(
+    kept: pl.DataFrame = sounds[one.tolist()].with_columns(
         unit=pl.Series(spans["unit"].to_numpy()[two], dtype=pl.Int64), code=pl.Series(group[one], dtype=pl.Int64)
     )
     return kept.unique(("row", "unit"), maintain_order=True)

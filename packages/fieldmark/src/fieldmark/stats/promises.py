@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
-from scipy.stats import binom
+from scipy.special import betainc, gammaln
 
 Values = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -131,12 +130,19 @@ def _passing(sizes: tuple[int, ...], share: float, level: float) -> float:
     """The chance that any look passes, where every answer is right with probability `share`."""
     chances, before, passed = np.ones(1), 0, 0.0
     for size in sizes:
-        chances = np.convolve(chances, binom.pmf(np.arange(size - before + 1), size - before, share))
+        chances = np.convolve(chances, _binomial(size - before, share))
         hits = np.arange(size + 1)
         passing = betainc(np.maximum(hits, 1e-9), size - hits + 1, share) <= level
         passed += float(chances[passing].sum())
         chances, before = np.where(passing, 0.0, chances), size
     return passed
+
+
+def _binomial(size: int, share: float) -> Values:
+    """The chance of each number of successes; scipy.stats has the same and takes long to import."""
+    hits = np.arange(size + 1)
+    ways = gammaln(size + 1) - gammaln(hits + 1) - gammaln(size - hits + 1)
+    return np.asarray(np.exp(ways + hits * math.log(share) + (size - hits) * math.log1p(-share)))
 
 
 def promised_threshold(
@@ -200,6 +206,13 @@ def units_needed(precision: float, *, share: float = 0.9, risk: float = 0.05, po
 
 def _power(units: int, precision: float, share: float, risk: float) -> float:
     """The chance that a single look passes; of a saw with its teeth, the lower end of the next ten sizes."""
-    sizes = np.arange(units, units + 10)
-    needed = binom.isf(risk, sizes, share) + 1
-    return float(binom.sf(needed - 1, sizes, precision).min())
+    return min(_power_of_size(size, precision, share, risk) for size in range(units, units + 10))
+
+
+def _power_of_size(size: int, precision: float, share: float, risk: float) -> float:
+    low, high = 0, size + 1
+    while low < high:  # the fewest right answers that pass
+        middle = (low + high) // 2
+        passes = middle > 0 and float(betainc(middle, size - middle + 1, share)) <= risk if middle <= size else True
+        low, high = (low, middle) if passes else (middle + 1, high)
+    return float(betainc(low, size - low + 1, precision)) if low <= size else 0.0
