@@ -101,6 +101,21 @@ def test_annotations_without_names_need_one(site):
     assert card_of(site, label="Turdus merula").species[0].name == "Turdus merula"
 
 
+def test_photos_of_megadetector_are_compared_as_a_whole(tmp_path):
+    box = {"category": "1", "conf": 0.9, "bbox": [0, 0, 1, 1]}
+    images = [{"file": f"{number}.jpg", "detections": [box] if number < 3 else []} for number in range(5)]
+    document = {"images": images, "detection_categories": {"1": "animal"}}
+    (tmp_path / "md.json").write_text(json.dumps(document))
+    (tmp_path / "seen.csv").write_text("file,label\n0.jpg,animal\n1.jpg,animal\n4.jpg,animal\n")
+    (tmp_path / "all.csv").write_text("recording\n" + "".join(f"{number}.jpg\n" for number in range(5)))
+    asked = {"found": tmp_path / "md.json", "against": tmp_path / "seen.csv", "listened": tmp_path / "all.csv"}
+    (animal,) = fieldmark.detections(**asked, rule=MatchRule("recording")).species
+    assert (animal.answers, animal.positives) == (3, 3)
+    assert animal.precision.value == animal.recall.value == pytest.approx(2 / 3)
+    with pytest.raises(MisuseError, match="--rule recording"):
+        fieldmark.detections(**asked)
+
+
 def test_thresholds_are_given_where_annotations_show_them_and_else_the_reason(site):
     of = {one.name: one for one in card_of(site).thresholds}
     assert of["Turdus merula"].at_least is not None and of["Turdus merula"].pooled == 0

@@ -218,6 +218,8 @@ def detections(
         complete=complete,
         names=[Path(one) for one in names],
     )
+    if rule.kind in ("window", "event") and both.detections["start_s"].is_null().any():
+        raise MisuseError("These detections have no times, as of photos: compare whole files, --rule recording.")
     matched = match_sounds(both.detections, both.annotations, both.listened, rule, species=both.species, by=by)
     return _card(both, matched, rule, by, at_least, promise, risk)
 

@@ -171,6 +171,11 @@ FORMATS: Final = (
         },
     ),
     SoundFormat(
+        "a table of whole files",
+        {"file": ("file", "recording"), "label": ("label",), "score": ("score",)},
+        told_by=("file", "label"),
+    ),
+    SoundFormat(
         "a score frame",
         {"file": ("file",), "start_s": ("start_time",), "end_s": ("end_time",)},
         wide=True,
@@ -284,7 +289,7 @@ def _declared(table: pl.DataFrame, chosen: SoundFormat, where: Path) -> pl.DataF
         return (pl.lit(None) if name is None else pl.col(name)).cast(SOUNDS.get(role, pl.Float64))
 
     start = named("start_s")
-    if column_of.get("end_s"):
+    if column_of.get("end_s") or not column_of.get("start_s"):
         end = named("end_s")
     else:
         end = start + (named("duration") if column_of.get("duration") else pl.lit(chosen.seconds))
