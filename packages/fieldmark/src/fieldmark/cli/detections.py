@@ -20,7 +20,7 @@ EPILOG = (
 )
 
 
-class Kind(StrEnum):
+class RuleKind(StrEnum):
     """What is compared."""
 
     WINDOW = "window"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
     SITE_DAY = "site-day"
 
 
-class Unit(StrEnum):
+class IntervalUnit(StrEnum):
     """What is independent."""
 
     RECORDING = "recording"
@@ -63,11 +63,11 @@ def detections(
     recordings: Annotated[
         Path | None, typer.Option(help="The folder of the sound files, or a table recording[,seconds,site,date].")
     ] = None,
-    rule: Annotated[Kind, typer.Option(help="What is compared.")] = Kind.WINDOW,
+    rule: Annotated[RuleKind, typer.Option(help="What is compared.")] = RuleKind.WINDOW,
     window: Annotated[float, typer.Option(help="How long windows (and clips) are, in seconds.")] = 3.0,
     hop: Annotated[float, typer.Option(help="How far apart windows begin; 0 for as far as they are long.")] = 0.0,
     overlap: Annotated[float, typer.Option(help="How many seconds must be shared; 0 for any part.")] = 0.0,
-    by: Annotated[Unit, typer.Option(help="What intervals are over.")] = Unit.RECORDING,
+    by: Annotated[IntervalUnit, typer.Option(help="What intervals are over.")] = IntervalUnit.RECORDING,
     at_least: Annotated[
         float | None, typer.Option(help="From which score on precision and recall are given; all if not given.")
     ] = None,

@@ -32,7 +32,7 @@ from fieldmark.metrics.sound_events import (
 )
 from fieldmark.notebooks import DrawnPlot, draw_plot
 from fieldmark.scoring.scorecard import Score
-from fieldmark.scoring.sound_matching import LISTENED, OVERLAPS_S, WINDOWS_S, Matched, MatchRule, match_sounds
+from fieldmark.scoring.sound_matching import LISTENED, OVERLAPS_S, WINDOWS_S, MatchedSounds, MatchRule, match_sounds
 from fieldmark.scoring.sound_thresholds import Calibration, SpeciesPromise, calibrations, promises
 from fieldmark.stats.intervals import pseudo_values
 from fieldmark.stats.support import Support, supporting_interval
@@ -226,7 +226,7 @@ def detections(
 
 def _card(
     both: Compared,
-    matched: Matched,
+    matched: MatchedSounds,
     rule: MatchRule,
     by: Literal["recording", "site"],
     at_least: float,

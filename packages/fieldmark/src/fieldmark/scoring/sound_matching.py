@@ -74,7 +74,7 @@ class MatchRule:
 
 
 @dataclass(frozen=True)
-class Matched:
+class MatchedSounds:
     """All species by one rule.
 
     Args:
@@ -100,7 +100,7 @@ def match_sounds(
     *,
     species: Sequence[str],
     by: Literal["recording", "site"] = "recording",
-) -> Matched:
+) -> MatchedSounds:
     """Compares detections with annotations.
 
     Args:
@@ -132,7 +132,7 @@ def match_sounds(
     doubtful = answers["doubtful"] & ~answers["right"]
     answers = answers.filter(~doubtful)
     found = {name: _of_species(answers, positives, name) for name in species}
-    return Matched(found, units, items, int(doubtful.sum()), outside)
+    return MatchedSounds(found, units, items, int(doubtful.sum()), outside)
 
 
 def _inside(sounds: pl.DataFrame, spans: pl.DataFrame, codes: Mapping[str, int]) -> pl.DataFrame:
