@@ -44,6 +44,8 @@ STUDIES = {
     "interface": "drawn questions to the REST interface: is one of them answered with a fault? (simulated)",
     "search": "settings by cross-validation on train against the defaults (real photos)",
     "regions": "presences teach, surveyed sites test: two regions of disdat (real tables)",
+    "site_thresholds": "do thresholds of detectors keep their promise, and do estimates by clips cover? (simulated)",
+    "board_forecast": "how far does a public board foretell the private one? (real scores)",
     "site_units": "intervals by site and by blocks of land, two regions of disdat (real tables)",
     "breeding_routes": "breeding birds by blocks of routes, and persistence for 2016 (real tables)",
     "land_worlds": "methods for places on five worlds of GeoLifeCLEF 2020 (simulated)",

@@ -9,6 +9,7 @@ import numpy as np
 
 from studies.evidence.context_tables import pooling, priors
 from studies.evidence.crop_tables import crops
+from studies.evidence.detection_tables import board_forecast, site_thresholds
 from studies.evidence.ensemble_tables import ensembles
 from studies.evidence.identify_tables import identify
 from studies.evidence.later_tables import later_baselines
@@ -86,6 +87,8 @@ def write_tables() -> Path:
         "drawn_fungi": drawn_fungi,
         "regions": regions,
         "site_units": site_units,
+        "site_thresholds": site_thresholds,
+        "board_forecast": board_forecast,
         "breeding_routes": routes,
         "land_worlds": land_worlds,
         "place_weights": weights,

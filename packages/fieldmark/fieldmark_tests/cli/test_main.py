@@ -34,7 +34,7 @@ VERBS = (
         "models",
         "demo",
     ),
-    *("episodes", "suite", "reproduce", "backbones", "ensemble", "detector", "detections"),
+    *("episodes", "suite", "reproduce", "backbones", "ensemble", "detector", "detections", "names"),
     *("serve", "worker", "challenge", "submit"),
 )
 

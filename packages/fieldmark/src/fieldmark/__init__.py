@@ -1,8 +1,8 @@
 """Fieldmark: biodiversity-recognition benchmarks as one system.
 
 The library mirrors the verbs of the command line: `fit`, `adapt`, `ensemble`, `predict`, `identify`, `score`,
-`compare`, `evaluate`, `ablate`, `report`, `reproduce`, `load_model`, `dataset`, `benchmark`, `world`. Nothing heavy is
-loaded before it is needed.
+`compare`, `evaluate`, `detections`, `ablate`, `report`, `reproduce`, `load_model`, `dataset`, `benchmark`, `world`.
+Nothing heavy is loaded before it is needed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fieldmark.identification.species_at import species_at
     from fieldmark.models import load_model
     from fieldmark.reports import report
+    from fieldmark.scoring.sound_detections import detections
     from fieldmark.suites.ablations import ablate
     from fieldmark.suites.suite_runs import evaluate
     from fieldmark.views.compare_runs import compare
@@ -34,6 +35,7 @@ _HOME = {
     "benchmark": "fieldmark.by_name",
     "compare": "fieldmark.views.compare_runs",
     "dataset": "fieldmark.by_name",
+    "detections": "fieldmark.scoring.sound_detections",
     "world": "fieldmark.by_name",
     "ensemble": "fieldmark.fitting",
     "evaluate": "fieldmark.suites.suite_runs",
@@ -56,6 +58,7 @@ __all__ = [
     "benchmark",
     "compare",
     "dataset",
+    "detections",
     "ensemble",
     "evaluate",
     "fit",

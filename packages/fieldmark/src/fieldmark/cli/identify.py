@@ -90,6 +90,12 @@ def identify(
     thresholds: Annotated[
         Path | None, typer.Option(help="A table name,at_least: species are named from these probabilities on only.")
     ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table name,slope,offset of `detections --thresholds`: scores of a recording become probabilities."
+        ),
+    ] = None,
     synonyms: Annotated[
         Path | None, typer.Option(help="A table synonym,name: other names for those that the model knows.")
     ] = None,
@@ -152,7 +158,7 @@ class Refusal(NamedTuple):
 
 
 def _for_one(options: SimpleNamespace) -> str:
-    names = ("common_names", "checklist", "overlay", "html", "each_window")
+    names = ("common_names", "checklist", "calibration", "overlay", "html", "each_window")
     return ", ".join(f"--{name.replace('_', '-')}" for name in names if getattr(options, name))
 
 
@@ -255,6 +261,7 @@ def _answer(options: SimpleNamespace) -> PhotoAnswer | Timeline:
         only=options.only or (),
         exclude=options.exclude or (),
         thresholds=options.thresholds,
+        calibration=options.calibration,
         synonyms=_synonyms(options),
         common_names=None if options.common_names is None else read_common_names(options.common_names),
         exif=options.exif,
@@ -401,7 +408,7 @@ def _print_photo(answer: PhotoAnswer) -> None:
 def _print_timeline(answer: Timeline, form: Form, out: Path | None, each_window: bool) -> None:
     from fieldmark.cli.output import print_table
     from fieldmark.identification.results import as_audacity, as_csv
-    from fieldmark.identification.text import removed_line
+    from fieldmark.identification.text import percent, removed_line
     from fieldmark.tables.timecodes import clock
 
     detections = answer.windows if each_window else answer.detections
@@ -412,18 +419,20 @@ def _print_timeline(answer: Timeline, form: Form, out: Path | None, each_window:
         _print_notes(answer.remarks, answer.simulated, sys.stderr)  # a program reads standard output
         return
     else:
+        calibrated = any(voice.probability is not None for voice in detections)
         rows = [
             [
                 voice.shown,
                 voice.species or "",
                 f"{voice.score:.2f}",
+                *([percent(voice.probability or 0.0)] if calibrated else []),
                 clock(int(voice.start_s)),
                 clock(round(voice.end_s)),
             ]
             for voice in detections
         ]
         if rows:
-            print_table(["name", "species", "score", "from", "to"], rows)
+            print_table(["name", "species", "score", *(["probability"] if calibrated else []), "from", "to"], rows)
         else:
             length = f"{answer.seconds:.1f} s" if answer.seconds >= 0.1 else "less than 0.1 s"
             print(f"No voice scores {answer.at_least:g} or more in {length}.")

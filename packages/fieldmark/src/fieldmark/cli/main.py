@@ -29,6 +29,7 @@ OWN_VERBS = {
     "truth": "fieldmark.cli.truth",
     "split": "fieldmark.cli.split",
     "cite": "fieldmark.cli.cite",
+    "names": "fieldmark.cli.names",
     "fit": "fieldmark.cli.fit",
     "adapt": "fieldmark.cli.adapt",
     "calibrate": "fieldmark.cli.calibrate",

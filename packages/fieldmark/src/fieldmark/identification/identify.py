@@ -21,11 +21,13 @@ from fieldmark.identification.name_lists import KnownNames, NameFinder, Restrict
 from fieldmark.identification.photo_answers import PhotoAnswer
 from fieldmark.identification.photos import PhotoQuestion, answer_photos, ignored
 from fieldmark.identification.results import Circumstances, Detection, Timeline, with_camera_notes
+from fieldmark.identification.sound_calibration import NOT_PROBABILITIES, read_calibration, with_probabilities
 from fieldmark.identification.specimens import AskedSpecimen
 from fieldmark.identification.zero_shot import is_zero_shot
 from fieldmark.models import Model, load_model
 from fieldmark.questions.segments import Segments
 from fieldmark.registry import imported
+from fieldmark.scoring.sound_thresholds import Calibration
 from fieldmark.steps.pooling import pooling_of
 from fieldmark.storage.files import check_name
 from fieldmark.tables.labels import Labels
@@ -72,6 +74,7 @@ def identify(
     only: Sequence[str] = (),
     exclude: Sequence[str] = (),
     thresholds: str | Path | None = None,
+    calibration: str | Path | None = None,
     synonyms: Mapping[str, str] | None = None,
     common_names: Mapping[str, Mapping[str, str]] | None = None,
     exif: bool = False,
@@ -93,6 +96,7 @@ def identify(
         only: Names, taxa or lists of names; nothing else is answered.
         exclude: Names, taxa or lists of names that are not answered.
         thresholds: A table `name,at_least`: species are named from these probabilities on only.
+        calibration: A table `name,slope,offset` by which scores of a recording become probabilities.
         synonyms: Other names, each with the one that the model may know.
         common_names: Common names by species (in small letters) and language.
         exif: Whether date and place may be read from what the camera noted in the photos.
@@ -111,15 +115,21 @@ def identify(
     path, context, medium = files[0], context or Circumstances(), _medium(files[0])
     limits, listed = (None if table is None else Path(table) for table in (thresholds, checklist))
     pooling_of(pooling)
+    curves = None if calibration is None else read_calibration(Path(calibration))
+    if curves is not None and medium.visual:
+        raise MisuseError("--calibration is for recordings; models of photos are calibrated by `fieldmark calibrate`.")
     for one in files[1:]:
         if not medium.visual or _medium(one) != medium:
             raise MisuseError(f"Several photos of one specimen are one question; {one} and {path} are not all photos.")
+    # A folder of that name is meant only by those who say so: many keep tables of BirdNET in one.
+    of_itself = model is None or not Path(BIRDNET).exists()
     model = medium.pretrained if model is None else model
-    if not isinstance(model, Model) and str(model) == BIRDNET and not Path(BIRDNET).exists():
+    if not isinstance(model, Model) and str(model) == BIRDNET and of_itself:
         if medium.pretrained != BIRDNET:
             raise MisuseError(f"BirdNET hears recordings; {path} is a {medium}.")
         length = _measure(path, longest_s)
-        return _ask_birdnet(path, length, at_least, context, (only, exclude, limits, synonyms or {}))
+        timeline = _ask_birdnet(path, length, at_least, context, (only, exclude, limits, synonyms or {}))
+        return _calibrated(timeline, curves, NameFinder(_names_of_birdnet(), synonyms or {}) if curves else None)
     if listed is not None and (isinstance(model, Model) or not is_zero_shot(str(model))):
         raise MisuseError("--checklist is for networks that name by a list: bioclip, bioclip-2, local-dir:FOLDER.")
     loaded = model if isinstance(model, Model) else named_model(str(model), listed, context.country)
@@ -133,7 +143,14 @@ def identify(
         tuple(files), context, held, top, at_least, pooling, common_names or {}, exif, overlay, longest_s
     )
     answer: PhotoAnswer | Timeline = imported(medium.answer)(loaded, question)
-    return answer
+    return _calibrated(answer, curves, finder) if isinstance(answer, Timeline) else answer
+
+
+def _calibrated(timeline: Timeline, curves: Mapping[str, Calibration] | None, finder: NameFinder | None) -> Timeline:
+    """The timeline with probabilities, or with the sentence that its scores are none."""
+    if curves is None or finder is None:
+        return replace(timeline, remarks=(*timeline.remarks, NOT_PROBABILITIES))
+    return with_probabilities(timeline, curves, finder)
 
 
 def named_model(model: str, checklist: Path | None = None, country: str | None = None) -> Model:
@@ -279,11 +296,20 @@ def _held_to(
     """Which of its species BirdNET may name."""
     if not (only or exclude or thresholds):
         return Restriction()
+    return restriction_of(NameFinder(_known_names(species), synonyms), only, exclude, thresholds)
+
+
+def _known_names(species: Sequence[tuple[str, str]]) -> KnownNames:
     names = [scientific for scientific, _ in species]
     columns = {"label": names, "common_name": [common for _, common in species]}
     genera = [name.partition(" ")[0] for name in names]
-    known = KnownNames(Labels(tuple(names)), pl.DataFrame({**columns, "genus": genera}))
-    return restriction_of(NameFinder(known, synonyms), only, exclude, thresholds)
+    return KnownNames(Labels(tuple(names)), pl.DataFrame({**columns, "genus": genera}))
+
+
+def _names_of_birdnet() -> KnownNames:
+    from fieldmark.features.birdnet import BirdNet
+
+    return _known_names(BirdNet().species)
 
 
 def _unused_by_birdnet(context: Circumstances) -> tuple[str, ...]:

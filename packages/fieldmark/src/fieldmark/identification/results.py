@@ -51,7 +51,7 @@ class Circumstances:
 
 @dataclass(frozen=True)
 class Detection:
-    """A voice in a recording, from when to when."""
+    """A voice in a recording, from when to when; its probability where scores were calibrated."""
 
     label: str
     species: str | None
@@ -59,6 +59,7 @@ class Detection:
     score: float
     start_s: float
     end_s: float
+    probability: float | None = None
 
     @property
     def shown(self) -> str:
@@ -101,7 +102,7 @@ class Timeline:
     def to_frame(self) -> pl.DataFrame:
         """One row for each voice, from when to when."""
         kinds = {"label": pl.String, "species": pl.String, "common_name": pl.String, "score": pl.Float64}
-        seconds = {"start_s": pl.Float64, "end_s": pl.Float64}
+        seconds = {"start_s": pl.Float64, "end_s": pl.Float64, "probability": pl.Float64}
         return pl.DataFrame([asdict(one) for one in self.detections], schema={**kinds, **seconds})
 
     def plot(self) -> DrawnPlot:
@@ -151,14 +152,8 @@ def joined(windows: Sequence[Detection]) -> tuple[Detection, ...]:
     for window in sorted(windows, key=lambda window: window.start_s):
         before = running.get(window.label)
         if before is not None and window.start_s <= before.end_s:
-            window = Detection(
-                window.label,
-                window.species,
-                window.common_name,
-                max(before.score, window.score),
-                before.start_s,
-                max(before.end_s, window.end_s),
-            )
+            best = max(before, window, key=lambda one: one.score)
+            window = replace(best, start_s=before.start_s, end_s=max(before.end_s, window.end_s))
         elif before is not None:
             done.append(before)
         running[window.label] = window

@@ -64,7 +64,7 @@ def parse_selections(data: bytes, where: object) -> pl.DataFrame:
     rows = read_csv(io.BytesIO(data), where, required=(START, END), separator=separator)
     for name in (START, END, LOW, HIGH, "Confidence"):
         rows = parse_column(rows, name, float, where)
-    rows = _one_row_each(rows)
+    rows = one_row_each(rows)
     label = next((name for name in LABEL_COLUMNS if name in rows.columns), None)
     if label is None:
         raise missing_column(where, LABEL_COLUMNS[0], rows.columns)
@@ -82,7 +82,8 @@ def parse_selections(data: bytes, where: object) -> pl.DataFrame:
     )
 
 
-def _one_row_each(rows: pl.DataFrame) -> pl.DataFrame:
+def one_row_each(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row for each selection: the one of the spectrogram, where each view has one."""
     if "View" not in rows.columns or "Selection" not in rows.columns:
         return rows
     by_view = rows.with_columns(drawn=pl.col("View").str.starts_with("Spectrogram")).with_row_index("row")

@@ -89,7 +89,7 @@ class AnsweredEntry:
     dangerous: Sequence[str] = ()
     threatened: bool = False
     names: Sequence[str] = ()
-    probabilities: Sequence[float] = ()
+    probabilities: Sequence[float | None] = ()
     given: str | None = None
     date: Any = None
     lat: float | None = None

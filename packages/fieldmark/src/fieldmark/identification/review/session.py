@@ -105,8 +105,11 @@ class Review:
         self.looks: dict[str, ReviewLook] = {}
         # Doubted labels are a list of suspects, strongest first: nothing is drawn from it, and nothing audited.
         self.of_labels = self.answers.about.get("question") == "labels"
+        # Clips were drawn at random by strata (`listening`): all of them are answered, and nothing is drawn again.
+        self.of_clips = self.answers.about.get("question") == "listening"
+        alone = self.of_labels or self.of_clips
         certainty = dict(zip(self.answers.table["observation_id"], self.answers.table["certainty"], strict=True))
-        self._queue = ReviewQueue(certainty, seed=seed, one_in=len(certainty) + 2 if self.of_labels else one_in)
+        self._queue = ReviewQueue(certainty, seed=seed, one_in=len(certainty) + 2 if alone else one_in)
         self.rule = StoppingRule(share, risk, max(1, len(certainty)), one_in)
         self.enough = False
         self._listed = dict(zip(self.answers.table["observation_id"], self.answers.table["name"], strict=True))
@@ -170,7 +173,7 @@ class Review:
     def progress(self) -> Progress:
         """How far it has come."""
         with self._lock:
-            audit = None if self.of_labels else self._queue.audit(self.rule, self.is_right)
+            audit = None if self.of_labels or self.of_clips else self._queue.audit(self.rule, self.is_right)
             taken = [look.seconds for look in self.looks.values() if look.seconds is not None]
             return Progress(
                 entries=len(self.answers),
