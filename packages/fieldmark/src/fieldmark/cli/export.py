@@ -24,6 +24,7 @@ def add_to(app: typer.Typer) -> None:
     example = "fieldmark export darwin-core occurrences --data finds.csv --out finds.zip --run runs/mine"
     group.command("darwin-core", epilog=f"Example: `{example}`")(darwin_core)
     group.command("onnx", epilog="Example: `fieldmark export onnx runs/folder-finetune --out birds.onnx`")(onnx)
+    group.command("app", epilog="Example: `fieldmark export app runs/folder-linear --out guide/`")(app_guide)
     submission = "fieldmark export snakeclef-2020 --model runs/snakes submission"
     group.command("snakeclef-2020", epilog=f"Example: `{submission}`")(snakeclef_2020)
     app.add_typer(group, name="export")
@@ -160,6 +161,49 @@ def onnx(
         f"{written.labels:,} labels, photos of {written.size_px} px in {out}; "
         f"differs from torch by at most {written.difference:.1g} of the largest output"
     )
+
+
+def app_guide(
+    model: Annotated[str, typer.Argument(help="The folder of a model or a run, or hf://owner/name.")],
+    out: Annotated[Path, typer.Option(help="The folder to write.")],
+    weights: Annotated[
+        str, typer.Option(help="How weights are stored: single, half or 8-bit; what each costs is measured on val.")
+    ] = "half",
+    title: Annotated[str, typer.Option(help="What the guide is called.")] = "",
+    pictures: Annotated[
+        int, typer.Option(min=0, help="How many training photos it shows, small, spread over the names; 0 for none.")
+    ] = 600,
+    data: Annotated[
+        Path | None, typer.Option(help="The photos that the model was fitted to, if they lie elsewhere now.")
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+) -> None:
+    """Write a model as a field guide: a folder of static files that answers in a browser, without a network."""
+    from dataclasses import asdict
+
+    from fieldmark.cli.output import print_json
+    from fieldmark.identification.field_guide.export import MOST_FIRST_LOAD, export_guide
+
+    written = export_guide(model, out, weights=weights, title=title, pictures=pictures, data=data, overwrite=overwrite)
+    if as_json:
+        print_json({**asdict(written), "folder": str(written.folder)})
+        return
+    print(
+        f"{written.labels:,} names, {written.pictures:,} pictures, weights in {written.precision} in {out}: "
+        f"a first visit takes {written.first_load / 1e6:.1f} MB"
+    )
+    if written.too_large:
+        print(
+            f"note: that is more than {MOST_FIRST_LOAD / 1e6:.0f} MB; --weights 8-bit, fewer --pictures or a smaller "
+            "network make it less"
+        )
+    for loss in written.losses.losses:
+        less = "" if loss.less is None else f", {100 * loss.less[0]:+.1f} points to single"
+        print(f"  {loss.precision}: {100 * loss.right[0]:.1f} % of {written.losses.observations} on val right{less}")
+    if written.losses.not_measured:
+        print(f"note: what smaller weights cost was not measured. {written.losses.not_measured}")
+    print(f"try it: fieldmark app {out}")
 
 
 def snakeclef_2020(

@@ -48,6 +48,7 @@ OWN_VERBS = {
     "foreground": "fieldmark.cli.foreground",
     "detections": "fieldmark.cli.detections",
     "export": "fieldmark.cli.export",
+    "app": "fieldmark.cli.app",
     "models": "fieldmark.cli.models",
     "episodes": "fieldmark.cli.episodes",
     "suite": "fieldmark.cli.suite",

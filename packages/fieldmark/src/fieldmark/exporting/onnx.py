@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,35 +47,15 @@ def export_onnx(model: Model, out: Path) -> Exported:
     Raises:
         MisuseError: When the model has no network of its own.
     """
-    method: Any = model.fitted.method
     if not model.fitted.method.exportable:
         raise MisuseError(
             f"{model.name} is a head on frozen features and has no network of its own; finetune and published have."
         )
     torch: Any = require("torch", "Exporting a network")
-    require("onnxscript", "Exporting a network")
     runtime: Any = require("onnxruntime", "Checking an exported network")
     onnx: Any = require("onnx", "Exporting a network")
-    network = method.load(model.fitted.arrays).cpu()
-    transform = method.transform(network)
-    order = model.fitted.arrays.get("label_order")
-    wrapped = _wrapped(torch, network, transform, order).eval()
-    example = torch.rand(2, 3, transform.size_px, transform.size_px)
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter warns about its own internals
-        written = Path(folder, "network.onnx")
-        torch.onnx.export(
-            wrapped,
-            (example,),
-            written,
-            input_names=["photos"],
-            output_names=["logits"],
-            dynamic_shapes=({0: torch.export.Dim("batch")},),
-            dynamo=True,
-            external_data=False,
-            verbose=False,
-        )
-        stored = onnx.load(written)
+    wrapped, transform = whole_network(model)
+    stored = traced(wrapped, {"photos": torch.rand(2, 3, transform.size_px, transform.size_px)}, "logits")
     _describe(onnx, stored, model)
     data = stored.SerializeToString()
     difference = _difference(torch, runtime, wrapped, data, transform.size_px)
@@ -83,6 +64,38 @@ def export_onnx(model: Model, out: Path) -> Exported:
     with appearing_file(out) as partial:
         partial.write_bytes(data)
     return Exported(len(model.labels), transform.size_px, difference)
+
+
+def whole_network(model: Model) -> tuple[Any, Any]:
+    """The network of a model with normalization and the order of its labels, and how photos come to it."""
+    torch: Any = require("torch", "Exporting a network")
+    method: Any = model.fitted.method
+    network = method.load(model.fitted.arrays).cpu()
+    transform = method.transform(network)
+    return _wrapped(torch, network, transform, model.fitted.arrays.get("label_order")).eval(), transform
+
+
+def traced(module: Any, examples: Mapping[str, Any], output: str) -> Any:
+    """A module of torch as ONNX, with named inputs of any number of rows and one output."""
+    torch: Any = require("torch", "Exporting a network")
+    require("onnxscript", "Exporting a network")
+    onnx: Any = require("onnx", "Exporting a network")
+    batch = torch.export.Dim("batch")
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter warns about its own internals
+        written = Path(folder, "network.onnx")
+        torch.onnx.export(
+            module,
+            tuple(examples.values()),
+            written,
+            input_names=list(examples),
+            output_names=[output],
+            dynamic_shapes=tuple({0: batch} for _ in examples),
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
+        return onnx.load(written)
 
 
 def _wrapped(torch: Any, network: Any, transform: Any, order: Any) -> Any:

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable
 
 from fastapi import APIRouter, FastAPI
+from starlette.applications import Starlette
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import RedirectResponse
 from starlette.staticfiles import StaticFiles
@@ -53,7 +54,7 @@ def _go_to(start: str) -> Callable[[], RedirectResponse]:
     return go
 
 
-def run_local_app(app: FastAPI, *, host: str, port: int) -> None:
+def run_local_app(app: Starlette, *, host: str, port: int) -> None:
     """Serves an application until it is stopped."""
     import uvicorn
 

@@ -1,0 +1,235 @@
+"""A fitted model written as a field guide: a folder of static files that any web server can hand out.
+
+```
+GUIDE/
+  index.html, about.html, guide.css, pages.css, icon.svg, manifest.webmanifest
+  src/*.js              what the pages do, as plain modules
+  sw.js                 keeps everything on the device, so that it works without a network
+  runtime/              onnxruntime-web
+  network.onnx          the model as one graph (`exporting.answering_network`)
+  guide.json, arrays.bin  what it keeps to answer people (`contents`)
+  kept.bin, pictures.bin  training photos: features in 8 bits, and small pictures of some
+  about.json            what it knows, what it scored, on what it was trained, what smaller weights cost
+  files.json            every file with its digest and size
+  *.gz                  the same files, compressed before they are asked for
+```
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from PIL import Image
+
+from fieldmark.benchmarks.titles import metric_is_share, metric_title
+from fieldmark.errors import MisuseError, did_you_mean
+from fieldmark.exporting.answering_network import AnsweringNetwork, answering_network
+from fieldmark.exporting.weight_precision import PRECISIONS, Precision, with_precision
+from fieldmark.features.photos import PhotoError, decode_photo
+from fieldmark.identification.field_guide.contents import ArrayFile, guide_contents, quantized_rows
+from fieldmark.identification.field_guide.npm_packages import APP, NpmError, runtime_files
+from fieldmark.identification.field_guide.weight_losses import ValLosses, losses_on_val
+from fieldmark.models import Model, load_model
+from fieldmark.models.guides.dangers import never_because_of_a_model
+from fieldmark.models.guides.living_groups import groups_of
+from fieldmark.models.guides.novelty import evenly
+from fieldmark.storage.file_cache import cache_root
+from fieldmark.storage.files import appearing_folder
+from fieldmark.version import __version__
+
+# Where shared looks of pages lie.
+LOOKS: Final = Path(__file__).parents[2] / "web" / "static"
+# What the app needs of its own folder; the rest is for those who develop it.
+OWN_FILES: Final = ("index.html", "about.html", "guide.css", "icon.svg", "src/*.js")
+VERSION_LINE: Final = 'const VERSION = "development";'
+PICTURE_PX, PICTURE_QUALITY = 96, 60
+# A first visit should not take longer than this on a phone.
+MOST_FIRST_LOAD: Final = 12_000_000
+
+
+@dataclass(frozen=True)
+class WrittenGuide:
+    """What was written.
+
+    Args:
+        folder: Where.
+        labels: How many names it knows.
+        precision: How weights are stored.
+        first_load: How many bytes a first visit takes, files compressed.
+        losses: What smaller weights cost on val.
+        pictures: How many training photos it shows.
+    """
+
+    folder: Path
+    labels: int
+    precision: Precision
+    first_load: int
+    losses: ValLosses
+    pictures: int
+
+    @property
+    def too_large(self) -> bool:
+        """Whether a first visit takes more than it should."""
+        return self.first_load > MOST_FIRST_LOAD
+
+
+def export_guide(
+    model: str | Path,
+    out: Path,
+    *,
+    weights: str = "half",
+    title: str = "",
+    pictures: int = 600,
+    data: str | Path | None = None,
+    overwrite: bool = False,
+) -> WrittenGuide:
+    """Writes a model as a field guide.
+
+    Args:
+        model: The folder of a model, or of the run that made it.
+        out: The folder to write.
+        weights: How weights are stored: single, half or 8-bit.
+        title: What the guide is called.
+        pictures: How many training photos it holds as small pictures, spread evenly over the labels.
+        data: Where the photos lie that the model was fitted to, if not where they lay then.
+        overwrite: Whether an existing folder is replaced.
+
+    Raises:
+        MisuseError: When the model cannot be exported, or the runtime for browsers cannot be fetched.
+    """
+    precision = _precision(weights)
+    loaded = load_model(model)
+    network = answering_network(loaded)
+    arrays = ArrayFile()
+    contents = guide_contents(loaded, network, arrays)
+    try:
+        runtime = runtime_files(cache_root() / "npm")
+    except NpmError as error:
+        raise MisuseError(str(error)) from error
+    losses = losses_on_val(loaded, model, network, data)
+    shown, packed = _pictures(loaded, pictures)
+    contents["title"] = title or _title(loaded)
+    contents["pictures"] = shown
+    files = {
+        **_app_files(contents["title"]),
+        **{f"runtime/{name}": content for name, content in runtime.items()},
+        "network.onnx": with_precision(network.graph, precision).SerializeToString(),
+        "guide.json": _json(contents),
+        "arrays.bin": arrays.bytes(),
+        "about.json": _json(_about(loaded, network, precision, losses)),
+        "pictures.bin": packed,
+    }
+    if loaded.guide is not None and len(loaded.guide.strangers.kept):
+        files["kept.bin"] = quantized_rows(loaded.guide.strangers.kept).tobytes()
+    with appearing_folder(out, overwrite=overwrite) as folder:
+        first_load = _write(folder, files)
+    return WrittenGuide(out, len(loaded.labels), precision, first_load, losses, len(shown))
+
+
+def _precision(weights: str) -> Precision:
+    found = next((one for one in PRECISIONS if one == weights), None)
+    if found is None:
+        raise MisuseError(f"Weights are not stored as {weights!r}. {did_you_mean(weights, PRECISIONS)}")
+    return found
+
+
+def _title(model: Model) -> str:
+    group = max(groups := groups_of(model.labels, model.taxa), key=groups.count)
+    return "Field guide" if group == "other" else f"Field guide to {group}"
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str).encode()
+
+
+def _app_files(title: str) -> dict[str, bytes]:
+    files = {
+        str(path.relative_to(APP)): path.read_bytes() for pattern in OWN_FILES for path in sorted(APP.glob(pattern))
+    }
+    files["pages.css"] = (LOOKS / "pages.css").read_bytes()
+    manifest = json.loads((APP / "manifest.webmanifest").read_text(encoding="utf-8"))
+    files["manifest.webmanifest"] = _json({**manifest, "name": title, "short_name": title[:24]})
+    return files
+
+
+def _pictures(model: Model, most: int) -> tuple[list[list[int]], bytes]:
+    """Small pictures of kept training photos, one after the other, and for each its row, where it begins and ends."""
+    if model.guide is None or most <= 0:
+        return [], b""
+    photos, shown, packed = model.guide.photos, list[list[int]](), io.BytesIO()
+    for row in evenly(photos.codes, most):
+        file = photos.file(int(row))
+        if file is None:
+            continue
+        try:
+            small = decode_photo(file.read_bytes(), at_least_px=2 * PICTURE_PX)
+        except (OSError, PhotoError):
+            continue
+        small.thumbnail((PICTURE_PX * 4 // 3, PICTURE_PX), Image.Resampling.BICUBIC)
+        begin = packed.tell()
+        small.save(packed, "WEBP", quality=PICTURE_QUALITY)
+        shown.append([int(row), begin, packed.tell()])
+    return shown, packed.getvalue()
+
+
+def _about(model: Model, network: AnsweringNetwork, precision: Precision, losses: ValLosses) -> dict[str, Any]:
+    """What a person should know before trusting it."""
+    made, where = model.trained, model.trained["benchmark"]
+    sizes = {
+        name: len(gzip.compress(with_precision(network.graph, name).SerializeToString(), 6)) for name in PRECISIONS
+    }
+    scores = {
+        part: [
+            {"title": metric_title(name, where), "share": metric_is_share(name, where), **one}
+            for name, one in values.items()
+        ]
+        for part, values in made.get("scores", {}).items()
+    }
+    return {
+        "model": model.name,
+        "version": __version__,
+        "labels": len(model.labels),
+        "simulated": model.simulated,
+        "benchmark": where,
+        "parts": list(made.get("parts", ())),
+        "seed": made.get("seed"),
+        "license": model.license,
+        "external_data": list(made.get("external_data") or ()),
+        "never": list(never_because_of_a_model(groups_of(model.labels, model.taxa))),
+        "scores": scores,
+        "weights": precision,
+        "sizes": sizes,
+        "losses": asdict(losses),
+    }
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> int:
+    """Writes all files, compressed ones beside them, and returns how much a first visit takes."""
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
+    version = hashlib.sha256("".join(digests.values()).encode()).hexdigest()[:16]
+    worker = (APP / "sw.js").read_text(encoding="utf-8")
+    if worker.count(VERSION_LINE) != 1:
+        raise ValueError("sw.js says its version once")
+    listed = {name: {"bytes": len(files[name]), "sha256": digest} for name, digest in digests.items()}
+    whole = {
+        **files,
+        "sw.js": worker.replace(VERSION_LINE, f'const VERSION = "{version}";').encode(),
+        "files.json": _json({"version": version, "files": listed}),
+    }
+    sent = 0
+    for name, content in whole.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        small = gzip.compress(content, 9, mtime=0)
+        if len(small) < 0.95 * len(content):
+            path.with_name(f"{path.name}.gz").write_bytes(small)
+        sent += min(len(small), len(content)) if len(small) < 0.95 * len(content) else len(content)
+    return sent
