@@ -104,7 +104,7 @@ class GraphBuilder:
     def called(self, at: str, name: str) -> None:
         """Names an output of the graph."""
         self._nodes.append(self._make.make_node("Identity", [at], [name]))
-        self.graph.output.append(self._make.make_tensor_value_info(name, self._types.FLOAT, None))
+        self.graph.output.append(self._make.make_tensor_value_info(name, self._types.FLOAT, ["rows", "columns"]))
 
     def take_nodes(self) -> list[Any]:
         """The nodes added so far, which are then forgotten."""

@@ -3,7 +3,7 @@
 ```
 ANSWERS/
   answers.json     what answered and when, where the files lie, simulated or not, the names that can be chosen from
-  answers.parquet  one row per observation (`AnsweredEntry`)
+  answers.parquet  one row per observation (`AnsweredEntry`); finds of a field guide have answers.jsonl in its place
   review.jsonl     what a person said, one line for each look (`identification.review.session`)
   checked.csv      the same as a table, for `fieldmark fit --add` and `fieldmark calibrate`
 ```
@@ -28,6 +28,7 @@ from fieldmark.tables.media import MEDIA, PHOTO, Medium
 
 ABOUT_FILE: Final = "answers.json"
 TABLE_FILE: Final = "answers.parquet"
+LINES_FILE: Final = "answers.jsonl"
 # What a batch has done so far.
 PARTIAL: Final = ".partial"
 SCHEMA: Final[Mapping[str, Any]] = {
@@ -199,13 +200,21 @@ def read_answers(folder: Path) -> AnswerFolder:
         about = json.loads((folder / ABOUT_FILE).read_text(encoding="utf-8"))
         if about.pop("fieldmark_answers") != 1:
             raise InputError(folder / ABOUT_FILE, found="another format", expected="format 1")
-        table = read_frame(folder / TABLE_FILE, folder / TABLE_FILE, expected="a table of answers")
-        root, taxa = Path(about.pop("root")), about.pop("taxa")
+        table = _table(folder)
+        root, taxa = folder / about.pop("root"), about.pop("taxa")
         return AnswerFolder(_as_recorded_today(table, TaxonRecords(taxa)), root, about, taxa)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError(folder, found="no answers", expected=expected, hint=hint) from error
     except (json.JSONDecodeError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
         raise InputError(folder, found=f"something else ({error})", expected=expected, hint=hint) from error
+
+
+def _table(folder: Path) -> pl.DataFrame:
+    """The entries: a table, or the lines of a field guide, which writes none."""
+    if (folder / LINES_FILE).is_file() and not (folder / TABLE_FILE).exists():
+        texts = {name: pl.String if kind == pl.Date else kind for name, kind in SCHEMA.items()}
+        return pl.read_ndjson(folder / LINES_FILE, schema=texts)
+    return read_frame(folder / TABLE_FILE, folder / TABLE_FILE, expected="a table of answers")
 
 
 def _as_recorded_today(table: pl.DataFrame, records: TaxonRecords) -> pl.DataFrame:

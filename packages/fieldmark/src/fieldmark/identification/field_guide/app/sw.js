@@ -1,7 +1,8 @@
 /** Keeps every file of the guide on the device, so that it works without a network; nothing of another origin is asked for. */
 
 const VERSION = "development";
-const KEPT = `fieldmark-guide ${self.registration.scope} ${VERSION}`;
+const scope = /** @type {ServiceWorkerGlobalScope} */ (/** @type {unknown} */ (self));
+const KEPT = `fieldmark-guide ${scope.registration.scope} ${VERSION}`;
 const POLICY = [
   "default-src 'none'", "script-src 'self' 'wasm-unsafe-eval'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
   "worker-src 'self'", "manifest-src 'self'", "base-uri 'none'", "form-action 'none'",
@@ -23,10 +24,10 @@ async function keepAll() {
 }
 
 async function forgetOld() {
-  const begin = `fieldmark-guide ${self.registration.scope} `;
+  const begin = `fieldmark-guide ${scope.registration.scope} `;
   const names = await caches.keys();
   await Promise.all(names.filter((name) => name.startsWith(begin) && name !== KEPT).map((name) => caches.delete(name)));
-  await self.clients.claim();
+  await scope.clients.claim();
 }
 
 /** @param {Request} request */
@@ -41,8 +42,8 @@ async function answered(request) {
   return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
 }
 
-self.addEventListener("install", (event) => event.waitUntil(keepAll().then(() => self.skipWaiting())));
-self.addEventListener("activate", (event) => event.waitUntil(forgetOld()));
-self.addEventListener("fetch", (event) => {
-  if (event.request.method === "GET" && new URL(event.request.url).origin === self.location.origin) event.respondWith(answered(event.request));
+scope.addEventListener("install", (event) => event.waitUntil(keepAll().then(() => scope.skipWaiting())));
+scope.addEventListener("activate", (event) => event.waitUntil(forgetOld()));
+scope.addEventListener("fetch", (event) => {
+  if (event.request.method === "GET" && new URL(event.request.url).origin === scope.location.origin) event.respondWith(answered(event.request));
 });

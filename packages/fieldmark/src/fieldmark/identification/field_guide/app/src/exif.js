@@ -2,7 +2,7 @@
 
 /** @typedef {{date?: string, lat?: number, lon?: number}} Taken */
 
-const DATE_TIME = 0x0132, EXIF = 0x8769, GPS = 0x8825, ORIGINAL = 0x9003;
+const ORIENTATION = 0x0112, DATE_TIME = 0x0132, EXIF = 0x8769, GPS = 0x8825, ORIGINAL = 0x9003;
 const LAT_REF = 1, LAT = 2, LON_REF = 3, LON = 4;
 
 /** The segment of a JPEG that holds notes of the camera. @param {DataView} view @returns {DataView|null} */
@@ -52,14 +52,31 @@ function degrees(parts, reference, negative, most) {
   return Math.round((String(reference).trim().toUpperCase().startsWith(negative) ? -angle : angle) * 1e6) / 1e6;
 }
 
+/** The notes of a JPEG; null where there are none. @param {ArrayBuffer} buffer */
+function notes(buffer) {
+  const view = new DataView(buffer);
+  const tiff = view.getUint16(0) === 0xffd8 ? segment(view) : null;
+  if (!tiff) return null;
+  const little = tiff.getUint16(0) === 0x4949;
+  return { tiff, little, main: entries(tiff, tiff.getUint32(4, little), little) };
+}
+
+/** How a JPEG must be turned to be upright, from 1 (not at all) to 8. @param {ArrayBuffer} buffer */
+export function orientation(buffer) {
+  try {
+    const found = Number(notes(buffer)?.main.get(ORIENTATION) ?? 1);
+    return found >= 1 && found <= 8 ? found : 1;
+  } catch {
+    return 1;
+  }
+}
+
 /** @param {ArrayBuffer} buffer @returns {Taken} */
 export function taken(buffer) {
   try {
-    const view = new DataView(buffer);
-    const tiff = view.getUint16(0) === 0xffd8 ? segment(view) : null;
-    if (!tiff) return {};
-    const little = tiff.getUint16(0) === 0x4949;
-    const main = entries(tiff, tiff.getUint32(4, little), little);
+    const found = notes(buffer);
+    if (!found) return {};
+    const { tiff, little, main } = found;
     const details = typeof main.get(EXIF) === "number" ? entries(tiff, Number(main.get(EXIF)), little) : new Map();
     const place = typeof main.get(GPS) === "number" ? entries(tiff, Number(main.get(GPS)), little) : new Map();
     /** @type {Taken} */

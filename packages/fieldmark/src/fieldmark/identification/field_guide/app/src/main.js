@@ -30,7 +30,7 @@ const worker = new Worker(new URL(`./worker.js${threads ? `?threads=${threads}` 
 /** @type {Map<number, (reply: any) => void>} */
 const waiting = new Map();
 let asked = 0;
-worker.onmessage = (event) => {
+worker.onmessage = (/** @type {MessageEvent} */ event) => {
   waiting.get(event.data.id)?.(event.data);
   waiting.delete(event.data.id);
 };

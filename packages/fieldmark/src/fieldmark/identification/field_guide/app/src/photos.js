@@ -1,5 +1,6 @@
 /** From the bytes of a photo to the squares that the network takes (`fieldmark.features.photos`). */
 
+import { orientation } from "./exif.js";
 import { BOX, reduced, resized } from "./resampling.js";
 
 /** @typedef {import("./resampling.js").Picture} Picture */
@@ -7,6 +8,8 @@ import { BOX, reduced, resized } from "./resampling.js";
 /** @typedef {{side_px: number, eval_crop: "squash"|"center", eval_share: number}} Squashed */
 /** @typedef {{views: View[], squashed: Squashed|null, across_first: string}} Reading */
 /** @typedef {{data: Uint8Array, dims: number[], boxes: Float32Array|null}} Squares */
+
+/** @typedef {{picture: Picture, jpeg: boolean, turned: number}} Photo An upright picture, and how the file had to be turned. */
 
 /** A photo that cannot be answered; the message says what is wrong with it. */
 export class PhotoError extends Error {}
@@ -24,7 +27,7 @@ const isJpeg = (bytes) => bytes[0] === 0xff && bytes[1] === 0xd8;
 /**
  * A photo, decoded upright.
  * @param {ArrayBuffer} buffer
- * @returns {Promise<{picture: Picture, jpeg: boolean}>}
+ * @returns {Promise<Photo>}
  */
 export async function decoded(buffer) {
   const bytes = new Uint8Array(buffer);
@@ -49,21 +52,47 @@ export async function decoded(buffer) {
     data[to + 1] = shown[from + 1];
     data[to + 2] = shown[from + 2];
   }
-  return { picture: { width, height, data }, jpeg: isJpeg(bytes) };
+  return { picture: { width, height, data }, jpeg: isJpeg(bytes), turned: isJpeg(bytes) ? orientation(buffer) : 1 };
 }
 
 /**
- * A JPEG at a half, a quarter or an eighth of its size, as decoders can give it, as long as enough pixels remain.
- * @param {Picture} picture
- * @param {boolean} jpeg
+ * A JPEG at a half, a quarter or an eighth of its size, as decoders can give it, as long as enough pixels remain. Blocks
+ * begin at the corner of the file, which is not that of the upright picture.
+ * @param {Photo} photo
  * @param {number} atLeast
  * @returns {Picture}
  */
-function drafted(picture, jpeg, atLeast) {
+function drafted({ picture, jpeg, turned }, atLeast) {
   if (!jpeg) return picture;
   const room = Math.min(Math.floor(picture.width / atLeast), Math.floor(picture.height / atLeast));
   const factor = [8, 4, 2].find((one) => room >= one);
-  return factor ? reduced(picture, factor, factor) : picture;
+  if (!factor) return picture;
+  const back = { 6: 8, 8: 6 }[turned] ?? turned;
+  return upright(reduced(upright(picture, back), factor, factor), turned);
+}
+
+/**
+ * A picture turned and mirrored as EXIF says.
+ * @param {Picture} picture
+ * @param {number} turned
+ * @returns {Picture}
+ */
+function upright(picture, turned) {
+  if (turned === 1) return picture;
+  const { width: wide, height: high } = picture;
+  const [width, height] = turned > 4 ? [high, wide] : [wide, high];
+  const data = new Uint8Array(width * height * 3);
+  const across = [2, 3, 7, 8].includes(turned), down = [3, 4, 6, 7].includes(turned);
+  for (let row = 0, to = 0; row < height; row++) {
+    for (let column = 0; column < width; column++, to += 3) {
+      const [x, y] = turned > 4 ? [row, column] : [column, row];
+      const from = ((down ? high - 1 - y : y) * wide + (across ? wide - 1 - x : x)) * 3;
+      data[to] = picture.data[from];
+      data[to + 1] = picture.data[from + 1];
+      data[to + 2] = picture.data[from + 2];
+    }
+  }
+  return { width, height, data };
 }
 
 /** Rounds as Python does: halves to the even neighbor. @param {number} value */
@@ -105,7 +134,7 @@ function mirrored(data, size) {
 
 /**
  * What the network takes of a photo, and the picture that small looks at it go by.
- * @param {{picture: Picture, jpeg: boolean}} photo
+ * @param {Photo} photo
  * @param {Reading} reading
  * @returns {{squares: Squares, looked: Picture}}
  */
@@ -115,19 +144,19 @@ export function squaresOf(photo, reading) {
   const data = new Uint8Array(reading.views.length * size * size * 3);
   let looked = photo.picture;
   reading.views.forEach((view, number) => {
-    looked = drafted(photo.picture, photo.jpeg, view.side_px);
+    looked = drafted(photo, view.side_px);
     data.set(square(looked, view, reading.across_first), number * size * size * 3);
   });
   return { squares: { data, dims: [reading.views.length, size, size, 3], boxes: null }, looked };
 }
 
 /**
- * @param {{picture: Picture, jpeg: boolean}} photo
+ * @param {Photo} photo
  * @param {Squashed} how
  * @param {string} order
  */
 function squashed(photo, how, order) {
-  const looked = drafted(photo.picture, photo.jpeg, how.side_px);
+  const looked = drafted(photo, how.side_px);
   const data = new Uint8Array(resized(looked, [how.side_px, how.side_px], { order, gap: true }).data);
   const aspect = Math.fround(looked.width / looked.height);
   const whole = how.eval_crop === "squash";
