@@ -50,6 +50,7 @@ LOOKS: Final = Path(__file__).parents[2] / "web" / "static"
 OWN_FILES: Final = ("index.html", "about.html", "guide.css", "icon.svg", "src/*.js")
 VERSION_LINE: Final = 'const VERSION = "development";'
 PICTURE_PX, PICTURE_QUALITY = 96, 60
+WORTH_COMPRESSING: Final = 0.95
 # A first visit should not take longer than this on a phone.
 MOST_FIRST_LOAD: Final = 12_000_000
 
@@ -228,8 +229,19 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> int:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        small = gzip.compress(content, 9, mtime=0)
-        if len(small) < 0.95 * len(content):
+        small = _compressed(content)
+        if small is not None:
             path.with_name(f"{path.name}.gz").write_bytes(small)
-        sent += min(len(small), len(content)) if len(small) < 0.95 * len(content) else len(content)
+        sent += len(content if small is None else small)
     return sent
+
+
+def _compressed(content: bytes) -> bytes | None:
+    """A file as it is sent, None where compressing it gains too little."""
+    small = gzip.compress(content, 9, mtime=0)
+    return small if len(small) < WORTH_COMPRESSING * len(content) else None
+
+
+def sent_bytes(content: bytes) -> int:
+    """How many bytes of a file are sent."""
+    return len(_compressed(content) or content)

@@ -26,7 +26,7 @@ from fieldmark.views.parts import Part
 from fieldmark.work.progress import progress
 
 # So many observations of val are asked at most, drawn at random; each costs three looks at a photo.
-MOST_OBSERVATIONS: Final = 400
+MOST_OBSERVATIONS: Final = 200
 SEED: Final = 0
 
 

@@ -213,7 +213,7 @@ def _table(folder: Path) -> pl.DataFrame:
     """The entries: a table, or the lines of a field guide, which writes none."""
     if (folder / LINES_FILE).is_file() and not (folder / TABLE_FILE).exists():
         texts = {name: pl.String if kind == pl.Date else kind for name, kind in SCHEMA.items()}
-        return pl.read_ndjson(folder / LINES_FILE, schema=texts)
+        return pl.read_ndjson(folder / LINES_FILE, schema=texts).with_columns(pl.col("date").str.to_date())
     return read_frame(folder / TABLE_FILE, folder / TABLE_FILE, expected="a table of answers")
 
 

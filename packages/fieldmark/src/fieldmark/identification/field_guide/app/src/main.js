@@ -280,11 +280,11 @@ async function begin() {
   byId("simulated").hidden = !book.simulated;
   byId("all-names").replaceChildren(...book.labels.map((/** @type {any} */ one) => element("option", { value: one.label }, one.common_name ?? one.species ?? one.label)));
   await showFinds().catch(() => problem("The list of finds cannot be opened: the browser keeps nothing (private window)."));
-  await register();
+  register();
   const reply = await ask(null);
   if (reply.error) return problem(reply.error);
   document.documentElement.dataset.ready = "yes";
   return undefined;
 }
 
-begin();
+begin().catch((error) => problem(`The guide is damaged (${error instanceof Error ? error.message : error}): export the guide again.`));

@@ -14,6 +14,8 @@ const asked = new URL(self.location.href).searchParams.get("threads");
 
 /** @type {Promise<{book: any, kept: KeptPhotos|null, session: any}>|null} */
 let opened = null;
+/** Milliseconds that the network took for the question at hand. */
+let spent = 0;
 
 async function open() {
   const book = await openBook();
@@ -43,7 +45,9 @@ async function lookAt(buffer, book, session) {
   /** @type {Record<string, any>} */
   const feeds = { squares: new ort.Tensor("uint8", squares.data, squares.dims) };
   if (squares.boxes) feeds.boxes = new ort.Tensor("float32", squares.boxes, [1, 4]);
+  const began = performance.now();
   const said = await session.run(feeds);
+  spent += performance.now() - began;
   const columns = Float64Array.from(said.scores.data);
   const unknown = said.unknown ? Number(said.unknown.data[0]) : null;
   return {
@@ -59,6 +63,7 @@ async function answer({ photos, known }) {
   opened ??= open();
   const { book, kept, session } = await opened;
   const began = performance.now();
+  spent = 0;
   const seen = [];
   for (const [number, photo] of photos.entries()) {
     try {
@@ -68,7 +73,7 @@ async function answer({ photos, known }) {
       throw error;
     }
   }
-  return { answer: new Specimen(book, kept, seen, known).answer(), milliseconds: performance.now() - began };
+  return { answer: new Specimen(book, kept, seen, known).answer(), milliseconds: performance.now() - began, network_milliseconds: spent };
 }
 
 self.onmessage = async (event) => {
