@@ -34,7 +34,7 @@ from fieldmark.exporting.answering_network import AnsweringNetwork, answering_ne
 from fieldmark.exporting.weight_precision import PRECISIONS, Precision, with_precision
 from fieldmark.features.photos import PhotoError, decode_photo
 from fieldmark.identification.field_guide.contents import ArrayFile, guide_contents, quantized_rows
-from fieldmark.identification.field_guide.npm_packages import APP, NpmError, runtime_files
+from fieldmark.identification.field_guide.npm_packages import APP, RUNTIME, NpmError, pinned, runtime_files
 from fieldmark.identification.field_guide.weight_losses import ValLosses, losses_on_val
 from fieldmark.models import Model, load_model
 from fieldmark.models.guides.dangers import never_because_of_a_model
@@ -205,6 +205,7 @@ def _about(model: Model, network: AnsweringNetwork, precision: Precision, losses
         "external_data": list(made.get("external_data") or ()),
         "never": list(never_because_of_a_model(groups_of(model.labels, model.taxa))),
         "scores": scores,
+        "runtime": f"{RUNTIME} {pinned(RUNTIME).version} (MIT)",
         "weights": precision,
         "sizes": sizes,
         "losses": asdict(losses),

@@ -53,6 +53,7 @@ async function show() {
     `Method ${about.model}, learned from ${about.parts.join(" and ")} of ${about.benchmark} (seed ${about.seed}).`,
     `License: ${about.license}. The terms of the photos it learned from bind as well, also for the small pictures in this guide.`,
     ...about.external_data.map((/** @type {string} */ one) => `External data: ${one}.`),
+    `Networks are run by ${about.runtime}.`,
     "Photos, places and finds stay on this device. Nothing is sent anywhere.",
     "Answers are those of a machine. They are no advice on eating, handling or treating anything.",
   ];

@@ -1,0 +1,89 @@
+"""The table about field guides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from studies.evidence.markdown import table
+
+
+def field_guide(name: str, result: dict[str, Any]) -> str:
+    """How often a guide answers as `identify` does, what it weighs, and what bad inputs do to it."""
+    total, same = result["photos"], result["same"]
+    bad, guides = result["bad_inputs"]["photos"], result["bad_inputs"]["guides"]
+    text = (
+        "## Field guide\n\n"
+        f"An exported guide in Chromium beside `fieldmark identify`, {total} test photos of four releases, single "
+        f"precision: the same first name for {same['name']}, its probability within 0.01 for {result['within_0_01']}, "
+        f"the same verdict (known or possibly unknown) for {same['verdict']}, the same danger notice (none, brief, "
+        f"whole) for {same['danger']}, the same claim for {same['claim']}, the same short list for "
+        f"{same['short_list']}, a nearest training photo of the same name for {same['nearest']}. What differs comes "
+        "from the decoder of JPEGs and from features of training photos in 8 bits.\n\n"
+    )
+    text += table(
+        ["", "method", "photos", "same name", "same verdict", "same notice", "largest difference", "unknown", "warned"],
+        [_agreement(key, one) for key, one in result["releases"].items()],
+    )
+    text += (
+        "\nWhat a first visit takes, all files and as sent; right first answers on val with 95 % intervals, and paired "
+        "differences to single precision in points. Seconds are medians on one thread of a machine with other work: "
+        "the whole answer in Chromium, and decoding and network by ONNX Runtime for Python.\n\n"
+    )
+    text += table(
+        [
+            "",
+            "MB: single, half, 8-bit",
+            "val",
+            "single",
+            "half less",
+            "8-bit less",
+            "s, Chromium",
+            "s, Python",
+            "times",
+            "network alone",
+        ],
+        [_size(key, one) for key, one in result["releases"].items()],
+    )
+    return text + (
+        f"\nBad inputs (noise, cut and damaged photos, odd pictures): of {sum(bad.values()):,}, {bad['told']:,} ended in "
+        f"a sentence, {bad['answered']:,} were pictures after all and answered, {bad['silent']} were silent. Guides "
+        f"whose data were damaged at one place: of {sum(guides.values())}, {guides['told']} told in a sentence, "
+        f"{guides['answered']} answered, {guides['silent']} silent. The page answered afterwards: "
+        f"{'yes' if result['bad_inputs']['alive'] else 'no'}.\n"
+    )
+
+
+def _agreement(key: str, one: dict[str, Any]) -> list[str]:
+    same = one["same"]
+    counts = [one["photos"], same["name"], same["verdict"], same["danger"]]
+    return [
+        f"{key} (`{one['release']}`)",
+        one["method"],
+        *map(str, counts),
+        f"{one['largest_difference']:.4f}",
+        str(one["unknown"]),
+        str(one["warned"]),
+    ]
+
+
+def _size(key: str, one: dict[str, Any]) -> list[str]:
+    loads, losses, seconds = one["first_load_mb"], one["losses"], one["median"]
+    learned = " (learned from)" if one["val_learned_from"] else ""
+    return [
+        key,
+        ", ".join(f"{loads[name]:.1f}" for name in ("single", "half", "8-bit")),
+        f"{one['val_observations']}{learned}",
+        _share(losses["single"]["right"], " %"),
+        _share(losses["half"]["less"]),
+        _share(losses["8-bit"]["less"]),
+        f"{seconds['browser_s']:.3f}",
+        f"{seconds['python_s']:.3f}",
+        f"{seconds['browser_s'] / seconds['python_s']:.1f}",
+        f"{seconds['browser_network_s'] / seconds['python_network_s']:.1f}",
+    ]
+
+
+def _share(triple: list[float | None], unit: str = "") -> str:
+    value, low, high = (None if one is None else 100 * one for one in triple)
+    between = "" if low is None or high is None else f" [{low:.1f}, {high:.1f}]"
+    return f"{value:.1f}{between}{unit}"
