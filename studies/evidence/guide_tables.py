@@ -45,8 +45,8 @@ def field_guide(name: str, result: dict[str, Any]) -> str:
         [_size(key, one) for key, one in result["releases"].items()],
     )
     return text + (
-        f"\nBad inputs (noise, cut and damaged photos, odd pictures): of {sum(bad.values()):,}, {bad['told']:,} ended in "
-        f"a sentence, {bad['answered']:,} were pictures after all and answered, {bad['silent']} were silent. Guides "
+        f"\nBad inputs (noise, cut and damaged photos, odd pictures): of {sum(bad.values()):,}, {bad['told']:,} ended "
+        f"in a sentence, {bad['answered']:,} were pictures after all and answered, {bad['silent']} were silent. Guides "
         f"whose data were damaged at one place: of {sum(guides.values())}, {guides['told']} told in a sentence, "
         f"{guides['answered']} answered, {guides['silent']} silent. The page answered afterwards: "
         f"{'yes' if result['bad_inputs']['alive'] else 'no'}.\n"

@@ -2,22 +2,42 @@
 
 import base64
 import csv
+import datetime
 import io
+import json
 import threading
 import time
 import zipfile
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from PIL import Image
 
 from fieldmark.identification import Circumstances, identify
+from fieldmark.identification.field_guide.contents import ArrayFile, countries_of, plain_step
 from fieldmark.identification.field_guide.export import export_guide
 from fieldmark.identification.field_guide.npm_packages import NpmError, package_files, pinned, runtime_files
 from fieldmark.identification.review.session import Review
 from fieldmark.models import load_model
+from fieldmark.questions.targets import LabelTargets
+from fieldmark.runs.label_scores import LabelScores
+from fieldmark.steps.bias_temperature import BiasTemperature
+from fieldmark.steps.costs import costs_by_rule
+from fieldmark.steps.group_temperature import GroupTemperature
+from fieldmark.steps.min_cost import MinCost
+from fieldmark.steps.priors.combination import RULES
+from fieldmark.steps.priors.counts import Counts
+from fieldmark.steps.priors.prior import Prior
+from fieldmark.steps.temperature import Temperature
+from fieldmark.steps.unknown_probability import UnknownProbability
+from fieldmark.steps.unknown_score import MaxSoftmax, UnknownScore
+from fieldmark.steps.unknown_threshold import UnknownThreshold
 from fieldmark.storage.file_cache import cache_root
+from fieldmark.tables.labels import Labels
+from fieldmark.tables.taxonomy import Taxonomy
+from fieldmark.views.parts import Part
 from fieldmark_tests.system_programs import CHROMIUM, absent
 
 pytest.importorskip("uvicorn")
@@ -169,6 +189,71 @@ def test_resizing_gives_the_pixels_of_pillow(page):
         expected = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC, reducing_gap=2.0))
         asked = {"width": width, "height": height, "data": pixels.ravel().tolist(), "size": list(size)}
         assert page.evaluate(resize, asked) == expected.ravel().tolist(), (width, height, size)
+
+
+APPLY = """async ({step, arrays, scores, unknown, known, countries}) => {
+  const { applied, chancesOf } = await import("./src/steps.js");
+  const { resolved } = await import("./src/book.js");
+  const buffer = Uint8Array.from(atob(arrays), (sign) => sign.charCodeAt(0)).buffer;
+  const raw = { columns: Float64Array.from(scores), labels: scores.length, scale: "logit", unknown, decision: null };
+  const said = applied([resolved(step, buffer)], raw, known, countries);
+  return { chances: Array.from(chancesOf(said)), unknown: said.unknown, decision: said.decision };
+}"""
+LABELS = Labels(("a", "b", "c"))
+KNOWN = {"date": "2026-09-02", "lat": 47.37, "lon": 8.54, "country": "Denmark", "habitat": " wood "}
+
+
+def lessons() -> Part:
+    """Observations of three labels in different months, places, countries and habitats."""
+    rng, number = np.random.default_rng(2), 60
+    items = pl.DataFrame(
+        {
+            "item_id": [f"i{one}" for one in range(number)],
+            "observation_id": [f"o{one}" for one in range(number)],
+            "media_ids": [[f"m{one}"] for one in range(number)],
+            "date": [datetime.date(2025, int(month), 3) for month in rng.integers(6, 12, number)],
+            "lat": 47.3 + rng.random(number) / 5,
+            "lon": 8.5 + rng.random(number) / 5,
+            "country": rng.choice(["DK", "Sweden", "Brazil", "Atlantis"], number),
+            "habitat": rng.choice(["wood", "meadow"], number),
+        }
+    )
+    return Part(items, LabelTargets(rng.integers(0, 3, number).astype(np.int32)))
+
+
+def prior(context: str, rule: str) -> Prior:
+    source = Counts(context, strength="3").fit(lessons(), Taxonomy(LABELS, {}), several=False)
+    return Prior(context, rule)._with_sources([source])._with_exponents((0.7,), {})
+
+
+STEPS = {
+    "temperature": Temperature(1.7),
+    "bias": BiasTemperature(0.8, (0.1, -0.4, 0.3)),
+    "month temperature": GroupTemperature(temperature=2.0, temperatures={"09": 0.5}),
+    "max-softmax": MaxSoftmax(),
+    **{score: UnknownScore(score) for score in ("max-logit", "energy", "entropy")},
+    "unknown-probability": UnknownProbability(2.0, -1.0),
+    "unknown": UnknownThreshold(threshold=0.2),
+    "known": UnknownThreshold(threshold=0.5),
+    "cheap": MinCost(costs=costs_by_rule("poison", LABELS, np.array([False, True, False])).to_data()),
+    **{f"{name}, {rule}": prior(name, rule) for name in ("habitat/month", "place", "country") for rule in RULES},
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_are_those_of_the_model(name, page, color_model):
+    step, arrays = STEPS[name], ArrayFile()
+    scores, strange = np.array([[1.5, 0.2, -0.7]], dtype=np.float32), np.array([0.3], dtype=np.float32)
+    items = pl.DataFrame({"item_id": ["x"], **{key: [value] for key, value in KNOWN.items()}})
+    items = items.with_columns(pl.col("date").str.to_date())
+    expected = step.apply(LabelScores(("x",), LABELS, scores, "logit", unknown=strange), items)
+    data = plain_step(step, load_model(color_model), arrays)
+    asked = {"step": json.loads(json.dumps(data)), "scores": scores[0].tolist(), "unknown": float(strange[0])}
+    asked |= {"arrays": as_text(arrays.bytes())[0], "known": KNOWN, "countries": countries_of((step,))}
+    said = page.evaluate(APPLY, asked)
+    assert said["chances"] == pytest.approx(expected.chances()[0].tolist(), abs=1e-5)
+    assert said["unknown"] == pytest.approx(float(expected.unknown[0]), abs=1e-5)
+    assert said["decision"] == (None if expected.decisions is None else int(expected.decisions.codes[0]))
 
 
 def test_what_is_no_photo_gets_a_sentence_and_the_page_goes_on(page, color_model):

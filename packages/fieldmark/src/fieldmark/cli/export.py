@@ -167,8 +167,12 @@ def app_guide(
     model: Annotated[str, typer.Argument(help="The folder of a model or a run, or hf://owner/name.")],
     out: Annotated[Path, typer.Option(help="The folder to write.")],
     weights: Annotated[
-        str, typer.Option(help="How weights are stored: single, half or 8-bit; what each costs is measured on val.")
-    ] = "half",
+        str,
+        typer.Option(
+            help="How weights are stored: single, half or 8-bit, each with its loss measured on val; auto takes half "
+            "where a first visit then takes at most 12 MB, else 8-bit."
+        ),
+    ] = "auto",
     title: Annotated[str, typer.Option(help="What the guide is called.")] = "",
     pictures: Annotated[
         int, typer.Option(min=0, help="How many training photos it shows, small, spread over the names; 0 for none.")

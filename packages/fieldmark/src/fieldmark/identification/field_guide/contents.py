@@ -78,9 +78,9 @@ def guide_contents(model: Model, network: AnsweringNetwork, arrays: ArrayFile) -
         "simulated": model.simulated,
         "scale": model.fitted.method.scale,
         "reading": _reading(network),
-        "steps": [_step(step, model, arrays) for step in model.steps],
+        "steps": [plain_step(step, model, arrays) for step in model.steps],
         "contexts": {name: columns_of_contexts([name]) for name in contexts_of(model.steps)},
-        "countries": _countries(model.steps),
+        "countries": countries_of(model.steps),
         **_labels(model),
         "words": _words(),
         "guide": None if model.guide is None else _guide(model.guide, arrays),
@@ -129,7 +129,12 @@ PLAIN_STEPS: Final = (
 )
 
 
-def _step(step: Step, model: Model, arrays: ArrayFile) -> dict[str, Any]:
+def plain_step(step: Step, model: Model, arrays: ArrayFile) -> dict[str, Any]:
+    """A step as the page reads it.
+
+    Raises:
+        MisuseError: For a step that is more than numbers.
+    """
     if isinstance(step, Prior):
         sources = [_source(one, step, arrays) for one in step.fitted_sources]
         exponents = [float(one) for one in step.exponents]
@@ -165,7 +170,7 @@ def _source(source: PriorSource, step: Prior, arrays: ArrayFile) -> dict[str, An
     }
 
 
-def _countries(steps: tuple[Step, ...]) -> dict[str, Any] | None:
+def countries_of(steps: tuple[Step, ...]) -> dict[str, Any] | None:
     """Countries by name, where a prior asks for one."""
     priors = [step for step in steps if isinstance(step, Prior)]
     if not any("country" in one.context.split(WITHIN) for step in priors for one in _with_context(step)):

@@ -30,7 +30,7 @@ from PIL import Image
 
 from fieldmark.benchmarks.titles import metric_is_share, metric_title
 from fieldmark.errors import MisuseError, did_you_mean
-from fieldmark.exporting.answering_network import AnsweringNetwork, answering_network
+from fieldmark.exporting.answering_network import answering_network
 from fieldmark.exporting.weight_precision import PRECISIONS, Precision, with_precision
 from fieldmark.features.photos import PhotoError, decode_photo
 from fieldmark.identification.field_guide.contents import ArrayFile, guide_contents, quantized_rows
@@ -53,6 +53,9 @@ PICTURE_PX, PICTURE_QUALITY = 96, 60
 WORTH_COMPRESSING: Final = 0.95
 # A first visit should not take longer than this on a phone.
 MOST_FIRST_LOAD: Final = 12_000_000
+# What the list of files and the service worker take at most.
+SMALL_FILES: Final = 10_000
+AUTO: Final = "auto"
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ def export_guide(
     model: str | Path,
     out: Path,
     *,
-    weights: str = "half",
+    weights: str = AUTO,
     title: str = "",
     pictures: int = 600,
     data: str | Path | None = None,
@@ -96,7 +99,8 @@ def export_guide(
     Args:
         model: The folder of a model, or of the run that made it.
         out: The folder to write.
-        weights: How weights are stored: single, half or 8-bit.
+        weights: How weights are stored: single, half or 8-bit; auto takes half where a first visit then takes no more
+            than `MOST_FIRST_LOAD`, else 8-bit.
         title: What the guide is called.
         pictures: How many training photos it holds as small pictures, spread evenly over the labels.
         data: Where the photos lie that the model was fitted to, if not where they lay then.
@@ -105,7 +109,8 @@ def export_guide(
     Raises:
         MisuseError: When the model cannot be exported, or the runtime for browsers cannot be fetched.
     """
-    precision = _precision(weights)
+    if weights not in (AUTO, *PRECISIONS):
+        raise MisuseError(f"Weights are not stored as {weights!r}. {did_you_mean(weights, (AUTO, *PRECISIONS))}")
     loaded = load_model(model)
     network = answering_network(loaded)
     arrays = ArrayFile()
@@ -121,24 +126,27 @@ def export_guide(
     files = {
         **_app_files(contents["title"]),
         **{f"runtime/{name}": content for name, content in runtime.items()},
-        "network.onnx": with_precision(network.graph, precision).SerializeToString(),
         "guide.json": _json(contents),
         "arrays.bin": arrays.bytes(),
-        "about.json": _json(_about(loaded, network, precision, losses)),
         "pictures.bin": packed,
     }
     if loaded.guide is not None and len(loaded.guide.strangers.kept):
         files["kept.bin"] = quantized_rows(loaded.guide.strangers.kept).tobytes()
+    networks = {name: with_precision(network.graph, name).SerializeToString() for name in PRECISIONS}
+    sizes = {name: sent_bytes(content) for name, content in networks.items()}
+    precision = _chosen(weights, sum(map(sent_bytes, files.values())), sizes)
+    files["network.onnx"] = networks[precision]
+    files["about.json"] = _json({**_about(loaded), "weights": precision, "sizes": sizes, "losses": asdict(losses)})
     with appearing_folder(out, overwrite=overwrite) as folder:
         first_load = _write(folder, files)
     return WrittenGuide(out, len(loaded.labels), precision, first_load, losses, len(shown))
 
 
-def _precision(weights: str) -> Precision:
-    found = next((one for one in PRECISIONS if one == weights), None)
-    if found is None:
-        raise MisuseError(f"Weights are not stored as {weights!r}. {did_you_mean(weights, PRECISIONS)}")
-    return found
+def _chosen(weights: str, others: int, sizes: Mapping[Precision, int]) -> Precision:
+    """The precision that was asked for, or the one that keeps a first visit short."""
+    if weights == AUTO:
+        return "half" if others + sizes["half"] <= MOST_FIRST_LOAD - SMALL_FILES else "8-bit"
+    return next(one for one in PRECISIONS if one == weights)
 
 
 def _title(model: Model) -> str:
@@ -180,12 +188,9 @@ def _pictures(model: Model, most: int) -> tuple[list[list[int]], bytes]:
     return shown, packed.getvalue()
 
 
-def _about(model: Model, network: AnsweringNetwork, precision: Precision, losses: ValLosses) -> dict[str, Any]:
+def _about(model: Model) -> dict[str, Any]:
     """What a person should know before trusting it."""
     made, where = model.trained, model.trained["benchmark"]
-    sizes = {
-        name: len(gzip.compress(with_precision(network.graph, name).SerializeToString(), 6)) for name in PRECISIONS
-    }
     scores = {
         part: [
             {"title": metric_title(name, where), "share": metric_is_share(name, where), **one}
@@ -206,9 +211,6 @@ def _about(model: Model, network: AnsweringNetwork, precision: Precision, losses
         "never": list(never_because_of_a_model(groups_of(model.labels, model.taxa))),
         "scores": scores,
         "runtime": f"{RUNTIME} {pinned(RUNTIME).version} (MIT)",
-        "weights": precision,
-        "sizes": sizes,
-        "losses": asdict(losses),
     }
 
 
