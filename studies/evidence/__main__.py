@@ -66,6 +66,7 @@ STUDIES = {
     "review": "looks until a list of real birds is 95 % right by the audit's lower bound, least certain first or not",
     "identify": "unknown, danger, short lists and rolled-up answers, worlds (simulated) and real photos",
     "field_guide": "does a field guide in Chromium answer as identify does, and stay alive? (real photos)",
+    "field_guide_large": "the same for photos as large as those of phones (real photos, enlarged)",
     "packaged_photos": "wrong species-level claims of the packaged photo model (real photos)",
     "living_groups": "groups that the packaged network tells, false and missed notices of danger (real photos)",
     "drawn_fungi": "benchmarks like FungiTastic drawn from real records, fitted and scored (real records)",

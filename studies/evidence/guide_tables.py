@@ -53,6 +53,19 @@ def field_guide(name: str, result: dict[str, Any]) -> str:
     )
 
 
+def field_guide_large(name: str, result: dict[str, Any]) -> str:
+    """The same for large photos."""
+    same, total = result["same"], result["photos"]
+    return (
+        "### Large photos\n\n"
+        f"{total} photos of snakes, enlarged to a short side of {result['short_side_px']:,} px with noise added (real "
+        f"photos of phones were not at hand): the same first name for {same['name']}, verdict for {same['verdict']}, "
+        f"danger notice for {same['danger']} and claim for {same['claim']}; the probability within 0.01 for "
+        f"{result['within_0_01']}, different by {result['median_difference']:.4f} in the median and "
+        f"{result['largest_difference']:.3f} at most. Browsers decode all of a JPEG, Pillow a part of it.\n"
+    )
+
+
 def _agreement(key: str, one: dict[str, Any]) -> list[str]:
     same = one["same"]
     counts = [one["photos"], same["name"], same["verdict"], same["danger"]]

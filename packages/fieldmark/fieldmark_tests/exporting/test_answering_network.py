@@ -9,8 +9,6 @@ from fieldmark.exporting.answering_network import answering_network
 from fieldmark.exporting.weight_precision import with_precision
 from fieldmark.features.photos import decode_square
 from fieldmark.models import load_model
-from fieldmark.training.boxes import middle_boxes
-from fieldmark.training.packs import decode_squashed
 
 METHODS = {
     "linear": {"l2": 0.01},
@@ -80,20 +78,6 @@ def test_every_score_of_strangeness_is_that_of_the_method(photos, tmp_path):
         squares = np.stack([decode_square(photo.read_bytes(), view) for view in network.views])
         said = answers(network.graph, squares=squares)["unknown"][:, 0]
         np.testing.assert_allclose(said, chosen.predict_photos([photo]).unknown, rtol=1e-3, atol=1e-4, err_msg=name)
-
-
-def test_a_fine_tuned_network_is_shown_what_evaluation_shows(photos, tmp_path):
-    settings = {"recipe": "scratch", "size": 32, "epochs": 1, "batch": 4, "workers": 1}
-    fieldmark.fit("folder", photos, "finetune", tmp_path / "run", settings=settings, steps=[])
-    model = load_model(tmp_path / "run")
-    network = answering_network(model)
-    assert network.squashed is not None and not network.views
-    photo = sorted(photos.rglob("*.jpg"))[0]
-    square, aspect = decode_squashed(photo.read_bytes(), network.squashed["side_px"])
-    how = network.squashed["eval_crop"], network.squashed["eval_share"]
-    boxes = middle_boxes(np.array([aspect], dtype=np.float32), *how)
-    said = answers(network.graph, squares=square[None], boxes=boxes)["scores"]
-    np.testing.assert_allclose(said, model.predict_photos([photo]).scores, rtol=1e-3, atol=1e-3)
 
 
 def test_smaller_weights_make_a_smaller_file_of_nearly_the_same_scores(color_model):

@@ -4,13 +4,13 @@ import { dataOf, openBook } from "./book.js";
 import { byId, element, listed } from "./dom.js";
 
 /** @param {number|null} value @param {boolean} share */
-const number = (value, share) => (value === null ? "not known" : share ? `${(100 * value).toFixed(1)} %` : value.toFixed(3));
+const number = (value, share) => (value === null ? "not known" : share ? `${(100 * value).toFixed(1)}\u00a0%` : value.toFixed(3));
 
 /** @param {[number, number|null, number|null]} triple @param {string} unit */
 function withInterval([value, low, high], unit) {
   const sign = unit === "points" && value > 0 ? "+" : "";
   const between = low === null || high === null ? "" : ` (${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})`;
-  return `${sign}${(100 * value).toFixed(1)} ${unit}${between}`;
+  return `${sign}${(100 * value).toFixed(1)}\u00a0${unit}${between}`;
 }
 
 /** @param {any} about */
