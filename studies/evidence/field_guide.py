@@ -5,6 +5,7 @@ each, 75 photos drawn with a fixed seed are asked of the exported guide (single 
 Nothing was set by looking at them. Beside it: what a first visit takes, what smaller weights cost on val, how long an
 answer takes beside ONNX Runtime for Python (same graph, one thread, on whatever machine this runs), and ten thousand
 inputs that are no photo, or a broken one, or a guide whose data are damaged: each must end in an answer or a sentence.
+Finished parts are kept in the cache, so that an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ from fieldmark.identification.field_guide.export import export_guide, sent_bytes
 from fieldmark.identification.field_guide.weight_losses import squares_of
 from fieldmark.models import Model, load_model
 from fieldmark.registry import require
+from fieldmark.storage.file_cache import cache_root
+from fieldmark.storage.files import write_json
 from fieldmark.views.open_benchmark import open_benchmark, open_release
 from fieldmark.web.guide_server import guide_app
 from studies.evidence.results import real_data
@@ -94,6 +98,7 @@ def test_photos(model: Model, root: Path) -> list[Path]:
     """Some photos of the test part, drawn with a fixed seed."""
     declared = BENCHMARKS["folder"]
     opened = open_benchmark(declared, open_release(declared, root), seed=model.trained["seed"])
+    assert opened.view.test is not None
     paths = opened.dataset.media_paths
     media = [ids[0] for ids in opened.view.test.items["media_ids"].to_list()]
     drawn = np.random.default_rng(SEED).permutation(len(media))[:PHOTOS_EACH]
@@ -234,7 +239,7 @@ def bad_guides(folder: Path, photo: bytes, chromium: Any) -> dict[str, int]:
     with served(folder) as address:
         for _ in range(BAD_GUIDES):
             context, text = chromium.new_context(service_workers="block"), json.dumps(damaged(data, rng))
-            context.route("**/guide.json", lambda route, text=text: route.fulfill(body=text))
+            context.route("**/guide.json", partial(_fulfill, text))
             page = context.new_page()
             page.goto(address)
             page.wait_for_selector("html[data-ready=yes], #problem:not([hidden])")
@@ -247,15 +252,23 @@ def bad_guides(folder: Path, photo: bytes, chromium: Any) -> dict[str, int]:
     return outcome
 
 
-def hardening(folder: Path, chromium: Any) -> dict[str, Any]:
-    """Ten thousand bad inputs to a small guide."""
+def _fulfill(text: str, route: Any) -> None:
+    route.fulfill(body=text)
+
+
+def small_guide(folder: Path) -> list[bytes]:
+    """Writes a guide of a small network, and returns some good photos."""
     root = real_data(MODELS["snakes"][0])
     assert root is not None
     fit("folder", root, "centroid", folder / "small", settings={"size": 32})
     export_guide(folder / "small", folder / "small-guide", pictures=60)
-    good = [path.read_bytes() for path in sorted((root / "test").rglob("*.jpg"))[:40]]
+    return [path.read_bytes() for path in sorted((root / "test").rglob("*.jpg"))[:40]]
+
+
+def bad_photos(folder: Path, good: list[bytes], chromium: Any) -> dict[str, Any]:
+    """Thousands of bad inputs to one page, and whether it answers afterwards."""
     outcome = {"answered": 0, "told": 0, "silent": 0}
-    with served(folder / "small-guide") as address:
+    with served(folder) as address:
         page = chromium.new_context().new_page()
         page.goto(address)
         page.wait_for_selector("html[data-ready=yes]")
@@ -265,8 +278,18 @@ def hardening(folder: Path, chromium: Any) -> dict[str, Any]:
                 outcome["answered" if "answer" in reply else "told" if reply.get("error") else "silent"] += 1
         alive = "answer" in asked(page, [good[0]])[0]
         page.context.close()
-    guides = bad_guides(folder / "small-guide", good[0], chromium)
-    return {"photos": outcome, "guides": guides, "alive": alive}
+    return {"photos": outcome, "alive": alive}
+
+
+def done(part: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A part of the study: as an interrupted run left it, or made now and kept."""
+    kept = cache_root() / "studies" / f"field_guide-{part}.json"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_json(kept, make())
+    found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+    print(part, json.dumps(found), flush=True)
+    return found
 
 
 def run() -> dict[str, Any] | None:
@@ -275,12 +298,10 @@ def run() -> dict[str, Any] | None:
         return None
     with tempfile.TemporaryDirectory() as name, browser() as chromium:
         folder = Path(name)
-        releases = {}
-        for release in MODELS:
-            releases[release] = one_release(release, folder, chromium)
-            print(release, json.dumps(releases[release]), flush=True)
-        bad = hardening(folder, chromium)
-        print(json.dumps(bad), flush=True)
+        releases = {one: done(one, partial(one_release, one, folder, chromium)) for one in MODELS}
+        good = small_guide(folder)
+        guides = done("guides", lambda: bad_guides(folder / "small-guide", good[0], chromium))
+        bad = {**done("bad", lambda: bad_photos(folder / "small-guide", good, chromium)), "guides": guides}
     total = sum(one["photos"] for one in releases.values())
     return {
         "question": "does a field guide in Chromium answer as identify does?",

@@ -65,11 +65,10 @@ class AnsweringNetwork:
 class GraphBuilder:
     """Adds nodes to a graph, each with a name of its own."""
 
-    def __init__(self, graph: Any) -> None:
-        self._make: Any = require("onnx.helper", "Exporting a model")
-        self._arrays: Any = require("onnx.numpy_helper", "Exporting a model")
-        self._types: Any = require("onnx", "Exporting a model").TensorProto
-        self.graph, self._nodes, self._number = graph, list[Any](), 0
+    def __init__(self, graph: Any, prefix: str = "fieldmark") -> None:
+        onnx: Any = require("onnx", "Exporting a model")
+        self._make, self._arrays, self._types = onnx.helper, onnx.numpy_helper, onnx.TensorProto
+        self.graph, self._prefix, self._nodes, self._number = graph, prefix, list[Any](), 0
 
     def constant(self, values: Any, dtype: Any = np.float32) -> str:
         """An array that the graph holds."""
@@ -113,7 +112,7 @@ class GraphBuilder:
 
     def _name(self, what: str) -> str:
         self._number += 1
-        return f"fieldmark.{what}.{self._number}"
+        return f"{self._prefix}.{what}.{self._number}"
 
 
 def answering_network(model: Model) -> AnsweringNetwork:
@@ -219,14 +218,12 @@ def _of_trained_network(model: Model) -> AnsweringNetwork:
 
 def _begin_with_bytes(proto: Any, how: Preprocessing) -> None:
     """Puts the normalization before the network."""
-    build = GraphBuilder(proto.graph)
-    build._number = 10_000
+    build = GraphBuilder(proto.graph, "fieldmark.before")
     shares = build.add("Div", build.cast("squares", "FLOAT"), build.constant(255))
     normal = build.add("Div", build.add("Sub", shares, build.constant(how.mean)), build.constant(how.std))
-    last = build.add("Transpose", normal, perm=[0, 3, 1, 2])
+    build.add("Transpose", normal, perm=[0, 3, 1, 2])
     nodes = build.take_nodes()
     nodes[-1].output[0] = "pixels"
-    assert last
     network = list(proto.graph.node)
     del proto.graph.node[:], proto.graph.input[:]
     proto.graph.node.extend([*nodes, *network])
