@@ -15,7 +15,10 @@ import polars as pl
 import pytest
 from PIL import Image
 
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.errors import MisuseError
 from fieldmark.identification import Circumstances, identify
+from fieldmark.identification.calibration import calibrate_model
 from fieldmark.identification.field_guide.contents import ArrayFile, countries_of, plain_step
 from fieldmark.identification.field_guide.export import export_guide
 from fieldmark.identification.field_guide.npm_packages import NpmError, package_files, pinned, runtime_files
@@ -23,12 +26,12 @@ from fieldmark.identification.review.session import Review
 from fieldmark.models import load_model
 from fieldmark.questions.targets import LabelTargets
 from fieldmark.runs.label_scores import LabelScores
+from fieldmark.steps.base import Lesson
 from fieldmark.steps.bias_temperature import BiasTemperature
 from fieldmark.steps.costs import costs_by_rule
 from fieldmark.steps.group_temperature import GroupTemperature
 from fieldmark.steps.min_cost import MinCost
 from fieldmark.steps.priors.combination import RULES
-from fieldmark.steps.priors.counts import Counts
 from fieldmark.steps.priors.prior import Prior
 from fieldmark.steps.temperature import Temperature
 from fieldmark.steps.unknown_probability import UnknownProbability
@@ -36,7 +39,6 @@ from fieldmark.steps.unknown_score import MaxSoftmax, UnknownScore
 from fieldmark.steps.unknown_threshold import UnknownThreshold
 from fieldmark.storage.file_cache import cache_root
 from fieldmark.tables.labels import Labels
-from fieldmark.tables.taxonomy import Taxonomy
 from fieldmark.views.parts import Part
 from fieldmark_tests.system_programs import CHROMIUM, absent
 
@@ -222,8 +224,10 @@ def lessons() -> Part:
 
 
 def prior(context: str, rule: str) -> Prior:
-    source = Counts(context, strength="3").fit(lessons(), Taxonomy(LABELS, {}), several=False)
-    return Prior(context, rule)._with_sources([source])._with_exponents((0.7,), {})
+    part = lessons()
+    lesson = Lesson(BENCHMARKS["folder"].task, LABELS, pl.DataFrame({"label": LABELS.names}), part, part)
+    val = LabelScores(part.item_ids, LABELS, np.zeros((len(part), 3), np.float32), "logit")
+    return Prior(context, rule, strength="3", exponent="0.7").fit(val, lesson)
 
 
 STEPS = {
@@ -279,9 +283,6 @@ def ask_by_hand(page, *photos):
 
 
 def test_a_person_asks_keeps_corrects_and_saves_finds_that_review_and_calibrate_read(page, color_model, tmp_path):
-    from fieldmark.identification.calibration import _read
-    from fieldmark.identification.name_lists import NameFinder
-
     photo = test_photos(color_model)[0]
     page.locator("summary").click()
     page.get_by_label("Latitude").fill("47.5")
@@ -303,8 +304,8 @@ def test_a_person_asks_keeps_corrects_and_saves_finds_that_review_and_calibrate_
     assert (row["decimalLatitude"], row["decimalLongitude"], row["eventDate"]) == ("47.5", "8.25", "2026-09-02")
     entry = next(Review(tmp_path).answers.entries())
     assert (tmp_path / entry.files[0]).read_bytes() == photo.read_bytes() and entry.lat == 47.5
-    checked, left_out = _read(tmp_path / "checked.csv", NameFinder(load_model(color_model), {}))
-    assert left_out == 0 and len(checked) == 1 and str(checked[0].known["date"]) == "2026-09-02"
+    with pytest.raises(MisuseError, match="has 1 observations that count, and a calibration needs 20"):
+        calibrate_model(color_model, tmp_path / "checked.csv", tmp_path / "ours")
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete all finds").click()
     page.get_by_text("Nothing is kept yet.").wait_for()

@@ -175,7 +175,7 @@ def _traced(backbone: Any) -> Any:
     if hasattr(backbone.network, "encode_image"):
         raise MisuseError(f"The backbone {backbone.name} is a network of open_clip, which is not exported as an app.")
 
-    class Pooled(torch.nn.Module):  # type: ignore[misc]
+    class PooledNetwork(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.network = backbone.network.cpu().float()
@@ -184,7 +184,7 @@ def _traced(backbone: Any) -> Any:
             return self.network.forward_head(self.network.forward_features(pixels), pre_logits=True)
 
     side = backbone.preprocessing.size_px
-    return traced(Pooled().eval(), {"pixels": torch.rand(2, 3, side, side)}, "features")
+    return traced(PooledNetwork().eval(), {"pixels": torch.rand(2, 3, side, side)}, "features")
 
 
 def _of_trained_network(model: Model) -> AnsweringNetwork:
@@ -196,11 +196,11 @@ def _of_trained_network(model: Model) -> AnsweringNetwork:
     from fieldmark.training.boxes import resample
     from fieldmark.training.photos import pack_side
 
-    reading = method._reading
+    reading = method.reading
     crops, size = reading.crops, reading.size
     whole, transform = whole_network(model)
 
-    class Shown(torch.nn.Module):  # type: ignore[misc]
+    class ShownNetwork(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.whole = whole
@@ -211,7 +211,7 @@ def _of_trained_network(model: Model) -> AnsweringNetwork:
     side = pack_side(size, crops.eval_crop, crops.eval_share)
     squares = torch.randint(0, 256, (2, side, side, 3), dtype=torch.uint8)
     boxes = torch.tensor([[0.0, 0.0, 1.0, 1.0]]).repeat(2, 1)
-    proto = traced(Shown().eval(), {"squares": squares, "boxes": boxes}, "scores")
+    proto = traced(ShownNetwork().eval(), {"squares": squares, "boxes": boxes}, "scores")
     shown = {"side_px": side, "eval_crop": crops.eval_crop, "eval_share": crops.eval_share}
     return AnsweringNetwork(proto, squashed=shown)
 
@@ -227,9 +227,9 @@ def _begin_with_bytes(proto: Any, how: Preprocessing) -> None:
     network = list(proto.graph.node)
     del proto.graph.node[:], proto.graph.input[:]
     proto.graph.node.extend([*nodes, *network])
-    make: Any = require("onnx.helper", "Exporting a model")
+    onnx: Any = require("onnx", "Exporting a model")
     shape = ["views", how.size_px, how.size_px, 3]
-    proto.graph.input.append(make.make_tensor_value_info("squares", build._types.UINT8, shape))
+    proto.graph.input.append(onnx.helper.make_tensor_value_info("squares", onnx.TensorProto.UINT8, shape))
 
 
 def _drop_unused(graph: Any) -> None:

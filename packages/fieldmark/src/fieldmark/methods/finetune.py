@@ -142,7 +142,7 @@ class Finetune(Recipe, TrainsNetwork):
     def source_of(self, name: str, part: Part, fabric: Any, remarks: list[str]) -> PhotoSource:
         """The photos of a part that can be read; what cannot be read is said in a remark, and refused in val."""
         with fabric.rank_zero_first(local=True):  # one process packs, the others find the pack
-            photos = self._reading.photos(part)
+            photos = self.reading.photos(part)
         problems = photos.find_problems()
         if problems and name == "val":
             raise unreadable(problems)
@@ -151,7 +151,7 @@ class Finetune(Recipe, TrainsNetwork):
             remarks.append(f"{len(problems)} photos of {name} cannot be read and were left out: {some}.")
         if photos.boxes.remark:
             remarks.append(f"Of {name}, {photos.boxes.remark}")
-        return self._reading.source(photos, part, problems)
+        return self.reading.source(photos, part, problems)
 
     def _objective(self, view: View, remarks: list[str]) -> tuple[Objective, dict[str, NDArray[np.int32]]]:
         """What is learned and, for auxiliary ranks, the taxon of each label at each of them."""
@@ -171,7 +171,7 @@ class Finetune(Recipe, TrainsNetwork):
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         network = self.load(arrays)
-        return self._reading.answer(network, self.transform(network), part)
+        return self.reading.answer(network, self.transform(network), part)
 
     def load(self, arrays: Arrays) -> Any:
         """The trained network, ready to answer."""
@@ -217,6 +217,7 @@ class Finetune(Recipe, TrainsNetwork):
         )
 
     @property
-    def _reading(self) -> PhotoReading:
+    def reading(self) -> PhotoReading:
+        """How photos are read."""
         crops = Crops(self.eval_crop, self.crop_scale, self.flip, self.eval_share)
         return PhotoReading(self.size, self.pack, crops, self.batch, self.workers, self.crop, self.crop_margin)

@@ -84,13 +84,13 @@ class NormOnline(Finetune):
 
     def answer_day(self, state: Shown, arrays: Arrays, day: Part, labels: Labels) -> LabelScores:
         self._set_statistics(state)
-        logits = self._reading.answer(state.network, self.transform(state.network), day)
+        logits = self.reading.answer(state.network, self.transform(state.network), day)
         return LabelScores(day.item_ids, labels, logits, self.scale)
 
     def observe(self, state: Shown, arrays: Arrays, day: Part) -> Shown:
         self._set_statistics(state)
         with _recorded(state.network) as sums:
-            self._reading.answer(state.network, self.transform(state.network), day)
+            self.reading.answer(state.network, self.transform(state.network), day)
         photos = float(day.items["media_ids"].list.len().sum())
         of_day = tuple((mean / number, square / number) for mean, square, number in sums)
         if state.seen is None:

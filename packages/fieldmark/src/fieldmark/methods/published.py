@@ -89,7 +89,7 @@ class Published(Method):
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         network = self.load(arrays)
-        return self._reading.answer(network, self.transform(network), part)[:, arrays[ORDER]]
+        return self.reading.answer(network, self.transform(network), part)[:, arrays[ORDER]]
 
     def load(self, arrays: Arrays) -> Any:
         """The network, ready to answer; its outputs are in the order of the checkpoint."""
@@ -108,7 +108,8 @@ class Published(Method):
         return PhotoTransform(self.size, tuple(pretrained.get("mean", mean)), tuple(pretrained.get("std", std)))
 
     @property
-    def _reading(self) -> PhotoReading:
+    def reading(self) -> PhotoReading:
+        """How photos are read."""
         return PhotoReading(self.size, "none", Crops(self.eval_crop), self.batch, 0)
 
 
