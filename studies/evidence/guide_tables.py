@@ -10,7 +10,6 @@ from studies.evidence.markdown import table
 def field_guide(name: str, result: dict[str, Any]) -> str:
     """How often a guide answers as `identify` does, what it weighs, and what bad inputs do to it."""
     total, same = result["photos"], result["same"]
-    bad, guides = result["bad_inputs"]["photos"], result["bad_inputs"]["guides"]
     text = (
         "## Field guide\n\n"
         f"An exported guide in Chromium beside `fieldmark identify`, {total} test photos of four releases, single "
@@ -44,12 +43,18 @@ def field_guide(name: str, result: dict[str, Any]) -> str:
         ],
         [_size(key, one) for key, one in result["releases"].items()],
     )
-    return text + (
-        f"\nBad inputs (noise, cut and damaged photos, odd pictures): of {sum(bad.values()):,}, {bad['told']:,} ended "
-        f"in a sentence, {bad['answered']:,} were pictures after all and answered, {bad['silent']} were silent. Guides "
-        f"whose data were damaged at one place: of {sum(guides.values())}, {guides['told']} told in a sentence, "
-        f"{guides['answered']} answered, {guides['silent']} silent. The page answered afterwards: "
-        f"{'yes' if result['bad_inputs']['alive'] else 'no'}.\n"
+    return text
+
+
+def field_guide_faults(name: str, result: dict[str, Any]) -> str:
+    """What bad inputs do to a guide."""
+    bad, guides = result["photos"], result["guides"]
+    return (
+        "### Bad inputs\n\n"
+        f"Noise, cut and damaged photos, odd pictures: of {sum(bad.values()):,}, {bad['told']:,} ended in a sentence, "
+        f"{bad['answered']:,} were pictures after all and answered, {bad['silent']} were silent. Guides whose data "
+        f"were damaged at one place: of {sum(guides.values())}, {guides['told']} told in a sentence, {guides['answered']} "
+        f"answered, {guides['silent']} silent. The page answered afterwards: {'yes' if result['alive'] else 'no'}.\n"
     )
 
 

@@ -11,7 +11,7 @@ from studies.evidence.context_tables import pooling, priors
 from studies.evidence.crop_tables import crops
 from studies.evidence.detection_tables import board_forecast, site_thresholds
 from studies.evidence.ensemble_tables import ensembles
-from studies.evidence.guide_tables import field_guide, field_guide_large
+from studies.evidence.guide_tables import field_guide, field_guide_faults, field_guide_large
 from studies.evidence.identify_tables import identify
 from studies.evidence.later_tables import later_baselines
 from studies.evidence.markdown import mean_difference, percent, table
@@ -115,6 +115,7 @@ def write_tables() -> Path:
         "soundscapes": soundscapes,
         "field_guide": field_guide,
         "field_guide_large": field_guide_large,
+        "field_guide_faults": field_guide_faults,
         "packaged_photos": packaged_photos,
         "living_groups": living_groups,
         "ray_cluster": ray_cluster,
