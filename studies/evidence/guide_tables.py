@@ -53,8 +53,9 @@ def field_guide_faults(name: str, result: dict[str, Any]) -> str:
         "### Bad inputs\n\n"
         f"Noise, cut and damaged photos, odd pictures: of {sum(bad.values()):,}, {bad['told']:,} ended in a sentence, "
         f"{bad['answered']:,} were pictures after all and answered, {bad['silent']} were silent. Guides whose data "
-        f"were damaged at one place: of {sum(guides.values())}, {guides['told']} told in a sentence, {guides['answered']} "
-        f"answered, {guides['silent']} silent. The page answered afterwards: {'yes' if result['alive'] else 'no'}.\n"
+        f"were damaged at one place: of {sum(guides.values())}, {guides['told']} told in a sentence, "
+        f"{guides['answered']} answered, {guides['silent']} silent. "
+        f"The page answered afterwards: {'yes' if result['alive'] else 'no'}.\n"
     )
 
 
@@ -78,7 +79,7 @@ def _agreement(key: str, one: dict[str, Any]) -> list[str]:
         f"{key} (`{one['release']}`)",
         one["method"],
         *map(str, counts),
-        f"{one['largest_difference']:.4f}",
+        f"{one['largest_difference']:.0e}",
         str(one["unknown"]),
         str(one["warned"]),
     ]

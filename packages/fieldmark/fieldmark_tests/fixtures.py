@@ -194,18 +194,6 @@ def color_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "run"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A Chromium that tests drive."""
-    if CHROMIUM is None:
-        absent("there is no Chromium on this machine")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
-
-
 @pytest.fixture
 def run_main(monkeypatch, capsys):
     """The command line in this process, which is quicker: its exit code and what it printed."""
