@@ -8,6 +8,7 @@ import json
 import threading
 import time
 import zipfile
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,11 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import MisuseError
 from fieldmark.identification import Circumstances, identify
 from fieldmark.identification.calibration import calibrate_model
-from fieldmark.identification.field_guide.contents import ArrayFile, countries_of, plain_step
+from fieldmark.identification.danger_notices import DangerQuestion, danger_notice
+from fieldmark.identification.field_guide.contents import ArrayFile, countries_of, guide_words, plain_step
 from fieldmark.identification.field_guide.export import export_guide
 from fieldmark.identification.field_guide.npm_packages import NpmError, package_files, pinned, runtime_files
+from fieldmark.identification.photo_answers import RankedClaim, UnknownVerdict
 from fieldmark.identification.review.session import Review
 from fieldmark.models import load_model
 from fieldmark.questions.targets import LabelTargets
@@ -40,6 +43,7 @@ from fieldmark.steps.unknown_threshold import UnknownThreshold
 from fieldmark.storage.file_cache import cache_root
 from fieldmark.tables.labels import Labels
 from fieldmark.views.parts import Part
+from fieldmark_tests.identification.test_danger_notices import DOG, FACTS, KINDS
 from fieldmark_tests.system_programs import CHROMIUM, absent
 
 pytest.importorskip("uvicorn")
@@ -153,12 +157,50 @@ def unlike(page, expected, *photos, known=None):
 def test_the_page_answers_as_identify_does(page, color_model):
     model = load_model(color_model)
     for photo in test_photos(color_model)[:4]:
-        assert unlike(page, identify(photo, model).to_json(), photo.read_bytes()) == []
+        assert unlike(page, identify(photo, model, ask_groups=False).to_json(), photo.read_bytes()) == []
+
+
+WARN = """async ({labels, words, questions}) => {
+  const { DangerQuestion } = await import("./src/dangers.js");
+  const book = { labels, words, guide: { danger_line: 0.0099 } };
+  return questions.map(({ chances, known, claim }) => {
+    const found = new DangerQuestion(book, chances, { known }, claim).notice((groups) => groups);
+    return found && [found.group, found.because, found.look_alikes, found.advice, found.brief];
+  });
+}"""
+
+
+def test_danger_notices_are_those_of_identify_where_no_network_was_asked_for_groups(page):
+    labels = [
+        {"label": label, "group": group, "species": label, "poisonous": flag, "dangerous": flag is not False}
+        for label, (group, flag) in KINDS.items()
+    ]
+    rng = np.random.default_rng(5)
+    claims = [
+        DOG,
+        RankedClaim("species", "adder", 0.9, ("adder",)),
+        RankedClaim("kingdom", "Fungi", 0.9, ("dog",)),
+        None,
+    ]
+    questions = [
+        DangerQuestion(FACTS, chances, 0.0099, UnknownVerdict(known), claim)
+        for chances in rng.dirichlet(np.full(len(KINDS), 0.15), 100)
+        for known, claim in ((True, claims[rng.integers(4)]), (False, None), (None, None))
+    ]
+    told = [danger_notice(question, tuple) for question in questions]  # the groups stand for their look-alikes
+    expected = [one and (one.group, one.because, one.look_alikes, one.advice, one.brief) for one in told]
+    asked = [
+        {"chances": one.chances.tolist(), "known": one.verdict.known, "claim": one.sure_of and asdict(one.sure_of)}
+        for one in questions
+    ]
+    said = page.evaluate(WARN, {"labels": labels, "words": guide_words(), "questions": asked})
+    assert said == json.loads(json.dumps(expected))
+    assert {one and one.brief for one in told} == {None, True, False}
 
 
 def test_several_photos_are_one_specimen_and_what_is_not_used_is_said(page, color_model):
     photos, model = test_photos(color_model)[:2], load_model(color_model)
-    expected = identify(photos, model, context=Circumstances(habitat="wood")).to_json()
+    expected = identify(photos, model, context=Circumstances(habitat="wood"), ask_groups=False).to_json()
     assert unlike(page, expected, *(photo.read_bytes() for photo in photos), known={"habitat": "wood"}) == []
     assert expected["ignored"] == ["The habitat was given, and the model does not use it."]
 
@@ -177,7 +219,7 @@ def large_photo(kind: str, orientation: int = 1) -> bytes:
 def test_large_and_turned_photos_are_read_as_pillow_does(kind, orientation, page, color_model, tmp_path):
     photo = tmp_path / f"large.{kind.lower()}"
     photo.write_bytes(large_photo(kind, orientation))
-    assert unlike(page, identify(photo, load_model(color_model)).to_json(), photo.read_bytes()) == []
+    assert unlike(page, identify(photo, load_model(color_model), ask_groups=False).to_json(), photo.read_bytes()) == []
 
 
 def test_resizing_gives_the_pixels_of_pillow(page):

@@ -61,6 +61,7 @@ class AskedQuestion:
     exif: bool
     overlay: bool
     longest_s: float
+    ask_groups: bool
 
 
 def identify(
@@ -81,6 +82,7 @@ def identify(
     overlay: bool = False,
     checklist: str | Path | None = None,
     longest_s: float = math.inf,
+    ask_groups: bool = True,
 ) -> PhotoAnswer | Timeline:
     """Asks a model about one specimen, by one or several photos, or about one recording.
 
@@ -104,6 +106,8 @@ def identify(
         checklist: For networks that name by a list: a table of species or a Darwin Core Archive; of it the species of
             the country, where one is given and the list tells countries.
         longest_s: Recordings of more seconds are refused, and not decoded beyond that.
+        ask_groups: Whether the packaged network is asked if a photo may show a fungus or a snake. Without it the
+            probabilities of the model alone decide about danger notices, as in a field guide.
 
     Raises:
         InputError: When the file is no photo or recording, is too long, or there is no model.
@@ -140,7 +144,7 @@ def identify(
     finder = NameFinder(loaded, synonyms or {})
     held = restriction_of(finder, only, exclude, limits)
     question = AskedQuestion(
-        tuple(files), context, held, top, at_least, pooling, common_names or {}, exif, overlay, longest_s
+        tuple(files), context, held, top, at_least, pooling, common_names or {}, exif, overlay, longest_s, ask_groups
     )
     answer: PhotoAnswer | Timeline = imported(medium.answer)(loaded, question)
     return _calibrated(answer, curves, finder) if isinstance(answer, Timeline) else answer
@@ -193,7 +197,7 @@ def _medium(path: Path) -> Medium:
 def ask_about_photos(model: Model, question: AskedQuestion) -> PhotoAnswer:
     """Asks a model about the photos of one specimen."""
     context, notes = with_camera_notes(question.context, question.files) if question.exif else (question.context, ())
-    asked = AskedSpecimen(model, question.files, question.pooling, context.known)
+    asked = AskedSpecimen(model, question.files, question.pooling, context.known, ask_groups=question.ask_groups)
     how = PhotoQuestion(question.top, question.held, question.common_names, circumstances=context)
     answer = answer_photos(asked, how)
     drawn = look_overlay(asked) if question.overlay else None

@@ -54,6 +54,7 @@ class AskedSpecimen:
         known: What else is known, by the names of columns.
         supplied: The features of each photo, where somebody has made them already.
         supplied_groups: What `packaged.photo_groups` says about each photo, where somebody has asked already.
+        ask_groups: Whether `packaged.photo_groups` is asked at all.
     """
 
     model: Model
@@ -62,6 +63,7 @@ class AskedSpecimen:
     known: Mapping[str, Any]
     supplied: NDArray[np.float32] | None = field(default=None, repr=False, compare=False)
     supplied_groups: Floats | None = field(default=None, repr=False, compare=False)
+    ask_groups: bool = True
 
     @cached_property
     def media(self) -> MediaFiles:
@@ -151,7 +153,7 @@ class AskedSpecimen:
 
         It has learned from photographs, and is not asked about the drawings of a simulated world.
         """
-        if self.model.simulated:
+        if self.model.simulated or not self.ask_groups:
             return None
         chances = self.supplied_groups if self.supplied_groups is not None else group_chances(self.held)
         return None if chances is None else most_plausible(chances)

@@ -82,7 +82,7 @@ def guide_contents(model: Model, network: AnsweringNetwork, arrays: ArrayFile) -
         "contexts": {name: columns_of_contexts([name]) for name in contexts_of(model.steps)},
         "countries": countries_of(model.steps),
         **_labels(model),
-        "words": _words(),
+        "words": guide_words(),
         "guide": None if model.guide is None else _guide(model.guide, arrays),
         "allowed_by_costs": allowed_by(),
     }
@@ -227,7 +227,8 @@ def _labels(model: Model) -> dict[str, Any]:
     }
 
 
-def _words() -> dict[str, Any]:
+def guide_words() -> dict[str, Any]:
+    """Words that are the same for every answer."""
     return {
         "next_photos": {group: list(photos) for group, photos in NEXT_PHOTOS.items()},
         "advice": {group: list(advice) for group, advice in DANGER_ADVICE.items()},

@@ -3,6 +3,10 @@
 import { dataOf, openBook } from "./book.js";
 import { byId, element, listed } from "./dom.js";
 
+const DANGERS =
+  "Warnings follow from the names in this guide alone. On a computer, fieldmark identify also asks a second network whether a photo may show a fungus or a snake, " +
+  "whatever model answers; this guide does not carry it. It cannot warn of what it has no name for, and may warn where identify would not.";
+
 /** @param {number|null} value @param {boolean} share */
 const number = (value, share) => (value === null ? "not known" : share ? `${(100 * value).toFixed(1)}\u00a0%` : value.toFixed(3));
 
@@ -54,6 +58,7 @@ async function show() {
     `License: ${about.license}. The terms of the photos it learned from bind as well, also for the small pictures in this guide.`,
     ...about.external_data.map((/** @type {string} */ one) => `External data: ${one}.`),
     `Networks are run by ${about.runtime}.`,
+    DANGERS,
     "Photos, places and finds stay on this device. Nothing is sent anywhere.",
     "Answers are those of a machine. They are no advice on eating, handling or treating anything.",
   ];

@@ -4,9 +4,9 @@
  */
 
 import { without } from "./contexts.js";
+import { DangerQuestion } from "./dangers.js";
 import { below, highestPlace, ranked, six, total } from "./scores.js";
 import { applied, chancesOf, pooled } from "./steps.js";
-import { exactPercent } from "./text.js";
 
 /** @typedef {import("./steps.js").Said} Said */
 /** @typedef {import("./contexts.js").Known} Known */
@@ -39,8 +39,7 @@ import { exactPercent } from "./text.js";
 
 const NEAREST = 5, LOOK_ALIKES = 3, PHOTOS_EACH = 2, TOP = 3;
 const WORTH_NAMING = 0.002, LIKELY = 0.05;
-const IMPROBABLE = 0.05, WORTH_NAMING_GROUP = 0.001;
-const OF_LABEL = "name", OTHER = "other", FUNGI = "fungi", SNAKES = "snakes";
+const OF_LABEL = "name", OTHER = "other", FUNGI = "fungi";
 const PLAIN = "It shows nothing but one color.";
 const BY_RULE = "A rule of the model calls it unknown.";
 /** @type {Record<string, string>} */
@@ -128,7 +127,7 @@ export class Specimen {
       simulated: this.book.simulated,
       claim,
       verdict,
-      danger: this.danger(verdict, claim, group),
+      danger: new DangerQuestion(this.book, this.chances, verdict, claim).notice((groups) => this.lookAlikes(groups)),
       short_list: this.shortList(),
       sources: this.sources(),
       ignored: this.given.filter((name) => !this.used.includes(name)).map((name) => `${CALLED[name] ?? name} was given, and the model does not use it.`),
@@ -334,85 +333,9 @@ export class Specimen {
     return this.photos.flatMap((one, number) => (one.microscopic ? [number] : []));
   }
 
-  // --- danger ---------------------------------------------------------------------------------------------------------
-
-  /** @param {Verdict} verdict @param {Claim|null} claim @param {string} group @returns {Danger|null} */
-  danger(verdict, claim, group) {
-    const allowed = this.guide ? this.guide.danger_line : this.book.allowed_by_costs;
-    const codes = this.labels.flatMap((/** @type {any} */ one, /** @type {number} */ code) => (one.dangerous ? [code] : []));
-    const probability = total(codes.map((/** @type {number} */ code) => this.chances[code]));
-    const because = [];
-    if (probability > allowed && codes.length) {
-      group = this.labels[codes[highestPlace(codes.map((/** @type {number} */ code) => this.chances[code]))]].group;
-      because.push(this.reason(group, codes, probability, allowed));
-      const line = this.oneLine(allowed, verdict, claim);
-      if (line) return { group, probability, allowed, because: [line], look_alikes: [], advice: [], brief: true };
-    }
-    if (verdict.known === false && (group === FUNGI || group === SNAKES)) {
-      because.push(`It may be a species that the model does not know, and that can be a ${this.word(group)} one.`);
-    }
-    if (!because.length) return null;
-    const { advice, other_advice: other } = this.book.words;
-    return { group, probability, allowed, because, look_alikes: this.lookAlikes(codes), advice: advice[group] ?? other, brief: false };
-  }
-
-  /** @param {string} group @returns {string} */
-  word(group) {
-    return this.book.words.feared[group] ?? "poisonous or venomous";
-  }
-
-  /** @param {string} group @param {number[]} codes @param {number} probability @param {number} allowed */
-  reason(group, codes, probability, allowed) {
-    const own = this.labels.filter((/** @type {any} */ one) => one.group === group);
-    if (own.every((/** @type {any} */ one) => one.poisonous === null)) {
-      return `The model was not told which of its ${group} are poisonous: each counts as if it were.`;
-    }
-    const word = this.word(group);
-    const named = codes.every((code) => this.labels[code].species);
-    const feared = `a ${word} species${named ? "" : `, or of a group that holds ${word} ones,`}`;
-    const told = allowed < 0.001 ? "less than 0.1 %" : `${(100 * allowed).toFixed(1)} %`;
-    return `The probability of ${feared} is ${exactPercent(probability)}; what a mistake costs allows ${told}.`;
-  }
-
-  /** The line in place of the whole notice, where the danger comes from improbable groups; else empty. */
-  oneLine(/** @type {number} */ allowed, /** @type {Verdict} */ verdict, /** @type {Claim|null} */ claim) {
-    if (verdict.known === false || claim === null || claim.rank === "kingdom") return "";
-    const groups = [...new Set(this.labels.filter((/** @type {any} */ one) => one.dangerous).map((/** @type {any} */ one) => one.group))].sort();
-    /** @type {Record<string, number[]>} */
-    const far = {};
-    for (const name of groups) {
-      const own = this.labels.flatMap((/** @type {any} */ one, /** @type {number} */ code) => (one.group === name && (one.dangerous || name !== OTHER) ? [code] : []));
-      if (this.share(own) < IMPROBABLE) far[name] = own;
-    }
-    const isFar = new Set(Object.values(far).flat());
-    const claimed = [...isFar].some((code) => claim.labels.includes(this.labels[code].label));
-    const near = this.labels.flatMap((/** @type {any} */ one, /** @type {number} */ code) => (one.dangerous && !isFar.has(code) ? [code] : []));
-    if (claimed || this.share(near) > allowed || this.share([...isFar]) >= IMPROBABLE) return "";
-    const dangerIn = Object.entries(far)
-      .map(([name, own]) => ({ name, share: this.share(own.filter((code) => this.labels[code].dangerous)) }))
-      .filter((one) => one.share >= WORTH_NAMING_GROUP)
-      .sort((a, b) => b.share - a.share);
-    return this.improbable(dangerIn);
-  }
-
-  /** @param {number[]} codes */
-  share(codes) {
-    return total(codes.map((code) => this.chances[code]));
-  }
-
-  /** @param {{name: string, share: number}[]} dangerIn */
-  improbable(dangerIn) {
-    const shown = dangerIn.map((one) => (one.name === OTHER ? "other kinds" : one.name));
-    const named = shown.length > 1 ? `${shown.slice(0, -1).join(", ")} and ${shown.at(-1)}` : shown.join("");
-    const share = exactPercent(total(dangerIn.map((one) => one.share))) + (shown.length > 1 ? " together" : "");
-    const { never, other_advice: other } = this.book.words;
-    const advice = [...new Set(dangerIn.map((one) => never[one.name] ?? other[0]))];
-    return `Dangerous ${named} are improbable (${share}), but not ruled out. ${advice.join(" ")}`;
-  }
-
-  /** @param {number[]} codes */
-  lookAlikes(codes) {
-    const order = codes.slice().sort((a, b) => this.chances[b] - this.chances[a] || a - b);
+  /** The likeliest dangerous species of some groups. @param {string[]} groups @returns {Danger["look_alikes"]} */
+  lookAlikes(groups) {
+    const order = ranked(this.chances).filter((code) => this.labels[code].dangerous && groups.includes(this.labels[code].group));
     let named = order.slice(0, LOOK_ALIKES).filter((code) => this.chances[code] >= WORTH_NAMING);
     if (!named.length) named = order.slice(0, 1);
     const likeness = this.likenessOfMean();

@@ -1,6 +1,7 @@
 /** The page: asks for photos, shows the answer, keeps the list of finds. */
 
 import { bytesOf, openBook } from "./book.js";
+import { standingAdvice } from "./dangers.js";
 import { byId, element, listed, picture, save } from "./dom.js";
 import { taken } from "./exif.js";
 import { archive, checkedTable, darwinCore } from "./exports.js";
@@ -132,7 +133,10 @@ async function trainingPhoto(row, name) {
 /** @param {Answer} answer */
 async function showDanger(answer) {
   const { danger } = answer;
-  if (!danger) return byId("danger").replaceChildren();
+  if (!danger) {
+    const advice = standingAdvice(book);
+    return byId("danger").replaceChildren(...(advice.length ? [element("p", { class: "note" }, advice.join(" "))] : []));
+  }
   if (danger.brief) return byId("danger").replaceChildren(element("p", { class: "notice warn" }, danger.because.join(" ")));
   const alike = await Promise.all(danger.look_alikes.map(async (one) => {
     const shown = (await Promise.all(one.rows.map((row) => trainingPhoto(row, fullName(one.name))))).flat();

@@ -23,7 +23,7 @@ export function exactPercent(share) {
 }
 
 /** @param {number} probability */
-export const confidenceWord = (probability) => CONFIDENCE_WORDS.find(([least]) => probability >= least)?.[1] ?? "unsure";
+export const confidenceWord = (probability) => CONFIDENCE_WORDS.find(([least]) => Math.round(100 * probability) / 100 >= least)?.[1] ?? "unsure";
 
 /** @param {Name} name */
 export const shown = (name) => name.common_name || name.species || name.label;
