@@ -23,6 +23,7 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,6 +57,24 @@ MOST_FIRST_LOAD: Final = 12_000_000
 # What the list of files and the service worker take at most.
 SMALL_FILES: Final = 10_000
 AUTO: Final = "auto"
+
+
+@dataclass(frozen=True)
+class GuideFile:
+    """A file of a guide, compressed once."""
+
+    content: bytes
+
+    @cached_property
+    def compressed(self) -> bytes | None:
+        """The file as it is sent, None where compressing it gains too little."""
+        small = gzip.compress(self.content, 9, mtime=0)
+        return small if len(small) < WORTH_COMPRESSING * len(self.content) else None
+
+    @property
+    def sent_bytes(self) -> int:
+        """How many bytes of it are sent."""
+        return len(self.content if self.compressed is None else self.compressed)
 
 
 @dataclass(frozen=True)
@@ -123,7 +142,7 @@ def export_guide(
     shown, packed = _pictures(loaded, pictures)
     contents["title"] = title or _title(loaded)
     contents["pictures"] = shown
-    files = {
+    made = {
         **_app_files(contents["title"]),
         **{f"runtime/{name}": content for name, content in runtime.items()},
         "guide.json": _json(contents),
@@ -131,12 +150,13 @@ def export_guide(
         "pictures.bin": packed,
     }
     if loaded.guide is not None and len(loaded.guide.strangers.kept):
-        files["kept.bin"] = quantized_rows(loaded.guide.strangers.kept).tobytes()
-    networks = {name: with_precision(network.graph, name).SerializeToString() for name in PRECISIONS}
-    sizes = {name: sent_bytes(content) for name, content in networks.items()}
-    precision = _chosen(weights, sum(map(sent_bytes, files.values())), sizes)
-    files["network.onnx"] = networks[precision]
-    files["about.json"] = _json({**_about(loaded), "weights": precision, "sizes": sizes, "losses": asdict(losses)})
+        made["kept.bin"] = quantized_rows(loaded.guide.strangers.kept).tobytes()
+    files = {name: GuideFile(content) for name, content in made.items()}
+    networks = {name: GuideFile(with_precision(network.graph, name).SerializeToString()) for name in PRECISIONS}
+    sizes = {name: one.sent_bytes for name, one in networks.items()}
+    precision = _chosen(weights, sum(one.sent_bytes for one in files.values()), sizes)
+    about = {**_about(loaded), "weights": precision, "sizes": sizes, "losses": asdict(losses)}
+    files |= {"network.onnx": networks[precision], "about.json": GuideFile(_json(about))}
     with appearing_folder(out, overwrite=overwrite) as folder:
         first_load = _write(folder, files)
     return WrittenGuide(out, len(loaded.labels), precision, first_load, losses, len(shown))
@@ -214,37 +234,23 @@ def _about(model: Model) -> dict[str, Any]:
     }
 
 
-def _write(folder: Path, files: Mapping[str, bytes]) -> int:
+def _write(folder: Path, files: Mapping[str, GuideFile]) -> int:
     """Writes all files, compressed ones beside them, and returns how much a first visit takes."""
-    digests = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
+    digests = {name: hashlib.sha256(file.content).hexdigest() for name, file in sorted(files.items())}
     version = hashlib.sha256("".join(digests.values()).encode()).hexdigest()[:16]
     worker = (APP / "sw.js").read_text(encoding="utf-8")
     if worker.count(VERSION_LINE) != 1:
         raise ValueError("sw.js says its version once")
-    listed = {name: {"bytes": len(files[name]), "sha256": digest} for name, digest in digests.items()}
+    listed = {name: {"bytes": len(files[name].content), "sha256": digest} for name, digest in digests.items()}
     whole = {
         **files,
-        "sw.js": worker.replace(VERSION_LINE, f'const VERSION = "{version}";').encode(),
-        "files.json": _json({"version": version, "files": listed}),
+        "sw.js": GuideFile(worker.replace(VERSION_LINE, f'const VERSION = "{version}";').encode()),
+        "files.json": GuideFile(_json({"version": version, "files": listed})),
     }
-    sent = 0
-    for name, content in whole.items():
+    for name, file in whole.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        small = _compressed(content)
-        if small is not None:
-            path.with_name(f"{path.name}.gz").write_bytes(small)
-        sent += len(content if small is None else small)
-    return sent
-
-
-def _compressed(content: bytes) -> bytes | None:
-    """A file as it is sent, None where compressing it gains too little."""
-    small = gzip.compress(content, 9, mtime=0)
-    return small if len(small) < WORTH_COMPRESSING * len(content) else None
-
-
-def sent_bytes(content: bytes) -> int:
-    """How many bytes of a file are sent."""
-    return len(_compressed(content) or content)
+        path.write_bytes(file.content)
+        if file.compressed is not None:
+            path.with_name(f"{path.name}.gz").write_bytes(file.compressed)
+    return sum(file.sent_bytes for file in whole.values())

@@ -69,12 +69,12 @@ def package_files(package: NpmPackage, paths: Iterable[str], cache: Path) -> dic
     if not archive.is_file():
         _fetch(package, archive)
     _check(package, archive)
+    wanted, found = {f"package/{path}" for path in paths}, dict[str, bytes]()
     with tarfile.open(archive) as opened:
-        found = {}
-        for path in paths:
-            member = opened.extractfile(f"package/{path}")
-            assert member is not None  # the archive is the one that was declared
-            found[Path(path).name] = member.read()
+        for member in opened:  # in the order of the archive, so that it is decompressed once
+            content = opened.extractfile(member) if member.name in wanted else None
+            if content is not None:
+                found[Path(member.name).name] = content.read()
     return found
 
 
