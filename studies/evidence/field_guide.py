@@ -2,7 +2,9 @@
 
 Four models on frozen features of EfficientNet-Lite0, one per release and each of another method; from the test part of
 each, 75 photos drawn with a fixed seed are asked of the exported guide (single precision, one thread) and `identify`.
-Nothing was set by looking at them. Beside it: what a first visit takes, what smaller weights cost on val, how long an
+Nothing was set by looking at them. A guide carries no second network that tells fungi and snakes, so that `identify` is
+asked under the same rule (`ask_groups=False`); how often danger notices differ from those of a plain `identify` is
+counted as well. Beside it: what a first visit takes, what smaller weights cost on val, how long an
 answer takes beside ONNX Runtime for Python (same graph, one thread, on whatever machine this runs). Finished parts are
 kept in the cache, so that an interrupted run goes on.
 """
@@ -28,7 +30,7 @@ from fieldmark.exporting.answering_network import answering_network
 from fieldmark.exporting.weight_precision import PRECISIONS, with_precision
 from fieldmark.fitting import fit
 from fieldmark.identification import identify
-from fieldmark.identification.field_guide.export import export_guide, sent_bytes
+from fieldmark.identification.field_guide.export import GuideFile, export_guide
 from fieldmark.identification.field_guide.weight_losses import squares_of
 from fieldmark.models import Model, load_model
 from fieldmark.registry import require
@@ -101,17 +103,32 @@ def test_photos(model: Model, root: Path) -> list[Path]:
     return [root / paths[media[number]] for number in sorted(drawn)]
 
 
+def notice_level(answer: dict[str, Any]) -> int:
+    """0 without a danger notice, 1 with one line, 2 with the whole notice."""
+    return 0 if answer["danger"] is None else 2 - answer["danger"]["brief"]
+
+
+def notices_beside(guide: list[int], plain: list[int]) -> dict[str, int]:
+    """How the levels of a guide's notices compare with those of an `identify` that asks for groups."""
+    pairs = list(zip(guide, plain, strict=True))
+    return {
+        "same": sum(one == other for one, other in pairs),
+        "louder": sum(one > other for one, other in pairs),
+        "quieter": sum(one < other for one, other in pairs),
+        "silent": sum(one == 0 < other for one, other in pairs),
+    }
+
+
 def compared(said: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
     """Where one answer is the same as that of `identify`."""
     first, other = said["names"][0], expected["names"][0]
     lists = [[one["label"] for one in (value["short_list"] or {"names": []})["names"]] for value in (said, expected)]
     claims = [(value["claim"] or {}).get("name") for value in (said, expected)]
-    notices = [None if value["danger"] is None else value["danger"]["brief"] for value in (said, expected)]
     return {
         "name": first["label"] == other["label"],
         "difference": abs(first["probability"] - other["probability"]),
         "verdict": said["verdict"]["known"] == expected["verdict"]["known"],
-        "danger": notices[0] == notices[1],
+        "danger": notice_level(said) == notice_level(expected),
         "claim": claims[0] == claims[1],
         "short_list": lists[0] == lists[1],
         "nearest": said["nearest"][0]["label"] == expected["nearest"][0]["label"],
@@ -147,7 +164,7 @@ def one_release(name: str, folder: Path, chromium: Any) -> dict[str, Any]:
     model = load_model(folder / name)
     written = export_guide(folder / name, folder / f"{name}-guide", weights="single")
     losses, graph = written.losses, answering_network(model).graph
-    networks = {one: sent_bytes(with_precision(graph, one).SerializeToString()) for one in PRECISIONS}
+    networks = {one: GuideFile(with_precision(graph, one).SerializeToString()).sent_bytes for one in PRECISIONS}
     sizes = {one: written.first_load - networks["single"] + networks[one] for one in PRECISIONS}
     photos = test_photos(model, root)
     with served(folder / f"{name}-guide") as address:
@@ -157,7 +174,11 @@ def one_release(name: str, folder: Path, chromium: Any) -> dict[str, Any]:
         asked(page, [photos[0].read_bytes()])  # starts the session
         replies = asked(page, [photo.read_bytes() for photo in photos])
         page.context.close()
-    rows = [compared(one["answer"], identify(path, model).to_json()) for one, path in zip(replies, photos, strict=True)]
+    said = [one["answer"] for one in replies]
+    rows = [
+        compared(one, identify(path, model, ask_groups=False).to_json()) for one, path in zip(said, photos, strict=True)
+    ]
+    plain = [notice_level(identify(path, model).to_json()) for path in photos]
     whole, alone = python_seconds(model, photos)
     ours = [one["milliseconds"] / 1000 for one in replies], [one["network_milliseconds"] / 1000 for one in replies]
     medians = {"browser_s": ours[0], "browser_network_s": ours[1], "python_s": whole, "python_network_s": alone}
@@ -168,6 +189,7 @@ def one_release(name: str, folder: Path, chromium: Any) -> dict[str, Any]:
         "same": {key: sum(row[key] for row in rows) for key in SAME},
         "unknown": sum(row["unknown"] for row in rows),
         "warned": sum(row["warned"] for row in rows),
+        "beside_plain_identify": notices_beside([notice_level(one) for one in said], plain),
         "within_0_01": sum(row["difference"] <= 0.01 for row in rows),
         "largest_difference": round(max(row["difference"] for row in rows), 6),
         "first_load_mb": {key: round(value / 1e6, 2) for key, value in sizes.items()},
@@ -204,6 +226,10 @@ def run() -> dict[str, Any] | None:
         "question": "does a field guide in Chromium answer as identify does?",
         "photos": total,
         "same": {key: sum(one["same"][key] for one in releases.values()) for key in SAME},
+        "beside_plain_identify": {
+            key: sum(one["beside_plain_identify"][key] for one in releases.values())
+            for key in ("same", "louder", "quieter", "silent")
+        },
         "within_0_01": sum(one["within_0_01"] for one in releases.values()),
         "releases": releases,
     }

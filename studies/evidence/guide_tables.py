@@ -9,18 +9,34 @@ from studies.evidence.markdown import table
 
 def field_guide(name: str, result: dict[str, Any]) -> str:
     """How often a guide answers as `identify` does, what it weighs, and what bad inputs do to it."""
-    total, same = result["photos"], result["same"]
+    total, same, plain = result["photos"], result["same"], result["beside_plain_identify"]
     text = (
         "## Field guide\n\n"
-        f"An exported guide in Chromium beside `fieldmark identify`, {total} test photos of four releases, single "
-        f"precision: the same first name for {same['name']}, its probability within 0.01 for {result['within_0_01']}, "
+        "An exported guide in Chromium beside `identify` under the same rule for danger notices (`ask_groups=False`), "
+        f"{total} test photos of four releases, single precision: the same first name for {same['name']}, its "
+        f"probability within 0.01 for {result['within_0_01']}, "
         f"the same verdict (known or possibly unknown) for {same['verdict']}, the same danger notice (none, brief, "
         f"whole) for {same['danger']}, the same claim for {same['claim']}, the same short list for "
         f"{same['short_list']}, a nearest training photo of the same name for {same['nearest']}. What differs comes "
         "from the decoder of JPEGs and from features of training photos in 8 bits.\n\n"
+        "A plain `identify` also asks the packaged network whether a photo may show a fungus or a snake, which a guide "
+        f"does not carry. Beside it, the danger notice is of the same length (none, brief, whole) for {plain['same']}; "
+        f"the guide says less for {plain['quieter']} (no notice at all for {plain['silent']} of them) and "
+        f"more for {plain['louder']}.\n\n"
     )
     text += table(
-        ["", "method", "photos", "same name", "same verdict", "same notice", "largest difference", "unknown", "warned"],
+        [
+            "",
+            "method",
+            "photos",
+            "same name",
+            "same verdict",
+            "same notice",
+            "largest difference",
+            "unknown",
+            "warned",
+            "less, more than plain",
+        ],
         [_agreement(key, one) for key, one in result["releases"].items()],
     )
     text += (
@@ -73,7 +89,7 @@ def field_guide_large(name: str, result: dict[str, Any]) -> str:
 
 
 def _agreement(key: str, one: dict[str, Any]) -> list[str]:
-    same = one["same"]
+    same, plain = one["same"], one["beside_plain_identify"]
     counts = [one["photos"], same["name"], same["verdict"], same["danger"]]
     return [
         f"{key} (`{one['release']}`)",
@@ -82,6 +98,7 @@ def _agreement(key: str, one: dict[str, Any]) -> list[str]:
         f"{one['largest_difference']:.0e}",
         str(one["unknown"]),
         str(one["warned"]),
+        f"{plain['quieter']}, {plain['louder']}",
     ]
 
 
