@@ -111,7 +111,9 @@ def test_a_participant_needs_an_http_client_and_no_web_framework(wheel, tmp_path
         made.has(module) for module in ("fastapi", "sqlalchemy", "fieldmark_challenge")
     )
     (tmp_path / "run.csv").write_text("id,predicted\n")
-    refused = made("submit", "http://127.0.0.1:9/c/none", "run.csv", "--token", "fm_none", folder=tmp_path)
+    refused = made(
+        "submit", "http://127.0.0.1:9/c/none", "run.csv", "--token", "fm_none", "--external", "none", folder=tmp_path
+    )
     assert refused.returncode == 1 and "127.0.0.1:9" in refused.stderr, refused.stderr
     refused = made("serve", folder=tmp_path)
     assert refused.returncode != 0 and "fieldmark[server]" in refused.stderr

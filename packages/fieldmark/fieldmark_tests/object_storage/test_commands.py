@@ -79,7 +79,7 @@ def test_a_report_about_a_run_in_a_bucket_is_sent_there(color_model, bucket, tmp
     assert code == 0 and out.strip().endswith(f"report in {address}/report.html"), error
     with fsspec.open(f"{address}/report.html", "r", encoding="utf-8") as file:
         page = file.read()
-    assert "folder: linear" in page and "</html>" in page and "/tmp" not in page
+    assert ": linear</title>" in page and "</html>" in page and "/tmp" not in page
     code, out, error = run_main("report", f"{address}/nothing", "--out", tmp_path / "page.html")
     assert code == 1 and f"{address}/nothing: found nothing, expected the folder of a run" in error
     assert not (tmp_path / "page.html").exists()

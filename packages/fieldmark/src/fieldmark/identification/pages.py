@@ -175,7 +175,7 @@ def _moment(seconds: float) -> str:
     """A moment below a spectrogram.
 
     >>> _moment(2.5), _moment(75)
-    ('2.5 s', '1:15')
+    ('2.5 s', '00:01:15')
     """
     return f"{seconds:.1f} s" if seconds < 60 else clock(round(seconds))
 

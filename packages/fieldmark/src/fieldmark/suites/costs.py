@@ -30,7 +30,7 @@ def added_memory() -> Iterator[Callable[[], int | None]]:
     except (OSError, StopIteration):
         yield lambda: None
     else:
-        yield lambda: _memory_mib("VmHWM") - before
+        yield lambda: max(_memory_mib("VmHWM") - before, 0)
 
 
 def _memory_mib(which: str) -> int:
