@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 
 import fsspec
@@ -10,7 +9,7 @@ import pytest
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark_tests.object_storage.buckets import Bucket
-from fieldmark_tests.training.examples import HOW, plain, train_stripes
+from fieldmark_tests.training.examples import HOW, interrupt, plain, train_stripes
 from fieldmark_tests.training.test_loop import assert_same
 
 
@@ -21,7 +20,7 @@ def test_a_training_goes_on_from_a_bucket_after_its_disk_was_lost(bucket: Bucket
         nonlocal calls
         calls += draws is not None
         if calls == 14:
-            signal.raise_signal(signal.SIGINT)
+            interrupt()
         return plain(raw, draws)
 
     how = replace(HOW, checkpoint_minutes=60.0, checkpoints=f"s3://{bucket.name}/trainings")

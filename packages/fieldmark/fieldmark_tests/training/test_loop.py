@@ -9,7 +9,7 @@ import torch
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.training.logs import Log
-from fieldmark_tests.training.examples import EXAMPLES, HOW, plain, train_stripes
+from fieldmark_tests.training.examples import EXAMPLES, HOW, interrupt, plain, train_stripes
 
 
 def assert_same(first, second, **tolerance):
@@ -60,7 +60,7 @@ def test_an_interrupted_training_is_saved_and_goes_on(tmp_path):
         nonlocal calls
         calls += 1
         if calls == 7:
-            signal.raise_signal(signal.SIGINT)  # in the middle of a step, which is finished first
+            interrupt()  # in the middle of a step, which is finished first
         return plain(raw, draws)
 
     rare = replace(HOW, checkpoint_minutes=60.0)
