@@ -305,7 +305,10 @@ def _shown(method: Any) -> str:
 def _provenance(fitted: FitResult) -> dict[str, Any]:
     run = fitted.run
     kept = ("options", "features", "steps", "sees", "learns_from", "external_data", "extra_annotations", "modalities")
-    return {name: getattr(run, name) for name in (*kept, "split", "remarks", "code_version", "created")}
+    # What is shared tells nothing of the machine that made it.
+    remarks = [remark.replace(run.data, Path(run.data).name) for remark in run.remarks]
+    shared = {name: getattr(run, name) for name in (*kept, "split", "code_version", "created")}
+    return {**shared, "remarks": remarks}
 
 
 def _releases(cells: Sequence[SuiteCell], root: Path) -> tuple[dict[str, str], dict[str, str]]:
