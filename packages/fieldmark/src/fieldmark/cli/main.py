@@ -35,6 +35,7 @@ OWN_VERBS = {
     "calibrate": "fieldmark.cli.calibrate",
     "ensemble": "fieldmark.cli.ensemble",
     "detector": "fieldmark.cli.detector",
+    "encoder": "fieldmark.cli.encoder",
     "predict": "fieldmark.cli.predict",
     "tile": "fieldmark.cli.tile",
     "identify": "fieldmark.cli.identify",

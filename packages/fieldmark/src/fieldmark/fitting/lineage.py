@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import FieldmarkError
+from fieldmark.features.store import content_key
+from fieldmark.methods.base import SEEN_PHOTOS
 from fieldmark.models import Model
 from fieldmark.releases import open_dataset
 from fieldmark.runs.provenance import LEAKAGE
@@ -73,8 +77,12 @@ def lineage_of(backbone: Model, opened: Opened, data: str | Path) -> Lineage:
         data: The root of its release.
     """
     made = backbone.trained
-    parts = _parts_of(backbone, opened, data)
+    keys = backbone.fitted.arrays.get(SEEN_PHOTOS)
+    parts = _parts_of(backbone, opened, data) if keys is None else None
     seen = within = None
+    if keys is not None:
+        learned = _observations_among(keys, opened)
+        seen = {name: _overlap(opened.items[name], learned, set()) for name in ASKED if len(opened.items[name])}
     if parts is not None:
         learned = set[str]().union(*(parts[name] for name in made["parts"]))
         chosen_by = parts["val"] if _chose(backbone) else set[str]()
@@ -93,6 +101,19 @@ def lineage_of(backbone: Model, opened: Opened, data: str | Path) -> Lineage:
         external_data=_external(backbone, network, seen, within),
         remarks=list(_remarks(network, trained, seen, known_unknown, chose=_chose(backbone))),
     )
+
+
+def _observations_among(keys: NDArray[np.uint8], opened: Opened) -> set[str]:
+    """The observations of val and test with a photo among those that an encoder has learned from, byte by byte."""
+    learned = {row.tobytes() for row in keys}
+    found: set[str] = set()
+    for part in (opened.view.val, opened.view.test):
+        if part is None or part.media is None:
+            continue
+        for media, observation in part.items.select("media_ids", "observation_id").iter_rows():
+            if any(content_key(data) in learned for data in part.media.read.many(media)):
+                found.add(observation)
+    return found
 
 
 def _parts_of(backbone: Model, opened: Opened, data: str | Path) -> dict[str, set[str]] | None:

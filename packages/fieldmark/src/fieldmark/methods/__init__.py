@@ -54,6 +54,10 @@ METHODS: Registry[type[Method]] = Registry(
             "a network of timm on mel spectrograms, or on patches of maps around places",
         ),
         "finetune": ("fieldmark.methods.finetune:Finetune", "the whole network learns, by a recipe in TOML"),
+        "encoder": (
+            "fieldmark.methods.encoder:Encoder",
+            "a network whose features serve for related species as well (`fieldmark encoder train`)",
+        ),
         "norm-online": (
             "fieldmark.methods.norm_online:NormOnline",
             "finetune, and in time order batch normalization follows the photos of earlier days",

@@ -27,6 +27,8 @@ from fieldmark.views.parts import Part, View
 
 Form = Literal["features", "pixels", "audio", "patches", "table"]
 Arrays = dict[str, NDArray[Any]]
+# The array that tells which photos a network has learned from, by the content of each (`methods.encoder`).
+SEEN_PHOTOS = "seen_photos"
 NOT_STATED = "not stated"
 # Features scaled to length one, or as they come.
 LENGTHS = ("unit", "given")

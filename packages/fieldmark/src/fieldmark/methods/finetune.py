@@ -65,6 +65,8 @@ class Finetune(Recipe, TrainsNetwork):
     added_settings: ClassVar[tuple[str, ...]] = ("objective",)
     targets: ClassVar[tuple[Shape, ...]] = ("codes",)
     objectives: ClassVar[tuple[str, ...]] = ("labels", "triplet", "auxiliary-rank")
+    # Arrays that are no weights of the network.
+    beside_weights: ClassVar[tuple[str, ...]] = INPUTS
 
     def check_settings(self) -> None:
         super().check_settings()
@@ -176,7 +178,8 @@ class Finetune(Recipe, TrainsNetwork):
     def load(self, arrays: Arrays) -> Any:
         """The trained network, ready to answer."""
         network = self.new_network(1, "random")
-        weights = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items() if name not in INPUTS}
+        learned = {name: array for name, array in arrays.items() if name not in self.beside_weights}
+        weights = {name: torch.from_numpy(np.array(array)) for name, array in learned.items()}
         load_trained(network, self.network, weights)
         given = dict(zip(("mean", "std"), (tuple(arrays[name].tolist()) for name in INPUTS), strict=True))
         network.pretrained_cfg = {**network.pretrained_cfg, **given}  # not what this version of timm has by that name

@@ -77,9 +77,19 @@ def class_aware_contrast(views: Tensor, chances: Tensor, sure: float, temperatur
     together = (answers[:, None] == answers[None, :]) & trusted[:, None] & trusted[None, :]
     partners = together * (confidence[:, None] * confidence[None, :])
     itself = torch.eye(number, device=views.device)
-    partners = torch.maximum(partners, itself).repeat(2, 2)
+    return contrast_of(views, torch.maximum(partners, itself).repeat(2, 2), temperature)
+
+
+def contrast_of(views: Tensor, partners: Tensor, temperature: float) -> Tensor:
+    """The mean over views of -log of the share of their partners among all other views, by exp(cosine / temperature).
+
+    Args:
+        views: One embedding per view.
+        partners: For each pair of views how much they are partners; every view has one besides itself.
+        temperature: How sharply near ones are told from far ones.
+    """
     unit = functional.normalize(views)
-    others = ~torch.eye(2 * number, dtype=torch.bool, device=views.device)
+    others = ~torch.eye(len(views), dtype=torch.bool, device=views.device)
     likeness = (unit @ unit.T / temperature).masked_fill(~others, -torch.inf)
     logs = (likeness - likeness.logsumexp(dim=1, keepdim=True)).masked_fill(~others, 0.0)
     partners = partners * others
