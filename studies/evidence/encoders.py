@@ -172,15 +172,18 @@ def train(photos: Path, out: Path) -> None:
     shown = Photos.load(photos)
     out.mkdir(parents=True, exist_ok=True)
     done = json.loads((out / "done.json").read_text()) if (out / "done.json").exists() else {}
-    with tempfile.TemporaryDirectory() as service, gpu_shared_by_children(Path(service)):
-        with ProcessPoolExecutor(AT_ONCE, mp_context=get_context("spawn")) as pool:
-            for jobs in (_choosing, _reported):  # what is reported needs what was chosen
-                started = [pool.submit(judged, job, photos) for job in jobs(shown, done) if job.key not in done]
-                for finished in as_completed(started):
-                    result = finished.result()
-                    done[result["key"]] = result
-                    print(json.dumps(result), flush=True)
-                    (out / "done.json").write_text(json.dumps(done, indent=1))
+    with (
+        tempfile.TemporaryDirectory() as service,
+        gpu_shared_by_children(Path(service)),
+        ProcessPoolExecutor(AT_ONCE, mp_context=get_context("spawn")) as pool,
+    ):
+        for jobs in (_choosing, _reported):  # what is reported needs what was chosen
+            started = [pool.submit(judged, job, photos) for job in jobs(shown, done) if job.key not in done]
+            for finished in as_completed(started):
+                result = finished.result()
+                done[result["key"]] = result
+                print(json.dumps(result), flush=True)
+                (out / "done.json").write_text(json.dumps(done, indent=1))
 
 
 def _choosing(photos: Photos, done: Mapping[str, Any]) -> list[Job]:
@@ -319,7 +322,7 @@ def _features(network: Any, photos: Photos, rows: NDArray[np.int64], how: Any) -
 
 
 def heads(features: NDArray[np.float32], labels: NDArray[np.int64], seed: int) -> dict[str, float]:
-    """Top-1 in percent of three heads: four photos a class (LDA, centroid), and half of all photos (linear, nearest)."""
+    """Top-1 in percent: from four photos a class (LDA, centroid), and from half of all photos (linear, nearest)."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
 
