@@ -7,8 +7,8 @@ Training wants a GPU, which may sit in a machine without anything but torch, tim
     python -m studies.evidence.encoders write DIR                     writes studies/results/encoders.json
 
 For each of five seeds the classes of a group are halved at random. Settings are chosen on birds, by halving the species
-learned from once more; they never meet the species that are reported with the same seed. Heads: one shrunk covariance, the nearest mean,
-scikit-learn's logistic regression and nearest neighbor.
+learned from once more; they never meet the species that are reported with the same seed. Heads: one shrunk covariance,
+the nearest mean, scikit-learn's logistic regression and nearest neighbor.
 """
 
 from __future__ import annotations

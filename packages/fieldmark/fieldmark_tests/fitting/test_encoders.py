@@ -1,4 +1,4 @@
-"""Encoders: what they learn, which photos they name, and that features of photos they have seen do not pass silently."""
+"""Encoders: what they learn, which photos they name, and that photos they have seen do not pass silently."""
 
 from __future__ import annotations
 

@@ -84,8 +84,13 @@ def train_encoder(
     Args:
         network: A network of timm.
         source: The photos, labeled as `SupervisedContrast` says.
-        transform, how, objective, scratch, per_group, fabric: As for `training.loop.train`.
+        transform: As for `training.loop.train`, like all that is not named here.
+        how: The recipe.
+        objective: What is learned.
         keep: How far the weights lie from the start to the end of the training.
+        scratch: The folder for checkpoints.
+        per_group: How many photos of each observation are shown in an epoch, 0 for all.
+        fabric: Where to train.
 
     Returns:
         The weights, and what the training came to.
