@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -126,6 +128,27 @@ def test_improbable_groups_count_together():
     assert told.brief and "Dangerous fungi and snakes are improbable (3.5 % together)" in told.because[0]
     assert "Never eat" in told.because[0] and "Never touch" in told.because[0]
     assert not notice({"adder": 0.026, "death cap": 0.026}).brief
+
+
+def test_a_whole_notice_always_says_why():
+    unsure = {"sure_of": None}
+    told = notice({"adder": 0.007, "death cap": 0.006}, **unsure)  # each below the line, above it together
+    line = "The probability of all dangerous species together is 1.3 %; a warning is shown above 1.0 %."
+    assert not told.brief and told.because == (line,)
+    told = notice({"grass snake": 0.8}, seen={"snakes": 0.02, "birds": 0.9}, **unsure)
+    assert not told.brief and told.because == ("The model takes it for one of the snakes (80 %).",)
+
+
+@given(
+    shares=st.lists(st.floats(0, 0.1), min_size=len(KINDS) - 1, max_size=len(KINDS) - 1),
+    seen=st.none() | st.fixed_dictionaries({"fungi": st.floats(0, 0.5), "snakes": st.floats(0, 0.5)}),
+    known=st.sampled_from([True, False, None]),
+    sure=st.booleans(),
+)
+def test_no_notice_is_empty(shares, seen, known, sure):
+    own = dict(zip(list(KINDS)[1:], shares, strict=True))
+    told = notice(own, sure_of=DOG if sure else None, verdict=UnknownVerdict(known), seen=seen)
+    assert told is None or (told.because and all(told.because))
 
 
 @pytest.mark.parametrize(

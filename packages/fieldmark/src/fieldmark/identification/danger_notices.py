@@ -122,6 +122,7 @@ def danger_notice(
         line = improbable_line({group: danger[group] if seen is None else seen[group] for group in feared})
         return DangerNotice(feared[0], total, question.allowed, (line,), (), (), brief=True)
     because = tuple(reason for group in near for reason in _reasons(question, group, danger[group]))
+    because = because or (_reason_together(question, near[0], total),)
     advice = tuple(dict.fromkeys(sentence for group in near for sentence in advice_for(group)))
     return DangerNotice(near[0], total, question.allowed, because, look_alikes(near), advice)
 
@@ -140,6 +141,14 @@ def _reasons(question: DangerQuestion, group: str, danger: float) -> list[str]:
     return told
 
 
+def _reason_together(question: DangerQuestion, group: str, total: float) -> str:
+    """Why to be careful where no group has a reason of its own: only together they are above the line."""
+    if total > question.allowed:
+        shown = f"The probability of all dangerous species together is {exact_percent(total)}"
+        return f"{shown}; a warning is shown above {_least(question.allowed)}."
+    return f"The model takes it for one of the {group} ({exact_percent(question.share_of(group))})."
+
+
 def _probability(taxa: Sequence[TaxonOfLabel], group: str, danger: float, allowed: float) -> str:
     if all(taxon.poisonous is None for taxon in taxa):
         return f"The model was not told which of its {group} are poisonous: each counts as if it were."
@@ -147,8 +156,11 @@ def _probability(taxa: Sequence[TaxonOfLabel], group: str, danger: float, allowe
     feared_of = f"a {word} species"
     if not all(taxon.species for taxon in taxa if taxon.poisonous):  # some labels are genera, families, orders
         feared_of += f", or of a group that holds {word} ones,"
-    least = "less than 0.1 %" if allowed < 0.001 else f"{100 * allowed:.1f} %"
-    return f"The probability of {feared_of} is {exact_percent(danger)}; a warning is shown above {least}."
+    return f"The probability of {feared_of} is {exact_percent(danger)}; a warning is shown above {_least(allowed)}."
+
+
+def _least(allowed: float) -> str:
+    return "less than 0.1 %" if allowed < 0.001 else f"{100 * allowed:.1f} %"
 
 
 def improbable_line(chances: Mapping[str, float]) -> str:
