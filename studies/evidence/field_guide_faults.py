@@ -1,7 +1,8 @@
 """Ten thousand bad inputs to a field guide in Chromium: each must end in an answer or in a sentence.
 
-Noise, cut and damaged photos and odd pictures are asked of one page, which must answer a good photo afterwards; guides
-whose data are damaged at one place are opened each by itself. Finished parts are kept in the cache.
+Noise, cut and damaged photos and odd pictures are asked of one page, which must answer a good photo after each batch;
+guides whose data are damaged at one place are opened each by itself. Finished batches are kept in the cache, so that an
+interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from fieldmark.identification.field_guide.export import export_guide
 from studies.evidence.field_guide import MODELS, SEED, asked, browser, done, served
 from studies.evidence.results import real_data
 
-BAD_INPUTS, BAD_GUIDES, AT_ONCE = 9_900, 100, 50
+BAD_INPUTS, BAD_GUIDES, BATCH, AT_ONCE = 9_900, 100, 300, 50
+OUTCOMES = ("answered", "told", "silent")
 
 
 def bad_inputs(good: list[bytes], number: int) -> Iterator[bytes]:
@@ -75,7 +77,7 @@ def damaged(data: Any, rng: np.random.Generator) -> Any:
 def bad_guides(folder: Path, photo: bytes, chromium: Any) -> dict[str, int]:
     """Guides whose data are damaged at one place: the page must answer, or say a sentence."""
     data, rng = json.loads((folder / "guide.json").read_text(encoding="utf-8")), np.random.default_rng(SEED)
-    outcome = {"answered": 0, "told": 0, "silent": 0}
+    outcome = dict.fromkeys(OUTCOMES, 0)
     with served(folder) as address:
         for _ in range(BAD_GUIDES):
             context, text = chromium.new_context(service_workers="block"), json.dumps(damaged(data, rng))
@@ -86,8 +88,7 @@ def bad_guides(folder: Path, photo: bytes, chromium: Any) -> dict[str, int]:
             if page.is_visible("#problem"):
                 outcome["told"] += 1
             else:
-                reply = asked(page, [photo])[0]
-                outcome["answered" if "answer" in reply else "told" if reply.get("error") else "silent"] += 1
+                outcome[outcome_of(asked(page, [photo])[0])] += 1
             context.close()
     return outcome
 
@@ -105,20 +106,33 @@ def small_guide(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted((root / "test").rglob("*.jpg"))[:40]]
 
 
+def outcome_of(reply: dict[str, Any]) -> str:
+    """Whether a reply is an answer, a sentence, or neither."""
+    return "answered" if "answer" in reply else "told" if reply.get("error") else "silent"
+
+
 def bad_photos(folder: Path, good: list[bytes], chromium: Any) -> dict[str, Any]:
-    """Thousands of bad inputs to one page, and whether it answers afterwards."""
-    outcome = {"answered": 0, "told": 0, "silent": 0}
+    """Thousands of bad inputs to one page, and whether it answers after each batch."""
+    inputs = list(bad_inputs(good, BAD_INPUTS))
     with served(folder) as address:
         page = chromium.new_context().new_page()
         page.goto(address)
         page.wait_for_selector("html[data-ready=yes]")
-        inputs = list(bad_inputs(good, BAD_INPUTS))
-        for start in range(0, len(inputs), AT_ONCE):
-            for reply in asked(page, inputs[start : start + AT_ONCE]):
-                outcome["answered" if "answer" in reply else "told" if reply.get("error") else "silent"] += 1
-        alive = "answer" in asked(page, [good[0]])[0]
+        batches = [
+            done(f"bad-{start}", partial(_batch, page, inputs[start : start + BATCH], good[0]))
+            for start in range(0, len(inputs), BATCH)
+        ]
         page.context.close()
-    return {"photos": outcome, "alive": alive}
+    counts = {one: sum(batch[one] for batch in batches) for one in OUTCOMES}
+    return {"photos": counts, "alive": all(batch["alive"] for batch in batches)}
+
+
+def _batch(page: Any, inputs: list[bytes], good: bytes) -> dict[str, Any]:
+    outcome = dict.fromkeys(OUTCOMES, 0)
+    for start in range(0, len(inputs), AT_ONCE):
+        for reply in asked(page, inputs[start : start + AT_ONCE]):
+            outcome[outcome_of(reply)] += 1
+    return {**outcome, "alive": "answer" in asked(page, [good])[0]}
 
 
 def run() -> dict[str, Any] | None:
@@ -128,6 +142,6 @@ def run() -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory() as name, browser() as chromium:
         folder = Path(name)
         good = small_guide(folder)
-        bad = done("bad", lambda: bad_photos(folder / "small-guide", good, chromium))
+        bad = bad_photos(folder / "small-guide", good, chromium)
         guides = done("guides", lambda: bad_guides(folder / "small-guide", good[0], chromium))
     return {"question": "do bad inputs leave the page alive with a sentence?", **bad, "guides": guides}

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -56,11 +58,11 @@ def notice(
 
 
 def test_a_cardinal_shown_to_a_model_that_knows_cobras_gets_one_line_at_most():
-    seen = {"birds": 0.98, "snakes": 0.011}
+    seen = {"birds": 0.97, "snakes": 0.021}
     unsure = {"sure_of": None, "verdict": UnknownVerdict(False, because="It looks like nothing.")}
     told = notice({"adder": 0.2, "wren": 0.3}, seen=seen, **unsure)
-    assert told.brief and not told.look_alikes and "Dangerous snakes are improbable (1.1 %)" in told.because[0]
-    assert notice({"adder": 0.2, "wren": 0.3}, seen={"birds": 0.99, "snakes": 0.004}, **unsure) is None
+    assert told.brief and not told.look_alikes and "Dangerous snakes are improbable (2.1 %)" in told.because[0]
+    assert notice({"adder": 0.2, "wren": 0.3}, seen={"birds": 0.98, "snakes": 0.019}, **unsure) is None
     assert notice({"wren": 0.99}, seen={"birds": 0.999}) is None
 
 
@@ -70,9 +72,9 @@ def test_a_fungus_or_a_snake_shown_to_a_model_of_birds_gets_the_whole_notice(gro
     wren = RankedClaim("species", "wren", 0.99, ("wren",))
     for chance, verdict, sure_of, brief in [
         (0.9, KNOWN, wren, False),
-        (0.3, UnknownVerdict(False), None, False),
-        (0.02, UnknownVerdict(False), None, True),
-        (0.3, KNOWN, wren, True),  # a model that knows it is heard, unless the group is likelier than not
+        (0.45, UnknownVerdict(False), None, False),
+        (0.03, UnknownVerdict(False), None, True),
+        (0.45, KNOWN, wren, True),  # a model that knows it is heard, unless the group is likelier than not
     ]:
         seen = {**dict.fromkeys(GROUPS, 0.0), group: chance}
         told = danger_notice(DangerQuestion(birds, np.ones(1), 0.0099, verdict, sure_of, seen), lambda _: ())
@@ -126,6 +128,27 @@ def test_improbable_groups_count_together():
     assert told.brief and "Dangerous fungi and snakes are improbable (3.5 % together)" in told.because[0]
     assert "Never eat" in told.because[0] and "Never touch" in told.because[0]
     assert not notice({"adder": 0.026, "death cap": 0.026}).brief
+
+
+def test_a_whole_notice_always_says_why():
+    unsure = {"sure_of": None}
+    told = notice({"adder": 0.007, "death cap": 0.006}, **unsure)  # each below the line, above it together
+    line = "The probability of all dangerous species together is 1.3 %; a warning is shown above 1.0 %."
+    assert not told.brief and told.because == (line,)
+    told = notice({"grass snake": 0.8}, seen={"snakes": 0.03, "birds": 0.9}, **unsure)
+    assert not told.brief and told.because == ("The model takes it for one of the snakes (80 %).",)
+
+
+@given(
+    shares=st.lists(st.floats(0, 0.1), min_size=len(KINDS) - 1, max_size=len(KINDS) - 1),
+    seen=st.none() | st.fixed_dictionaries({"fungi": st.floats(0, 0.5), "snakes": st.floats(0, 0.5)}),
+    known=st.sampled_from([True, False, None]),
+    sure=st.booleans(),
+)
+def test_no_notice_is_empty(shares, seen, known, sure):
+    own = dict(zip(list(KINDS)[1:], shares, strict=True))
+    told = notice(own, sure_of=DOG if sure else None, verdict=UnknownVerdict(known), seen=seen)
+    assert told is None or (told.because and all(told.because))
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFile
 
 import fieldmark
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.features.photos import HeldPhoto, Preprocessing, decode_square
 from fieldmark.identification.packaged.imagenet_model import imagenet_model
 from fieldmark.identification.packaged.imagenet_taxa import CLASSES, classes, label_table, lineage, taxa
+from fieldmark.identification.packaged.photo_groups import GROUPS, chances_of, squares_of
 from fieldmark.models.guides.rollup import at_rank
 from fieldmark.tables.schema import RANKS
 
@@ -135,3 +139,32 @@ def test_a_restriction_holds_for_it_too(strange_photos):
         "Vulpes",
         "Urocyon",
     }
+
+
+def test_groups_weigh_the_same_however_many_classes_imagenet_has_of_them():
+    """A photo that says the same of every class shows a plant at most a little more than anything else."""
+    chances = dict(zip(GROUPS, chances_of([np.zeros((1, 1000))])[0], strict=True))
+    assert chances["birds"] == pytest.approx(chances["fungi"]) == pytest.approx(chances["mammals"])
+    assert chances["plants"] == pytest.approx(9 * chances["birds"])  # the count of plants, to the power
+
+
+def test_a_group_is_told_by_its_classes_and_both_looks_count():
+    logits = np.zeros((3, 1000))
+    for row, index in enumerate((992, 63, 738)):  # agaric, Indian cobra, flowerpot
+        logits[row, index] = 12
+    told = chances_of([logits, logits])
+    assert [GROUPS[place] for place in told.argmax(axis=1)] == ["fungi", "snakes", "plants"]
+    halves = chances_of([logits, np.zeros_like(logits)])
+    assert (halves.max(axis=1)[:2] < told.max(axis=1)[:2]).all()
+
+
+@pytest.mark.parametrize(("kind", "size"), [("JPEG", (1100, 900)), ("PNG", (2400, 1900))])
+def test_a_photo_that_a_network_has_seen_is_not_decoded_again_for_its_group(kind, size, monkeypatch):
+    decoded, load, written = [], ImageFile.ImageFile.load, io.BytesIO()
+    noise = np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8)
+    Image.fromarray(noise).resize(size).save(written, kind)
+    monkeypatch.setattr(ImageFile.ImageFile, "load", lambda self: (self.tile and decoded.append(self)) or load(self))
+    how, photo = Preprocessing(224, 0.875, (0.5,) * 3, (0.5,) * 3), HeldPhoto(written.getvalue())
+    decode_square(photo, how)
+    assert [square.shape for square in squares_of(photo, replace(how, size_px=260, crop=0.89))] == [(260, 260, 3)] * 2
+    assert len(decoded) == 1

@@ -120,7 +120,7 @@ def test_the_title_says_simulated_exactly_for_worlds(
 ) -> None:
     html, page = write([make_run(make_release(FUNGI, world=world), noisy)], tmp_path)
     title = html[html.index("<title>") + 7 : html.index("</title>")]
-    assert title == ("release: by hand (simulated data)" if world else "release: by hand")  # the folder of the data
+    assert title == ("folder: by hand (simulated data)" if world else "release: by hand")  # own data: their folder
     assert ("a world is not nature" in page.text) == world
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from fieldmark.benchmarks.declarations import Reported
 from fieldmark.cli.main import app
-from fieldmark.errors import MisuseError
+from fieldmark.errors import InputError, MisuseError
 from fieldmark.registry import Registry
 from fieldmark.suites.tables import TABLES, Cell, Table, reproduce
 from fieldmark.suites.tables.pages import DASH, MEANINGLESS, MINUS, to_html, to_json, to_markdown, write_pages
@@ -114,11 +114,12 @@ def test_on_a_world_only_our_numbers_are_shown(make_release, tmp_path):
     assert found.outcomes[0].scorecard is not None
 
 
-def test_a_release_that_cannot_be_opened_fails_every_cell_with_the_same_sentence(tmp_path):
+def test_a_release_that_cannot_be_opened_is_refused_once_before_any_cell(tmp_path):
     (tmp_path / "empty").mkdir()
-    found = reproduce(SMALL, tmp_path / "empty", tmp_path / "out")
-    assert {outcome.state for outcome in found.outcomes} == {"failed"}
-    assert len({outcome.problem for outcome in found.outcomes}) == 1
+    announced = []
+    with pytest.raises(InputError, match="empty"):
+        reproduce(SMALL, tmp_path / "empty", tmp_path / "out", announce=announced.append)
+    assert announced == []
 
 
 def test_the_verb_prints_the_table_writes_the_pages_and_ends_with_1_where_a_cell_failed(

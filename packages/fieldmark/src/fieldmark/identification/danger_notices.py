@@ -13,14 +13,14 @@ answering model itself tell the groups.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.identification.advice import OTHER_ADVICE, SINGULAR, advice_for, danger_word
 from fieldmark.identification.label_facts import LabelFacts, TaxonOfLabel
-from fieldmark.identification.packaged.photo_groups import group_scale
+from fieldmark.identification.packaged.photo_groups import PLAUSIBLE
 from fieldmark.identification.photo_answers import DangerNotice, LookAlike, RankedClaim, UnknownVerdict
 from fieldmark.models.guides.dangers import NEVER
 from fieldmark.models.guides.living_groups import FUNGI, OTHER, SNAKES
@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 IMPROBABLE = 0.05
 # From this on a group is plausible even where the answering model is sure of another one.
 LIKELY = 0.5
+# What the packaged network gives less than this is not worth a line.
+WORTH_A_LINE = 0.02
 # What the one line says, and no whole notice does.
 IMPROBABLE_WORDS = "are improbable"
 CALLED = {OTHER: "other kinds"}
@@ -46,6 +48,7 @@ class DangerQuestion:
         verdict: Whether the specimen is like anything that the model knows.
         sure_of: What the model is sure enough of among all its labels; None where that is nothing.
         seen: The probability of each group by the packaged network; None where nothing was seen of the photos.
+        lines: From which such probability on fungi and snakes are plausible.
     """
 
     facts: LabelFacts
@@ -54,6 +57,7 @@ class DangerQuestion:
     verdict: UnknownVerdict
     sure_of: RankedClaim | None
     seen: Mapping[str, float] | None = None
+    lines: Mapping[str, float] = field(default_factory=lambda: PLAUSIBLE)
 
     def danger_in(self, group: str) -> float:
         """The probability of the dangerous labels of a group."""
@@ -86,7 +90,7 @@ class DangerQuestion:
         if group not in (FUNGI, SNAKES):
             return min(probability, own) >= IMPROBABLE
         by_model = own >= LIKELY and self.verdict.known is True
-        line = LIKELY if self.sure_of_another(group) else group_scale().plausible[group]
+        line = LIKELY if self.sure_of_another(group) else self.lines[group]
         return by_model or probability >= line
 
 
@@ -106,10 +110,9 @@ def danger_notice(
     feared = [group for group in feared if danger[group] > question.allowed / len(feared)]
     if seen is not None:
         # A model may give cobras a percent of every bird: what hardly anything speaks for is passed over.
-        feared = [
-            one for one in feared if question.probability_of(one) > question.allowed or question.share_of(one) >= LIKELY
-        ]
-        feared += [group for group in (FUNGI, SNAKES) if group not in feared and seen[group] > question.allowed]
+        least = max(question.allowed, WORTH_A_LINE)
+        feared = [one for one in feared if question.probability_of(one) > least or question.share_of(one) >= LIKELY]
+        feared += [group for group in (FUNGI, SNAKES) if group not in feared and seen[group] > least]
     elif question.verdict.known is False:
         feared += [group for group in (FUNGI, SNAKES) if group not in feared and question.share_of(group) >= LIKELY]
     if not feared:
@@ -122,6 +125,7 @@ def danger_notice(
         line = improbable_line({group: danger[group] if seen is None else seen[group] for group in feared})
         return DangerNotice(feared[0], total, question.allowed, (line,), (), (), brief=True)
     because = tuple(reason for group in near for reason in _reasons(question, group, danger[group]))
+    because = because or (_reason_together(question, near[0], total),)
     advice = tuple(dict.fromkeys(sentence for group in near for sentence in advice_for(group)))
     return DangerNotice(near[0], total, question.allowed, because, look_alikes(near), advice)
 
@@ -140,6 +144,14 @@ def _reasons(question: DangerQuestion, group: str, danger: float) -> list[str]:
     return told
 
 
+def _reason_together(question: DangerQuestion, group: str, total: float) -> str:
+    """Why to be careful where no group has a reason of its own: only together they are above the line."""
+    if total > question.allowed:
+        shown = f"The probability of all dangerous species together is {exact_percent(total)}"
+        return f"{shown}; a warning is shown above {_least(question.allowed)}."
+    return f"The model takes it for one of the {group} ({exact_percent(question.share_of(group))})."
+
+
 def _probability(taxa: Sequence[TaxonOfLabel], group: str, danger: float, allowed: float) -> str:
     if all(taxon.poisonous is None for taxon in taxa):
         return f"The model was not told which of its {group} are poisonous: each counts as if it were."
@@ -147,8 +159,11 @@ def _probability(taxa: Sequence[TaxonOfLabel], group: str, danger: float, allowe
     feared_of = f"a {word} species"
     if not all(taxon.species for taxon in taxa if taxon.poisonous):  # some labels are genera, families, orders
         feared_of += f", or of a group that holds {word} ones,"
-    least = "less than 0.1 %" if allowed < 0.001 else f"{100 * allowed:.1f} %"
-    return f"The probability of {feared_of} is {exact_percent(danger)}; a warning is shown above {least}."
+    return f"The probability of {feared_of} is {exact_percent(danger)}; a warning is shown above {_least(allowed)}."
+
+
+def _least(allowed: float) -> str:
+    return "less than 0.1 %" if allowed < 0.001 else f"{100 * allowed:.1f} %"
 
 
 def improbable_line(chances: Mapping[str, float]) -> str:

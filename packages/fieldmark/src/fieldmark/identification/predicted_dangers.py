@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldmark.identification.advice import SINGULAR, advice_for, danger_word
 from fieldmark.identification.danger_notices import IMPROBABLE
-from fieldmark.identification.packaged.photo_groups import group_chances, group_scale, most_plausible
+from fieldmark.identification.packaged.photo_groups import PLAUSIBLE, group_chances, most_plausible
 from fieldmark.identification.text import percent
 from fieldmark.models import Model
 from fieldmark.models.guides.dangers import allowed_by, dangerous_labels, never_because_of_a_model
@@ -114,5 +114,4 @@ def groups_seen(model: Model, photos: Sequence[Path]) -> dict[str, dict[str, flo
 
 def _plausible(seen: Mapping[str, float] | None, groups: Sequence[str]) -> bool:
     """Whether one of some groups is plausible; any is where nothing was seen."""
-    lines = group_scale().plausible
-    return seen is None or any(seen[group] >= lines.get(group, IMPROBABLE) for group in set(groups))
+    return seen is None or any(seen[group] >= PLAUSIBLE.get(group, IMPROBABLE) for group in set(groups))

@@ -74,10 +74,14 @@ def _best_possible(context: Context) -> float | None:
 
 
 def page_title(context: Context) -> str:
-    """Data and method, and whether the data are simulated; data that others know go by the name of the benchmark."""
+    """Data and method, and whether the data are simulated.
+
+    Data that others know go by the name of the benchmark, one's own by that of their folder; a world has no name of its
+    own, whatever folder it was written to.
+    """
     mark = " (simulated data)" if context.simulated else ""
     benchmark = context.opened.benchmark
     known = record_of(benchmark.dataset)
     own = known is not None and known.homepage is None
-    name = label(PurePath(context.first.run.data).name) if own else benchmark.name
+    name = label(PurePath(context.first.run.data).name) if own and not context.simulated else benchmark.name
     return f"{name}: {context.first.title}{mark}"

@@ -11,7 +11,7 @@ OUT/
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -92,10 +92,12 @@ def reproduce(
 
     Raises:
         MisuseError: For names of cells or settings that no cell has.
+        InputError: When the data can be opened for none of the cells.
     """
     wanted = _wanted(table, only)
     _check_settings(settings or {}, [cell for cell in table.cells if cell.name in wanted])
     datasets = _Datasets(data)
+    datasets.refuse_unless_any({cell.benchmark: None for cell in table.cells if cell.name in wanted})
     numbers = {cell.name: number for number, cell in enumerate(table.cells, start=1)}
     changed = {cell.name: _changed(cell, settings or {}) for cell in table.cells}
 
@@ -161,6 +163,19 @@ class _Datasets:
             raise opened
         self.simulated = self.simulated or opened.simulated
         return opened.digest
+
+    def refuse_unless_any(self, benchmarks: Iterable[str]) -> None:
+        """Says once what is wrong with data that can be opened for none of some benchmarks."""
+        refused: InputError | None = None
+        for benchmark in benchmarks:
+            try:
+                self.digest(benchmark)
+            except InputError as error:
+                refused = refused or error
+            else:
+                return
+        if refused is not None:
+            raise refused
 
 
 def _wanted(table: Table, only: Sequence[str]) -> set[str]:

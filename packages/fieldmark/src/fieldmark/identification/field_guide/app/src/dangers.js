@@ -42,7 +42,8 @@ export class DangerQuestion {
     if (!near.length) {
       return { group: feared[0], probability, allowed, because: [this.improbableLine(feared)], look_alikes: [], advice: [], brief: true };
     }
-    const because = near.flatMap((group) => this.reasons(group));
+    const reasons = near.flatMap((group) => this.reasons(group));
+    const because = reasons.length ? reasons : [this.reasonTogether(probability)];
     const advice = [...new Set(near.flatMap((group) => this.words.advice[group] ?? this.words.other_advice))];
     return { group: near[0], probability, allowed, because, look_alikes: lookAlikes(near), advice, brief: false };
   }
@@ -97,6 +98,16 @@ export class DangerQuestion {
     return told;
   }
 
+  /** Why to be careful where only all groups together are above the line. @param {number} probability */
+  reasonTogether(probability) {
+    return `The probability of all dangerous species together is ${exactPercent(probability)}; a warning is shown above ${this.least()}.`;
+  }
+
+  /** The line above which a warning is shown. */
+  least() {
+    return this.allowed < 0.001 ? "less than 0.1 %" : `${(100 * this.allowed).toFixed(1)} %`;
+  }
+
   /** @param {string} group */
   word(group) {
     return this.words.feared[group] ?? "poisonous or venomous";
@@ -108,8 +119,7 @@ export class DangerQuestion {
     const word = this.word(group);
     const named = own.every((one) => !one.poisonous || one.species);
     const feared = `a ${word} species${named ? "" : `, or of a group that holds ${word} ones,`}`;
-    const least = this.allowed < 0.001 ? "less than 0.1 %" : `${(100 * this.allowed).toFixed(1)} %`;
-    return `The probability of ${feared} is ${exactPercent(this.dangerIn(group))}; a warning is shown above ${least}.`;
+    return `The probability of ${feared} is ${exactPercent(this.dangerIn(group))}; a warning is shown above ${this.least()}.`;
   }
 
   /** One line about dangerous groups that a specimen hardly belongs to. @param {string[]} groups */
