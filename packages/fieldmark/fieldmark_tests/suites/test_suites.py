@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fieldmark
@@ -207,6 +208,38 @@ def test_a_pipeline_of_scikit_learn_stands_in_the_table(data, results):
         path.unlink()
     with pytest.raises(MisuseError, match="No cell of the suite own could be run"):
         fieldmark.evaluate(RidgeClassifierCV(), "own", data, results, name="no probabilities", settings=settings)
+
+
+class Colors:
+    """An encoder that nobody has published: the mean color, and how many photos it was shown."""
+
+    def __init__(self) -> None:
+        self.shown = 0
+
+    def encode(self, images):
+        self.shown += len(images)
+        return np.array([np.asarray(image.resize((4, 4))).ravel() for image in images])
+
+
+def test_backbones_that_are_objects_get_every_head_and_look_at_each_photo_once(data, tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setitem(SUITES, "own", replace(SUITES["own"], methods=("centroid", "knn")))
+    colors = Colors()
+    table = fieldmark.evaluate(colors, "own", data, tmp_path, name="colors", only=["first"])
+    assert [row.model for row in table.rows] == ["colors centroid", "colors knn"]
+    assert table.rows[0].external_data is None  # nobody has declared what it was trained on
+    assert colors.shown == len(fieldmark.dataset("folder", data / "first").media)
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, stride=3), torch.nn.ReLU())
+    how = {"input_size": [3, 32, 32], "mean": [0, 0, 0], "std": [1, 1, 1]}
+    said = {"name": "small net", "preprocessing": how, "external_data": ["none"], "only": ["first"]}
+    table = fieldmark.evaluate(network, "own", data, tmp_path, **said)
+    row = next(row for row in table.rows if row.model == "small net knn")
+    assert row.external_data == () and len(table.rows) == 4
+    torch.nn.init.zeros_(network[0].weight)  # other weights are another model, whatever it is called
+    fieldmark.evaluate(network, "own", data, tmp_path, **said)
+    assert len(list(tmp_path.glob("first/small-net-knn.*"))) == 2
+    with pytest.raises(MisuseError, match="stay in this process"):
+        fieldmark.evaluate(colors, "own", data, tmp_path, name="colors", processes=2)
 
 
 def test_every_cell_counts_by_a_share_that_is_better_when_higher():

@@ -160,15 +160,15 @@ def fit(
     declared = BENCHMARKS[benchmark]
     features, parts = (None if place is None else Path(place) for place in (store, shared))
     settings = dict(settings or {})
-    own_backbone = _own_backbone(backbone, preprocessing, settings)
+    given = own_backbone(backbone, preprocessing, settings)
     if walls is not None:
         refuse_unwalled(steps, search)
-        if own_backbone is not None or not isinstance(method, str):
+        if given is not None or not isinstance(method, str):
             raise MisuseError("--walled takes methods and backbones by name, and not objects.")
         configured = configured_walled(method, settings, seed, walls, data)
     else:
-        configured = replace(configured_method(method, settings, seed), own_backbone=own_backbone)
-    if search is not None and (configured.own or own_backbone is not None):
+        configured = replace(configured_method(method, settings, seed), own_backbone=given)
+    if search is not None and (configured.own or given is not None):
         raise MisuseError("--search takes methods and backbones by name, and not objects.")
     out = Path("runs", f"{benchmark.replace('/', '-')}-{configured.name}") if out is None else out
     asked = _Asked(configured, steps, seed, features)
@@ -237,7 +237,7 @@ def fit(
     return FitResult(Path(out), run, model, scorecards, unknown)
 
 
-def _own_backbone(backbone: Any, preprocessing: Any, settings: dict[str, Any]) -> GivenBackbone | None:
+def own_backbone(backbone: Any, preprocessing: Any, settings: dict[str, Any]) -> GivenBackbone | None:
     """A backbone that is given as an object; one that is given by its name goes to the settings."""
     if backbone is None or isinstance(backbone, str):
         if preprocessing is not None:
