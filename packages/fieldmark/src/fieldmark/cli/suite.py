@@ -15,7 +15,7 @@ SuiteName = Annotated[str, typer.Argument(help="The suite (`fieldmark suite list
 
 def add_to(app: typer.Typer) -> None:
     group = typer.Typer(
-        help="Run models through many benchmarks, and rank them over all: list, run, table, check, merge.",
+        help="Run models through many benchmarks, and rank them over all: list, run, table, model, check, merge.",
         epilog="Example: `fieldmark suite run own --data my-sets`, then `fieldmark suite table own results`",
         no_args_is_help=True,
         rich_markup_mode="markdown",
@@ -26,6 +26,9 @@ def add_to(app: typer.Typer) -> None:
         epilog="Example: `fieldmark suite run photos --data data --backbone efficientnet_lite0 --method lda`",
     )(run)
     group.command("table", epilog="Example: `fieldmark suite table photos results --page photos.html`")(table)
+    group.command(
+        "model", epilog="Example: `fieldmark suite model photos 'efficientnet_lite1 lda' results --page model.html`"
+    )(model)
     group.command("check", epilog="Example: `fieldmark suite check results`")(check)
     group.command("merge", epilog="Example: `fieldmark suite merge results laptop/results s3://lab/results`")(merge)
     app.add_typer(group, name="suite")
@@ -141,6 +144,35 @@ def table(
         "percent [95 % interval; those of all cells with --json or --page]. Rank here: on these cells, with other "
         "units. Rank elsewhere: on other cells like these. Both hold for all models at once."
     )
+
+
+def model(
+    suite: SuiteName,
+    name: Annotated[str, typer.Argument(metavar="MODEL", help="The model, as the table calls it.")],
+    results: Results,
+    page: Annotated[Path | None, typer.Option(help="Also write a page that needs no other file (HTML).")] = None,
+) -> None:
+    """Show one model: its cells, the species it misses most, and whether its probabilities can be believed."""
+    from fieldmark.cli.output import print_table
+    from fieldmark.storage.files import write_text
+    from fieldmark.suites.catalog import suite_named
+    from fieldmark.suites.model_pages import NO_STRENGTHS, model_page, model_profile
+    from fieldmark.suites.results import read_results
+
+    declared = suite_named(suite)
+    profile = model_profile(declared, read_results(results), name)
+    if page is not None:
+        write_text(page, model_page(profile, declared))
+    off = {one.cell: f"{100 * one.error:.1f}" for one in profile.calibration}
+    rows = [
+        [cell, f"{100 * score.value:.1f}", f"{profile.ranks[cell]} of {profile.models}", off.get(cell, "")]
+        for cell, score in profile.row.scores.items()
+    ]
+    print_table(["cell", "score, %", "number", "probabilities off by, points"], rows)
+    for one in profile.worst:
+        print(f"missed: {one.name} ({one.cell}): {one.right} of {one.items} right")
+    if profile.lacking:
+        print(f"note: {', '.join(profile.lacking)}: {NO_STRENGTHS}")
 
 
 def check(results: Results) -> None:

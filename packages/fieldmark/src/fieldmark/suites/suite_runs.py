@@ -28,6 +28,7 @@ from fieldmark.suites.declarations import Suite, SuiteCell
 from fieldmark.suites.episodes import MethodEntry, draw_photos
 from fieldmark.suites.ranking import SuiteTable, suite_table
 from fieldmark.suites.results import SuiteResult, file_of, read_results, result_data, write_result
+from fieldmark.suites.strengths import strengths_of
 from fieldmark.views.open_benchmark import Opened, open_benchmark, open_release
 from fieldmark.work.engines import working_on
 from fieldmark.work.grid import GridCell, address_of, run_grid
@@ -265,7 +266,8 @@ def fit_cell(task: SuiteTask) -> dict[str, Any]:
         "content": dict(task.content),
         "address": address_of(task.content),
     }
-    return result_data(about, fitted.scorecard, cell.scored_by.name, _provenance(fitted), cost)
+    strengths = strengths_of(fitted)
+    return result_data(about, fitted.scorecard, cell.scored_by.name, _provenance(fitted), cost, strengths)
 
 
 def few_shots(opened: Opened, shots: int, seed: int) -> Split:
