@@ -15,7 +15,7 @@ SuiteName = Annotated[str, typer.Argument(help="The suite (`fieldmark suite list
 
 def add_to(app: typer.Typer) -> None:
     group = typer.Typer(
-        help="Run models through many benchmarks, and rank them over all: list, run, table, model, check, merge.",
+        help="Run models through many benchmarks, and rank them over all: list, run, add, table, model, check, merge.",
         epilog="Example: `fieldmark suite run own --data my-sets`, then `fieldmark suite table own results`",
         no_args_is_help=True,
         rich_markup_mode="markdown",
@@ -25,6 +25,9 @@ def add_to(app: typer.Typer) -> None:
         "run",
         epilog="Example: `fieldmark suite run photos --data data --backbone efficientnet_lite0 --method lda`",
     )(run)
+    group.command(
+        "add", epilog="Example: `fieldmark suite add photos mine --data data --answers birds=mine.csv --out results`"
+    )(add)
     group.command("table", epilog="Example: `fieldmark suite table photos results --page photos.html`")(table)
     group.command(
         "model", epilog="Example: `fieldmark suite model photos 'efficientnet_lite1 lda' results --page model.html`"
@@ -112,6 +115,28 @@ def run(
             print(f"failed: {model} on {cell}: {why}")
     if done.failed:
         raise typer.Exit(1)
+
+
+def add(
+    suite: SuiteName,
+    name: Annotated[str, typer.Argument(metavar="MODEL", help="What the model is called in the table.")],
+    data: Annotated[Path, typer.Option(help="The root under which the releases lie, a folder each.")],
+    answers: Annotated[
+        list[str], typer.Option(metavar="CELL=FILE", help="The answers in a cell: a run file, or the folder of a run.")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder of results.")] = Path("results"),
+    external_data: Annotated[
+        list[str] | None, typer.Option(help="What besides the release went in, or none; unknown until it is said.")
+    ] = None,
+) -> None:
+    """Score answers that were made elsewhere, and put them into the table of a suite."""
+    from fieldmark.settings import parse_pairs
+    from fieldmark.suites.catalog import suite_named
+    from fieldmark.suites.foreign_answers import add_answers
+
+    given = parse_pairs(answers)
+    for path in add_answers(suite_named(suite, data), data, out, given, name=name, external_data=external_data or ()):
+        print(f"written to {path}")
 
 
 def table(

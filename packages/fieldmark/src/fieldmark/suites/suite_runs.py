@@ -14,12 +14,13 @@ import polars as pl
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import FieldmarkError, MisuseError, did_you_mean
 from fieldmark.features.given_backbones import GivenBackbone
-from fieldmark.fitting import FitResult, fit
+from fieldmark.fitting import fit
 from fieldmark.fitting.configuration import configured_method
 from fieldmark.fitting.harness import own_backbone
 from fieldmark.methods import METHODS, Method
 from fieldmark.releases import open_dataset
 from fieldmark.releases.record import record_of
+from fieldmark.runs.provenance import Run
 from fieldmark.splits.division import UNUSED
 from fieldmark.splits.files import SPLIT_FILE, Split
 from fieldmark.suites.catalog import suite_named
@@ -140,7 +141,8 @@ def evaluate(
     Args:
         model: A backbone, which is run with the heads of the suite: its name, a `torch.nn.Module` with its
             preprocessing, or an object with `encode(images)`. Or a method: with settings, as
-            `"lda:backbone=efficientnet_lite0"`, or whatever else `fit` takes for one.
+            `"lda:backbone=efficientnet_lite0"`, or whatever else `fit` takes for one. Or answers that were made
+            elsewhere: by cell, a run file, the folder of a run, or a table.
         suite: The name of the suite.
         data: The root under which the releases lie.
         out: The folder of results to write, or to go on with.
@@ -158,6 +160,11 @@ def evaluate(
     declared = suite_named(suite, data)
     if not name and not (isinstance(model, str) and (backbone is None or isinstance(backbone, str))):
         raise MisuseError("A model that is no name needs one for the table: evaluate(model, name=...).")
+    if isinstance(model, Mapping):
+        from fieldmark.suites.foreign_answers import add_answers  # which stands on this module
+
+        add_answers(declared, data, out, model, name=name, external_data=external_data)
+        return suite_table(declared, read_results([out]))
     models = [
         replace(one, external_data=tuple(external_data))
         for one in _evaluated(declared, model, backbone, preprocessing, name, dict(settings or {}))
@@ -204,8 +211,8 @@ def run_suite(
             configured_method(model.method, model.settings)
     if (processes > 1 or engine == "ray") and any(model.has_objects for model in chosen):
         raise MisuseError("Models that are objects stay in this process: leave processes and engine as they are.")
-    cells = _wanted(suite, only)
-    digests, missing = _releases(cells, Path(data))
+    cells = wanted_cells(suite, only)
+    digests, missing = releases_of(cells, Path(data))
     grid: list[GridCell[SuiteTask]] = []
     for cell in cells:
         for model in chosen if cell.name in digests else ():
@@ -267,7 +274,7 @@ def fit_cell(task: SuiteTask) -> dict[str, Any]:
         "address": address_of(task.content),
     }
     strengths = strengths_of(fitted)
-    return result_data(about, fitted.scorecard, cell.scored_by.name, _provenance(fitted), cost, strengths)
+    return result_data(about, fitted.scorecard, cell.scored_by.name, provenance_of(fitted.run), cost, strengths)
 
 
 def few_shots(opened: Opened, shots: int, seed: int) -> Split:
@@ -315,7 +322,8 @@ def _takes_backbone(entry: MethodEntry) -> bool:
     return bool(configured.features) or bool(configured.method.open_inputs)
 
 
-def _wanted(suite: Suite, only: Sequence[str]) -> list[SuiteCell]:
+def wanted_cells(suite: Suite, only: Sequence[str]) -> list[SuiteCell]:
+    """The cells that were named; all if none were."""
     names = [cell.name for cell in suite.cells]
     for name in only:
         if name not in names:
@@ -360,8 +368,8 @@ def _shown(method: Any) -> str:
     return "" if " at 0x" in text else text
 
 
-def _provenance(fitted: FitResult) -> dict[str, Any]:
-    run = fitted.run
+def provenance_of(run: Run) -> dict[str, Any]:
+    """What a result tells of the run behind it."""
     kept = ("options", "features", "steps", "sees", "learns_from", "external_data", "extra_annotations", "modalities")
     # What is shared tells nothing of the machine that made it.
     remarks = [remark.replace(run.data, Path(run.data).name) for remark in run.remarks]
@@ -369,7 +377,7 @@ def _provenance(fitted: FitResult) -> dict[str, Any]:
     return {**shared, "remarks": remarks}
 
 
-def _releases(cells: Sequence[SuiteCell], root: Path) -> tuple[dict[str, str], dict[str, str]]:
+def releases_of(cells: Sequence[SuiteCell], root: Path) -> tuple[dict[str, str], dict[str, str]]:
     """The digests of the releases that are there, by cell; and what to do about the others."""
     digests: dict[str, str] = {}
     missing: dict[str, str] = {}
