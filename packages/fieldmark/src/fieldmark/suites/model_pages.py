@@ -106,7 +106,7 @@ def model_profile(suite: Suite, results: Sequence[SuiteResult], model: str) -> M
     told = {cell: one.strengths for cell, one in own.items() if one.strengths is not None}
     groups, worst, calibration = [], [], []
     for cell, strengths in told.items():
-        coarsest = next(iter(strengths["groups"].values()), [])
+        coarsest: list[list[Any]] = next(iter(strengths["groups"].values()), [])
         groups += [AnsweredGroup(cell, *given) for given in coarsest]
         worst += [AnsweredGroup(cell, *given) for given in strengths["labels"] if given[1] >= FEWEST_ITEMS]
         if strengths.get("calibration"):
