@@ -72,7 +72,7 @@ NAMED = {
         "timm/vit_base_patch32_clip_224.openai",
         "open_clip",
         "OpenAI's CLIP ViT-B/32",
-        "MIT (OpenAI's code); the hub's copy of the weights says Apache-2.0",
+        "MIT",  # OpenAI's; the hub's copy of the weights says Apache-2.0
         "400 million pairs of images and texts that OpenAI has not published",
         names_photos=True,
     ),

@@ -32,10 +32,10 @@ def strengths_of(fitted: FitResult) -> dict[str, Any] | None:
     if not isinstance(scores, LabelScores) or truth is None or truth.rows["item_id"].n_unique() < len(truth.rows):
         return None
     label_of = dict(truth.rows.select("item_id", "label").iter_rows())
-    asked = np.flatnonzero([item in label_of for item in scores.items])
-    if not len(asked):
+    asked = np.array([item in label_of for item in scores.items], dtype=np.bool_)
+    if not asked.any():
         return None
-    names = np.array([label_of[scores.items[row]] for row in asked])
+    names = np.array([label_of[item] for item in scores.items if item in label_of])
     first = scores.top(1)[asked, 0]
     right = first == scores.labels.encode(names)
     told: dict[str, Any] = {"items": len(names), "right": int(right.sum())}
