@@ -11,9 +11,7 @@ very route. Persistence knows the route, and the others have never seen a route 
 
 from __future__ import annotations
 
-import sys
-import tempfile
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,22 +23,20 @@ from fieldmark.methods.places.records import PlaceRecords, Points
 from fieldmark.splits.grids import square_blocks
 from fieldmark.stats.comparison import compare
 from fieldmark.stats.intervals import interval, pseudo_values
+from studies.evidence.grids import kept_arrays
 from studies.evidence.regions import METRICS, pairs
-from studies.evidence.results import real_data, write_result
+from studies.evidence.results import real_data
 
 FOLDS, BLOCK_M, LEAST_ROUTES, YEARS = 5, 300_000.0, 20, 15
 MEMBERS = ("neighbors", "random-forest:trees=200", "spline-logistic", "sinr")
 NAMES = (*(member.partition(":")[0] for member in MEMBERS), "ensemble")
-PARTS = Path(tempfile.gettempdir()) / "fieldmark-evidence" / "routes"
 
 
 def run() -> dict[str, Any] | None:
     """All folds that are not done yet, then the tables."""
     if real_data("breeding_birds") is None:
         return None
-    for fold in range(FOLDS):
-        fold_part(fold)
-    return summary()
+    return summary(kept_arrays("routes", {f"fold-{fold}": fold for fold in range(FOLDS)}, answer_fold))
 
 
 def routes() -> tuple[Points, NDArray[np.int64], pl.DataFrame]:
@@ -75,11 +71,8 @@ def asked() -> tuple[Points, NDArray[np.int64], NDArray[np.int64], NDArray[np.fl
     return points, number, common, share, np.unique(cells, axis=0, return_inverse=True)[1].ravel()
 
 
-def fold_part(fold: int) -> None:
+def answer_fold(fold: int) -> dict[str, Any]:
     """The chance of each species on the routes of one fold."""
-    path = PARTS / f"fold-{fold}.npz"
-    if path.exists():
-        return
     points, _, _, share, block = asked()
     held = np.random.default_rng(0).permutation(int(block.max()) + 1)[block] % FOLDS == fold
     rest = np.flatnonzero(~held)
@@ -91,18 +84,15 @@ def fold_part(fold: int) -> None:
     arrays = {**arrays, **common}
     mine = points.take(np.flatnonzero(held))
     ratios = [*fitted.of_members(arrays, mine), fitted.log_ratios(arrays, mine)]
-    found: dict[str, Any] = {name: fitted.scored(arrays, one) for name, one in zip(NAMES, ratios, strict=True)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(path, rows=np.flatnonzero(held), **found)
-    print("fold", fold, held.sum(), "routes", flush=True)
+    found = {name: fitted.scored(arrays, one) for name, one in zip(NAMES, ratios, strict=True)}
+    return {"rows": np.flatnonzero(held), **found}
 
 
-def summary() -> dict[str, Any]:
+def summary(folds: Mapping[str, Any]) -> dict[str, Any]:
     """Values by blocks of routes for the years before 2016 and for 2016, and differences from the forest."""
     _, number, common, share, block = asked()
     answers = {name: np.full(share.shape, np.nan) for name in NAMES}
-    for path in sorted(PARTS.glob("fold-*.npz")):
-        stored = np.load(path)
+    for stored in folds.values():
         for name in NAMES:
             answers[name][stored["rows"]] = stored[name]
     there = np.isfinite(answers[NAMES[0]]).all(axis=1)
@@ -153,10 +143,3 @@ def scored(
 
 def _rounded(*numbers: float | None) -> list[float | None]:
     return [None if one is None else round(float(one), 4) for one in numbers]
-
-
-if __name__ == "__main__":  # one fold at a time: python -m studies.evidence.breeding_routes 0
-    if len(sys.argv) == 2 and sys.argv[1].isdigit():
-        fold_part(int(sys.argv[1]))
-    else:
-        print(write_result("breeding_routes", summary(), "python -m studies.evidence breeding_routes"))

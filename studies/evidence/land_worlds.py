@@ -16,10 +16,8 @@ agrees to the last digit, networks do not.
 from __future__ import annotations
 
 import json
-import sys
-import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,11 +34,10 @@ from fieldmark.stats.intervals import interval, pseudo_values
 from fieldmark.views.open_benchmark import Opened, open_benchmark, open_release
 from fieldmark.views.parts import Part, View
 from fieldmark_worlds.layouts import geolifeclef
-from studies.evidence.results import write_result
+from studies.evidence.grids import KEPT, kept_arrays
 
 SEEDS = (0, 1, 2, 3, 4)
 EXTENT = geolifeclef.LandExtent(200, (1500, 1500), (10, 14), (0.2, 0.4), 32, 0.12)
-PARTS = Path(tempfile.gettempdir()) / "fieldmark-evidence" / "land"
 QUICK: dict[str, dict[str, Any]] = {
     "frequent": {},
     "neighbors": {},
@@ -62,26 +59,22 @@ K = 30
 
 def run() -> dict[str, Any]:
     """All worlds that are not done yet, then the tables."""
-    for seed in SEEDS:
-        for method in QUICK:
-            world_part(seed, method)
-    return summary()
+    tasks = {f"{seed}-{method}": (seed, method) for seed in SEEDS for method in QUICK}
+    return summary(kept_arrays("land", tasks, answer_world))
 
 
 def opened_world(seed: int) -> Opened:
     """A world, written once."""
-    root = PARTS / f"world-{seed}"
+    root = KEPT / "land" / f"world-{seed}"
     if not root.exists():
         geolifeclef.write_extent(root, EXTENT, "study", seed=seed)
     benchmark = BENCHMARKS["geolifeclef-2020"]
     return open_benchmark(benchmark, open_release(benchmark, root), seed=0)
 
 
-def world_part(seed: int, method: str) -> None:
+def answer_world(task: tuple[int, str]) -> dict[str, Any]:
     """The log-probabilities of a method on test of one world; by a split of records as well for some."""
-    path = PARTS / f"{seed}-{method}.npz"
-    if path.exists():
-        return
+    seed, method = task
     opened = opened_world(seed)
     settings = {key: value for key, value in QUICK[method].items() if key != "method"}
     configured = configured_method(QUICK[method].get("method", method), settings).on_release(readable_inputs(opened))
@@ -103,9 +96,7 @@ def world_part(seed: int, method: str) -> None:
         held = everything.take(some)
         kept["by_record"] = answered(configured.method, replace(final, train=everything.take(others)), held)
         kept["by_record_truth"] = held.truth
-    np.savez_compressed(path, **kept)
-    hits = (np.argsort(-kept["logs"], axis=1)[:, :K] == truth[:, None]).any(axis=1).mean()
-    print(seed, method, f"top-30 {hits:.4f}", flush=True)
+    return kept
 
 
 def answered(method: Any, view: View, part: Part) -> NDArray[np.float32]:
@@ -138,20 +129,17 @@ def scores_of(logs: NDArray[Any], truth: NDArray[np.int32], unit: NDArray[np.int
     }
 
 
-def summary() -> dict[str, Any]:
+def summary(answers: Mapping[str, Any]) -> dict[str, Any]:
     """Values of each world with intervals, means over worlds, and differences from the forest."""
     worlds: list[dict[str, Any]] = []
     for seed in SEEDS:
-        stored = {path.stem.partition("-")[2]: np.load(path) for path in sorted(PARTS.glob(f"{seed}-*.npz"))}
-        if not stored:
-            continue
+        stored = {method: answers[f"{seed}-{method}"] for method in sorted(QUICK)}
         logs = {name: one["logs"].astype(np.float64) for name, one in stored.items()}
-        if {"cnn", "rasters"} <= set(logs):
-            both = np.log((np.exp(normalized(logs["cnn"])) + np.exp(normalized(logs["rasters"]))) / 2)
-            logs["mean of cnn and rasters"] = both
+        both = np.log((np.exp(normalized(logs["cnn"])) + np.exp(normalized(logs["rasters"]))) / 2)
+        logs["mean of cnn and rasters"] = both
         first = next(iter(stored.values()))
         truth, unit = first["truth"], first["unit"]
-        mark = json.loads((PARTS / f"world-{seed}" / "WORLD.json").read_text())
+        mark = json.loads((KEPT / "land" / f"world-{seed}" / "WORLD.json").read_text())
         world: dict[str, Any] = {"seed": seed, "records": len(truth), "quadrats": int(unit.max()) + 1}
         world["best_possible"] = mark["best_possible"]
         world["methods"] = compared(logs, truth, unit)
@@ -219,10 +207,3 @@ def _mean(values: list[float]) -> list[float | None]:
 
 def _rounded(*numbers: float | None) -> list[float | None]:
     return [None if one is None else round(float(one), 4) for one in numbers]
-
-
-if __name__ == "__main__":  # one part at a time: python -m studies.evidence.land_worlds 0 neighbors
-    if len(sys.argv) == 3:
-        world_part(int(sys.argv[1]), sys.argv[2])
-    else:
-        print(write_result("land_worlds", summary(), "python -m studies.evidence land_worlds"))

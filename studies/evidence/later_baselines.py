@@ -40,6 +40,7 @@ from fieldmark.steps.label_lists import ListLabels
 from fieldmark.steps.multilabel import chances_of
 from fieldmark.views.open_benchmark import open_benchmark, open_release
 from studies.evidence.breeding_routes import asked
+from studies.evidence.grids import kept_arrays
 from studies.evidence.results import read_result, real_data, rounded, write_result
 from studies.evidence.survey_releases import Surveys, write_animals, write_plants, write_surveys
 
@@ -56,7 +57,6 @@ RULES: Mapping[str, ListLabels | None] = {
     "shared": ListLabels(),
     "by species": ListLabels(by="label"),
 }
-PARTS = Path(tempfile.gettempdir()) / "fieldmark-evidence" / NAME
 TRIED = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 AMANITA_SEED = 0
 Flags = NDArray[np.bool_]
@@ -116,20 +116,14 @@ def study_surveys(name: str, surveys: Surveys) -> dict[str, Any]:
     fold_of = np.random.default_rng(0).permutation(int(surveys.block.max()) + 1)[surveys.block] % FOLDS
     f1 = {(method, rule): np.zeros(len(surveys.lat)) for method in METHODS for rule in RULES}
     lengths = {key: np.zeros(len(surveys.lat)) for key in f1}
-    for fold in range(FOLDS):
-        for method in METHODS:
-            path = PARTS / f"{name}-{fold}-{method}.npz".replace(" ", "-")
-            if not path.exists():
-                answered: dict[str, Any] = dict(answer_fold(surveys, fold_of == fold, method))
-                path.parent.mkdir(parents=True, exist_ok=True)
-                np.savez_compressed(path, **answered)
-                print(name, "fold", fold, method, flush=True)
-            stored = np.load(path)
-            rows = np.flatnonzero(fold_of == fold)
-            for rule in RULES:
-                answers = stored[rule]
-                f1[method, rule][rows] = f1_of_rows(answers, surveys.holds[rows])
-                lengths[method, rule][rows] = answers.sum(axis=1)
+    tasks = {f"{name}-{fold}-{method}": (fold, method) for fold in range(FOLDS) for method in METHODS}
+    stored = kept_arrays(NAME, tasks, lambda task: dict(answer_fold(surveys, fold_of == task[0], task[1])))
+    for key, (fold, method) in tasks.items():
+        rows = np.flatnonzero(fold_of == fold)
+        for rule in RULES:
+            answers = stored[key][rule]
+            f1[method, rule][rows] = f1_of_rows(answers, surveys.holds[rows])
+            lengths[method, rule][rows] = answers.sum(axis=1)
     tables = {
         method: {
             rule: {

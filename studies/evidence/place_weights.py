@@ -32,6 +32,7 @@ from fieldmark.steps.base import Lesson
 from fieldmark.steps.label_lists import ListLabels
 from fieldmark.views.open_benchmark import open_benchmark, open_release
 from fieldmark.views.parts import Part
+from studies.evidence.grids import kept_arrays
 from studies.evidence.later_baselines import FOLDS, REGIONS, f1_of_rows, with_interval
 from studies.evidence.results import read_result, real_data, write_result
 from studies.evidence.survey_releases import Surveys, write_surveys
@@ -43,7 +44,6 @@ MEMBERS = ("neighbors", "random-forest", "sinr")
 INNER_FOLDS = 3
 BLOCKS_M: Mapping[str, float] = {"breeding birds": 300_000.0, "Swiss trees": 20_000.0}
 WAYS = ("equal", "val", "folds")
-PARTS = Path(tempfile.gettempdir()) / "fieldmark-evidence" / NAME
 Flags = NDArray[np.bool_]
 
 
@@ -66,13 +66,12 @@ def study(name: str, surveys: Surveys, members: tuple[str, ...] = MEMBERS) -> di
     f1 = {one: np.zeros(len(surveys.lat)) for one in names}
     loss = {one: np.zeros(len(surveys.lat)) for one in names}
     weights: dict[str, list[list[float]]] = {way: [] for way in WAYS}
-    for fold in range(FOLDS):
-        path = PARTS / f"{name}-{fold}.npz".replace(" ", "-")
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            np.savez_compressed(path, **answer_fold(surveys, fold_of == fold, members, BLOCKS_M[name]))
-            print(name, "fold", fold, flush=True)
-        stored = np.load(path)
+    folds = kept_arrays(
+        NAME,
+        {f"{name}-{fold}": fold for fold in range(FOLDS)},
+        lambda fold: answer_fold(surveys, fold_of == fold, members, BLOCKS_M[name]),
+    )
+    for fold, stored in enumerate(folds.values()):
         rows = np.flatnonzero(fold_of == fold)
         for one in names:
             f1[one][rows] = f1_of_rows(stored[f"listed {one}"], surveys.holds[rows])

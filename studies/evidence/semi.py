@@ -11,8 +11,8 @@ some of these photos: what it has seen helps all methods alike, and the gains sa
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ import polars as pl
 from scipy.stats import t as student
 
 import fieldmark
-from fieldmark.features.store import default_store
 from fieldmark.fitting.configuration import configured_method
 from fieldmark.fitting.fit_part import shown_to, with_features
 from fieldmark.questions.targets import LabelTargets
@@ -29,6 +28,7 @@ from fieldmark.tables.labels import Labels
 from fieldmark.tables.taxonomy import Taxonomy
 from fieldmark.views.open_benchmark import open_benchmark
 from fieldmark.views.parts import Part, View
+from studies.evidence.grids import kept_data
 from studies.evidence.results import real_data
 from studies.evidence.semi_draws import draw_parts, group_of, half_of_species, listed
 
@@ -58,8 +58,6 @@ def run() -> dict[str, Any] | None:
     data = real_data("birds_cub_odd")
     if data is None:
         return None
-    kept = default_store().parent / "evidence" / "semi"  # an interrupted study goes on from there
-    kept.mkdir(parents=True, exist_ok=True)
     photos, features = bird_features(data)
     train, test = listed(data)
     inside = half_of_species(sorted(train))
@@ -69,8 +67,9 @@ def run() -> dict[str, Any] | None:
         used: dict[str, list[Any]] = {name: [] for name in METHODS}
         for draw in range(DRAWS):
             view, hidden, asked = bird_view(photos, features, draw_parts(train, test, inside, draw, tail))
-            for name in METHODS:
-                own = _one(kept / f"{tail}-{draw}-{name.replace(' ', '_')}.json", name, view, hidden, asked)
+            tasks = {f"{tail}-{draw}-{name}": name for name in METHODS}
+            done = kept_data("semi", tasks, partial(_answer, view, hidden, asked))
+            for own, name in zip(done.values(), METHODS, strict=True):
                 hits[name].append(np.array(own["right"], dtype=np.float64))
                 used[name].append(own["taught"])
             print(tail, draw, {name: round(float(own[-1].mean()), 3) for name, own in hits.items()}, flush=True)
@@ -128,18 +127,13 @@ def bird_view(
     return view, hidden, part("test")
 
 
-def _one(path: Path, name: str, view: View, hidden: Any, asked: Part) -> dict[str, Any]:
-    """What one method got right in one draw, and what it taught unlabeled photos as; read where it was done before."""
-    if path.exists():
-        done: dict[str, Any] = json.loads(path.read_text())
-        return done
+def _answer(view: View, hidden: Any, asked: Part, name: str) -> dict[str, Any]:
+    """What one method got right in one draw, and what it taught unlabeled photos as."""
     registered, settings = METHODS[name]
     method = configured_method(registered, {**SHARED, **settings}).method
     fitted = method.fit(shown_to(method, view, hidden))
     right = fitted.predict(asked, view.labels).top(1)[:, 0] == asked.truth
-    result = {"right": right.astype(int).tolist(), "taught": _taught(fitted.arrays, hidden)}
-    path.write_text(json.dumps(result))
-    return result
+    return {"right": right.astype(int).tolist(), "taught": _taught(fitted.arrays, hidden)}
 
 
 def _taught(arrays: Any, hidden: Any) -> dict[str, float] | None:

@@ -68,6 +68,7 @@ def with_tables(text: str, tables: Mapping[str, SuiteTable]) -> str:
 
 def lay_out(root: Path) -> None:
     """The sets under the names that the suites know them by."""
+    root.mkdir(exist_ok=True)
     for name in AS_GIVEN:
         given = real_data(name)
         if given is not None:

@@ -41,7 +41,7 @@ def measure(name: str, *, quick: bool) -> bool:
         print(f"skipped: {reason}", flush=True)
         return True
     try:
-        result = import_module(f"perf.{name}").run()
+        result = import_module(f"studies.perf.{name}").run()
     except Exception:
         traceback.print_exc()
         return False

@@ -247,6 +247,12 @@ def _extraction_gpu(result: Result) -> list[Ratio]:
     return lines
 
 
+def _suites(result: Result) -> list[Ratio]:
+    cells, models = len(result["cells"]), result["models"]
+    what = f"{models} models in {cells} cells of a suite, killed twice"
+    return [Ratio(what, f"{result['times_less']:.1f} times less processor time", "its single fits")]
+
+
 PLAIN_SCRIPT = "a script of 40 lines without a store, its start and compilation not counted"
 RATIOS: dict[str, Callable[[Result], list[Ratio]]] = {
     "photos": _photos,
@@ -263,6 +269,7 @@ RATIOS: dict[str, Callable[[Result], list[Ratio]]] = {
     "random_forest": _random_forest,
     "packages": _packages,
     "startup": _startup,
+    "suites": _suites,
     "identifying": _identifying,
     "boards": _boards,
     "submissions": _submissions,

@@ -58,3 +58,7 @@ def test_the_notebook_puts_a_pipeline_a_module_and_a_file_into_one_table(folder,
     rows = {row["run"]: row["value"] for row in compared.to_frame().iter_rows(named=True)}
     assert rows["module"] == rows["elsewhere"]  # the same answers, in another order
     assert names["mine"].provenance["external_data"] is None
+    table = {row.model: row for row in names["table"].rows}
+    assert set(table) == {"pipeline", "module", "elsewhere"} and all(row.standing for row in table.values())
+    assert table["module"].scores["mine"] == table["elsewhere"].scores["mine"]
+    assert table["elsewhere"].external_data is None and table["module"].external_data == ()

@@ -36,6 +36,18 @@ def test_the_names_are_those_of_the_libraries_that_run_them():
             assert config.license.lower() == named.license.lower().replace(" ", "-")
 
 
+@pytest.mark.parametrize(
+    ("name", "resize", "mean", "size"), [("clip-b32", "shortest", 0.48145466, 224), ("siglip2-b", "squash", 0.5, 224)]
+)
+def test_photos_are_prepared_as_open_clip_has_it(name, resize, mean, size):
+    network = NAMED[name].address.partition(":")[2]
+    tags = open_clip.list_pretrained_tags_by_model(network)
+    published = open_clip.get_pretrained_cfg(network, "openai" if "openai" in tags else tags[0])
+    assert (published["resize_mode"], published["mean"][0], published["interpolation"]) == (resize, mean, "bicubic")
+    assert published["hf_hub"] == f"{NAMED[name].repository}/"
+    assert open_clip.get_model_config(network)["vision_cfg"]["image_size"] == size
+
+
 def test_a_name_loads_the_files_of_its_repository(tower, tmp_path, monkeypatch):
     snapshot = tmp_path / "models--imageomics--bioclip-2" / "snapshots" / "abc"
     write_repository(snapshot, tower.state_dict(), "safetensors")

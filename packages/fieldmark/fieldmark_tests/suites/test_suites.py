@@ -9,12 +9,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fieldmark
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.suites import suite_runs
 from fieldmark.suites.catalog import SUITES, suite_named
+from fieldmark.suites.model_pages import model_profile
 from fieldmark.suites.ranking import suite_table
 from fieldmark.suites.results import check_results, merge_results, read_results, write_result
 from fieldmark.suites.suite_pages import suite_page
@@ -207,6 +209,73 @@ def test_a_pipeline_of_scikit_learn_stands_in_the_table(data, results):
         path.unlink()
     with pytest.raises(MisuseError, match="No cell of the suite own could be run"):
         fieldmark.evaluate(RidgeClassifierCV(), "own", data, results, name="no probabilities", settings=settings)
+
+
+def test_a_model_has_a_page_of_its_own_that_counts_what_it_got_right(data, own, results, tmp_path, run_main):
+    suite, _ = own
+    found = read_results([results])
+    profile = model_profile(suite, found, "frequent")
+    told = {one.cell: one.strengths for one in found if one.model == "frequent"}
+    assert all(sum(row[1] for row in one["labels"]) == one["items"] for one in told.values())
+    assert all(sum(row[2] for row in one["labels"]) == one["right"] for one in told.values())
+    for one in found:  # the same share of right answers as the scorecard has
+        assert one.strengths["right"] / one.strengths["items"] == one.data["scorecard"]["metrics"]["top_1"]["value"]
+    # Who always gives one answer misses all other species, and says so with the share of that one in train.
+    assert not profile.worst or profile.worst[0].right == 0
+    assert [one.cell for one in profile.calibration] == ["first", "second"]
+    path = tmp_path / "model.html"
+    code, printed, _ = run_main("suite", "model", "own", "frequent", str(results), "--page", str(path))
+    assert code == 0 and "of 3" in printed and "frequent" in path.read_text()
+    assert "http" not in path.read_text().replace("http://www.w3.org", "")
+    with pytest.raises(MisuseError, match="No model of the suite own is called 'frequents'"):
+        model_profile(suite, found, "frequents")
+    old = [replace(one, data={key: value for key, value in one.data.items() if key != "strengths"}) for one in found]
+    assert model_profile(suite, old, "frequent").lacking == ("first", "second") and check_results(old) == []
+
+
+def test_the_table_knows_tasks_licenses_and_what_may_have_been_seen(own, results):
+    suite, _ = own
+    cells = tuple(replace(cell, also_in=("ImageNet",) if cell.name == "first" else ()) for cell in suite.cells)
+    table = suite_table(replace(suite, cells=cells), read_results([results]))
+    rows = {row.model: row for row in table.rows}
+    assert set(table.questions.values()) == {"photos, one label"}
+    assert rows["efficientnet_lite0 knn"].license == "Apache-2.0" and rows["frequent"].license == "no backbone"
+    assert rows["efficientnet_lite0 knn"].seen == {"first"} and not rows["frequent"].seen
+    page = suite_page(table, suite)
+    assert page.count('class="seen"') == 2 and page.count('data-license="Apache-2.0"') == 2
+    assert rows["efficientnet_lite0 knn"].cost["relative_speed"] > 0
+
+
+class Colors:
+    """An encoder that nobody has published: the mean color, and how many photos it was shown."""
+
+    def __init__(self) -> None:
+        self.shown = 0
+
+    def encode(self, images):
+        self.shown += len(images)
+        return np.array([np.asarray(image.resize((4, 4))).ravel() for image in images])
+
+
+def test_backbones_that_are_objects_get_every_head_and_look_at_each_photo_once(data, tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setitem(SUITES, "own", replace(SUITES["own"], methods=("centroid", "knn")))
+    colors = Colors()
+    table = fieldmark.evaluate(colors, "own", data, tmp_path, name="colors", only=["first"])
+    assert [row.model for row in table.rows] == ["colors centroid", "colors knn"]
+    assert table.rows[0].external_data is None  # nobody has declared what it was trained on
+    assert colors.shown == len(fieldmark.dataset("folder", data / "first").media)
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, stride=3), torch.nn.ReLU())
+    how = {"input_size": [3, 32, 32], "mean": [0, 0, 0], "std": [1, 1, 1]}
+    said = {"name": "small net", "preprocessing": how, "external_data": ["none"], "only": ["first"]}
+    table = fieldmark.evaluate(network, "own", data, tmp_path, **said)
+    row = next(row for row in table.rows if row.model == "small net knn")
+    assert row.external_data == () and len(table.rows) == 4
+    torch.nn.init.zeros_(network[0].weight)  # other weights are another model, whatever it is called
+    fieldmark.evaluate(network, "own", data, tmp_path, **said)
+    assert len(list(tmp_path.glob("first/small-net-knn.*"))) == 2
+    with pytest.raises(MisuseError, match="stay in this process"):
+        fieldmark.evaluate(colors, "own", data, tmp_path, name="colors", processes=2)
 
 
 def test_every_cell_counts_by_a_share_that_is_better_when_higher():

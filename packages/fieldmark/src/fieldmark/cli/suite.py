@@ -15,7 +15,7 @@ SuiteName = Annotated[str, typer.Argument(help="The suite (`fieldmark suite list
 
 def add_to(app: typer.Typer) -> None:
     group = typer.Typer(
-        help="Run models through many benchmarks, and rank them over all: list, run, table, check, merge.",
+        help="Run models through many benchmarks, and rank them over all: list, run, add, table, model, check, merge.",
         epilog="Example: `fieldmark suite run own --data my-sets`, then `fieldmark suite table own results`",
         no_args_is_help=True,
         rich_markup_mode="markdown",
@@ -25,7 +25,13 @@ def add_to(app: typer.Typer) -> None:
         "run",
         epilog="Example: `fieldmark suite run photos --data data --backbone efficientnet_lite0 --method lda`",
     )(run)
+    group.command(
+        "add", epilog="Example: `fieldmark suite add photos mine --data data --answers birds=mine.csv --out results`"
+    )(add)
     group.command("table", epilog="Example: `fieldmark suite table photos results --page photos.html`")(table)
+    group.command(
+        "model", epilog="Example: `fieldmark suite model photos 'efficientnet_lite1 lda' results --page model.html`"
+    )(model)
     group.command("check", epilog="Example: `fieldmark suite check results`")(check)
     group.command("merge", epilog="Example: `fieldmark suite merge results laptop/results s3://lab/results`")(merge)
     app.add_typer(group, name="suite")
@@ -111,6 +117,28 @@ def run(
         raise typer.Exit(1)
 
 
+def add(
+    suite: SuiteName,
+    name: Annotated[str, typer.Argument(metavar="MODEL", help="What the model is called in the table.")],
+    data: Annotated[Path, typer.Option(help="The root under which the releases lie, a folder each.")],
+    answers: Annotated[
+        list[str], typer.Option(metavar="CELL=FILE", help="The answers in a cell: a run file, or the folder of a run.")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder of results.")] = Path("results"),
+    external_data: Annotated[
+        list[str] | None, typer.Option(help="What besides the release went in, or none; unknown until it is said.")
+    ] = None,
+) -> None:
+    """Score answers that were made elsewhere, and put them into the table of a suite."""
+    from fieldmark.settings import parse_pairs
+    from fieldmark.suites.catalog import suite_named
+    from fieldmark.suites.foreign_answers import add_answers
+
+    given = parse_pairs(answers)
+    for path in add_answers(suite_named(suite, data), data, out, given, name=name, external_data=external_data or ()):
+        print(f"written to {path}")
+
+
 def table(
     suite: SuiteName,
     results: Results,
@@ -141,6 +169,35 @@ def table(
         "percent [95 % interval; those of all cells with --json or --page]. Rank here: on these cells, with other "
         "units. Rank elsewhere: on other cells like these. Both hold for all models at once."
     )
+
+
+def model(
+    suite: SuiteName,
+    name: Annotated[str, typer.Argument(metavar="MODEL", help="The model, as the table calls it.")],
+    results: Results,
+    page: Annotated[Path | None, typer.Option(help="Also write a page that needs no other file (HTML).")] = None,
+) -> None:
+    """Show one model: its cells, the species it misses most, and whether its probabilities can be believed."""
+    from fieldmark.cli.output import print_table
+    from fieldmark.storage.files import write_text
+    from fieldmark.suites.catalog import suite_named
+    from fieldmark.suites.model_pages import NO_STRENGTHS, model_page, model_profile
+    from fieldmark.suites.results import read_results
+
+    declared = suite_named(suite)
+    profile = model_profile(declared, read_results(results), name)
+    if page is not None:
+        write_text(page, model_page(profile, declared))
+    off = {one.cell: f"{100 * one.error:.1f}" for one in profile.calibration}
+    rows = [
+        [cell, f"{100 * score.value:.1f}", f"{profile.ranks[cell]} of {profile.models}", off.get(cell, "")]
+        for cell, score in profile.row.scores.items()
+    ]
+    print_table(["cell", "score, %", "number", "probabilities off by, points"], rows)
+    for one in profile.worst:
+        print(f"missed: {one.name} ({one.cell}): {one.right} of {one.items} right")
+    if profile.lacking:
+        print(f"note: {', '.join(profile.lacking)}: {NO_STRENGTHS}")
 
 
 def check(results: Results) -> None:

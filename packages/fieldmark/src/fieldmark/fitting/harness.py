@@ -28,7 +28,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ from fieldmark.models import Model, load_model
 from fieldmark.models.photo_by_photo import OF_FEATURES, check_pooling
 from fieldmark.models.supply import Supply, remarks_on_missing
 from fieldmark.notebooks import html_note, html_page
+from fieldmark.questions.truth import Truth
 from fieldmark.runs.provenance import Run
 from fieldmark.sandbox.trusted_code import trusting_code
 from fieldmark.scoring import Scorecard
@@ -68,13 +69,15 @@ from fieldmark.work.engines import working_on
 
 @dataclass(frozen=True)
 class FitResult:
-    """What `fit` made: the folder of the run and what stands in it."""
+    """What `fit` made: the folder of the run and what stands in it; predictions and truth by part."""
 
     folder: Path
     run: Run
     model: Model
     scorecards: dict[str, Scorecard]
     unknown: UnknownTable | None = None
+    predictions: Mapping[str, Any] = field(default_factory=dict)
+    truth: Mapping[str, Truth] = field(default_factory=dict)
 
     @property
     def scorecard(self) -> Scorecard:
@@ -160,15 +163,15 @@ def fit(
     declared = BENCHMARKS[benchmark]
     features, parts = (None if place is None else Path(place) for place in (store, shared))
     settings = dict(settings or {})
-    own_backbone = _own_backbone(backbone, preprocessing, settings)
+    given = own_backbone(backbone, preprocessing, settings)
     if walls is not None:
         refuse_unwalled(steps, search)
-        if own_backbone is not None or not isinstance(method, str):
+        if given is not None or not isinstance(method, str):
             raise MisuseError("--walled takes methods and backbones by name, and not objects.")
         configured = configured_walled(method, settings, seed, walls, data)
     else:
-        configured = replace(configured_method(method, settings, seed), own_backbone=own_backbone)
-    if search is not None and (configured.own or own_backbone is not None):
+        configured = replace(configured_method(method, settings, seed), own_backbone=given)
+    if search is not None and (configured.own or given is not None):
         raise MisuseError("--search takes methods and backbones by name, and not objects.")
     out = Path("runs", f"{benchmark.replace('/', '-')}-{configured.name}") if out is None else out
     asked = _Asked(configured, steps, seed, features)
@@ -234,10 +237,10 @@ def fit(
         shutil.rmtree(done, ignore_errors=True)
     if isinstance(configured.method, WalledMethod):
         configured.method.inmate.close()
-    return FitResult(Path(out), run, model, scorecards, unknown)
+    return FitResult(Path(out), run, model, scorecards, unknown, predictions, opened.truth)
 
 
-def _own_backbone(backbone: Any, preprocessing: Any, settings: dict[str, Any]) -> GivenBackbone | None:
+def own_backbone(backbone: Any, preprocessing: Any, settings: dict[str, Any]) -> GivenBackbone | None:
     """A backbone that is given as an object; one that is given by its name goes to the settings."""
     if backbone is None or isinstance(backbone, str):
         if preprocessing is not None:

@@ -16,6 +16,7 @@ BIRDS = SuiteCell(
     "birds_cub_odd",
     "Animalia",
     source="CUB-200-2011: the 100 species with odd numbers, with the official train and test photos",
+    also_in=("ImageNet",),  # its makers warn of photos in both
 )
 FUNGI = SuiteCell("fungi-genera", "folder", "fungi_genera", "Fungi", source="field photos of nine genera of fungi")
 SNAKES = SuiteCell(
@@ -48,6 +49,7 @@ CHIPNOTES = SuiteCell(
     "chipnotes",
     "Animalia",
     source="clips of 20 birds from xeno-canto, with a table that says which come from one recording",
+    also_in=("xeno-canto",),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +26,8 @@ class SuiteCell:
         world: The simulated release that is written where the folder is not there; empty for real ones.
         world_seed: The seed of that world.
         source: Where a release comes from that `fieldmark get` does not know, for those who do not have it.
+        also_in: Collections that hold some of its media, as declarations of external data call them: a network that
+            was trained on one may have seen what it is tested on.
     """
 
     name: str
@@ -37,6 +40,19 @@ class SuiteCell:
     world: str = ""
     world_seed: int = 0
     source: str = ""
+    also_in: tuple[str, ...] = ()
+
+    @property
+    def question(self) -> str:
+        """What is asked, in a few words.
+
+        >>> SuiteCell("mine", "folder", "mine", shots=4).question
+        'photos, one label, few shots'
+        """
+        task = BENCHMARKS[self.benchmark].task
+        kinds = (type(one).__name__ for one in (task.items, task.answer))
+        words = [re.sub(r"(?<!^)(?=[A-Z])", " ", kind).lower() for kind in kinds]
+        return ", ".join([*words, *(["few shots"] if self.shots else [])])
 
     @property
     def scored_by(self) -> Metric:

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 from fieldmark.errors import MisuseError
+from fieldmark.features.available import license_of
 from fieldmark.scoring import Score
 from fieldmark.scoring.comparison import rank_range
 from fieldmark.scoring.scorecard import units_rested_on
 from fieldmark.stats.cell_ranks import CellScores, rank_over_cells
-from fieldmark.suites.declarations import Suite
+from fieldmark.suites.declarations import Suite, SuiteCell
 from fieldmark.suites.results import SuiteResult
 
 # The table ranks models over the cells that so many of them have.
 COMMON = 0.5
-COSTS = ("parameters", "features", "photos_per_second", "memory_mib", "seconds")
+COSTS = ("parameters", "features", "relative_speed", "photos_per_second", "memory_mib", "seconds")
+NOT_STATED, NO_BACKBONE = "not stated", "no backbone"
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,25 @@ class ModelStanding:
 
 @dataclass(frozen=True)
 class ModelRow:
-    """One model: its scores by cell, where it stands (None where it lacks a ranked cell), and what it costs."""
+    """One model.
+
+    Args:
+        model: Its name.
+        scores: By cell.
+        standing: None where it lacks a ranked cell.
+        cost: What it costs.
+        external_data: What it was trained on besides the releases; None where nobody has declared it.
+        license: The terms of its backbone.
+        seen: The cells whose media it may have seen in pre-training.
+    """
 
     model: str
     scores: Mapping[str, Score]
     standing: ModelStanding | None
     cost: Mapping[str, float]
     external_data: tuple[str, ...] | None
+    license: str = NOT_STATED
+    seen: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -63,6 +77,7 @@ class SuiteTable:
         cells: In the order of the suite.
         ranked: The cells over which means and ranks are taken.
         kingdoms: Of each cell.
+        questions: What each cell asks.
         titles: What the metric of each cell is called.
         units: How many independent units are behind each cell.
         independent: How many there are in all, those of several cells counted once.
@@ -76,6 +91,7 @@ class SuiteTable:
     cells: tuple[str, ...]
     ranked: tuple[str, ...]
     kingdoms: Mapping[str, str]
+    questions: Mapping[str, str]
     titles: Mapping[str, str]
     units: Mapping[str, int]
     rows: tuple[ModelRow, ...]
@@ -99,6 +115,8 @@ class SuiteTable:
                     "scores": {name: _bounds(score) for name, score in row.scores.items()},
                     "cost": dict(row.cost),
                     "external_data": None if row.external_data is None else list(row.external_data),
+                    "license": row.license,
+                    "may_have_seen": sorted(row.seen),
                 }
                 for row in self.rows
             ],
@@ -158,7 +176,8 @@ def suite_table(suite: Suite, results: Sequence[SuiteResult]) -> SuiteTable:
         )
     remarks += _overlapping(sets)
     standings = _standings(complete, sets) if complete and ranked else {}
-    rows = [_row(model, by_cell, cells, standings.get(model)) for model in models]
+    declared = {cell.name: cell for cell in suite.cells}
+    rows = [_row(model, by_cell, cells, standings.get(model), declared) for model in models]
     rows.sort(key=lambda row: (row.standing is None, -(row.standing.mean.value if row.standing else 0.0), row.model))
     first = {name: next(iter(by_cell[name].values())) for name in cells}
     return SuiteTable(
@@ -167,6 +186,7 @@ def suite_table(suite: Suite, results: Sequence[SuiteResult]) -> SuiteTable:
         cells=cells,
         ranked=ranked,
         kingdoms={name: str(one.data.get("kingdom", "")) for name, one in first.items()},
+        questions={name: declared[name].question if name in declared else "" for name in cells},
         titles={name: str(_described(one)["title"]) for name, one in first.items()},
         units={name: int(one.data["scorecard"]["units"]) for name, one in first.items()},
         rows=tuple(rows),
@@ -251,15 +271,43 @@ def _mean_scores(cells: Sequence[CellScores]) -> CellScores:
 
 
 def _row(
-    model: str, by_cell: Mapping[str, Mapping[str, SuiteResult]], cells: Sequence[str], standing: ModelStanding | None
+    model: str,
+    by_cell: Mapping[str, Mapping[str, SuiteResult]],
+    cells: Sequence[str],
+    standing: ModelStanding | None,
+    declared: Mapping[str, SuiteCell],
 ) -> ModelRow:
     own = {name: by_cell[name][model] for name in cells if model in by_cell[name]}
     costs = [{**one.data["cost"], "seconds": sum(one.data["cost"]["seconds"].values())} for one in own.values()]
     gathered = {name: [cost[name] for cost in costs if cost.get(name) is not None] for name in COSTS}
     cost = {name: float(sum(given) if name == "seconds" else max(given)) for name, given in gathered.items() if given}
-    declared = [one.data["provenance"]["external_data"] for one in own.values()]
-    external = None if None in declared else tuple(dict.fromkeys(said for one in declared for said in one))
-    return ModelRow(model, {name: one.score for name, one in own.items()}, standing, cost, external)
+    said = [one.data["provenance"]["external_data"] for one in own.values()]
+    external = None if None in said else tuple(dict.fromkeys(sentence for one in said for sentence in one))
+    return ModelRow(
+        model=model,
+        scores={name: one.score for name, one in own.items()},
+        standing=standing,
+        cost=cost,
+        external_data=external,
+        license=_license(next(iter(own.values()))),
+        seen=frozenset(name for name in own if name in declared and may_have_seen(declared[name], external)),
+    )
+
+
+def may_have_seen(cell: SuiteCell, external_data: Sequence[str] | None) -> bool:
+    """Whether a model has learned from a collection that holds media of a cell, as far as both were declared.
+
+    >>> may_have_seen(SuiteCell("birds", "folder", "birds", also_in=("ImageNet",)), ["ImageNet, by the weights"])
+    True
+    """
+    return any(name in sentence for name in cell.also_in for sentence in external_data or ())
+
+
+def _license(result: SuiteResult) -> str:
+    """The terms of the backbone behind a result."""
+    features = result.data["provenance"].get("features") or {}
+    backbone = str(features.get("backbone", ""))
+    return (license_of(backbone) if backbone else NO_BACKBONE) or NOT_STATED
 
 
 def _described(result: SuiteResult) -> Mapping[str, Any]:

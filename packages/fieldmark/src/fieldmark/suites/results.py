@@ -15,8 +15,9 @@ RESULTS/
 | `values_per_unit` | one pseudo-value per independent unit under `metric`: their spread over n is its error |
 | `units` | a fingerprint of the units and their order: values of two files pair where it is the same |
 | `provenance` | what made it: code version, features with the digest of the network, external data, remarks |
-| `cost` | seconds by phase, memory, parameters, features, photos per second; of the machine that made it |
-| `digest` | a fingerprint of everything above but `cost` |
+| `strengths` | right answers by species (worst first) and group, and calibration (`suites.strengths`), or null |
+| `cost` | seconds by phase, memory, parameters, features, speed beside that of a reference; of one machine |
+| `digest` | a fingerprint of everything above but `cost` and `strengths` |
 
 A folder of such files can lie in a git repository or a bucket; those of several machines are merged by name.
 """
@@ -73,6 +74,12 @@ class SuiteResult:
         return bool(self.data["scorecard"]["provenance"].get("simulated"))
 
     @property
+    def strengths(self) -> Mapping[str, Any] | None:
+        """What the model is good at in the cell; None in earlier files, and where items may have several labels."""
+        found: Mapping[str, Any] | None = self.data.get("strengths")
+        return found
+
+    @property
     def values_per_unit(self) -> NDArray[np.float64] | None:
         values = self.data["values_per_unit"]
         return None if values is None else np.array(values, dtype=np.float64)
@@ -93,7 +100,12 @@ def file_of(cell: str, model: str, address: str) -> str:
 
 
 def result_data(
-    about: Mapping[str, Any], card: Scorecard, metric: str, provenance: Mapping[str, Any], cost: Mapping[str, Any]
+    about: Mapping[str, Any],
+    card: Scorecard,
+    metric: str,
+    provenance: Mapping[str, Any],
+    cost: Mapping[str, Any],
+    strengths: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A result as plain data.
 
@@ -103,6 +115,7 @@ def result_data(
         metric: By which the cell counts.
         provenance: What made it.
         cost: What it took.
+        strengths: What the model is good at, where answers have one label.
     """
     pseudo = card.pseudo.get(metric)
     values = None if pseudo is None else [float(f"{value:.{DIGITS}g}") for value in pseudo]
@@ -114,14 +127,15 @@ def result_data(
         "values_per_unit": values,
         "units": address_of(list(card.unit_ids)),
         "provenance": dict(provenance),
+        "strengths": strengths,
         "cost": dict(cost),
     }
     return {**data, "digest": digest_of(data)}
 
 
 def digest_of(data: Mapping[str, Any]) -> str:
-    """The fingerprint of a result without what it took, and without when it was made."""
-    kept = {key: value for key, value in data.items() if key not in ("cost", "digest")}
+    """The fingerprint of a result without what it took, when it was made, and what earlier files did not have."""
+    kept = {key: value for key, value in data.items() if key not in ("cost", "digest", "strengths")}
     kept["provenance"] = {key: value for key, value in data["provenance"].items() if key != "created"}
     return address_of(json.loads(json.dumps(kept)), 16)
 

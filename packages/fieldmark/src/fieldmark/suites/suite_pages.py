@@ -7,6 +7,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from fieldmark.registry import require
+from fieldmark.suites.costs import REFERENCE
 from fieldmark.suites.declarations import Suite
 from fieldmark.suites.ranking import ModelRow, SuiteTable
 from fieldmark.version import __version__
@@ -17,6 +18,7 @@ FOLD = 50
 COST_TITLES = {
     "parameters": "parameters, millions",
     "features": "features",
+    "relative_speed": f"speed, {REFERENCE} = 1",
     "photos_per_second": "photos per second",
     "memory_mib": "added memory, MiB",
     "seconds": "seconds, all cells",
@@ -34,8 +36,9 @@ class ModelPoint(NamedTuple):
 
 
 class Scatter(NamedTuple):
-    """The points, and where the ticks of both axes stand."""
+    """What lies on the horizontal axis, the points, and where the ticks of both axes stand."""
 
+    across: str
     points: list[ModelPoint]
     x_ticks: list[tuple[float, str]]
     y_ticks: list[tuple[float, str]]
@@ -58,6 +61,8 @@ def suite_page(table: SuiteTable, suite: Suite) -> str:
         cost_titles=COST_TITLES,
         shown_cost=_shown_cost,
         kingdoms=sorted({one for one in table.kingdoms.values() if one}),
+        questions=sorted({one for one in table.questions.values() if one}),
+        licenses=sorted({row.license for row in table.rows}),
         data_behind=_data_behind,
         behind=sorted({_data_behind(row) for row in table.rows}),
         ranked=[row for row in table.rows if row.standing is not None],
@@ -70,11 +75,15 @@ def suite_page(table: SuiteTable, suite: Suite) -> str:
 
 
 def scatter_of(table: SuiteTable) -> Scatter | None:
-    """The mean score against photos per second, on a logarithmic axis; None where fewer than two models have both."""
+    """The mean score against speed, on a logarithmic axis; None where fewer than two models have both.
+
+    Speed is that beside the reference; photos per second where results of earlier versions have nothing else.
+    """
     rows = [row for row in table.rows if row.standing is not None and row.cost.get("photos_per_second")]
+    cost = "relative_speed" if all(row.cost.get("relative_speed") for row in rows) else "photos_per_second"
     if len(rows) < 2:
         return None
-    speeds = [math.log10(row.cost["photos_per_second"]) for row in rows]
+    speeds = [math.log10(row.cost[cost]) for row in rows]
     means = [row.standing.mean.value for row in rows if row.standing is not None]
     ticks = [digit * 10.0**power for power in range(-3, 6) for digit in (1, 2, 5)]
     left = max(math.log10(tick) for tick in ticks if math.log10(tick) <= min(speeds))
@@ -93,6 +102,7 @@ def scatter_of(table: SuiteTable) -> Scatter | None:
     ]
     lines = round((high - low) * 20)
     return Scatter(
+        COST_TITLES[cost],
         points,
         [(across(math.log10(tick)), f"{tick:g}") for tick in ticks if left <= math.log10(tick) <= right],
         [(up(low + line / 20), f"{100 * (low + line / 20):.0f}") for line in range(lines + 1)],
@@ -102,6 +112,8 @@ def scatter_of(table: SuiteTable) -> Scatter | None:
 def _shown_cost(name: str, value: float) -> str:
     if name == "parameters":
         return f"{value / 1e6:.1f}"
+    if name == "relative_speed":
+        return f"{value:.2f}"
     return f"{value:,.0f}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,11 +13,14 @@ import polars as pl
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import FieldmarkError, MisuseError, did_you_mean
-from fieldmark.fitting import FitResult, fit
+from fieldmark.features.given_backbones import GivenBackbone
+from fieldmark.fitting import fit
 from fieldmark.fitting.configuration import configured_method
-from fieldmark.methods import METHODS
+from fieldmark.fitting.harness import own_backbone
+from fieldmark.methods import METHODS, Method
 from fieldmark.releases import open_dataset
 from fieldmark.releases.record import record_of
+from fieldmark.runs.provenance import Run
 from fieldmark.splits.division import UNUSED
 from fieldmark.splits.files import SPLIT_FILE, Split
 from fieldmark.suites.catalog import suite_named
@@ -26,10 +29,29 @@ from fieldmark.suites.declarations import Suite, SuiteCell
 from fieldmark.suites.episodes import MethodEntry, draw_photos
 from fieldmark.suites.ranking import SuiteTable, suite_table
 from fieldmark.suites.results import SuiteResult, file_of, read_results, result_data, write_result
+from fieldmark.suites.strengths import strengths_of
 from fieldmark.views.open_benchmark import Opened, open_benchmark, open_release
 from fieldmark.work.engines import working_on
 from fieldmark.work.grid import GridCell, address_of, run_grid
 from fieldmark_worlds import WORLDS
+
+
+@dataclass(frozen=True)
+class SuiteModel(MethodEntry):
+    """A model of a suite: a method, by name or as an object, on features that an object may make.
+
+    Args:
+        backbone: The object that makes features, where it is none that has a name.
+        external_data: What besides the releases went in, as in `fit`.
+    """
+
+    backbone: GivenBackbone | None = None
+    external_data: tuple[str, ...] = ()
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether it cannot be sent to another process by its names alone."""
+        return self.backbone is not None or not isinstance(self.method, str)
 
 
 @dataclass(frozen=True)
@@ -48,7 +70,7 @@ class SuiteTask:
     suite: str
     version: str
     cell: SuiteCell
-    model: MethodEntry
+    model: SuiteModel
     data: Path
     content: Mapping[str, Any]
     store: Path | None
@@ -78,7 +100,7 @@ def models_of(
     backbones: Sequence[str] = (),
     methods: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
-) -> list[MethodEntry]:
+) -> list[SuiteModel]:
     """Every backbone with every method; those of the suite where none are named.
 
     Args:
@@ -88,7 +110,7 @@ def models_of(
         settings: Of all models.
     """
     common = {**suite.settings, **(settings or {})}
-    entries: dict[str, MethodEntry] = {}
+    entries: dict[str, SuiteModel] = {}
     for backbone in backbones or suite.backbones or ("",):
         for text in methods or suite.methods:
             entry = MethodEntry.parse(text, {**common, **({"backbone": backbone} if backbone else {})})
@@ -96,7 +118,7 @@ def models_of(
             if backbone and not _takes_backbone(entry):
                 entry = MethodEntry.parse(text, {key: value for key, value in common.items() if key != "size"})
                 name = text
-            entries[name] = MethodEntry(name, entry.method, entry.settings)
+            entries[name] = SuiteModel(name, entry.method, entry.settings)
     return list(entries.values())
 
 
@@ -106,21 +128,29 @@ def evaluate(
     data: str | Path,
     out: str | Path = "results",
     *,
+    preprocessing: Any = None,
+    backbone: Any = None,
     name: str = "",
     settings: Mapping[str, Any] | None = None,
+    external_data: Sequence[str] = (),
     only: Sequence[str] = (),
     processes: int = 1,
 ) -> SuiteTable:
     """How good a model is on every cell of a suite, beside all results that lie in the same folder.
 
     Args:
-        model: A backbone by its name, which is run with the heads of the suite; a method with its settings, as
-            `"lda:backbone=efficientnet_lite0"`; or whatever else `fit` takes for a method.
+        model: A backbone, which is run with the heads of the suite: its name, a `torch.nn.Module` with its
+            preprocessing, or an object with `encode(images)`. Or a method: with settings, as
+            `"lda:backbone=efficientnet_lite0"`, or whatever else `fit` takes for one. Or answers that were made
+            elsewhere: by cell, a run file, the folder of a run, or a table.
         suite: The name of the suite.
         data: The root under which the releases lie.
         out: The folder of results to write, or to go on with.
+        preprocessing: Of a network, as in `fit`.
+        backbone: What makes the features of a method, as in `fit`.
         name: What the model is called in the table; needed for a model that is no name.
         settings: Of the model and of its features.
+        external_data: What besides the releases went in, as in `fit`; of an own backbone it is unknown until declared.
         only: Names of cells; all if empty.
         processes: How many cells are worked on at once.
 
@@ -128,16 +158,17 @@ def evaluate(
         MisuseError: When names or settings are at fault, or nothing could be run; the reason is said.
     """
     declared = suite_named(suite, data)
-    given = dict(settings or {})
-    if not isinstance(model, str):
-        if not name:
-            raise MisuseError("A model that is no name needs one for the table: evaluate(model, name=...).")
-        models = [MethodEntry(name, model, given)]
-    elif model.partition(":")[0] in METHODS:
-        entry = MethodEntry.parse(model, {**declared.settings, **given})
-        models = [MethodEntry(name or model, entry.method, entry.settings)]
-    else:
-        models = models_of(declared, [model], settings=given)
+    if not name and not (isinstance(model, str) and (backbone is None or isinstance(backbone, str))):
+        raise MisuseError("A model that is no name needs one for the table: evaluate(model, name=...).")
+    if isinstance(model, Mapping):
+        from fieldmark.suites.foreign_answers import add_answers  # which stands on this module
+
+        add_answers(declared, data, out, model, name=name, external_data=external_data)
+        return suite_table(declared, read_results([out]))
+    models = [
+        replace(one, external_data=tuple(external_data))
+        for one in _evaluated(declared, model, backbone, preprocessing, name, dict(settings or {}))
+    ]
     done = run_suite(declared, data, out, models=models, only=only, processes=processes)
     if not done.results:
         why = [*done.failed.values(), *done.missing.values()]
@@ -150,7 +181,7 @@ def run_suite(
     data: str | Path,
     out: str | Path,
     *,
-    models: Sequence[MethodEntry] = (),
+    models: Sequence[SuiteModel] = (),
     only: Sequence[str] = (),
     processes: int = 1,
     store: str | Path | None = None,
@@ -178,8 +209,10 @@ def run_suite(
     for model in chosen:
         if isinstance(model.method, str):  # names and settings are refused before anything is read
             configured_method(model.method, model.settings)
-    cells = _wanted(suite, only)
-    digests, missing = _releases(cells, Path(data))
+    if (processes > 1 or engine == "ray") and any(model.has_objects for model in chosen):
+        raise MisuseError("Models that are objects stay in this process: leave processes and engine as they are.")
+    cells = wanted_cells(suite, only)
+    digests, missing = releases_of(cells, Path(data))
     grid: list[GridCell[SuiteTask]] = []
     for cell in cells:
         for model in chosen if cell.name in digests else ():
@@ -187,7 +220,8 @@ def run_suite(
             task = SuiteTask(suite.name, suite.version, cell, model, Path(data, cell.release), content, _path(store))
             path = Path(out, file_of(cell.name, model.name, address_of(content)))
             features = {key: str(value) for key, value in model.settings.items() if key in _OF_FEATURES}
-            grid.append(GridCell(path, task, (str(task.data), tuple(sorted(features.items())))))
+            made_by = None if model.backbone is None else model.backbone.digest
+            grid.append(GridCell(path, task, (str(task.data), made_by, tuple(sorted(features.items())))))
     failed: dict[tuple[str, str], str] = {}
     made = 0
     with working_on(engine, address):
@@ -216,8 +250,10 @@ def fit_cell(task: SuiteTask) -> dict[str, Any]:
             task.data,
             model.method,
             Path(folder, "run"),
+            backbone=model.backbone,
             settings=model.settings,
             steps=model.steps or None,
+            external_data=model.external_data,
             seed=cell.seed,
             store=task.store,
             split=split,
@@ -237,7 +273,8 @@ def fit_cell(task: SuiteTask) -> dict[str, Any]:
         "content": dict(task.content),
         "address": address_of(task.content),
     }
-    return result_data(about, fitted.scorecard, cell.scored_by.name, _provenance(fitted), cost)
+    strengths = strengths_of(fitted)
+    return result_data(about, fitted.scorecard, cell.scored_by.name, provenance_of(fitted.run), cost, strengths)
 
 
 def few_shots(opened: Opened, shots: int, seed: int) -> Split:
@@ -258,13 +295,35 @@ def few_shots(opened: Opened, shots: int, seed: int) -> Split:
 _OF_FEATURES = ("backbone", "size", "weights", "resize", "views", "embeddings", "crop")
 
 
+def _evaluated(
+    suite: Suite, model: Any, backbone: Any, preprocessing: Any, name: str, settings: dict[str, Any]
+) -> list[SuiteModel]:
+    """What `evaluate` was asked for, as models of a suite."""
+    named = isinstance(model, str) and model.partition(":")[0] in METHODS
+    if named or isinstance(model, Method) or (hasattr(model, "fit") and not hasattr(model, "encode")):
+        own = own_backbone(backbone, preprocessing, settings)
+        if not named:
+            return [SuiteModel(name, model, settings, backbone=own)]
+        entry = MethodEntry.parse(model, {**suite.settings, **settings})
+        return [SuiteModel(name or model, entry.method, entry.settings, backbone=own)]
+    if backbone is not None:
+        raise MisuseError("backbone= is for a method: the first argument is none.")
+    own = own_backbone(model, preprocessing, settings)  # made once, so that all heads share its features
+    if own is None:
+        return models_of(suite, [model], settings=settings)
+    common = {key: value for key, value in {**suite.settings, **settings}.items() if key != "size"}
+    heads = [MethodEntry.parse(text, common) for text in suite.methods]
+    return [SuiteModel(f"{name} {one.name}", one.method, one.settings, backbone=own) for one in heads]
+
+
 def _takes_backbone(entry: MethodEntry) -> bool:
     """Whether a method reads features of photos or recordings, so that a backbone makes a difference."""
     configured = configured_method(entry.method, {})
     return bool(configured.features) or bool(configured.method.open_inputs)
 
 
-def _wanted(suite: Suite, only: Sequence[str]) -> list[SuiteCell]:
+def wanted_cells(suite: Suite, only: Sequence[str]) -> list[SuiteCell]:
+    """The cells that were named; all if none were."""
     names = [cell.name for cell in suite.cells]
     for name in only:
         if name not in names:
@@ -272,7 +331,7 @@ def _wanted(suite: Suite, only: Sequence[str]) -> list[SuiteCell]:
     return [cell for cell in suite.cells if not only or cell.name in only]
 
 
-def _content(cell: SuiteCell, model: MethodEntry, data_digest: str) -> dict[str, Any]:
+def _content(cell: SuiteCell, model: SuiteModel, data_digest: str) -> dict[str, Any]:
     """All that the score of a model in a cell depends on."""
     return {
         "benchmark": cell.benchmark,
@@ -280,11 +339,18 @@ def _content(cell: SuiteCell, model: MethodEntry, data_digest: str) -> dict[str,
         "data_digest": data_digest,
         "method": _named(model.method),
         **({} if isinstance(model.method, str) else {"called": model.name, "settings_of_object": _shown(model.method)}),
+        **({} if model.backbone is None else _content_of_backbone(model)),
         "settings": {key: str(value) for key, value in sorted(model.settings.items())},
         "steps": list(model.steps),
         "protocol": cell.protocol,
         "seed": cell.seed,
     }
+
+
+def _content_of_backbone(model: SuiteModel) -> dict[str, Any]:
+    """A backbone that is an object: by its fingerprint, or by the name of the model where nobody can tell."""
+    assert model.backbone is not None
+    return {"called": model.name, "backbone": model.backbone.made_by, "fingerprint": model.backbone.fingerprint}
 
 
 def _named(method: Any) -> str:
@@ -302,8 +368,8 @@ def _shown(method: Any) -> str:
     return "" if " at 0x" in text else text
 
 
-def _provenance(fitted: FitResult) -> dict[str, Any]:
-    run = fitted.run
+def provenance_of(run: Run) -> dict[str, Any]:
+    """What a result tells of the run behind it."""
     kept = ("options", "features", "steps", "sees", "learns_from", "external_data", "extra_annotations", "modalities")
     # What is shared tells nothing of the machine that made it.
     remarks = [remark.replace(run.data, Path(run.data).name) for remark in run.remarks]
@@ -311,7 +377,7 @@ def _provenance(fitted: FitResult) -> dict[str, Any]:
     return {**shared, "remarks": remarks}
 
 
-def _releases(cells: Sequence[SuiteCell], root: Path) -> tuple[dict[str, str], dict[str, str]]:
+def releases_of(cells: Sequence[SuiteCell], root: Path) -> tuple[dict[str, str], dict[str, str]]:
     """The digests of the releases that are there, by cell; and what to do about the others."""
     digests: dict[str, str] = {}
     missing: dict[str, str] = {}

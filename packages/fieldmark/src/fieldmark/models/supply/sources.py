@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from ctypes.util import find_library
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -304,13 +304,19 @@ def load_backbone(settings: FeatureSettings) -> Backbone | PackagedBackbone:
         InputError: When a file of weights does not fit the network.
     """
     if runs_without_torch(settings) and not gpu_can_be_used():
-        return load_packaged(settings)
+        return _packaged(settings)
     if settings.backbone in PACKAGED and settings.weights == "pretrained" and not installed("torch"):
         for engine in ("onnx", "onnxruntime"):
             require(engine, f"The backbone {settings.backbone}")
     module: Any = require("fieldmark.features.backbones", "Reading photos")
     backbone: Backbone = module.load_torch_backbone(settings)
     return backbone
+
+
+@lru_cache(maxsize=2)
+def _packaged(settings: FeatureSettings) -> PackagedBackbone:
+    """The last packaged backbones stay: fits of a grid that follow each other read and compile them once."""
+    return load_packaged(settings)
 
 
 def gpu_can_be_used() -> bool:

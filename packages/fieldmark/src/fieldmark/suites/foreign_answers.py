@@ -1,0 +1,81 @@
+"""Answers that were made elsewhere, as results of a suite beside those of its own models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fieldmark.benchmarks import BENCHMARKS
+from fieldmark.errors import MisuseError
+from fieldmark.runs.provenance import Run
+from fieldmark.scoring import Scorecard
+from fieldmark.suites.declarations import Suite, SuiteCell
+from fieldmark.suites.results import file_of, result_data, write_result
+from fieldmark.suites.suite_runs import provenance_of, releases_of, wanted_cells
+from fieldmark.views.score_run import Table, score
+from fieldmark.work.grid import address_of
+
+ELSEWHERE = "answers made elsewhere"
+
+
+def add_answers(
+    suite: Suite,
+    data: str | Path,
+    out: str | Path,
+    answers: Mapping[str, Table],
+    *,
+    name: str,
+    external_data: Sequence[str] = (),
+) -> list[Path]:
+    """Scores the answers that a model gave in cells of a suite, and writes a result for each.
+
+    Args:
+        suite: The suite.
+        data: The root under which the releases lie.
+        out: The folder of results.
+        answers: By cell, a run file in the format of its benchmark, the folder of a run, or a table.
+        name: What the model is called in the table.
+        external_data: What went in besides the release, or "none"; unknown until it is said.
+
+    Raises:
+        MisuseError: For a cell that there is not, or without its release.
+        InputError: When answers are at fault.
+    """
+    cells = wanted_cells(suite, list(answers))
+    digests, missing = releases_of(cells, Path(data))
+    for why in missing.values():
+        raise MisuseError(why)
+    written = []
+    for cell in cells:
+        card, run = _scored(cell, Path(data, cell.release), answers[cell.name], external_data)
+        content = {
+            "benchmark": cell.benchmark,
+            "version": BENCHMARKS[cell.benchmark].version,
+            "data_digest": digests[cell.name],
+            "method": ELSEWHERE,
+            "called": name,
+            "values": address_of([values.tolist() for values in card.pseudo.values()]),
+            "protocol": cell.protocol,
+            "seed": cell.seed,
+        }
+        about = {
+            "suite": suite.name,
+            "suite_version": suite.version,
+            "cell": cell.name,
+            "kingdom": cell.kingdom,
+            "model": {"name": name, "method": ELSEWHERE, "settings": {}, "steps": []},
+            "content": content,
+            "address": address_of(content),
+        }
+        written.append(Path(out, file_of(cell.name, name, address_of(content))))
+        made = result_data(about, card, cell.scored_by.name, provenance_of(run), {"seconds": {}})
+        write_result(written[-1], made)
+    return written
+
+
+def _scored(cell: SuiteCell, data: Path, answers: Table, external_data: Sequence[str]) -> tuple[Scorecard, Run]:
+    with TemporaryDirectory(prefix="fieldmark-") as folder:
+        place = Path(folder, "run")
+        card = score(cell.benchmark, answers, data=data, seed=cell.seed, out=place, external_data=external_data)
+        return card, Run.read(place)
