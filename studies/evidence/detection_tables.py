@@ -40,7 +40,7 @@ def site_thresholds(name: str, result: dict[str, Any]) -> str:
             _percent(found[of]["covers"]),
             f"{found[of]['width']:.3f}",
         ]
-        for clips, found in result["listening"].items()
+        for clips, found in ((key, row) for key, row in result["listening"].items() if key.isdecimal())
         for of in ("prevalence", "precision", "recall")
     ]
     parts.append(table(["clips", "", "true", "mean estimate", "its error", "covers, %", "width"], listened))

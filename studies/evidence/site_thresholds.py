@@ -12,7 +12,9 @@ The worst case for any such rule is a detector whose precision is a hair below t
 threshold that it gets is wrong. 500 surveys of each of 18 such detectors.
 
 After that, 500 draws of 60 and of 150 clips from the 20,000 windows of one survey: are prevalence, precision and recall
-estimated without bias, and do their 95 % intervals cover?
+estimated without bias, and do their 95 % intervals cover? And the same with 100 draws from each of 24 surveys that
+differ in length, in how often the detector calls and misses, in its curve, in the threshold and in the number of clips.
+The interval was chosen among five on 40 other surveys of that kind.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ DRAWS, RECORDINGS, SPECIES, PROMISE, RISK = 500, 200, 24, 0.9, 0.05
 GRID = np.linspace(0, 1, 2001)
 LOOKS = (29, 36, 46, 58, 74, 93, 118, 149, 190)
 CLIPS, LISTENINGS, WINDOWS = (60, 150), 500, 20_000
+SURVEYS, SURVEY_LISTENINGS = 24, 100
 
 
 class Species(NamedTuple):
@@ -58,7 +61,7 @@ def run() -> dict[str, Any]:
         "about": __doc__,
         "thresholds": kept,
         "worst_case": _worst_case(rng),
-        "listening": _listening(rng),
+        "listening": _listening(),
     }
 
 
@@ -180,60 +183,99 @@ def _oracle(survey: Matches, members: list[Species]) -> NDArray[np.float64]:
     return found
 
 
-def _listening(rng: np.random.Generator) -> dict[str, Any]:
-    """Bias and coverage of what clips drawn by stratum tell."""
-    called = rng.random(WINDOWS) < 0.06
-    score = np.where(called, rng.beta(1.2, 1.0, WINDOWS), -1.0)
-    holds = rng.random(WINDOWS) < np.where(called, expit(-1.5 + 5 * score), 0.015)
-    order = np.argsort(np.argsort(score[called]))
-    stratum = np.zeros(WINDOWS, dtype=np.int64)
-    stratum[called] = 1 + order * 5 // called.sum()
-    sizes = np.bincount(stratum)
-    truth = {"prevalence": holds.mean()}
-    above = np.arange(6) >= 3
-    truth["precision"] = holds[stratum >= 3].mean()
-    truth["recall"] = holds[stratum >= 3].sum() / holds.sum()
-    found: dict[str, Any] = {}
-    for clips in CLIPS:
-        drawn = allocate(sizes, clips, first=UNDETECTED)
-        made: dict[str, list[tuple[float, float, float]]] = {name: [] for name in truth}
-        broken = 0
-        for number in range(LISTENINGS):
-            hold = np.array(
-                [
-                    holds[rng.choice(np.flatnonzero(stratum == one), many, replace=False)].sum()
-                    for one, many in enumerate(drawn)
-                ]
-            )
-            for name in truth:
-                made[name].append(share_estimate(sizes, drawn, hold, above, of=name, seed=number))
-            broken += _promised_wrongly(sizes, drawn, hold, stratum, holds)
-        rows: dict[str, Any] = {"promise_holds": round(1 - broken / LISTENINGS, 4)}
-        for name, true in truth.items():
-            values, low, high = np.array(made[name]).T
-            rows[name] = {
-                "true": round(float(true), 4),
-                "mean": round(float(values.mean()), 4),
-                "error_of_mean": round(float(values.std(ddof=1) / LISTENINGS**0.5), 4),
-                "covers": round(float(((low <= true) & (true <= high)).mean()), 4),
-                "width": round(float((high - low).mean()), 4),
-            }
-        found[str(clips)] = rows
-        print(clips, rows, flush=True)
+class Survey(NamedTuple):
+    """The windows of some recordings: how many there are in each stratum, and in how many the species sounds."""
+
+    sizes: NDArray[np.int64]
+    hold: NDArray[np.int64]
+
+    @classmethod
+    def made(
+        cls, rng: np.random.Generator, windows: int, called: float, missed: float, low: float, rise: float
+    ) -> Survey:
+        """A survey in which a share of the windows is called, and the species sounds in some of the others."""
+        score = rng.beta(1.2, 1.0, int(windows * called))
+        holds = rng.random(len(score)) < expit(low + rise * score)
+        stratum = 1 + np.argsort(np.argsort(score)) * 5 // len(score)
+        others = windows - len(score)
+        sizes = np.append(others, np.bincount(stratum)[1:])
+        return cls(sizes, np.append(rng.binomial(others, missed), np.bincount(stratum, weights=holds)[1:].astype(int)))
+
+    def truth(self, edge: int) -> dict[str, float]:
+        above = np.arange(6) >= edge
+        return {
+            "prevalence": float(self.hold.sum() / self.sizes.sum()),
+            "precision": float(self.hold[above].sum() / self.sizes[above].sum()),
+            "recall": float(self.hold[above].sum() / self.hold.sum()),
+        }
+
+
+def _listening() -> dict[str, Any]:
+    """Bias and coverage of what clips drawn by stratum tell; the seed is no other study's."""
+    rng = np.random.default_rng(46_001)
+    survey = Survey.made(rng, WINDOWS, 0.06, 0.015, -1.5, 5.0)
+    found: dict[str, Any] = {str(clips): _listened(survey, 3, clips, LISTENINGS, rng) for clips in CLIPS}
+    surveys = []
+    for _ in range(SURVEYS):
+        one = Survey.made(
+            rng,
+            int(rng.choice([3_000, 20_000, 60_000])),
+            float(rng.choice([0.03, 0.06, 0.15])),
+            float(np.exp(rng.uniform(np.log(0.001), np.log(0.05)))),
+            float(rng.uniform(-3, 1)),
+            float(rng.uniform(2, 6)),
+        )
+        edge, clips = int(rng.integers(1, 6)), int(rng.choice([60, 150, 300]))
+        surveys.append({"clips": clips, "edge": edge, **_listened(one, edge, clips, SURVEY_LISTENINGS, rng)})
+    found["surveys"] = surveys
+    for name in ("prevalence", "precision", "recall"):
+        rows = [one[name] for one in surveys]
+        found[f"{name}_over_surveys"] = {
+            "covers": round(float(np.mean([one["covers"] for one in rows])), 4),
+            "least_covers": min(one["covers"] for one in rows),
+            "mean_error": round(float(np.mean([one["mean"] - one["true"] for one in rows])), 4),
+            "mean_error_of_plain_ratio": round(float(np.mean([one["plain"] - one["true"] for one in rows])), 4),
+        }
+        print(name, found[f"{name}_over_surveys"], flush=True)
     return found
 
 
-def _promised_wrongly(
-    sizes: NDArray[np.int64],
-    drawn: NDArray[np.int64],
-    hold: NDArray[np.int64],
-    stratum: NDArray[np.int64],
-    holds: NDArray[np.bool_],
-) -> bool:
+def _listened(survey: Survey, edge: int, clips: int, times: int, rng: np.random.Generator) -> dict[str, Any]:
+    drawn, above = allocate(survey.sizes, clips, first=UNDETECTED), np.arange(6) >= edge
+    truth = survey.truth(edge)
+    made: dict[str, list[tuple[float, float, float]]] = {name: [] for name in truth}
+    plain: dict[str, list[float]] = {name: [] for name in truth}
+    broken = 0
+    for number in range(times):
+        hold = rng.hypergeometric(survey.hold, survey.sizes - survey.hold, drawn)
+        for name in truth:
+            made[name].append(share_estimate(survey.sizes, drawn, hold, above, of=name, seed=number))
+        totals = survey.sizes * hold / drawn
+        plain["prevalence"].append(totals.sum() / survey.sizes.sum())
+        plain["precision"].append(totals[above].sum() / survey.sizes[above].sum())
+        plain["recall"].append(totals[above].sum() / max(totals.sum(), 1e-9))
+        broken += _promised_wrongly(survey, drawn, hold)
+    rows: dict[str, Any] = {"promise_holds": round(1 - broken / times, 4)}
+    for name, true in truth.items():
+        values, low, high = np.array(made[name]).T
+        rows[name] = {
+            "true": round(float(true), 4),
+            "mean": round(float(np.nanmean(values)), 4),
+            "plain": round(float(np.nanmean(plain[name])), 4),
+            "error_of_mean": round(float(np.nanstd(values, ddof=1) / times**0.5), 4),
+            "covers": round(float(((low <= true) & (true <= high)).mean()), 4),
+            "width": round(float((high - low).mean()), 4),
+        }
+    print(clips, rows, flush=True)
+    return rows
+
+
+def _promised_wrongly(survey: Survey, drawn: NDArray[np.int64], hold: NDArray[np.int64]) -> bool:
     """Whether the lowest threshold that the clips promise has a precision below the promise."""
     wrong = False
     for edge in range(5, 0, -1):
-        bound = share_estimate(sizes, drawn, hold, np.arange(6) >= edge, of="precision", level=1 - 2 * RISK / 5)
+        above = np.arange(6) >= edge
+        bound = share_estimate(survey.sizes, drawn, hold, above, of="precision", level=1 - 2 * RISK / 5)
         if bound.low >= PROMISE:
-            wrong = bool(holds[stratum >= edge].mean() < PROMISE)
+            wrong = survey.truth(edge)["precision"] < PROMISE
     return wrong

@@ -18,8 +18,10 @@ from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.predictions import read_predictions
 from fieldmark.steps import make_step, step_from_data, step_to_data
 from fieldmark.steps.base import Step, fit_step
-from fieldmark.steps.priors.places import PlacePrior
+from fieldmark.steps.priors.places import PlacePrior, joined_with_birdnet
 from fieldmark.tables.labels import Labels
+from fieldmark.tables.name_concepts import matches_in_words
+from fieldmark.tables.taxonomy import Taxonomy
 from fieldmark_tests.lessons import lesson
 
 LABELS = Labels(("acafly", "Corvus corax", "yeti"))
@@ -120,3 +122,18 @@ def test_a_centroid_on_soundscapes_can_ask_and_the_run_declares_it(bird_world, t
     assert any("location model of BirdNET" in sentence for sentence in result.run.external_data)
     stored = read_predictions(tmp_path / "run" / "predictions" / "test.parquet")
     assert fieldmark.predict(tmp_path / "run", bird_world).scores == pytest.approx(stored.scores, abs=1e-4)
+
+
+def test_labels_are_joined_with_birdnet_by_any_name_and_say_how():
+    species = (("Turdus merula", "Eurasian Blackbird"), ("Corvus corax", "Common Raven"))
+    labels = Labels(("Turdus merula", "common_raven", "Turdus merulus", "yeti"))
+    places, matches = joined_with_birdnet(Taxonomy.of(labels, TAXA.clear()), species)
+    assert places.tolist() == [0, 1, 0, -1]
+    assert [one.how for one in matches] == ["exact", "spelling", "spelling", "not found"]
+    assert "1 not found (yeti)" in matches_in_words(matches)
+
+
+def test_a_neighbor_that_other_sources_know_is_not_taken_for_a_sound_of_birdnet():
+    everything = BirdNet().species
+    without = tuple(one for one in everything if one[0] != "Turdus merula")
+    assert joined_with_birdnet(Taxonomy.of(Labels(("Turdus merula",)), TAXA.clear()), without)[0].tolist() == [-1]

@@ -5,13 +5,15 @@ It takes arrays alone, so that networks that were trained elsewhere can be judge
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fieldmark.work.large_arrays import column_products, kept_rows, matrix_blocks, row_by_row
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -95,7 +97,7 @@ class TwoDomains:
         pairs = place[self.paired[0][kept]], place[self.paired[1][kept]]
         rows = ~items
         return TwoDomains(
-            self.features[rows],
+            kept_rows(self.features, rows),
             self.labels[rows],
             self.field[rows],
             self.observation[rows],
@@ -157,18 +159,25 @@ class _Overlaid(NamedTuple):
 def _overlay(lesson: TwoDomains, by: str, shrinkage: float) -> _Overlaid:
     field, labels = lesson.field, lesson.labels
     sheet_mean, field_mean = (_balanced_mean(lesson, rows) for rows in (~field, field))
-    centered = np.where(field[:, None], lesson.features - field_mean, lesson.features - sheet_mean)
-    whitening = _whitening(lesson, centered, shrinkage)
-    moved = centered @ whitening
+
+    def centered(rows: Floats, in_field: Flags) -> Floats:
+        return np.where(in_field[:, None], rows - field_mean, rows - sheet_mean)
+
+    whitening = _whitening(lesson, row_by_row(centered, lesson.features, field), shrinkage)
+    moved = row_by_row(lambda *some: centered(*some) @ whitening, lesson.features, field)
     sheet_turn = field_turn = np.eye(moved.shape[1])
     if by == "covariance":
         sheet_turn = _recolored(moved[~field], moved[field])
     elif by == "subspace":
         sheet_turn, field_turn = _turned(moved[~field], moved[field])
-    items = np.empty((len(moved), field_turn.shape[1]))
-    items[field], items[~field] = unit(moved[field] @ field_turn), unit(moved[~field] @ sheet_turn)
-    sheets = unit(_means(items[~field], labels[~field], lesson.n_labels))
-    photos = unit(_means(items[field], labels[field], lesson.n_labels))
+
+    def turned(rows: Floats, in_field: Flags) -> Floats:
+        result = np.empty((len(rows), field_turn.shape[1]))
+        result[in_field], result[~in_field] = rows[in_field] @ field_turn, rows[~in_field] @ sheet_turn
+        return unit(result)
+
+    items = row_by_row(turned, moved, field)
+    sheets, photos = (unit(_means(items, labels, lesson.n_labels, rows)) for rows in (~field, field))
     return _Overlaid(items, AlignedClasses(field_mean, whitening @ field_turn, sheets, photos))
 
 
@@ -187,24 +196,28 @@ def unit(rows: Floats) -> Floats:
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))
 
 
-def _means(features: Floats, labels: NDArray[np.int32], n_labels: int) -> Floats:
-    sums = np.zeros((n_labels, features.shape[1]))
-    np.add.at(sums, labels, features)
-    return np.asarray(sums / np.maximum(np.bincount(labels, minlength=n_labels), 1)[:, None])
+def _means(features: Floats, labels: NDArray[np.integer], n_labels: int, kept: Flags | None = None) -> Floats:
+    """The mean of each label, over the rows that are kept."""
+    sums, counts = np.zeros((n_labels, features.shape[1])), np.zeros(n_labels)
+    for block in matrix_blocks(*features.shape):
+        own = slice(None) if kept is None else kept[block]
+        np.add.at(sums, labels[block][own], features[block][own])
+        np.add.at(counts, labels[block][own], 1)
+    return np.asarray(sums / np.maximum(counts, 1)[:, None])
 
 
 def _balanced_mean(lesson: TwoDomains, rows: Flags) -> Floats:
     """The mean of the labels' means, so that a label with many items does not pull the domain to itself."""
-    labels = lesson.labels[rows]
-    return np.asarray(_means(lesson.features[rows], labels, lesson.n_labels)[np.unique(labels)].mean(axis=0))
+    means = _means(lesson.features, lesson.labels, lesson.n_labels, rows)
+    return np.asarray(means[np.unique(lesson.labels[rows])].mean(axis=0))
 
 
 def _whitening(lesson: TwoDomains, centered: Floats, shrinkage: float) -> Floats:
     """What makes the shrunk covariance within labels and domains a ball."""
     group = lesson.labels.astype(np.int64) + lesson.n_labels * lesson.field
-    means = _means(centered, group.astype(np.int32), 2 * lesson.n_labels)
-    within = centered - means[group]
-    covariance = within.T @ within / len(within)
+    means = _means(centered, group, 2 * lesson.n_labels)
+    within = (centered[block] - means[group[block]] for block in matrix_blocks(*centered.shape))
+    covariance = column_products(within, centered.shape[1]) / len(centered)
     average = max(float(np.trace(covariance)) / len(covariance), 1e-12)
     return _power((1 - shrinkage) * covariance + shrinkage * average * np.eye(len(covariance)), -0.5)
 
@@ -318,6 +331,17 @@ def rank_by_label(scores: Floats, labels: NDArray[np.integer]) -> float:
     return float((np.bincount(place, weights=reciprocal) / np.bincount(place)).mean())
 
 
-def principal_axes(features: Floats, most: int) -> Floats:
-    """The axes along which unit-length features are longest, one column each."""
-    return np.asarray(np.linalg.svd(features, full_matrices=False)[2][:most].T)
+def principal_axes(
+    rows: NDArray[np.floating], most: int, prepare: Callable[[NDArray[np.floating]], Floats] = np.asarray
+) -> Floats:
+    """The axes along which unit-length features are longest, one column each.
+
+    Args:
+        rows: Features, of which there may be more than fit into memory.
+        most: How many axes are kept.
+        prepare: What brings some rows to unit length, where they are not.
+    """
+    if len(rows) <= rows.shape[1]:
+        return np.asarray(np.linalg.svd(prepare(rows), full_matrices=False)[2][:most].T)
+    blocks = (prepare(rows[block]) for block in matrix_blocks(*rows.shape))
+    return np.asarray(np.linalg.eigh(column_products(blocks, rows.shape[1]))[1][:, ::-1][:, :most])

@@ -28,6 +28,7 @@ from fieldmark.methods.domains import Domains, pairs_of
 from fieldmark.runs.label_scores import Scale
 from fieldmark.settings import setting
 from fieldmark.views.parts import Part, View
+from fieldmark.work.large_arrays import row_by_row, scored_rows
 
 Floats = NDArray[np.float64]
 CHOSEN = -1.0
@@ -84,9 +85,9 @@ class Align(OnFeatures):
 
     def fit(self, view: View) -> Fitted:
         domains = Domains.of(view, "align", self.asked)
-        features = unit_rows(features_of(view.train)).astype(np.float64)
-        basis = principal_axes(features, self.dimensions)
-        lesson = make_lesson(view, domains, features @ basis)
+        features = features_of(view.train)
+        basis = principal_axes(features, self.dimensions, _unit)
+        lesson = make_lesson(view, domains, row_by_row(lambda rows: _unit(rows) @ basis, features))
         chosen, curve = self._choose(lesson)
         classes = align_classes(lesson, chosen.ways)
         learned: Arrays = {
@@ -103,9 +104,12 @@ class Align(OnFeatures):
         return Fitted(settled, learned, (_told(domains),), choices(self, chosen, on))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
-        cosines = aligned(arrays, features_of(part)) @ arrays["prototypes"].T + arrays["bias"]
-        lowest = cosines.min(axis=1, keepdims=True) - 1
-        return np.asarray(SHARPNESS * np.where(arrays["taught"], cosines, lowest), dtype=np.float32)
+        def score(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+            cosines = aligned(arrays, rows) @ arrays["prototypes"].T + arrays["bias"]
+            lowest = cosines.min(axis=1, keepdims=True) - 1
+            return np.asarray(SHARPNESS * np.where(arrays["taught"], cosines, lowest), dtype=np.float32)
+
+        return scored_rows(score, features_of(part), len(arrays["taught"]))
 
     @property
     def ways(self) -> Ways:
@@ -140,6 +144,10 @@ def make_lesson(view: View, domains: Domains, features: Floats) -> TwoDomains:
         len(view.labels),
         tuple(np.asarray(rank, dtype=np.int64) for rank in ranks),
     )
+
+
+def _unit(rows: NDArray[np.floating]) -> Floats:
+    return unit_rows(rows).astype(np.float64)
 
 
 def aligned(arrays: Mapping[str, Any], features: NDArray[np.float32]) -> NDArray[np.float32]:

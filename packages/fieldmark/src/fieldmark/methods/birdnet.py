@@ -14,14 +14,15 @@ from fieldmark.features.birdnet import BirdNet
 from fieldmark.methods.base import Arrays, Fitted, OnFeatures, features_of
 from fieldmark.runs.label_scores import Scale
 from fieldmark.settings import setting
-from fieldmark.steps.priors.places import places_of
+from fieldmark.steps.priors.places import joined_with_birdnet, places_of
 from fieldmark.tables.labels import UNKNOWN
+from fieldmark.tables.name_concepts import matches_in_words
 from fieldmark.views.parts import Part, View
 
 
 @dataclass(frozen=True)
 class BirdNetClassifier(OnFeatures):
-    """The scores of BirdNET V2.4 for the labels it knows, by scientific or common name; 0 for the others.
+    """The scores of BirdNET V2.4 for the labels it knows by any name; 0 for the others.
 
     Nothing is learned. Where an item has a place, BirdNET's location model says which species occur there in that week.
 
@@ -43,7 +44,8 @@ class BirdNetClassifier(OnFeatures):
             )
 
     def fit(self, view: View) -> Fitted:
-        return Fitted(self, {"places": places_of(view.taxonomy, BirdNet().species)})
+        places, matches = joined_with_birdnet(view.taxonomy, BirdNet().species)
+        return Fitted(self, {"places": places}, (f"Labels among the sounds of BirdNET: {matches_in_words(matches)}.",))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         places = arrays["places"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -30,6 +30,7 @@ from fieldmark.settings import setting
 from fieldmark.stats.logistic import platt
 from fieldmark.tables.labels import Labels
 from fieldmark.views.parts import Part, View
+from fieldmark.work.large_arrays import joined_rows, matrix_blocks, row_by_row
 
 GROUP = "dataset"
 # How many thresholds are tried where clusters choose it.
@@ -86,7 +87,7 @@ class Clustering(OnFeatures):
 
     def answer(self, arrays: Arrays, part: Part, labels: Labels) -> LabelScores:
         assert self.threshold is not None  # chosen by `fit`
-        features, group = unit_rows(features_of(part)), _groups(part)
+        features, group = row_by_row(unit_rows, features_of(part)), _groups(part)
         names = [""] * len(features)
         for name in np.unique(group):
             rows = np.flatnonzero(group == name)
@@ -121,14 +122,14 @@ def _best_on_clusters(view: View) -> tuple[float, str]:
     from scipy.spatial.distance import pdist
 
     parts = [view.train] if view.val is None else [view.train, view.val]
-    features = unit_rows(np.concatenate([features_of(part) for part in parts])).astype(np.float64)
+    features = row_by_row(unit_rows, joined_rows([features_of(part) for part in parts]))
     truth = np.concatenate([truth_of(part) for part in parts])
     names, group = np.unique(np.concatenate([_groups(part) for part in parts]), return_inverse=True)
     trees = {}
     for number in range(len(names)):
         rows = np.flatnonzero(group == number)
         if len(rows) > 1:
-            trees[number] = rows, linkage(pdist(features[rows], "cosine"), method="average")
+            trees[number] = rows, linkage(pdist(features[rows].astype(np.float64), "cosine"), method="average")
     heights = np.concatenate([tree[:, 2] for _, tree in trees.values()])
     tried = np.unique(np.quantile(heights, np.linspace(0, 1, TRIED)))
     values = []
@@ -149,19 +150,28 @@ def _pairs_of(view: View) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     Pairs of val with each other and with train; of train with itself where there is no val.
     """
     parts = [view.train] if view.val is None else [view.val, view.train]
-    features = unit_rows(np.concatenate([features_of(part) for part in parts])).astype(np.float64)
+    features = row_by_row(unit_rows, joined_rows([features_of(part) for part in parts]))
     truth = np.concatenate([truth_of(part) for part in parts])
     group = np.concatenate([_groups(part) for part in parts])
     asked = np.arange(len(truth)) < len(parts[0])
     cosines, same = [], []
     for name in np.unique(group):
         rows = np.flatnonzero(group == name)
-        one, other = np.triu_indices(len(rows), 1)
-        kept = asked[rows[one]] | asked[rows[other]]
-        one, other = rows[one[kept]], rows[other[kept]]
-        cosines.append(np.einsum("ij,ij->i", features[one], features[other]))
-        same.append(truth[one] == truth[other])
+        for one, other in _pair_blocks(rows, asked, features.shape[1]):
+            cosines.append(np.einsum("ij,ij->i", *(features[ends].astype(np.float64) for ends in (one, other))))
+            same.append(truth[one] == truth[other])
     return np.concatenate(cosines), np.concatenate(same)
+
+
+def _pair_blocks(
+    rows: NDArray[np.int64], asked: NDArray[np.bool_], width: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """All pairs of rows with one that is asked about, as many at a time as their features need not much memory."""
+    for block in matrix_blocks(len(rows), len(rows) * width):
+        first, second = np.triu_indices(block.stop - block.start, 1 + block.start, len(rows))
+        one, other = rows[first + block.start], rows[second]
+        kept = asked[one] | asked[other]
+        yield one[kept], other[kept]
 
 
 def _groups(part: Part) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import MisuseError
 from fieldmark.methods.base import Arrays, Need, features_of
 from fieldmark.views.parts import Part
+from fieldmark.work.large_arrays import joined_columns, kept_rows, mean_and_spread, row_by_row
 
 PREFIX = "joined."
 
@@ -57,7 +59,7 @@ class Joined:
         features = [features_of(train, name) for name in names]
         missing = [_missing(train, name) for name in names]
         means = [
-            own[~lacking].mean(axis=0) if not lacking.all() else np.zeros(own.shape[1])
+            mean_and_spread(kept_rows(own, ~lacking))[0] if not lacking.all() else np.zeros(own.shape[1])
             for own, lacking in zip(features, missing, strict=True)
         ]
         widths = np.array([own.shape[1] for own in features], dtype=np.int64)
@@ -72,10 +74,10 @@ class Joined:
             own, missing = features_of(part, name), _missing(part, name)
             if missing.all():
                 own = np.zeros((len(part), len(mean)), dtype=np.float32)
-            columns.append(np.where(missing[:, None], mean, own))
+            columns.append(row_by_row(partial(_filled, mean), own, missing))
             if flagged:
                 flags.append(missing.astype(np.float32)[:, None])
-        joined = np.concatenate([*columns, *flags], axis=1).astype(np.float32)
+        joined = joined_columns([*columns, *flags]).astype(np.float32, copy=False)
         return joined if joined.shape[1] else np.zeros((len(part), 1), dtype=np.float32)
 
     @property
@@ -87,6 +89,10 @@ class Joined:
     def of(cls, names: tuple[str, ...], arrays: Arrays) -> Joined:
         """What these arrays were made by."""
         return cls(names, *(arrays[f"{PREFIX}{name}"] for name in ("widths", "means", "flagged")))
+
+
+def _filled(mean: NDArray[np.float32], rows: NDArray[np.float32], missing: NDArray[np.bool_]) -> NDArray[np.float32]:
+    return np.where(missing[:, None], mean, rows)
 
 
 def _missing(part: Part, name: str) -> NDArray[np.bool_]:

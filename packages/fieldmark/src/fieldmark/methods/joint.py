@@ -17,6 +17,7 @@ from fieldmark.registry import require
 from fieldmark.runs.label_scores import Scale
 from fieldmark.settings import setting
 from fieldmark.views.parts import Part, View
+from fieldmark.work.large_arrays import joined_columns, kept_rows, mean_and_spread, row_by_row
 
 NETWORK = "network."
 MOST_EPOCHS = 60
@@ -88,9 +89,8 @@ def fit_scaling(modalities: tuple[tuple[str, ...], ...], train: Part) -> Arrays:
     made: Arrays = {}
     for name in (name for group in modalities for name in group):
         features, there = features_of(train, name), ~is_missing(train, (name,))
-        own = features[there] if there.any() else np.zeros((1, features.shape[1]), dtype=np.float32)
-        spread = own.std(axis=0)
-        made[f"{name}.mean"] = own.mean(axis=0).astype(np.float32)
+        own = kept_rows(features, there) if there.any() else np.zeros((1, features.shape[1]), dtype=np.float32)
+        made[f"{name}.mean"], spread = mean_and_spread(own)
         made[f"{name}.spread"] = np.maximum(spread, 1e-6 * max(float(spread.max(initial=0.0)), 1e-6)).astype(np.float32)
     return made
 
@@ -101,7 +101,7 @@ def _data(modalities: tuple[tuple[str, ...], ...], scaling: Arrays, part: Part, 
     features, there = [], np.ones((len(part), len(modalities)), dtype=np.bool_)
     for number, names in enumerate(modalities):
         columns = [_standardized(part, name, scaling) for name in names]
-        joined = np.concatenate(columns, axis=1)
+        joined = joined_columns(columns)
         # An input whose columns are all the same in train has none left; one column of zeros stands for it.
         features.append(joined if joined.shape[1] else np.zeros((len(part), 1), dtype=np.float32))
         there[:, number] = ~is_missing(part, names)
@@ -114,4 +114,8 @@ def _standardized(part: Part, name: str, scaling: Arrays) -> NDArray[np.float32]
     missing = is_missing(part, (name,))
     if missing.all():  # nothing of the kind is known here, not even how many features it would have
         return np.zeros((len(part), len(mean)), dtype=np.float32)
-    return np.where(missing[:, None], 0.0, (features_of(part, name) - mean) / spread).astype(np.float32)
+
+    def scaled(rows: NDArray[np.float32], lacking: NDArray[np.bool_]) -> NDArray[np.float32]:
+        return np.where(lacking[:, None], 0.0, (rows - mean) / spread).astype(np.float32)
+
+    return row_by_row(scaled, features_of(part, name), missing)

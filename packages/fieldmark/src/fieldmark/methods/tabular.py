@@ -21,6 +21,7 @@ from fieldmark.runs.label_scores import Scale
 from fieldmark.settings import setting
 from fieldmark.tables.inputs import Input
 from fieldmark.views.parts import Part, View
+from fieldmark.work.large_arrays import scored_rows
 
 MODELS = ("auto", "boosting", "network")
 MOST_ROUNDS, PATIENCE = 300, 15
@@ -82,12 +83,16 @@ class Tabular(OnModalities):
         if CLASSES not in arrays:  # a network
             return self._network.scores(arrays, _only(part, table))
         classes, frequencies = arrays[CLASSES], arrays["frequencies"]
-        scores = np.tile(np.log(frequencies), (len(part), 1))
-        if TREES in arrays and len(part):
-            chances = _booster(arrays[TREES].tobytes()).predict(table, num_threads=0)
-            seen = np.log(np.maximum(chances, 1e-12)) + np.log(frequencies[classes].sum())
-            scores[:, classes] = seen
-        return scores.astype(np.float32)
+        booster = _booster(arrays[TREES].tobytes()) if TREES in arrays else None
+
+        def score(rows: NDArray[np.float32]) -> NDArray[np.float64]:
+            scores = np.tile(np.log(frequencies), (len(rows), 1))
+            if booster is not None:
+                chances = booster.predict(rows, num_threads=0)
+                scores[:, classes] = np.log(np.maximum(chances, 1e-12)) + np.log(frequencies[classes].sum())
+            return scores
+
+        return scored_rows(score, table, len(frequencies))
 
     @property
     def _network(self) -> Joint:

@@ -25,7 +25,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 from fieldmark.errors import InputError
 from fieldmark.storage.files import open_input, sha256_of
@@ -183,6 +183,25 @@ def load_concepts(
             known = concepts.get(concept.scientific)
             concepts[concept.scientific] = concept if known is None else known.merged(concept)
     return NameConcepts(concepts, synonyms, tuple(sources))
+
+
+def matches_in_words(matches: Sequence[NameMatch], *, most: int = 3) -> str:
+    """How many names were matched and how, with the first of those that a person should look at.
+
+    >>> robin = Concept("Erithacus rubecula", "European Robin")
+    >>> names = NameConcepts({robin.scientific: robin})
+    >>> matches_in_words([names.find(one) for one in ("Erithacus rubecula", "Erithacus rubeculus", "Larus sp")])
+    '1 exact, 1 spelling (Erithacus rubeculus as Erithacus rubecula), 1 not found (Larus sp)'
+    """
+    told = []
+    for how in get_args(How):
+        own = [one for one in matches if one.how == how]
+        if not own:
+            continue
+        shown = [one.given + (f" as {one.concept.scientific}" if one.concept else "") for one in own[:most]]
+        named = f" ({', '.join(shown)}{', ...' if len(own) > most else ''})" if how not in ("exact", "concept") else ""
+        told.append(f"{len(own):,} {how}{named}")
+    return ", ".join(told)
 
 
 def packaged_file(package: str) -> Path | None:

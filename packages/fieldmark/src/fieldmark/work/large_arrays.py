@@ -133,6 +133,16 @@ def taken_rows(
     return array_in_file(made(array[rows[block]]) for block in _blocks(len(rows), array[:1].nbytes, BYTES_AT_ONCE))
 
 
+def kept_rows(array: NDArray[Any], kept: NDArray[np.bool_]) -> NDArray[Any]:
+    """The rows that are kept, as `array[kept]` gives them; the array itself where all are."""
+    return array if kept.all() else taken_rows(array, np.flatnonzero(kept))
+
+
+def joined_columns(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The columns of several arrays side by side, as `np.concatenate` gives them; a single one as it is."""
+    return arrays[0] if len(arrays) == 1 else row_by_row(lambda *some: np.concatenate(some, axis=1), *arrays)
+
+
 def scored_rows(score: Callable[[NDArray[Any]], NDArray[Any]], rows: NDArray[Any], columns: int) -> NDArray[np.float32]:
     """What `score` makes of each row, so many numbers in single precision, without a copy of all rows."""
     scores = np.empty((len(rows), columns), dtype=np.float32)

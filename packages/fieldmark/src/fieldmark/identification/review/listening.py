@@ -12,8 +12,8 @@ The windows of the recordings are divided by the score of a species: those witho
 numbers of detections. Half of the clips are drawn from the former, the others evenly from the parts, at random. For
 each clip the person says whether the species is heard: its name, or `not this species`. `estimate_listening` then tells
 precision, recall and prevalence in these recordings, and the lowest threshold whose precision keeps a promise.
-Precision and prevalence are without bias; recall is a ratio of two such estimates, and too high on average where few
-were heard without a detection (`python -m studies.evidence site_thresholds`).
+Precision and prevalence are without bias, recall nearly so (`stats.stratified`, `python -m studies.evidence
+site_thresholds`).
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from fieldmark.steps.base import Lesson
 from fieldmark.steps.priors.base import Logs, PriorSource, in_order
 from fieldmark.steps.priors.weighted import WeightedShift, best_weight
 from fieldmark.tables.labels import UNKNOWN, Labels
+from fieldmark.tables.name_concepts import Concept, NameConcepts, NameMatch, load_concepts
 from fieldmark.tables.taxonomy import Taxonomy
 from fieldmark.views.parts import Part
 
@@ -29,7 +31,7 @@ EXTERNAL_DATA = (f"The location model of {LICENSE}",)
 class BirdNetPlaces(PriorSource):
     """How likely BirdNET holds each label at the place and in the week of an item.
 
-    Labels are found by scientific or common name as the method `birdnet` finds them. Labels that BirdNET does not know,
+    Labels are found by name (`joined_with_birdnet`). Labels that BirdNET does not know,
     and items without a place, stay as they are.
 
     Args:
@@ -138,14 +140,33 @@ class PlacePrior(WeightedShift):
 
 
 def places_of(taxonomy: Taxonomy, species: tuple[tuple[str, str], ...]) -> NDArray[np.int32]:
-    """For each label its place among the sounds of BirdNET, -1 where it is not among them.
+    """For each label its place among the sounds of BirdNET, -1 where it is not among them."""
+    return joined_with_birdnet(taxonomy, species)[0]
 
-    A label is found by the scientific name of its species, or by its own name, scientific or common.
+
+def joined_with_birdnet(
+    taxonomy: Taxonomy, species: tuple[tuple[str, str], ...]
+) -> tuple[NDArray[np.int32], tuple[NameMatch, ...]]:
+    """For each label its place among the sounds of BirdNET, -1 where it is not among them, and how it was found.
+
+    A label is found by the name of its species, or by its own: scientific, common, an eBird code, another spelling.
     """
-    by_name = {name.lower(): place for place, names in enumerate(species) for name in names if name}
-    places = []
+    concepts, place_of = _concepts_of(species), {name: place for place, (name, _) in enumerate(species)}
+    places, matches = [], []
     for code, label in enumerate(taxonomy.labels.names):
-        names = (taxonomy.taxon(code, "species"), label.replace("_", " "))
-        known = [by_name[name.lower()] for name in names if name and name.lower() in by_name]
-        places.append(known[0] if known else UNKNOWN)
-    return np.array(places, dtype=np.int32)
+        names = (taxonomy.taxon(code, "species"), label, label.replace("_", " "))
+        tried = [concepts.find(name) for name in dict.fromkeys(names) if name]
+        known = [one for one in tried if one.concept is not None and one.concept.scientific in place_of]
+        match = known[0] if known else NameMatch(label, None, "not found")
+        matches.append(match)
+        places.append(UNKNOWN if match.concept is None else place_of[match.concept.scientific])
+    return np.array(places, dtype=np.int32), tuple(matches)
+
+
+@lru_cache(maxsize=2)
+def _concepts_of(species: tuple[tuple[str, str], ...]) -> NameConcepts:
+    """The sounds of BirdNET among all taxa that installed packages name, so that none is taken for its neighbor."""
+    packaged = load_concepts()
+    own = {name: Concept(name, common if common != name else "") for name, common in species}
+    own = {name: one.merged(packaged.concepts.get(name, one)) for name, one in own.items()}
+    return replace(packaged, concepts={**packaged.concepts, **own})
