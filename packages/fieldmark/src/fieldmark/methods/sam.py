@@ -57,7 +57,7 @@ class Sam(DrawsMasks):
 
     The network is MobileSAM (`features.segment_anything`), or SAM 2 or SAM 3 from a folder (`features.sam2_onnx`,
     `features.sam_transformers`). Of the three masks it offers, the one is drawn that agrees best with what stands out
-    (IoU with the map of U²-Net or U²-Netp) or, for a point in the middle, the one that the network itself believes most.
+    (IoU with the map of U²-Net or U²-Netp) or, for a point in the middle, the one that the network believes most.
 
     Args:
         prompt: What it is shown: center, saliency-box, saliency-points or saliency, or boxes for those that are given

@@ -17,8 +17,9 @@ def lasso_logistic(
     """Coefficients of lowest weighted log loss plus `penalty` times the sum of their absolute values, intercept last.
 
     Newton's method on the columns that have a coefficient or ask for one, coordinate descent within each step (Yuan, Ho
-    and Lin, "An improved GLMNET for L1-regularized logistic regression", 2012). The intercept is penalized like any other
-    coefficient, as liblinear does, and starts at the log-odds of the truth. What it costs grows with the square of the columns that matter, not of all.
+    and Lin, "An improved GLMNET for L1-regularized logistic regression", 2012). The intercept is penalized like any
+    other coefficient, as liblinear does, and starts at the log-odds of the truth. What it costs grows with the square
+    of the columns that matter, not of all.
 
     Args:
         columns: One row per example.
