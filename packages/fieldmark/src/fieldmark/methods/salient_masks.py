@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from fieldmark.features.saliency import Saliency
+from fieldmark.features.saliency import NETWORK_FILE, NETWORKS, Saliency, best_at_hand, declared
 from fieldmark.masks.parts import Mask, resized
-from fieldmark.methods.base import ON_TRAIN, Arrays, Fitted, choices
+from fieldmark.methods.base import ON_TRAIN, USUAL, Arrays, Fitted, choices
 from fieldmark.methods.grabcut import PERHAPS, PERHAPS_NOT, SURELY, SURELY_NOT, refined
 from fieldmark.methods.mask_drawings import DrawsMasks, evenly_taken, mean_overlaps, of_whole
 from fieldmark.settings import setting
@@ -26,9 +26,11 @@ LONGEST_PX = 400
 
 @dataclass(frozen=True)
 class SalientMasks(DrawsMasks):
-    """Draws what U²-Netp finds salient (`features.saliency`); it needs no training at all.
+    """Draws what U²-Net or U²-Netp finds salient (`features.saliency`); it needs no training at all.
 
     Args:
+        network: u2netp, u2net (about ten times the computing) or a file of the latter; empty takes the full one where
+            it is installed.
         threshold: What is drawn reaches this share of the way from the lowest to the highest value of the map; 0 takes
             the one with the highest mean IoU on train.
         refine: Whether the boundary is then moved to where colors change, by GrabCut.
@@ -38,47 +40,59 @@ class SalientMasks(DrawsMasks):
     threshold: float = setting(0.0, least=0, below=1)
     refine: bool = False
     mirrored: bool = True
+    network: str = setting("", choices=("", *NETWORKS), file=NETWORK_FILE)
 
     learns_from_val: ClassVar[bool] = False
 
     @property
     def external_data(self) -> tuple[str, ...]:
-        return ("DUTS, by the weights of U²-Netp",)
+        return (trained_on(self.network),)
 
     def fit(self, view: View) -> Fitted:
+        method = replace(self, network=self.network or best_at_hand())
         if self.threshold:
-            return Fitted(self, {})
-        train, saliency = evenly_taken(view.train.of_known_labels()), Saliency()
+            return Fitted(method, {}, chosen=choices(self, method, USUAL))
+        train, saliency = evenly_taken(view.train.of_known_labels()), method.start({})
 
         def draw(photo: Image.Image) -> list[Mask]:
-            values = self._values(saliency, photo)
-            return [self._mask(photo, values, threshold) for threshold in THRESHOLDS]
+            values = salient_values(saliency, photo, mirrored=self.mirrored)
+            return [cut(photo, values, threshold, refine=self.refine) for threshold in THRESHOLDS]
 
         means = mean_overlaps(train, "threshold", draw)
-        chosen = replace(self, threshold=THRESHOLDS[int(means.argmax())])
-        return Fitted(chosen, {}, chosen=choices(self, chosen, ON_TRAIN))
+        chosen = replace(method, threshold=THRESHOLDS[int(means.argmax())])
+        return Fitted(chosen, {}, chosen=(*choices(self, method, USUAL), *choices(method, chosen, ON_TRAIN)))
 
     def start(self, arrays: Arrays) -> Saliency:
-        return Saliency()
+        return Saliency(network=self.network or best_at_hand())
 
     def draw(self, state: Any, arrays: Arrays, photo: Image.Image, labels: Labels) -> dict[str, Mask]:
-        return of_whole(self._mask(photo, self._values(state, photo), self.threshold))
+        values = salient_values(state, photo, mirrored=self.mirrored)
+        return of_whole(cut(photo, values, self.threshold, refine=self.refine))
 
-    def _values(self, saliency: Saliency, photo: Image.Image) -> NDArray[np.float32]:
-        values = saliency.map(photo)
-        if self.mirrored:
-            values = values + saliency.map(ImageOps.mirror(photo))[:, ::-1]
-        return spread(values)
 
-    def _mask(self, photo: Image.Image, values: NDArray[np.float32], threshold: float) -> Mask:
-        if not self.refine:
-            return enlarged(values, photo.size) >= threshold
-        scale = min(1.0, LONGEST_PX / max(photo.size))
-        width, height = (max(1, round(side * scale)) for side in photo.size)
-        small, pixels = enlarged(values, (width, height)), photo.resize((width, height), Image.Resampling.BILINEAR)
-        start = np.where(small >= threshold, PERHAPS, PERHAPS_NOT).astype(np.uint8)
-        start[small >= SURE], start[small < HARDLY] = SURELY, SURELY_NOT
-        return resized(refined(np.asarray(pixels)[:, :, ::-1].copy(), start, rounds=3), (photo.height, photo.width))
+def trained_on(network: str) -> str:
+    """What a network for saliency brings in from outside the release."""
+    return f"DUTS, by the weights of {declared(network or best_at_hand()).title}"
+
+
+def salient_values(saliency: Saliency, photo: Image.Image, *, mirrored: bool) -> NDArray[np.float32]:
+    """How much each place of a photo stands out, from 0 to 1, looked at together with its mirror image or not."""
+    values = saliency.map(photo)
+    if mirrored:
+        values = values + saliency.map(ImageOps.mirror(photo))[:, ::-1]
+    return spread(values)
+
+
+def cut(photo: Image.Image, values: NDArray[np.float32], threshold: float, *, refine: bool) -> Mask:
+    """What reaches a threshold, as large as the photo; its boundary may be moved to where colors change (GrabCut)."""
+    if not refine:
+        return enlarged(values, photo.size) >= threshold
+    scale = min(1.0, LONGEST_PX / max(photo.size))
+    width, height = (max(1, round(side * scale)) for side in photo.size)
+    small, pixels = enlarged(values, (width, height)), photo.resize((width, height), Image.Resampling.BILINEAR)
+    start = np.where(small >= threshold, PERHAPS, PERHAPS_NOT).astype(np.uint8)
+    start[small >= SURE], start[small < HARDLY] = SURELY, SURELY_NOT
+    return resized(refined(np.asarray(pixels)[:, :, ::-1].copy(), start, rounds=3), (photo.height, photo.width))
 
 
 def spread(values: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -14,13 +14,14 @@ from scipy import ndimage
 
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.crops import Box, box_as_drawn
-from fieldmark.features.saliency import Saliency, SaliencyRule
+from fieldmark.features.saliency import NETWORK_FILE, NETWORKS, Saliency, SaliencyRule, best_at_hand
+from fieldmark.features.sam2_onnx import OnnxSam2
 from fieldmark.features.sam_transformers import TransformerSam, external_data
 from fieldmark.features.segment_anything import SegmentAnything
 from fieldmark.masks.parts import Mask, resized
-from fieldmark.methods.base import ON_TRAIN, Arrays, Fitted, choices, media_of
+from fieldmark.methods.base import ON_TRAIN, USUAL, Arrays, Fitted, choices, media_of
 from fieldmark.methods.mask_drawings import DrawsMasks, evenly_taken, mean_overlaps, of_whole, overlap
-from fieldmark.methods.salient_masks import enlarged, spread
+from fieldmark.methods.salient_masks import enlarged, salient_values, trained_on
 from fieldmark.releases.photo_boxes import ShareBox
 from fieldmark.settings import setting
 from fieldmark.tables.labels import Labels
@@ -35,13 +36,16 @@ PROMPTS = {
 # A box that is given for the photo, where the release has boxes; what stands out where it has none.
 GIVEN = "boxes"
 POINTS = 3
+Values = NDArray[np.float32]
 DIGEST = "digest_of_weights"
 # What stands out is what the map has above this share of its range.
 STANDS_OUT = 0.5
 
 
-class _Tools(NamedTuple):
-    network: SegmentAnything | TransformerSam
+class SamTools(NamedTuple):
+    """What drawing needs: the network, what shows it where to look, and boxes that are given."""
+
+    network: SegmentAnything | TransformerSam | OnnxSam2
     saliency: Saliency
     boxes: Mapping[str, Any] = MappingProxyType({})
     where: Callable[[str], str] = str
@@ -51,50 +55,60 @@ class _Tools(NamedTuple):
 class Sam(DrawsMasks):
     """Draws what a network of the SAM family takes a prompt for; it needs no training.
 
-    The network is MobileSAM (`features.segment_anything`), or SAM 2 or SAM 3 from a folder
-    (`features.sam_transformers`). Of the three masks it offers, the one is drawn that agrees best with what stands out
-    (IoU with the map of U²-Netp) or, for a point in the middle, the one that the network itself believes most.
+    The network is MobileSAM (`features.segment_anything`), or SAM 2 or SAM 3 from a folder (`features.sam2_onnx`,
+    `features.sam_transformers`). Of the three masks it offers, the one is drawn that agrees best with what stands out
+    (IoU with the map of U²-Net or U²-Netp) or, for a point in the middle, the one that the network believes most.
 
     Args:
         prompt: What it is shown: center, saliency-box, saliency-points or saliency, or boxes for those that are given
             (`boxes.csv` in a folder); empty takes the one of the first four with the highest mean IoU on train.
-        weights: The folder of SAM 2 or SAM 3 as Hugging Face has it; empty for MobileSAM. The weights stay there.
+        weights: The folder of SAM 2 for ONNX Runtime (an encoder and a decoder), or of SAM 2 or SAM 3 as Hugging Face
+            has it; empty for MobileSAM. The weights stay there.
+        saliency: The network that shows where to look: u2netp, u2net or a file of the latter; empty takes the full
+            one where it is installed.
     """
 
     prompt: str = setting("", choices=("", *PROMPTS, GIVEN))
     weights: str = ""
+    saliency: str = setting("", choices=("", *NETWORKS), file=NETWORK_FILE)
 
     learns_from_val: ClassVar[bool] = False
 
     @property
     def external_data(self) -> tuple[str, ...]:
         own = external_data(self.weights) if self.weights else "1 % of SA-1B, by the weights of MobileSAM"
-        return (own, "DUTS, by the weights of U²-Netp")
+        return (own, trained_on(self.saliency))
 
     def fit(self, view: View) -> Fitted:
-        arrays = {}
-        if self.weights:
-            arrays[DIGEST] = np.frombuffer(TransformerSam.open(self.weights).digest.encode(), dtype=np.uint8)
+        method = replace(self, saliency=self.saliency or best_at_hand())
+        arrays, taken = method.fingerprint(), choices(self, method, USUAL)
         if self.prompt:
-            return Fitted(self, arrays)
-        train, tools = evenly_taken(view.train.of_known_labels()), self.start({})
-        each = mean_overlaps(train, "prompt", lambda photo: list(self._drawn(tools, photo, PROMPTS).values()))
+            return Fitted(method, arrays, chosen=taken)
+        train, tools = evenly_taken(view.train.of_known_labels()), method.start({})
+        each = mean_overlaps(train, "prompt", lambda photo: [one > 0 for one in method.offers(tools, photo).values()])
         means = dict(zip(PROMPTS, each.round(3).tolist(), strict=True))
         tried = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
-        chosen = replace(self, prompt=max(means, key=lambda name: means[name]))
+        chosen = replace(method, prompt=max(means, key=lambda name: means[name]))
         remark = f"Mean IoU of prompts on {len(train)} photos of train: {tried}."
-        return Fitted(chosen, arrays, (remark,), choices(self, chosen, ON_TRAIN))
+        return Fitted(chosen, arrays, (remark,), (*taken, *choices(method, chosen, ON_TRAIN)))
 
-    def start(self, arrays: Arrays) -> _Tools:
+    def fingerprint(self) -> Arrays:
+        """What a model keeps of weights that lie elsewhere."""
         if not self.weights:
-            return _Tools(SegmentAnything(), Saliency())
-        network = TransformerSam.open(self.weights)
+            return {}
+        return {DIGEST: np.frombuffer(network_in(self.weights).digest.encode(), dtype=np.uint8)}
+
+    def start(self, arrays: Arrays) -> SamTools:
+        saliency = Saliency(network=self.saliency or best_at_hand())
+        if not self.weights:
+            return SamTools(SegmentAnything(), saliency)
+        network = network_in(self.weights)
         if DIGEST in arrays and network.digest != arrays[DIGEST].tobytes().decode():
             hint = "Put back the files that the model was fitted with, or fit it again."
             raise InputError(self.weights, found="another network", expected="the one of the model", hint=hint)
-        return _Tools(network, Saliency())
+        return SamTools(network, saliency)
 
-    def start_on(self, arrays: Arrays, part: Part) -> _Tools:
+    def start_on(self, arrays: Arrays, part: Part) -> SamTools:
         tools = self.start(arrays)
         if self.prompt != GIVEN:
             return tools
@@ -117,26 +131,37 @@ class Sam(DrawsMasks):
 
     def draw(self, state: Any, arrays: Arrays, photo: Image.Image, labels: Labels) -> dict[str, Mask]:
         prompt = "saliency-box" if self.prompt == GIVEN else self.prompt
-        mask = self._drawn(state, photo, [prompt])[prompt]
+        mask = self.offers(state, photo, [prompt])[prompt] > 0
         return of_whole(resized(mask, (photo.height, photo.width)))
 
-    def _drawn(self, tools: _Tools, photo: Image.Image, prompts: Any) -> dict[str, Mask]:
-        """The mask that follows from each prompt, at the size that the network has seen."""
+    def offers(
+        self, tools: SamTools, photo: Image.Image, prompts: Iterable[str] = tuple(PROMPTS), values: Values | None = None
+    ) -> dict[str, Values]:
+        """The logits of the mask that follows from each prompt, at the size that the network has seen.
+
+        Args:
+            tools: What `start` made.
+            photo: The photo.
+            prompts: Some of `PROMPTS`.
+            values: How much each place of the photo stands out, where that is known already.
+        """
         look = tools.network.look(photo)
-        values = spread(tools.saliency.map(photo))
+        values = salient_values(tools.saliency, photo, mirrored=False) if values is None else values
         salient = enlarged(values, look.size) >= STANDS_OUT
-        drawn = {}
+        found = {}
         for prompt in prompts:
-            box, points = prompt_of(prompt, values)
-            offered = look.draw(box, points)
-            if prompt == "center":
-                drawn[prompt] = offered[0].mask
-            else:
-                drawn[prompt] = max((one.mask for one in offered), key=lambda mask: overlap(mask, salient))
-        return drawn
+            offered = look.draw(*prompt_of(prompt, values))
+            best = offered[0] if prompt == "center" else max(offered, key=lambda one: overlap(one.mask, salient))
+            found[prompt] = best.logits
+        return found
 
 
-def prompt_of(prompt: str, values: NDArray[np.float32]) -> tuple[Box | None, NDArray[np.float64] | None]:
+def network_in(folder: str) -> TransformerSam | OnnxSam2:
+    """The network of the SAM family in a folder, of whichever form."""
+    return OnnxSam2.open(folder) if OnnxSam2.lies_in(folder) else TransformerSam.open(folder)
+
+
+def prompt_of(prompt: str, values: Values) -> tuple[Box | None, NDArray[np.float64] | None]:
     """The box and the points that stand for a prompt; the middle of the photo where nothing stands out.
 
     Args:

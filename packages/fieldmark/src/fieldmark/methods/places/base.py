@@ -52,7 +52,8 @@ class OnPlaces(OnModalities):
     Args:
         inputs: The covariates with commas between them; "all" takes every table that the release has and the task
             allows, except those that tell whereabouts (place, region), which are taken where they are named.
-        background: random or target-group (`records`); auto is target-group where one label holds, else random.
+        background: random or target-group (`records`); auto is target-group where one label holds or at least five
+            species are recorded, else random.
         listed: How many labels are kept of a place at most.
         seed: Of everything random.
         several: Whether several labels may hold; found by `fit`.

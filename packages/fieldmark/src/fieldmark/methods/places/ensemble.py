@@ -34,6 +34,8 @@ MEMBERS: Registry[type[OnPlaces]] = Registry(
 )
 Weights = Literal["equal", "val", "folds"]
 FEW_SPECIES = 200
+# Members are brought to one scale over so many points of the background.
+MOST_OF_MOMENTS = 1000
 FOR_FEW = "random-forest,maxent,down-weighted-boosting,spline-logistic,sinr"
 FOR_MANY = "neighbors,random-forest,sinr"
 
@@ -103,7 +105,7 @@ class PlaceEnsemble(OnPlaces):
         for number, (member, own) in enumerate(fitted):
             arrays |= {f"{number}.{name}": array for name, array in own.items()}
             if self.several and records.background is not None:
-                mean, spread = _moments(member, {**own, **common}, records.background)
+                mean, spread = _moments(member, {**own, **common}, _sample(records.background, self.seed))
                 arrays |= {f"moments.{number}.mean": mean, f"moments.{number}.spread": spread}
         texts = ",".join(_told(member) for member, _ in fitted)
         return replace(self, members=texts), arrays
@@ -183,6 +185,13 @@ def _chance_of_truth(method: PlaceEnsemble, arrays: Arrays, ratios: Ratios, view
         return np.asarray(np.exp(logs[np.arange(len(logs)), targets.codes]))
     chances = method.scored(arrays, ratios).astype(np.float64)
     return np.asarray(np.where(targets.holds(chances.shape[1]), chances, 1 - chances).ravel())
+
+
+def _sample(background: Points, seed: int) -> Points:
+    """Some of many points: mean and spread need no more, and to answer costs forests more than to grow."""
+    if len(background) <= MOST_OF_MOMENTS:
+        return background
+    return background.take(np.sort(np.random.default_rng(seed).choice(len(background), MOST_OF_MOMENTS, replace=False)))
 
 
 def _moments(member: OnPlaces, arrays: Arrays, background: Points) -> tuple[NDArray[Any], NDArray[Any]]:

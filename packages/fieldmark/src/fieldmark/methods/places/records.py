@@ -31,6 +31,8 @@ EARTH_KM = 6371.0
 # Thinned records are at most one per cell of a grid with so many cells for each of them.
 CELLS_PER_POINT = 4
 MOST_BACKGROUND = 10_000
+# Records of fewer species than this say little of where people look.
+GROUP_SPECIES = 5
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,8 @@ def records_of(
     if is_survey(targets):
         return PlaceRecords(points, row, code, n_labels, None, getattr(targets, "asked", None))
     if background == "auto":
-        background = "target-group" if targets.shape == "codes" else "random"
+        together = targets.shape == "codes" or len(np.unique(code)) >= GROUP_SPECIES
+        background = "target-group" if together else "random"
     rng = np.random.default_rng(seed)
     if background == "target-group":
         chosen = points.take(_at_most(np.unique(row), rng))
