@@ -188,7 +188,9 @@ class AutoSearch:
 
     def _guess(self, candidate: Candidate) -> float:
         """How long a fold will take: as long as the longest of the same method did, or by its declaration."""
-        known = [one.seconds_of_a_fold() for one in self.entrants if one.candidate.chain.method == candidate.chain.method]
+        known = [
+            one.seconds_of_a_fold() for one in self.entrants if one.candidate.chain.method == candidate.chain.method
+        ]
         return max(known) if known else candidate.seconds_per_item * len(self.opened.view.train)
 
     def _affordable(self, seconds: float) -> bool:
