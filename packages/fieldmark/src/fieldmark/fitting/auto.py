@@ -42,8 +42,8 @@ AUTO = "auto"
 LEAST_WEIGHT, MOST_MEMBERS = 0.04, 12
 # Candidates that go on to the next fold at least, where time is short.
 FEWEST = 4
-# Items whose features are timed before those of all are made.
-PROBED = 24
+# Items whose features are timed before those of all are made, after a few that pay for loading the network.
+PROBED, WARMING = 8, 2
 # Folds before which candidates may be dropped; the others measure.
 HALVINGS = 2
 
@@ -139,6 +139,9 @@ class AutoSearch:
         for candidate in declared:
             groups.setdefault(candidate.group, []).append(candidate)
         for group, own in groups.items():
+            if not self._affordable(0.0):
+                self.skipped |= {one.chain.text: "No time left." for one in own}
+                continue
             entrants = list(self._entering(group, self._worth_trying(own)))
             self._answer(f"trying {group}", entrants, 0)
 
@@ -171,7 +174,7 @@ class AutoSearch:
                 self.skipped[text] = str(error)
 
     def _feature_seconds(self, configured: Any) -> float:
-        """How long the features of all parts will take, by timing a few items; next to nothing where they are stored."""
+        """How long the features of all parts will take, by timing a few items; those in the store take nothing."""
         view = self.opened.view
         parts = [part for part in (view.train, view.val, view.unlabeled, view.test) if part is not None]
         items = sum(len(part) for part in parts)
@@ -180,17 +183,16 @@ class AutoSearch:
         )
         if not supply.sources or len(view.train) < 4 * PROBED:
             return 0.0
-        rows = np.linspace(0, len(view.train) - 1, PROBED + 4).astype(int)
-        _supplied_rows(supply, view.train, rows[:4])  # the first photos pay for loading the network
+        rows = np.linspace(0, len(view.train) - 1, PROBED + WARMING).astype(int)
+        _supplied_rows(supply, view.train, rows[:WARMING])
         start = time.monotonic()
-        _supplied_rows(supply, view.train, rows[4:])
+        _supplied_rows(supply, view.train, rows[WARMING:])
         return (time.monotonic() - start) / PROBED * items
 
     def _guess(self, candidate: Candidate) -> float:
         """How long a fold will take: as long as the longest of the same method did, or by its declaration."""
-        known = [
-            one.seconds_of_a_fold() for one in self.entrants if one.candidate.chain.method == candidate.chain.method
-        ]
+        same = [one for one in self.entrants if one.candidate.chain.method == candidate.chain.method]
+        known = [one.seconds_of_a_fold() for one in same]
         return max(known) if known else candidate.seconds_per_item * len(self.opened.view.train)
 
     def _affordable(self, seconds: float) -> bool:
@@ -229,7 +231,7 @@ class AutoSearch:
             if fold <= HALVINGS:
                 ranked = self._surviving(ranked, self.train.folds - fold)
             if not self._affordable(sum(one.seconds_of_a_fold() for one in ranked)):
-                if fold > HALVINGS:
+                if fold > HALVINGS or (fold > 1 and not self._affordable(0.0)):
                     return
                 ranked = ranked[:FEWEST]
             self._answer(f"fold {fold + 1} of {self.train.folds}", ranked, fold)
