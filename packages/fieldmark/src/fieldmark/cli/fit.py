@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        "fit", epilog="Examples: `fieldmark fit my-photos`, `fieldmark fit folder --data my-photos --method linear`"
+        "fit", epilog="Example: `fieldmark fit my-photos`, or `fieldmark fit folder --data my-photos --method linear`"
     )(fit)
 
 
@@ -197,9 +197,9 @@ def _repeat(fit_once: Callable[..., FitResult], number: int, seed: int, out: Pat
 
 def _method_name(method: str) -> str:
     """What a run is called after: a method, or the method of a chain, or the name of its file."""
-    return (
-        Path(method).stem if method.endswith((".toml", ".json")) else method.partition(":")[0].partition(">")[0].strip()
-    )
+    if method.endswith((".toml", ".json")):
+        return Path(method).stem
+    return method.partition(">")[0].partition(":")[0].strip()
 
 
 def _short_name(benchmark: str, data: Path) -> str:

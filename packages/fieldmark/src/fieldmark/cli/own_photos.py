@@ -52,7 +52,7 @@ def show_own(folder: Path, *, browser: bool) -> None:
     from fieldmark.web.identify_answers import PageAnswers
     from fieldmark.web.local_app import serve_identify
 
-    namer = PageAnswers(folder)
+    namer = PageAnswers(str(folder))
     namer.warm()
     port = free_port()
     address = f"http://127.0.0.1:{port}/identify"

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from fieldmark.errors import MisuseError
-from fieldmark.runs.provenance import Run
 from fieldmark.scoring import SCORECARD_FILE, Scorecard
 from fieldmark.storage.files import write_json
 
@@ -85,11 +84,9 @@ def fit_repeatedly(number: int, first_seed: int, out: Path, fit: Callable[[int, 
         folder = out / f"seed-{seed}"
         if not (folder / SCORECARD_FILE).exists():
             fit(seed, folder)
-        Run.read(folder)
         cards[seed] = Scorecard.read(folder / SCORECARD_FILE)
-    names = [
-        name for name in next(iter(cards.values())).metrics if all(name in card.metrics for card in cards.values())
-    ]
+    first, *others = cards.values()
+    names = [name for name in first.metrics if all(name in card.metrics for card in others)]
     spreads = {
         name: spread_of(
             {seed: card.metrics[name].value for seed, card in cards.items()},
