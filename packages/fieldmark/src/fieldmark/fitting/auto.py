@@ -5,8 +5,8 @@ of features the heads that did best go on. The best then answer the other folds,
 (successive halving). What is best, or a mixture whose weights have the lowest log loss on the held-out answers, is
 fitted in the end as any other method.
 
-The estimate is not flattered by choosing: for every fold after the first, the choice is made again on the other folds,
-and what it chooses is measured on that fold. A fold by which candidates were dropped measures nothing.
+The estimate is not flattered by choosing: for every fold the choice is made again on the other folds, and what it
+chooses is measured on that fold. A fold by which candidates were dropped measures nothing.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ FEWEST = 4
 PROBED, WARMING = 8, 2
 # Folds before which candidates may be dropped; the others measure.
 HALVINGS = 2
+# With fewer items to learn from, heads are quick and one fold says little: no head is dropped after the first.
+FEW_ITEMS = 1_000
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ class AutoSearch:
         self.curve: list[BestSoFar] = []
         self.metric: Metric | None = None
         self.interrupted = False
+        self.dropped_after = 0  # so many folds had a say in which candidates went on
+        self._values: dict[tuple[str, tuple[int, ...]], float] = {}
 
     @property
     def elapsed(self) -> float:
@@ -147,13 +151,19 @@ class AutoSearch:
 
     def _worth_trying(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The candidates of a group without the heads that fell behind in earlier groups."""
+        if len(self.opened.view.train) < FEW_ITEMS:
+            return list(candidates)
         best: dict[str, float] = {}
         for entrant in self.entrants:
             name = entrant.candidate.chain.method
             if name in HEADS:
                 best[name] = max(best.get(name, -np.inf), self._signed(entrant.first_score))
-        kept = set(sorted(best, key=lambda name: -best[name])[:HEADS_KEPT]) if len(best) == len(HEADS) else set(HEADS)
-        return [one for one in candidates if one.chain.method not in HEADS or one.chain.method in kept]
+        if len(best) < len(HEADS):
+            return list(candidates)
+        kept = set(sorted(best, key=lambda name: -best[name])[:HEADS_KEPT])
+        worth = [one for one in candidates if one.chain.method not in HEADS or one.chain.method in kept]
+        self.dropped_after = max(self.dropped_after, 1 if len(worth) < len(candidates) else 0)
+        return worth
 
     def _entering(self, group: str, candidates: Sequence[Candidate]) -> Iterator[Entrant]:
         """Candidates whose features can be made in the time that is left, made."""
@@ -228,16 +238,16 @@ class AutoSearch:
         self.finalists = list(self.entrants)
         for fold in range(1, self.train.folds):
             ranked = sorted(self.finalists, key=lambda one: -self._signed(self._score_of(one, one.done)))
-            if fold <= HALVINGS:
-                ranked = self._surviving(ranked, self.train.folds - fold)
-            if not self._affordable(sum(one.seconds_of_a_fold() for one in ranked)):
+            kept = self._surviving(ranked, self.train.folds - fold) if fold <= HALVINGS else ranked
+            if not self._affordable(sum(one.seconds_of_a_fold() for one in kept)):
                 if fold > HALVINGS or (fold > 1 and not self._affordable(0.0)):
                     return
-                ranked = ranked[:FEWEST]
-            self._answer(f"fold {fold + 1} of {self.train.folds}", ranked, fold)
-            through = [one for one in ranked if fold in one.done]
-            if not through:
+                kept = kept[:FEWEST]
+            self._answer(f"fold {fold + 1} of {self.train.folds}", kept, fold)
+            through = [one for one in kept if fold in one.done]
+            if not through or (fold > HALVINGS and len(through) < len(kept)):
                 return
+            self.dropped_after = fold if len(through) < len(ranked) else self.dropped_after
             self.finalists = through
 
     def _surviving(self, ranked: Sequence[Entrant], folds_left: int) -> list[Entrant]:
@@ -249,7 +259,11 @@ class AutoSearch:
     # Choosing, and measuring what was chosen.
 
     def _choose(self, folds: Sequence[int]) -> Choice:
-        """The best entrant on some folds, or the mixture of several where that is no worse."""
+        """The best entrant on some folds, or the mixture of several.
+
+        The best of many is flattered by having been picked, the mixture hardly: it is taken unless it is worse by more
+        than the standard error of the difference.
+        """
         ranked = sorted(self.finalists, key=lambda one: -self._signed(self._score_of(one, folds)))
         alone = Choice((ranked[0],), (1.0,), self._score_of(ranked[0], folds))
         members = [one for one in ranked if one.candidate.in_ensemble][:MOST_MEMBERS]
@@ -267,7 +281,17 @@ class AutoSearch:
         total = sum(weight for _, weight in kept)
         mixed = Choice(tuple(one for one, _ in kept), tuple(weight / total for _, weight in kept), 0.0)
         mixed = replace(mixed, value=self._value(self._answers_of(mixed, folds), folds))
-        return mixed if self._signed(mixed.value) >= self._signed(alone.value) else alone
+        lead = self._signed(alone.value) - self._signed(mixed.value)
+        return mixed if lead <= self._error_of_difference(mixed, alone, folds) else alone
+
+    def _error_of_difference(self, one: Choice, other: Choice, folds: Sequence[int]) -> float:
+        """The standard error of the difference of two choices on the same units; 0 where it is not known."""
+        assert self.metric is not None
+        cards = [self.train.score(self._answers_of(each, folds), self.metric, folds) for each in (one, other)]
+        pseudo = [card.pseudo.get(self.metric.name) for card in cards]
+        if pseudo[0] is None or pseudo[1] is None or len(pseudo[0]) < 2:
+            return 0.0
+        return float(np.std(pseudo[0] - pseudo[1], ddof=1) / np.sqrt(len(pseudo[0])))
 
     def _held_out_part(self, folds: Sequence[int], items: Sequence[str]) -> Part:
         """The items of some folds of train in a given order, with their labels."""
@@ -288,13 +312,14 @@ class AutoSearch:
 
     def _finished(self) -> AutoSearched:
         """The choice on all folds, fitted weights, the estimate, and the table of what was tried."""
-        finalists = [one for one in self.finalists or self.entrants if len(one.done) == self._folds_done()]
-        self.finalists = finalists
-        done = list(range(self._folds_done()))
+        finalists = self.finalists = self.finalists or self.entrants
+        done = list(range(min(len(one.done) for one in finalists)))  # the folds that all of them have answered
         choice = self._choose(done)
         chain = self._chain(choice)
-        measured = done[self._first_measured() :]
-        estimate = self._estimate(measured, done) if measured else None
+        measured = done[self.dropped_after :]
+        # Half of train at least: averages over classes are too low where many classes are missing.
+        enough = len(done) > 1 and 2 * len(measured) >= self.train.folds
+        estimate = self._estimate(measured, done) if enough else None
         self._tell_best(chain.text, choice.value, f"{len(done)} folds")
         assert self.metric is not None  # a candidate was tried
         texts = {one.candidate.chain.text: weight for one, weight in zip(choice.members, choice.weights, strict=True)}
@@ -323,15 +348,6 @@ class AutoSearch:
             seconds=self.elapsed,
             interrupted=self.interrupted,
         )
-
-    def _folds_done(self) -> int:
-        """How many folds the finalists have in common."""
-        return max(len(one.done) for one in self.finalists or self.entrants)
-
-    def _first_measured(self) -> int:
-        """The first fold that had no say in which candidates went on."""
-        dropped = len(self.finalists) < len(self.entrants)
-        return min(HALVINGS if dropped else 1, max(self._folds_done() - 1, 1))
 
     def _estimate(self, measured: Sequence[int], done: Sequence[int]) -> Estimate:
         """The score of what is chosen without a fold on that fold, all measured folds together."""
@@ -365,7 +381,10 @@ class AutoSearch:
             yield TriedChain(text, 0, None, 0.0, 0.0, why)
 
     def _score_of(self, entrant: Entrant, folds: Sequence[int]) -> float:
-        return self._value(entrant.answered.read(folds), folds)
+        key = entrant.candidate.chain.text, tuple(folds)
+        if key not in self._values:
+            self._values[key] = self._value(entrant.answered.read(folds), folds)
+        return self._values[key]
 
     def _value(self, answers: Sequence[Any], folds: Sequence[int]) -> float:
         assert self.metric is not None

@@ -115,6 +115,8 @@ class AutoSearched(Searched):
                 f"Expected on test by folds that had no part in the choice: {self.metric.name} "
                 f"{self.estimate.value:.3f}{interval}."
             )
+        else:
+            remarks.append("The time was too short to estimate the score on test: raise --minutes.")
         return remarks
 
     @property
