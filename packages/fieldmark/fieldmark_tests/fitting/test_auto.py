@@ -31,8 +31,7 @@ def few_candidates(there):
 
 @pytest.fixture
 def few(monkeypatch):
-    entries = {"photo codes": (f"{__name__}:few_candidates", "")}
-    monkeypatch.setattr(auto, "candidates_for", lambda there: list(few_candidates(there)))
+    entries = {"photo-codes": (f"{__name__}:few_candidates", "")}
     monkeypatch.setattr(candidates, "QUESTIONS", Registry("question", entries))
 
 
@@ -162,6 +161,15 @@ def test_candidates_follow_from_what_there_is(changed, method):
     assert method in {one.chain.method for one in candidates_for(circumstances(**changed))}
     if set(changed) & {"inputs", "domains", "unlabeled", "gpu"}:
         assert method not in {one.chain.method for one in candidates_for(circumstances())}
+
+
+def test_another_package_may_add_candidates_to_a_question(monkeypatch):
+    place = (f"{__name__}:few_candidates", "")
+    monkeypatch.setattr(
+        candidates, "QUESTIONS", Registry("question", {"photo-codes": place, "photo-codes.mine": place})
+    )
+    assert len(candidates_for(circumstances())) == 2 * len(list(few_candidates(circumstances())))
+    assert candidates_for(circumstances(shape="pairs")) == []
 
 
 def test_runs_of_auto_are_read_as_any_other(few, release, tmp_path):

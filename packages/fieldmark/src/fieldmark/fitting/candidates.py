@@ -1,8 +1,8 @@
 """What `auto` may try, declared once for each kind of question: which chains, when they apply, and what they cost.
 
 A question is known by what its items are (photos, recordings, places) and by the shape of its answers. A method enters
-by one line here, or from another package by an entry point of the group `fieldmark.candidates` that names a function
-like `photo_candidates`. Costs are in the order of declaration: the cheap come first.
+by one line here, or from another package by an entry point of the group `fieldmark.candidates` (`photo-codes.mine`) that
+names a function like `photo_candidates`. Costs are in the order of declaration: the cheap come first.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Circumstances:
     @property
     def question(self) -> str:
         """Under which name its candidates are declared."""
-        return f"{self.medium or 'place'} {self.shape}"
+        return f"{self.medium or 'place'}-{self.shape}"
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ class Candidate:
 
 def candidates_for(circumstances: Circumstances) -> list[Candidate]:
     """All that may be tried, from cheap to costly; empty for questions that nothing is declared for."""
-    if circumstances.question not in QUESTIONS:
-        return []
-    return list(QUESTIONS[circumstances.question](circumstances))
+    asked = circumstances.question
+    names = [name for name in QUESTIONS if name == asked or name.startswith(f"{asked}.")]
+    return [candidate for name in names for candidate in QUESTIONS[name](circumstances)]
 
 
 def photo_candidates(there: Circumstances) -> Iterator[Candidate]:
@@ -155,13 +155,13 @@ _HERE = "fieldmark.fitting.candidates"
 QUESTIONS: Registry[Declared] = Registry(
     "question",
     {
-        "photo codes": (f"{_HERE}:photo_candidates", "one label for each photo"),
-        "photo pairs": (f"{_HERE}:photo_candidates", "several labels for each photo"),
-        "photo masks": (f"{_HERE}:mask_candidates", "masks"),
-        "recording codes": (f"{_HERE}:sound_candidates", "one label for each recording"),
-        "recording pairs": (f"{_HERE}:sound_candidates", "several labels for each segment"),
-        "place codes": (f"{_HERE}:place_candidates", "one label for each place"),
-        "place pairs": (f"{_HERE}:place_candidates", "the species of each place"),
+        "photo-codes": (f"{_HERE}:photo_candidates", "one label for each photo"),
+        "photo-pairs": (f"{_HERE}:photo_candidates", "several labels for each photo"),
+        "photo-masks": (f"{_HERE}:mask_candidates", "masks"),
+        "recording-codes": (f"{_HERE}:sound_candidates", "one label for each recording"),
+        "recording-pairs": (f"{_HERE}:sound_candidates", "several labels for each segment"),
+        "place-codes": (f"{_HERE}:place_candidates", "one label for each place"),
+        "place-pairs": (f"{_HERE}:place_candidates", "the species of each place"),
     },
     group="fieldmark.candidates",
 )
