@@ -44,6 +44,8 @@ LEAST_WEIGHT, MOST_MEMBERS = 0.04, 12
 FEWEST = 4
 # Items whose features are timed before those of all are made, after a few that pay for loading the network.
 PROBED, WARMING = 8, 2
+# Features of a part cannot be broken off, and a machine may become busy meanwhile.
+CAUTION = 1.5
 # Folds before which candidates may be dropped; the others measure.
 HALVINGS = 2
 # With fewer items to learn from, heads are quick and one fold says little: no head is dropped after the first.
@@ -197,7 +199,7 @@ class AutoSearch:
         _supplied_rows(supply, view.train, rows[:WARMING])
         start = time.monotonic()
         _supplied_rows(supply, view.train, rows[WARMING:])
-        return (time.monotonic() - start) / PROBED * items
+        return CAUTION * (time.monotonic() - start) / PROBED * items
 
     def _guess(self, candidate: Candidate) -> float:
         """How long a fold will take: as long as the longest of the same method did, or by its declaration."""

@@ -1,8 +1,8 @@
 """What `auto` may try, declared once for each kind of question: which chains, when they apply, and what they cost.
 
 A question is known by what its items are (photos, recordings, places) and by the shape of its answers. A method enters
-by one line here, or from another package by an entry point of the group `fieldmark.candidates` (`photo-codes.mine`) that
-names a function like `photo_candidates`. Costs are in the order of declaration: the cheap come first.
+by one line here, or from another package by an entry point of the group `fieldmark.candidates` (`photo-codes.mine`)
+that names a function like `photo_candidates`. The cheap are declared first.
 """
 
 from __future__ import annotations
