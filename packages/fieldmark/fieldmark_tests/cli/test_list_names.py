@@ -13,7 +13,7 @@ from fieldmark.cli import completion
 from fieldmark.cli.main import app
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.fitting.setting_lists import describe
-from fieldmark.methods import METHODS
+from fieldmark.methods import METHODS, methods_by_question
 from fieldmark.steps import STEPS
 
 GROUP = typer.main.get_command(app)
@@ -59,6 +59,14 @@ def test_settings_are_shown_for_methods_steps_backbones_and_recipes():
 )
 def test_a_name_that_there_is_not_gets_advice(words, advice):
     assert advice in str(CliRunner().invoke(app, ["list", *words]).exception)
+
+
+def test_methods_are_listed_by_question_each_once_and_chains_apart():
+    grouped = methods_by_question()
+    names = [name for own in grouped.values() for name in own]
+    assert sorted(names) == sorted(METHODS)
+    text = shown("list", "methods")
+    assert text.index("two domains") < text.index("align") < text.index("chains") < text.index("min-cost")
 
 
 @pytest.mark.parametrize("command", [("--help",), ("fit", "--help"), ("challenge", "reveal", "--help")])

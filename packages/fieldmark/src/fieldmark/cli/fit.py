@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,12 +14,10 @@ import typer
 from fieldmark.cli import completion
 from fieldmark.cli.options import (
     AddressOption,
-    BenchmarkName,
     DrawSeed,
     EngineOption,
     MethodSettings,
     Overwrite,
-    ReleaseOrPhotos,
     TrustCode,
 )
 
@@ -28,15 +27,29 @@ if TYPE_CHECKING:
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command("fit", epilog="Example: `fieldmark fit folder --data my-photos --method linear --set size=160`")(fit)
+    app.command(
+        "fit", epilog="Example: `fieldmark fit my-photos`, or `fieldmark fit folder --data my-photos --method linear`"
+    )(fit)
 
 
 def fit(
-    benchmark: BenchmarkName,
-    data: ReleaseOrPhotos,
-    method: Annotated[
-        str, typer.Option(help="The method (`fieldmark list methods`).", autocompletion=completion.methods)
+    benchmark: Annotated[
+        str,
+        typer.Argument(
+            metavar="BENCHMARK|FOLDER",
+            help="The benchmark (`fieldmark list benchmarks`), or a folder of your own photos or recordings.",
+            autocompletion=completion.benchmarks,
+        ),
     ],
+    data: Annotated[Path | None, typer.Option(help="The root of the release, or of your photos.")] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="The method (`fieldmark list methods`), a chain such as `linear:size=160` or its file; `auto` finds "
+            "the best within --minutes.",
+            autocompletion=completion.methods,
+        ),
+    ] = "auto",
     out: Annotated[
         Path | None,
         typer.Option(help="The folder for the run; runs/BENCHMARK-METHOD if not given, runs/DATA-METHOD for own data."),
@@ -107,6 +120,16 @@ def fit(
             help="Leave files out that cannot be read, never those of an official test part; the run records them.",
         ),
     ] = False,
+    minutes: Annotated[float, typer.Option(min=0.01, help="With auto: how long it may take.")] = 10.0,
+    single: Annotated[bool, typer.Option("--single", help="With auto: one chain and no ensemble.")] = False,
+    repeats: Annotated[
+        int | None,
+        typer.Option(min=2, help="Fit with so many seeds, and show how much of the spread is split and how much test."),
+    ] = None,
+    browser: Annotated[
+        bool,
+        typer.Option("--open/--no-open", help="With a folder alone: open the report and a page for the next photo."),
+    ] = True,
     seed: DrawSeed = 0,
     overwrite: Overwrite = False,
     engine: EngineOption = "local",
@@ -114,20 +137,21 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
     """Fit a method, score it on val and test, and write the folder of the run."""
-    from fieldmark.fitting import Search
+    from fieldmark.cli.own_photos import asked_benchmark, show_own
+    from fieldmark.fitting import Auto, Search
     from fieldmark.fitting import fit as fit_method
     from fieldmark.fitting.search import parse_search
     from fieldmark.settings import parse_pairs
 
-    folder = out or Path("runs", f"{_short_name(benchmark, data)}-{method}")
-    result = fit_method(
+    benchmark, data, folder_alone = asked_benchmark(benchmark, data)
+    folder = out or Path("runs", f"{_short_name(benchmark, data)}-{_method_name(method)}")
+    fit_once = partial(
+        fit_method,
         benchmark,
         data,
         method,
-        folder,
         settings=parse_pairs(settings or []),
         steps=steps or None,
-        seed=seed,
         overwrite=overwrite,
         external_data=external_data or (),
         split=split,
@@ -140,11 +164,42 @@ def fit(
         walls=_walls() if walled else None,
         trust_code=trust_code,
         skip_broken=skip_broken,
+        auto=Auto(minutes=minutes, single=single),
     )
+    if repeats is not None:
+        _repeat(fit_once, repeats, seed, folder, as_json=as_json)
+        return
+    result = fit_once(folder, seed=seed)
     if as_json:
         _print_json(result)
-    else:
-        _print(result)
+        return
+    _print(result)
+    if folder_alone:
+        show_own(result.folder, browser=browser and sys.stdout.isatty())
+
+
+def _repeat(fit_once: Callable[..., FitResult], number: int, seed: int, out: Path, *, as_json: bool) -> None:
+    """Fits with several seeds, and shows the mean of each metric and what its spread is made of."""
+    from fieldmark.cli.output import print_json, print_table
+    from fieldmark.fitting.repeats import fit_repeatedly
+
+    made = fit_repeatedly(number, seed, out, lambda one, folder: fit_once(folder, seed=one))
+    if as_json:
+        print_json(made.to_json())
+        return
+    rows = []
+    for name, one in made.metrics.items():
+        parts = ["" if part is None else f"{part:.4f}" for part in (one.of_test, one.of_split)]
+        rows.append([name, f"{one.mean:.4f}", f"{one.deviation:.4f}", *parts])
+    print_table(["metric", "mean", "deviation", "of which test", "of which split"], rows)
+    print(f"{number} runs in {out}")
+
+
+def _method_name(method: str) -> str:
+    """What a run is called after: a method, or the method of a chain, or the name of its file."""
+    if method.endswith((".toml", ".json")):
+        return Path(method).stem
+    return method.partition(">")[0].partition(":")[0].strip()
 
 
 def _short_name(benchmark: str, data: Path) -> str:

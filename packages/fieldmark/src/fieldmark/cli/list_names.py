@@ -83,8 +83,21 @@ def list_kind(
     entries = entries_of(Kind(kind))
     if as_json:
         print_json(entries)
+    elif kind == Kind.METHODS:
+        _print_methods(entries)
     else:
         print_table([kind, "about"], [[name, about] for name, about in entries.items()], numbers=False)
+
+
+def _print_methods(entries: dict[str, str]) -> None:
+    """Methods by the question they answer, chains apart."""
+    from fieldmark.cli.output import print_table
+    from fieldmark.methods import methods_by_question
+
+    print("auto finds the best of these within the minutes given: fieldmark fit BENCHMARK --data ROOT")
+    for question, names in methods_by_question().items():
+        print()
+        print_table([question, "about"], [[name, entries[name]] for name in names], numbers=False)
 
 
 def _show_editions(challenge: str, *, as_json: bool) -> None:

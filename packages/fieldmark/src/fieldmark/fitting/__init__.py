@@ -8,6 +8,8 @@ from fieldmark.registry import late_imports
 
 if TYPE_CHECKING:
     from fieldmark.fitting.adaptation import Adapted, adapt
+    from fieldmark.fitting.auto import Auto
+    from fieldmark.fitting.chains import Chain
     from fieldmark.fitting.fit_part import answer_test, prepare, readable_inputs, with_features
     from fieldmark.fitting.harness import FitResult, fit, predict
     from fieldmark.fitting.run_ensembles import EnsembleResult, ensemble
@@ -18,6 +20,8 @@ __getattr__ = late_imports(
     __name__,
     "fieldmark.fitting.adaptation:Adapted",
     "fieldmark.fitting.adaptation:adapt",
+    "fieldmark.fitting.auto:Auto",
+    "fieldmark.fitting.chains:Chain",
     "fieldmark.fitting.fit_part:answer_test",
     "fieldmark.fitting.fit_part:prepare",
     "fieldmark.fitting.fit_part:readable_inputs",
@@ -31,6 +35,8 @@ __getattr__ = late_imports(
 )
 __all__ = [
     "Adapted",
+    "Auto",
+    "Chain",
     "EnsembleResult",
     "FitResult",
     "Search",

@@ -15,6 +15,8 @@ OUT/
   model/                   see `fieldmark.models`
   training/log.jsonl       what was measured along the way, for methods that train a network
   search.csv, search.json  what was tried, where settings were chosen by cross-validation
+  auto.csv, auto.json      what `auto` tried, the best score over time, and what it expects on test
+  chain.json               what it chose, as `--method chain.json` takes it
   split.csv, split.json    the parts, where they are not those of the benchmark
 ```
 While a network is trained its checkpoints lie in `OUT.training`, and the finished folds of a search in `OUT.search`;
@@ -42,6 +44,9 @@ from fieldmark.features.extraction import UnreadableError, unreadable
 from fieldmark.features.given_backbones import GivenBackbone, given_backbone
 from fieldmark.fitting.additions import Added, with_added
 from fieldmark.fitting.allowed import allowed_steps
+from fieldmark.fitting.auto import AUTO, Auto, run_auto
+from fieldmark.fitting.auto_table import AutoSearched
+from fieldmark.fitting.chains import chain_of
 from fieldmark.fitting.configuration import Configured, configured_method
 from fieldmark.fitting.fit_part import Learned, learn, readable_inputs, supplied_view, supply_of, told_labels
 from fieldmark.fitting.run_folders import model_of, run_of, score_part, write_run
@@ -65,6 +70,9 @@ from fieldmark.views.broken_media import broken_media, refuse_official, without_
 from fieldmark.views.open_benchmark import ANSWERABLE_PARTS, Opened, open_benchmark, open_release
 from fieldmark.views.parts import View
 from fieldmark.work.engines import working_on
+
+# Stands for the method until `auto` has found one.
+PLACEHOLDER = "frequent"
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,7 @@ def fit(
     walls: Walls | None = None,
     trust_code: bool = False,
     skip_broken: bool = False,
+    auto: Auto | None = None,
 ) -> FitResult:
     """Fits a method to a benchmark and writes the folder of the run.
 
@@ -125,8 +134,9 @@ def fit(
     Args:
         benchmark: The name of the benchmark.
         data: The root of the release.
-        method: The name of the method, a `Method`, or anything with scikit-learn's `fit` and `predict_proba`, which
-            gets features.
+        method: The name of the method, "auto" for the best chain that can be found in the time given, a `Chain`, its
+            text or its file (`fitting.chains`), a `Method`, or anything with scikit-learn's `fit` and `predict_proba`,
+            which gets features.
         out: The folder to write; runs/BENCHMARK-METHOD if not given.
         backbone: What makes the features, as the setting of that name, or as an object: a `torch.nn.Module` with its
             preprocessing, or anything with `encode(images)` (`features.given_backbones`).
@@ -153,6 +163,7 @@ def fit(
         trust_code: Whether a backbone in a folder may be a pickled module, which can run any code when it is read.
         skip_broken: Leaves photos and recordings out that cannot be read, and records them; never those of an official
             test part.
+        auto: With the method "auto": how long it may search, and for what (`fitting.auto`).
 
     Raises:
         InputError: When the release or the split is at fault.
@@ -164,7 +175,13 @@ def fit(
     features, parts = (None if place is None else Path(place) for place in (store, shared))
     settings = dict(settings or {})
     given = own_backbone(backbone, preprocessing, settings)
-    if walls is not None:
+    chain = chain_of(method, settings, steps)
+    if chain is not None:
+        method, settings, steps = chain.method, dict(chain.settings), chain.steps
+    if method == AUTO:
+        _refuse_with_auto(settings, search, given, walls)
+        configured, auto = configured_method(PLACEHOLDER, {}), auto or Auto()
+    elif walls is not None:
         refuse_unwalled(steps, search)
         if given is not None or not isinstance(method, str):
             raise MisuseError("--walled takes methods and backbones by name, and not objects.")
@@ -173,9 +190,11 @@ def fit(
         configured = replace(configured_method(method, settings, seed), own_backbone=given)
     if search is not None and (configured.own or given is not None):
         raise MisuseError("--search takes methods and backbones by name, and not objects.")
-    out = Path("runs", f"{benchmark.replace('/', '-')}-{configured.name}") if out is None else out
-    asked = _Asked(configured, steps, seed, features)
-    asked.allowed_steps(declared.task)
+    name = AUTO if method == AUTO else configured.name
+    out = Path("runs", f"{benchmark.replace('/', '-')}-{name}") if out is None else out
+    asked = _Asked(configured, steps, seed, features, auto if method == AUTO else None)
+    if method != AUTO:
+        asked.allowed_steps(declared.task)
     planned = plan(configured.name, settings, search, seed) if search is not None else None
     check_pooling(pooling)
     other_split = read_split(Path(split)) if split is not None else None
@@ -214,6 +233,7 @@ def fit(
             extra_annotations=extra_annotations,
             pooling=pooling,
             added=added,
+            chain=searched.chain if isinstance(searched, AutoSearched) else chain,
         )
         choices = [*remarks_on_missing(view), *_remarks_on_data(declared, opened, added), *([WALLED] if walls else [])]
         choices += _remarks_on_choices(configured.method, learned, opened, searched)
@@ -233,7 +253,9 @@ def fit(
         write_run(folder, opened, run, model, predictions, scorecards)
         if scratch.exists():
             shutil.copytree(scratch, folder / "training", ignore=shutil.ignore_patterns("*.pt", "*.safetensors"))
-    for done in (scratch, trials):
+    # What an interrupted search has done stays: the same command with --overwrite goes on from there.
+    interrupted = isinstance(searched, AutoSearched) and searched.interrupted
+    for done in (scratch,) if interrupted else (scratch, trials):
         shutil.rmtree(done, ignore_errors=True)
     if isinstance(configured.method, WalledMethod):
         configured.method.inmate.close()
@@ -274,6 +296,7 @@ class _Asked:
     step_names: Sequence[str] | None
     seed: int
     store: Path | None
+    auto: Auto | None = None
 
     def allowed_steps(self, task: Task) -> list[Step]:
         """The steps for a task, which must allow what they and the method see."""
@@ -289,6 +312,8 @@ def _settled(
 ) -> tuple[Configured, list[Step], Searched | None]:
     """The method and its steps with nothing left open: by a search, and by what the release holds."""
     task = opened.benchmark.task
+    if asked.auto is not None:
+        return _found_by_auto(asked, asked.auto, opened, trials, seconds)
     steps = asked.allowed_steps(task)  # again: it may be another task where the release has no open set
     if planned is None:
         return asked.configured.on_release(readable_inputs(opened)), steps, None
@@ -297,6 +322,24 @@ def _settled(
         searched = run_search(*planned, opened, steps=names, seed=seed, store=store, scratch=trials)
     best = planned[1][searched.best].configured.on_release(readable_inputs(opened))
     return best, allowed_steps(best.name, best.method, task, asked.step_names), searched
+
+
+def _found_by_auto(
+    asked: _Asked, auto: Auto, opened: Opened, trials: Path, seconds: dict[str, float]
+) -> tuple[Configured, list[Step], Searched]:
+    """The chain that `auto` finds, as a method and its steps."""
+    with _timed(seconds, "search"):
+        names, seed, store = asked.step_names, asked.seed, asked.store
+        searched = run_auto(auto, opened, steps=names, seed=seed, store=store, scratch=trials)
+    chain = searched.chain
+    found = configured_method(chain.method, chain.settings, asked.seed).on_release(readable_inputs(opened))
+    return found, allowed_steps(found.name, found.method, opened.benchmark.task, chain.steps), searched
+
+
+def _refuse_with_auto(settings: Mapping[str, Any], search: Search | None, backbone: Any, walls: Walls | None) -> None:
+    """Refuses what `auto` decides by itself."""
+    if settings or search is not None or backbone is not None or walls is not None:
+        raise MisuseError("auto chooses method, features and settings itself: leave out --set, --search and --walled.")
 
 
 def _supplied(opened: Opened, supply: Supply) -> View:

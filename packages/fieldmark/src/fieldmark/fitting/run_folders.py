@@ -10,6 +10,7 @@ from typing import Any
 from fieldmark.features.settings import data_behind_crop
 from fieldmark.fitting.additions import Added
 from fieldmark.fitting.allowed import lessons_of, modalities_of, parts_learned_from, seen_by
+from fieldmark.fitting.chains import Chain
 from fieldmark.fitting.configuration import Configured
 from fieldmark.fitting.copies import remarks_on_looks
 from fieldmark.fitting.fit_part import Learned
@@ -42,6 +43,7 @@ def model_of(
     extra_annotations: Sequence[str],
     pooling: str,
     added: Added | None,
+    chain: Chain | None = None,
 ) -> Model:
     """The model that was learned, with what it records about how; the last arguments are those of `fit`."""
     backbone = supply.main.fine_tuned if supply.main else None
@@ -68,6 +70,7 @@ def model_of(
         **({"added": dict(added.record)} if added is not None else {}),
         **({"extra_annotations": list(extra_annotations)} if extra_annotations else {}),
         **({"pooling": pooling} if pooling != OF_FEATURES else {}),
+        **({"chain": chain.to_data()} if chain is not None else {}),
     }
     terms = learned.final.method.license
     if terms == NOT_STATED and backbone is not None:

@@ -11,33 +11,21 @@ over further values computes only what is new.
 
 from __future__ import annotations
 
-import json
-import math
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import MisuseError
 from fieldmark.fitting.configuration import Configured, configured_method
-from fieldmark.fitting.fit_part import answer_test, readable_inputs, supplied_view, supply_of
 from fieldmark.fitting.search_table import Searched, TrialResult
-from fieldmark.questions.truth import Truth
-from fieldmark.runs.predictions import read_predictions
-from fieldmark.scoring import Scorecard, score_predictions
+from fieldmark.fitting.train_folds import TrainFolds
 from fieldmark.settings import Settings, setting
 from fieldmark.splits.rules import rule_named
-from fieldmark.storage.files import write_json
-from fieldmark.version import __version__
 from fieldmark.views.open_benchmark import Opened
-from fieldmark.views.parts import View
-from fieldmark.work.blocks import blocks_of
-from fieldmark.work.grid import GridCell, address_of, run_grid
+from fieldmark.work.grid import run_grid
 
 OWN_SPACE = "auto"
 
@@ -135,75 +123,18 @@ def run_search(
         store: Where features are kept.
         scratch: The folder for what is done; it stays where the search is interrupted.
     """
-    trials = [replace(one, configured=one.configured.on_release(readable_inputs(opened))) for one in trials]
-    table = opened.items["train"]
-    truth = replace(opened.truth_of_train(), groups=pl.DataFrame())
-    numbers = opened.view.fold_numbers(search.by, search.folds, seed, table=table)
-    views: dict[str, tuple[View, dict[str, str]]] = {}
-    cells: list[GridCell[_Fold]] = []
-    for trial in trials:
-        about = _features(trial.configured, opened)
-        if about not in views:
-            supply = supply_of(trial.configured, opened, store)
-            digests = {name: source.backbone.digest for name, source in supply.sources.items()}
-            views[about] = supplied_view(opened, supply), digests
-        view, digests = views[about]
-        folder = scratch / address_of(_content(search, trial, opened, steps, seed, digests))
-        paths = [folder / f"fold-{fold + 1}.parquet" for fold in range(search.folds)]
-        cells += [GridCell(path, _Fold(trial, view, numbers == fold, path)) for fold, path in enumerate(paths)]
-    for _ in run_grid("searching settings", cells, lambda fold: fold.answer(opened, steps)):
+    train = TrainFolds(opened, search.folds, search.by, seed, store, scratch)
+    answered = [train.answered(trial.configured, steps) for trial in trials]
+    cells = [cell for own in answered for cell in own.cells]
+    for _ in run_grid("searching settings", cells, lambda fold: fold.answer(opened)):
         pass
     results: list[TrialResult] = []
     metric: Metric | None = None
-    for trial, own in zip(trials, blocks_of(cells, search.folds), strict=True):
-        answers = [read_predictions(cell.path) for cell in own]
-        seconds = sum(json.loads(cell.path.with_suffix(".json").read_text(encoding="utf-8"))["seconds"] for cell in own)
-        metric = metric or _measurable(opened, answers, truth)
-        results.append(TrialResult(trial.settings, _score(opened, answers, truth, metric), seconds))
+    for trial, own in zip(trials, answered, strict=True):
+        metric = metric or train.measurable(own.read())
+        results.append(TrialResult(trial.settings, train.score(own.read(), metric), own.seconds()))
     assert metric is not None  # there is at least one trial
     return Searched(tuple(results), metric, search.space, search.folds, search.by, seed)
-
-
-@dataclass(frozen=True)
-class _Fold:
-    """One fold of a trial: what is held out of the view, and where the answers go."""
-
-    trial: Trial
-    view: View
-    held_out: Any
-    path: Path
-
-    def answer(self, opened: Opened, steps: Sequence[str] | None) -> None:
-        """Fits to the rest of train, answers what is held out, and keeps the answers."""
-        start = time.perf_counter()
-        rest, asked = self.view.hold_out(self.held_out)
-        scratch = self.path.parent / f"{self.path.stem}.training"
-        rest = replace(rest, test=asked.unlabeled(), scratch=scratch)
-        answers = answer_test(opened, rest, self.trial.configured.method, steps)
-        write_json(self.path.with_suffix(".json"), {"seconds": time.perf_counter() - start})
-        answers.write(self.path)  # last: a fold whose answers are there is done
-
-
-def _score(opened: Opened, answers: Sequence[Any], truth: Truth, metric: Metric) -> Scorecard:
-    """The answers of all folds together under one metric."""
-    task = opened.benchmark.task
-    alone = replace(opened.benchmark, task=replace(task, metrics=(metric,), decides="", by=()))
-    pooled = type(answers[0]).concat(answers).select(truth.items)
-    labels, taxa = opened.view.labels, opened.dataset.taxa
-    return score_predictions(alone, pooled, truth, labels=labels, split="train", classes=taxa)
-
-
-def _measurable(opened: Opened, answers: Sequence[Any], truth: Truth) -> Metric:
-    """The metric that decides the task, or the first of its metrics that can be measured on train.
-
-    Train holds no unknown items, so that how well those are told apart cannot be measured there.
-    """
-    task = opened.benchmark.task
-    for metric in (task.deciding, *task.metrics):
-        score = _score(opened, answers, truth, metric).metrics.get(metric.name)
-        if score is not None and not math.isnan(score.value):
-            return metric
-    raise MisuseError(f"No metric of {opened.benchmark.name} can be measured on train, so that nothing can be chosen.")
 
 
 def _typed(given: Mapping[str, Any], configured: Configured) -> dict[str, Any]:
@@ -212,33 +143,3 @@ def _typed(given: Mapping[str, Any], configured: Configured) -> dict[str, Any]:
     for own in configured.features.values():
         features |= own
     return {key: getattr(configured.method, key, features.get(key, value)) for key, value in given.items()}
-
-
-def _features(configured: Configured, opened: Opened) -> str:
-    """The features of a trial as text: trials with the same share them."""
-    dataset = opened.dataset
-    settings = configured.feature_settings(dataset.inputs_by_name, dataset.main_input.extractor)
-    features = {name: asdict(one) for name, one in settings.items()}
-    features |= {name: encoder.about for name, encoder in configured.encoders(dataset.inputs_by_name).items()}
-    return json.dumps(features, sort_keys=True, default=str)
-
-
-def _content(
-    search: Search,
-    trial: Trial,
-    opened: Opened,
-    steps: Sequence[str] | None,
-    seed: int,
-    networks: Mapping[str, str],
-) -> dict[str, Any]:
-    """Everything that the answers of a trial depend on."""
-    return {
-        "benchmark": [opened.benchmark.name, opened.benchmark.version, opened.dataset.digest],
-        "split": opened.split.digest if opened.split is not None else None,
-        # As in saved models, settings added later go unsaid at their defaults, so that trials made before them count.
-        "method": [trial.configured.name, trial.configured.method.options],
-        "features": [_features(trial.configured, opened), dict(networks)],
-        "steps": None if steps is None else list(steps),
-        "folds": [search.folds, search.by, seed],
-        "code": __version__,
-    }

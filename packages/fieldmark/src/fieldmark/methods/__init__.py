@@ -189,5 +189,37 @@ METHODS: Registry[type[Method]] = Registry(
     group="fieldmark.methods",
 )
 
+# Under which question `fieldmark list methods` shows a method, and which only chain others; the rest comes last.
+GROUPS = {
+    "labels of photos and recordings": (
+        *("frequent", "centroid", "knn", "prototypes", "ridge", "lda", "linear", "em"),
+        *("finetune", "norm-online", "published", "ensemble"),
+    ),
+    "recordings": ("birdnet", "cnn"),
+    "photos and what is known besides": ("tabular", "fusion", "joint"),
+    "few labels, many photos": (
+        *("supervised", "pseudo-label", "pseudo-label-coarse", "fixmatch", "self-training", "label-propagation"),
+        *("coarse", "fixmatch-network", "ccssl", "coarse-network", "distillation", "moco", "oracle", "finetune-oracle"),
+    ),
+    "two domains": ("align", "two-stage", "fsada", "triplet"),
+    "individuals": ("clustering",),
+    "masks": ("ellipse", "grabcut", "saliency", "sam", "unet"),
+    "places": (
+        *("neighbors", "random-forest", "boosting", "maxent", "down-weighted-boosting", "spline-logistic"),
+        *("sinr", "deepmaxent", "place-ensemble"),
+    ),
+}
+CHAINS = ("detect", "country-prior", "openset", "min-cost")
+
+
+def methods_by_question() -> dict[str, list[str]]:
+    """The names of all methods by the question they answer, chains last; each once."""
+    grouped = {name for names in GROUPS.values() for name in names} | set(CHAINS)
+    shown = {question: [name for name in names if name in METHODS] for question, names in GROUPS.items()}
+    others = [name for name in METHODS if name not in grouped]
+    shown |= {"other": others} if others else {}
+    return shown | {"chains: a classifier with something before or after it": list(CHAINS)}
+
+
 __getattr__ = late_imports(__name__, "fieldmark.methods.base:Fitted", "fieldmark.methods.base:Method")
-__all__ = ["METHODS", "Fitted", "Method"]
+__all__ = ["CHAINS", "GROUPS", "METHODS", "Fitted", "Method", "methods_by_question"]

@@ -270,9 +270,9 @@ class Ensemble(Method):
         blocks = []
         for answers, targets in judged:
             calibrated = [_curved(a, *c, several=several) for a, c in zip(answers, curves.tolist(), strict=True)]
-            blocks.append(_outcomes(calibrated, targets, several=several))
+            blocks.append(outcomes_of(calibrated, targets, several=several))
         codes = None if several else np.concatenate([targets.codes for _, targets in judged])
-        weights = _best_weights(np.concatenate(blocks, axis=1), codes, self.mean)
+        weights = best_weights(np.concatenate(blocks, axis=1), codes, self.mean)
         on = ON_VAL if self.weights == "val" else ON_TRAIN
         return weights, (ChosenSetting("the weights of the members", on),)
 
@@ -313,7 +313,7 @@ def _curved(predictions: LabelScores, slope: float, offset: float, *, several: b
     return predictions.with_columns(scaled(predictions.columns, temperature), "log_probability")
 
 
-def _outcomes(answers: Sequence[LabelScores], targets: Targets, *, several: bool) -> NDArray[np.float64]:
+def outcomes_of(answers: Sequence[LabelScores], targets: Targets, *, several: bool) -> NDArray[np.float64]:
     """What weights are judged by: the probability of each label by each member (members x items x labels).
 
     Where several labels may hold, it is that of what was found, one column for each pair (members x pairs).
@@ -327,7 +327,7 @@ def _outcomes(answers: Sequence[LabelScores], targets: Targets, *, several: bool
     return np.stack([np.where(holds, one, 1 - one).ravel() for one in chances])
 
 
-def _best_weights(outcomes: NDArray[np.float64], codes: NDArray[np.int32] | None, mean: Mean) -> NDArray[np.float64]:
+def best_weights(outcomes: NDArray[np.float64], codes: NDArray[np.int32] | None, mean: Mean) -> NDArray[np.float64]:
     """The weights of lowest log loss, which add up to one."""
     if codes is None:
         return mixture_weights(outcomes)

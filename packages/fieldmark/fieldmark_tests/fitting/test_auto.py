@@ -1,0 +1,179 @@
+"""`fit --method auto`, on small photos whose features are quickly made."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import fieldmark
+from fieldmark.errors import MisuseError
+from fieldmark.fitting import Auto, auto, candidates
+from fieldmark.fitting.auto_table import estimate_of
+from fieldmark.fitting.candidates import Candidate, Circumstances, candidates_for
+from fieldmark.fitting.chains import Chain, read_chain
+from fieldmark.fitting.train_folds import HeldOutFold
+from fieldmark.registry import Registry
+from fieldmark.runs.provenance import Run
+
+SMALL = {"size": 32}
+
+
+def few_candidates(there):
+    """Two heads on small features, one that knows nothing, and one for two domains, which are not there."""
+    yield Candidate(Chain("frequent", {}), "none")
+    yield Candidate(Chain("centroid", SMALL), "small")
+    yield Candidate(Chain("lda", SMALL), "small")
+    yield Candidate(Chain("align", SMALL), "two domains")
+
+
+@pytest.fixture
+def few(monkeypatch):
+    entries = {"photo-codes": (f"{__name__}:few_candidates", "")}
+    monkeypatch.setattr(candidates, "QUESTIONS", Registry("question", entries))
+
+
+@pytest.fixture
+def release(make_release):
+    return make_release(flat=True, per_class=12)
+
+
+def searched(root, out, **settings):
+    told: list[str] = []
+    result = fieldmark.fit(
+        "folder", root, "auto", out, auto=Auto(folds=3, tell=told.append, **settings), overwrite=True
+    )
+    return result, told
+
+
+def test_auto_fits_what_is_best_and_says_what_it_tried(few, release, tmp_path):
+    result, told = searched(release, tmp_path / "run", minutes=5)
+    with (tmp_path / "run" / "auto.csv").open(encoding="utf-8") as file:
+        rows = {row["chain"]: row for row in csv.DictReader(file)}
+    assert rows["frequent"]["folds"] == "3" and float(rows["frequent"]["weight"]) < 0.2
+    assert float(rows["centroid:size=32"]["score"]) > float(rows["frequent"]["score"])
+    assert "domain" in rows["align:size=32"]["why_not"]
+    assert result.scorecard.metrics["top_1"].value > 0.9
+    assert any("best so far" in line for line in told) and "chosen" in told[-1]
+    assert any("auto tried 3 of 4 chains" in remark for remark in result.run.remarks)
+    about = json.loads((tmp_path / "run" / "auto.json").read_text())
+    assert [one["seconds"] for one in about["curve"]] == sorted(one["seconds"] for one in about["curve"])
+    assert about["estimate"]["test_units"] == result.scorecard.units
+    assert not (tmp_path / "run.search").exists()
+
+
+def test_what_auto_chose_can_be_fitted_again_by_its_file(few, release, tmp_path):
+    result, _ = searched(release, tmp_path / "run", minutes=5, single=True)
+    chain = read_chain(tmp_path / "run" / "chain.json")
+    assert chain.method in ("centroid", "lda")
+    again = fieldmark.fit("folder", release, str(tmp_path / "run" / "chain.json"), tmp_path / "again")
+    assert again.scorecard.metrics == result.scorecard.metrics
+
+
+def test_an_interrupt_keeps_the_best_so_far_and_the_same_command_goes_on(few, release, tmp_path, monkeypatch):
+    fits, whole = [], HeldOutFold.answer
+
+    def interrupted(self, opened):
+        if len(fits) == 2:
+            raise KeyboardInterrupt
+        fits.append(self.path)
+        whole(self, opened)
+
+    monkeypatch.setattr(HeldOutFold, "answer", interrupted)
+    result, told = searched(release, tmp_path / "run", minutes=5)
+    assert any("Interrupted" in line for line in told)
+    assert result.run.method in ("centroid", "frequent") and "interrupted" in " ".join(result.run.remarks)
+
+    done = list(fits)
+    monkeypatch.setattr(HeldOutFold, "answer", lambda self, opened: whole(self, opened) or fits.append(self.path))
+    searched(release, tmp_path / "run", minutes=5)
+    assert len(fits) == len(set(fits)) == 9 and fits[:2] == done
+
+
+def test_no_candidate_is_begun_when_the_minutes_are_spent(few, release, tmp_path):
+    result, _ = searched(release, tmp_path / "run", minutes=0.001)
+    about = json.loads((tmp_path / "run" / "auto.json").read_text())
+    tried = {one["chain"]: one for one in about["tried"]}
+    assert tried["frequent"]["folds"] >= 1
+    assert tried["lda:size=32"]["why_not"]
+    assert result.run.method == "frequent"
+
+
+def test_a_fold_is_never_measured_by_what_was_chosen_with_it(few, release, tmp_path, monkeypatch):
+    chosen_on, whole = [], auto.AutoSearch._choose
+
+    def noted(self, folds):
+        chosen_on.append(tuple(folds))
+        return whole(self, folds)
+
+    monkeypatch.setattr(auto.AutoSearch, "_choose", noted)
+    searched(release, tmp_path / "run", minutes=5)
+    assert chosen_on == [(0, 1, 2), (1, 2), (0, 2), (0, 1)]
+
+
+def test_the_estimate_has_the_error_of_the_test_in_its_interval(few, release, tmp_path):
+    result, _ = searched(release, tmp_path / "run", minutes=5)
+    card, task = result.scorecard, fieldmark.benchmark("folder").task
+    metric = task.metrics[0]
+    spread = {metric.name: np.random.default_rng(0).normal(0.5, 0.2, 40)}
+    card = type(card)(**{**card.__dict__, "pseudo": spread})
+    alone, small, large = (estimate_of(card, metric, units) for units in (None, 10, 10_000))
+    widths = [one.high - one.low for one in (alone, large, small)]
+    assert widths == sorted(widths) and widths[2] > 1.9 * widths[0]
+
+
+@pytest.mark.parametrize("given", [{"settings": {"size": 32}}, {"search": fieldmark.fitting.Search({})}])
+def test_auto_refuses_what_it_chooses_itself(given, release, tmp_path):
+    with pytest.raises(MisuseError, match="auto chooses"):
+        fieldmark.fit("folder", release, "auto", tmp_path / "run", **given)
+
+
+def circumstances(**changed):
+    plain = {
+        "medium": "photo",
+        "shape": "codes",
+        "unknown": False,
+        "inputs": (),
+        "unlabeled": False,
+        "domains": False,
+        "places": False,
+        "deciding": "top_1",
+        "gpu": False,
+    }
+    return Circumstances(**{**plain, **changed})
+
+
+@pytest.mark.parametrize(
+    ("changed", "method"),
+    [
+        ({"inputs": ("date",)}, "fusion"),
+        ({"domains": True}, "align"),
+        ({"unlabeled": True}, "label-propagation"),
+        ({"gpu": True}, "finetune"),
+        ({"medium": "recording"}, "linear"),
+        ({"medium": "", "shape": "pairs"}, "place-ensemble"),
+        ({"shape": "masks"}, "saliency"),
+    ],
+)
+def test_candidates_follow_from_what_there_is(changed, method):
+    assert method in {one.chain.method for one in candidates_for(circumstances(**changed))}
+    if set(changed) & {"inputs", "domains", "unlabeled", "gpu"}:
+        assert method not in {one.chain.method for one in candidates_for(circumstances())}
+
+
+def test_another_package_may_add_candidates_to_a_question(monkeypatch):
+    place = (f"{__name__}:few_candidates", "")
+    monkeypatch.setattr(
+        candidates, "QUESTIONS", Registry("question", {"photo-codes": place, "photo-codes.mine": place})
+    )
+    assert len(candidates_for(circumstances())) == 2 * len(list(few_candidates(circumstances())))
+    assert candidates_for(circumstances(shape="pairs")) == []
+
+
+def test_runs_of_auto_are_read_as_any_other(few, release, tmp_path):
+    searched(release, tmp_path / "run", minutes=5, single=True)
+    record = Run.read(tmp_path / "run").search
+    assert record["chosen"]["chain"] in {"centroid:size=32", "lda:size=32"}
+    assert fieldmark.load_model(tmp_path / "run").trained["chain"]["method"] in ("centroid", "lda")

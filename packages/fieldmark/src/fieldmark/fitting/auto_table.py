@@ -1,0 +1,143 @@
+"""What `auto` tried, chose and expects, as files of the run.
+
+`auto.csv` lists every chain with its score and time, or why it was not tried; `auto.json` adds the curve of the best
+score over time and the estimate; `chain.json` is the chain that was fitted. `search.csv` compares those that answered
+all folds, as after `--search`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.stats import t as student
+
+from fieldmark.benchmarks.declarations import Metric
+from fieldmark.fitting.chains import Chain
+from fieldmark.fitting.search_table import Searched
+from fieldmark.scoring import LEVEL, Scorecard
+from fieldmark.storage.files import write_json
+
+TRIED_FILE, AUTO_FILE, CHAIN_FILE = "auto.csv", "auto.json", "chain.json"
+
+
+@dataclass(frozen=True)
+class BestSoFar:
+    """A point of the curve: after so many seconds, this was the best score, of this chain, measured on these folds."""
+
+    seconds: float
+    value: float
+    chain: str
+    on: str
+
+
+@dataclass(frozen=True)
+class TriedChain:
+    """A candidate: how many folds it answered, its score on them, how long they took, and its share in the result."""
+
+    chain: str
+    folds: int
+    score: float | None
+    seconds: float
+    weight: float
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The score that is to be expected on test, by folds that had no part in the choice.
+
+    Args:
+        value: The score on those folds.
+        low, high: Where the score on test should lie with 95 %: the error of the estimate and that of a test of this
+            size together; None for metrics without pseudo-values.
+        units: How many units it was measured on.
+        test_units: How many units test has; None where it has no truth, and the interval is that of the estimate.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    units: int
+    test_units: int | None
+
+
+def estimate_of(card: Scorecard, metric: Metric, test_units: int | None) -> Estimate:
+    """The estimate that a score of held-out answers gives for a test of so many units."""
+    value, pseudo = card.metrics[metric.name].value, card.pseudo.get(metric.name)
+    if pseudo is None or len(pseudo) < 3:
+        return Estimate(value, None, None, card.units, test_units)
+    spread = float(np.std(pseudo, ddof=1)) * np.sqrt(1 / len(pseudo) + (1 / test_units if test_units else 0.0))
+    half = float(student.ppf((1 + LEVEL) / 2, len(pseudo) - 1)) * spread
+    return Estimate(value, value - half, value + half, card.units, test_units)
+
+
+@dataclass(frozen=True)
+class AutoSearched(Searched):
+    """A finished search of `auto`.
+
+    Args:
+        chain: What is fitted.
+        weights: How much each chain counts in it.
+        estimate: What to expect of it on test; None where too few folds were answered.
+        tried: All candidates.
+        curve: The best score over time.
+        minutes, seconds: How long it could take, and how long the search took.
+        interrupted: Whether somebody ended it.
+    """
+
+    chain: Chain = field(default_factory=lambda: Chain(""))
+    weights: Mapping[str, float] = field(default_factory=dict)
+    estimate: Estimate | None = None
+    tried: tuple[TriedChain, ...] = ()
+    curve: tuple[BestSoFar, ...] = ()
+    minutes: float = 0.0
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def remarks(self) -> list[str]:
+        fitted = sum(one.folds > 0 for one in self.tried)
+        kind = f"{len(self.weights)} chains together" if len(self.weights) > 1 else self.chain.text
+        ended = ", and was interrupted" if self.interrupted else ""
+        remarks = [
+            f"auto tried {fitted} of {len(self.tried)} chains on folds of train (by {self.by}) in "
+            f"{self.seconds:.0f} s{ended}, and chose {kind} by {self.metric.name}."
+        ]
+        if self.estimate is not None:
+            low, high = self.estimate.low, self.estimate.high
+            interval = "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
+            remarks.append(
+                f"Expected on test by folds that had no part in the choice: {self.metric.name} "
+                f"{self.estimate.value:.3f}{interval}."
+            )
+        else:
+            remarks.append("The time was too short to estimate the score on test: raise --minutes.")
+        return remarks
+
+    @property
+    def record(self) -> dict[str, Any]:
+        estimate = None if self.estimate is None else asdict(self.estimate)
+        chosen = {"chain": self.chain.text}
+        return {**super().record, "trials": len(self.tried), "chosen": chosen, "auto": TRIED_FILE, "estimate": estimate}
+
+    def write(self, folder: Path) -> None:
+        super().write(folder)
+        rows = [asdict(one) for one in self.tried]
+        pl.DataFrame(rows, infer_schema_length=None).write_csv(folder / TRIED_FILE)
+        about = {
+            "metric": self.metric.name,
+            "minutes": self.minutes,
+            "seconds": round(self.seconds, 1),
+            "interrupted": self.interrupted,
+            "estimate": None if self.estimate is None else asdict(self.estimate),
+            "weights": dict(self.weights),
+            "curve": [asdict(one) for one in self.curve],
+            "tried": rows,
+        }
+        write_json(folder / AUTO_FILE, about)
+        self.chain.write(folder / CHAIN_FILE)

