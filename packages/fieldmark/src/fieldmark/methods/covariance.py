@@ -59,9 +59,7 @@ class Covariance:
         bias = -0.5 * (weights * means).sum(axis=1)
         return weights.astype(np.float32), bias.astype(np.float32)
 
-    def cosine_discriminants(
-        self, means: Matrix, shrinkage: float
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def cosine_discriminants(self, means: Matrix, shrinkage: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Weights and bias of the cosine to each mean, seen from the mean of them all, in the whitened space.
 
         The length of the item itself is left out: it raises or lowers all labels alike, up to a temperature.
