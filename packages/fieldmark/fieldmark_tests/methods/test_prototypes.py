@@ -27,7 +27,7 @@ def test_prototypes_that_borrow_nothing_are_the_class_means(birds):
 
 def test_cosines_are_those_of_whitened_photos_and_prototypes(birds):
     shown, asked, _ = birds
-    fitted = Prototypes(shrinkage=0.5, borrow=1, power=0.5).fit(shown)
+    fitted = Prototypes(shrinkage=0.5, borrow=1, measure="cosine", power=0.5).fit(shown)
     classes = BorrowedClasses.of(shown, power=0.5)
     means = classes.posterior(1).means
     photos = powered_rows(features_of(asked), 0.5).astype(float)

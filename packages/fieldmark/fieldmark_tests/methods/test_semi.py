@@ -95,7 +95,7 @@ def test_without_unlabeled_items_every_method_is_the_supervised_head_and_says_so
 
 def test_prototypes_without_unlabeled_items_or_weight_are_those_of_the_labels(world):
     view, _, test = world
-    expected = Prototypes().fit(view).predict(test, LABELS)
+    expected = Prototypes(measure="cosine").fit(view).predict(test, LABELS)
     alone = UnlabeledPrototypes().fit(replace(view, unlabeled=None))
     assert (alone.predict(test, LABELS).scores == expected.scores).all() and "no unlabeled items" in alone.remarks[0]
     weightless = UnlabeledPrototypes(weight=0).fit(view).predict(test, LABELS)

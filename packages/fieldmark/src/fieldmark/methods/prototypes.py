@@ -37,20 +37,20 @@ class Prototypes(OnFeatures):
     means, shrunk as in `lda`. All labels count as equally likely; one without training photos gets the lowest score,
     however well its genus is known.
 
-    Features are raised to a power first, so that no few of them decide, and prototypes are compared by cosine: the mean
-    of one photo lies farther out than that of ten, which by distance would count against it.
+    Features are raised to a power first, so that no few of them decide.
 
     Args:
         shrinkage: Of the covariance, from 0 to 1; 0 takes the one of lowest log loss on val.
         borrow: How strongly photos are doubted, as a multiple of the estimate; 0 keeps the plain means, -1 takes the
             one of lowest log loss on val.
-        measure: "cosine" around the mean of all labels, or "distance", where covariance is a ball: the log-density.
+        measure: "distance" where the covariance is a ball (the log-density), or "cosine" there, seen from the mean of
+            all labels: the mean of one photo lies farther out than that of ten, which by distance counts against it.
         power: What features are raised to, signs kept, before they are brought to unit length; 1 leaves them.
     """
 
     shrinkage: float = setting(0.0, least=0, most=1)
     borrow: float = setting(-1.0, least=0, also=(-1,))
-    measure: str = setting("cosine", choices=MEASURES)
+    measure: str = setting("distance", choices=MEASURES)
     power: float = setting(0.5, above=0, most=1)
 
     scale: ClassVar[Scale] = "logit"

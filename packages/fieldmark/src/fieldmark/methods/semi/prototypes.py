@@ -14,7 +14,7 @@ from fieldmark.errors import MisuseError
 from fieldmark.features.embeddings import powered_rows, unit_rows
 from fieldmark.methods.base import ON_VAL, Arrays, Fitted, choices, features_of, truth_of
 from fieldmark.methods.covariance import loss_on_val
-from fieldmark.methods.prototypes import BorrowedClasses, Prototypes
+from fieldmark.methods.prototypes import MEASURES, BorrowedClasses, Prototypes
 from fieldmark.methods.semi.coarse import labels_by_rank
 from fieldmark.methods.semi.heads import certainty, propagate
 from fieldmark.methods.semi.soft_heads import Matrix, SoftTargets
@@ -43,6 +43,7 @@ class UnlabeledPrototypes(Prototypes):
             loss on val, none at all among them.
     """
 
+    measure: str = setting("cosine", choices=MEASURES)
     neighbors: int = setting(10, least=1)
     reach: float = setting(0.8, above=0, below=1)
     weight: float = setting(CHOSEN, least=0, also=(CHOSEN,))
