@@ -12,7 +12,7 @@ from fieldmark_tests.methods.few_photos import LABELS, answers, part, view_of
 
 def test_em_without_rounds_or_weight_answers_as_prototypes(birds):
     shown, asked, _ = birds
-    plain = answers(Prototypes(), shown, asked)
+    plain = answers(Prototypes(measure="distance", power=1), shown, asked)
     for method in (Transductive(iterations=0), Transductive(weight=0.0)):
         assert (answers(method, shown, asked) == plain).all()
 
@@ -26,7 +26,7 @@ def test_em_moves_means_towards_the_photos_asked_about():
     train, val = part([[-1.0, 4.0], [1.4, 4.0]], [0, 1]), part(asked[::10], truth[::10])
     shown, photos = view_of(train, val), part(asked, None)
     settings = {"shrinkage": 0.99, "borrow": 0.0}
-    before = (answers(Prototypes(**settings), shown, photos) == truth).mean()
+    before = (answers(Prototypes(**settings, measure="distance", power=1), shown, photos) == truth).mean()
     moved = Transductive(**settings, weight=1.0, confidence=20.0)
     assert (answers(moved, shown, photos) == truth).mean() > before
 

@@ -9,7 +9,17 @@ import pytest
 import fieldmark
 from fieldmark.errors import MisuseError
 from fieldmark.methods.base import features_of, with_targets
-from fieldmark.methods.openset import COMBINED, Combination, OpenSet, combine, cross_fitted, without_some_labels
+from fieldmark.methods.openset import (
+    COMBINED,
+    Combination,
+    Judged,
+    OpenSet,
+    best_score,
+    combine,
+    cross_fitted,
+    label_rounds,
+    without_labels,
+)
 from fieldmark.metrics.openset import known_roc_auc
 from fieldmark.runs.predictions import read_predictions
 from fieldmark.steps.novelty import SCORES, residual
@@ -118,12 +128,25 @@ def test_held_out_labels_never_look_at_the_unknown_of_val(view):
 
 
 def test_labels_kept_back_are_in_no_item_that_is_learned_from(view):
-    asked, kept = without_some_labels(view, 0.34)
+    rounds = label_rounds(view, 0.34)
+    assert sorted(np.concatenate(rounds)) == list(range(6)) and [len(back) for back in rounds] == [2, 2, 2]
+    asked, kept = without_labels(view, rounds[0])
     back = set(view.train.truth) - set(kept.train.truth)
-    assert len(back) == 2 and not back & set(kept.val.truth) and not back & set(asked.val.truth)
+    assert back == set(rounds[0]) and not back & set(kept.val.truth) and not back & set(asked.val.truth)
     assert (asked.val.truth < 0).sum() == sum(
         (part.truth == label).sum() for part in (view.train, view.val) for label in back
     )
+
+
+@pytest.mark.parametrize(("unknown_after", "chosen"), [((3, 0, 0), "max-softmax"), ((3, 3, 2), "energy")])
+def test_only_what_is_ahead_in_round_after_round_takes_the_place_of_max_softmax(unknown_after, chosen):
+    """`energy` puts the unknown item after so many of three known ones; max softmax tells nothing."""
+    unknown = np.array([False, False, False, True])
+    rounds = [
+        Judged({"max-softmax": np.zeros(4), "energy": np.array([0.0, 1.0, 2.0, after - 0.5])}, unknown, np.arange(4))
+        for after in unknown_after
+    ]
+    assert best_score(rounds) == chosen
 
 
 def test_a_val_without_unknown_species_is_refused_with_a_way_out(view):

@@ -10,8 +10,10 @@ import pytest
 
 from fieldmark.errors import MisuseError
 from fieldmark.methods import METHODS
+from fieldmark.methods.prototypes import Prototypes
 from fieldmark.methods.semi.coarse import CoarsePseudoLabel
 from fieldmark.methods.semi.heads import Oracle, SelfTraining, Supervised, propagate
+from fieldmark.methods.semi.prototypes import CoarsePrototypes, UnlabeledPrototypes
 from fieldmark.methods.semi.pseudo_labels import FixMatch, Guessing, PseudoLabel
 from fieldmark.questions.targets import LabelTargets
 from fieldmark.tables.labels import Labels
@@ -21,7 +23,10 @@ from fieldmark_tests.lessons import part_of
 
 CLASSES, OUTSIDE, WIDTH = 8, 4, 12
 LABELS = Labels(tuple("abcdefgh"))
-SEMI = ("supervised", "pseudo-label", "pseudo-label-coarse", "fixmatch", "self-training", "label-propagation", "coarse")
+SEMI = (
+    "supervised", "pseudo-label", "pseudo-label-coarse", "fixmatch", "self-training", "label-propagation", "coarse",
+    "prototypes-unlabeled", "prototypes-coarse",
+)  # fmt: skip
 
 
 def drawn(rng, means, each, prefix: str) -> Part:
@@ -71,9 +76,10 @@ def test_the_oracle_says_what_it_read_and_leaves_out_of_class_items_out(world):
     assert all("hidden labels" not in METHODS[name].learns_from for name in SEMI)
 
 
-def test_a_stated_phylum_rules_labels_out(world):
+@pytest.mark.parametrize("method", [CoarsePseudoLabel(threshold=0.1), CoarsePrototypes(weight=1)])
+def test_a_stated_phylum_rules_labels_out(world, method):
     view, _, _ = world
-    arrays = CoarsePseudoLabel(threshold=0.1).fit(view).arrays
+    arrays = method.fit(view).arrays
     used, phylum = arrays["taught_weight"] > 0, view.unlabeled.targets.coarse["phylum"]
     assert used.any() and not used[phylum == 2].any()  # no label is of that phylum
     assert ((arrays["taught_as"][used] >= 4).astype(int) == phylum[used]).all()
@@ -85,6 +91,29 @@ def test_without_unlabeled_items_every_method_is_the_supervised_head_and_says_so
     expected = Supervised().fit(alone).predict(test, LABELS).scores
     fitted = SelfTraining().fit(alone)
     assert (fitted.predict(test, LABELS).scores == expected).all() and "no unlabeled items" in fitted.remarks[0]
+
+
+def test_prototypes_without_unlabeled_items_or_weight_are_those_of_the_labels(world):
+    view, _, test = world
+    expected = Prototypes(measure="cosine").fit(view).predict(test, LABELS)
+    alone = UnlabeledPrototypes().fit(replace(view, unlabeled=None))
+    assert (alone.predict(test, LABELS).scores == expected.scores).all() and "no unlabeled items" in alone.remarks[0]
+    weightless = UnlabeledPrototypes(weight=0).fit(view).predict(test, LABELS)
+    assert (weightless.top(1) == expected.top(1)).all()
+
+
+def test_prototypes_gain_from_unlabeled_items_of_a_stated_phylum(world):
+    view, _, test = world
+    assert right(CoarsePrototypes().fit(view), test).mean() > right(Prototypes().fit(view), test).mean()
+
+
+def test_the_weight_of_unlabeled_items_comes_from_val_and_is_kept(world):
+    view, _, _ = world
+    fitted = CoarsePrototypes().fit(view)
+    assert fitted.method.weight >= 0 and {one.name for one in fitted.chosen} == {"shrinkage", "borrow", "weight"}
+    assert fitted.method.fit(view.with_val_in_train()).method == fitted.method
+    with pytest.raises(MisuseError, match="pass --set weight=1"):
+        replace(fitted.method, weight=-1.0).fit(replace(view, val=None))
 
 
 def test_keeping_a_share_leaves_the_strangest_items_out(world):
@@ -125,6 +154,7 @@ def test_labels_spread_along_a_chain_of_neighbors():
         lambda: SelfTraining(alpha=1.0),
         lambda: FixMatch(dropout=1.0),
         lambda: Supervised(l2=-1),
+        lambda: UnlabeledPrototypes(measure="distance"),
     ],
 )
 def test_impossible_settings_are_refused(make):

@@ -36,7 +36,7 @@ from fieldmark.methods.knn import NearestNeighbors
 from fieldmark.methods.lda import Discriminant
 from fieldmark.methods.linear import Linear
 from fieldmark.methods.openset import COMBINED, HEAD, LEARNED, Combination, OpenSet
-from fieldmark.methods.prototypes import Prototypes
+from fieldmark.methods.prototypes import Prototypes, power_of
 from fieldmark.methods.ridge import Ridge
 from fieldmark.models import Model
 from fieldmark.models.supply import FeatureSource
@@ -291,6 +291,9 @@ def _less(build: GraphBuilder, at: str) -> str:
 
 
 def _prototypes(build: GraphBuilder, at: str, method: Prototypes, arrays: Arrays) -> str:
+    if (power := power_of(arrays)) != 1:
+        raised = build.add("Pow", build.add("Abs", at), build.constant(power))
+        at = build.add("Mul", build.add("Sign", at), raised)
     logits = _affine(build, build.unit(at), arrays["weights"].T, arrays["bias"])
     lowest = _less(build, build.add("Neg", build.add("ReduceMax", build.add("Neg", logits), keepdims=1)))
     # Labels without photos are led to a last column that holds what is below the lowest.

@@ -12,6 +12,17 @@ def unit_rows(features: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(features / np.maximum(lengths, np.finfo(np.float32).tiny), dtype=np.float32)
 
 
+def powered_rows(features: NDArray[np.float32], power: float) -> NDArray[np.float32]:
+    """Rows raised to a power, signs kept, then scaled to length one.
+
+    >>> powered_rows(np.array([[9.0, -16.0]], dtype=np.float32), 0.5).round(4)
+    array([[ 0.6, -0.8]], dtype=float32)
+    """
+    if power == 1:
+        return unit_rows(features)
+    return unit_rows(np.sign(features) * np.abs(features) ** np.float32(power))
+
+
 def quantized(features: NDArray[np.float32]) -> NDArray[np.float32]:
     """Unit-length features as they come back from 8 bits, the way the organizers of FungiTastic keep theirs.
 

@@ -92,6 +92,14 @@ METHODS: Registry[type[Method]] = Registry(
             "fieldmark.methods.semi.heads:LabelPropagation",
             "labels spread over a graph of nearest neighbors",
         ),
+        "prototypes-unlabeled": (
+            "fieldmark.methods.semi.prototypes:UnlabeledPrototypes",
+            "prototypes moved by unlabeled photos that labels reach over a graph of neighbors",
+        ),
+        "prototypes-coarse": (
+            "fieldmark.methods.semi.prototypes:CoarsePrototypes",
+            "the same within the stated kingdom and phylum; the best use of unlabeled photos on features",
+        ),
         "coarse": (
             "fieldmark.methods.semi.coarse:Coarse",
             "a hierarchical loss: unlabeled photos are some label of their kingdom and phylum",

@@ -59,6 +59,18 @@ class Covariance:
         bias = -0.5 * (weights * means).sum(axis=1)
         return weights.astype(np.float32), bias.astype(np.float32)
 
+    def cosine_discriminants(self, means: Matrix, shrinkage: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Weights and bias of the cosine to each mean, seen from the mean of them all, in the whitened space.
+
+        The length of the item itself is left out: it raises or lowers all labels alike, up to a temperature.
+        """
+        center = means.mean(axis=0)
+        apart = means - center
+        weights, _ = self.discriminants(apart, shrinkage)
+        lengths = np.sqrt(np.maximum((weights * apart).sum(axis=1, keepdims=True), 1e-12))
+        weights = (weights / lengths).astype(np.float32)
+        return weights, -(weights @ center).astype(np.float32)
+
     def whitened(self, features: NDArray[np.floating], shrinkage: float) -> Matrix:
         """Features in the coordinates in which that covariance is a ball of radius one."""
         floor = shrinkage * self.average

@@ -31,7 +31,7 @@ class Transductive(OnFeatures):
     are multiplied by a confidence that is right on val before the first round. Sizes of classes are not constrained in
     any way; with `frequencies` "estimated" they become the prior of the next round, smoothed by one photo per label.
 
-    One photo alone is answered about as `prototypes` answers it.
+    One photo alone is answered about as `prototypes` answers it by distance, on plain features.
 
     Args:
         shrinkage, borrow: As in `prototypes`.
@@ -52,8 +52,9 @@ class Transductive(OnFeatures):
     scale: ClassVar[Scale] = "logit"
 
     def fit(self, view: View) -> Fitted:
-        classes = BorrowedClasses.of(view)
-        shrinkage, borrow = Prototypes(self.shrinkage, self.borrow).choose(view, classes)
+        plain = Prototypes(self.shrinkage, self.borrow, measure="distance", power=1.0)
+        classes = BorrowedClasses.of(view, plain.power)
+        shrinkage, borrow = plain.choose(view, classes)
         posterior, covariance = classes.posterior(borrow), classes.covariance
         sure = max(borrow * classes.estimated.photos, 1e-12) / np.maximum(posterior.variance, 1e-12)
         learned = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ FOLDS = 5
 ALL = "all"
 HEAD, LEARNED = "head.", "score."
 HELD_OUT_SEED = 0
+USUAL_SCORE = "max-softmax"
 
 
 @dataclass(frozen=True)
@@ -44,16 +45,17 @@ class OpenSet(Headed):
     Args:
         score: One of the scores (`fieldmark.steps.novelty`), `combined` (a logistic combination of all), or
             `all`, which tries each and takes the one of highest ROC-AUC on validation.
-        choose: What counts as unknown on validation: the unknown items of val (`val-unknowns`), or a share of the
-            known labels, kept from a classifier fitted without them (`held-out`), which needs no unknown items at all.
-        held_out: The share of labels that `held-out` keeps back.
+        choose: What counts as unknown on validation: the unknown items of val (`val-unknowns`), or known labels, kept
+            in turn from classifiers fitted without them (`held-out`), which needs no unknown items at all. A score is
+            then taken in place of max softmax only where it is ahead in these rounds by more than one standard error.
+        held_out: The share of labels that `held-out` keeps back in each round.
         k: The neighbor whose distance the score `knn` takes.
         rule: Where the line to "unknown" is drawn: see `fieldmark.steps.unknown_threshold`. Empty takes what the task
             is measured by, and with `held-out` the line that accepts 95 % of the known items of val.
         chosen: The score that was taken; made by `fit`.
     """
 
-    score: str = setting("max-softmax", choices=(*SCORES, COMBINED, ALL))
+    score: str = setting(USUAL_SCORE, choices=(*SCORES, COMBINED, ALL))
     choose: str = setting("val-unknowns", choices=("val-unknowns", "held-out"))
     held_out: float = setting(0.2, above=0, below=1)
     k: int = setting(10, least=1)
@@ -70,9 +72,9 @@ class OpenSet(Headed):
         tried = ALL if self.score == COMBINED else self.score
         chosen = self.score
         if tried == ALL:
-            values, unknown, unit = self._validation(view, fitted, arrays)
-            arrays |= combine(values, unknown).to_arrays()
-            chosen = self.score if self.score == COMBINED else _best(values, unknown, unit)
+            rounds = self._validation(view, fitted, arrays)
+            arrays |= combine(*_together(rounds)).to_arrays()
+            chosen = self.score if self.score == COMBINED else best_score(rounds)
         on = ON_VAL if self.choose == "val-unknowns" else "labels of train and val that were held out"
         scored = (ChosenSetting("score", on, chosen),) if self.score == ALL else ()
         return Fitted(replace(fitted, chosen=chosen), arrays, chosen=(*head.chosen, *scored))
@@ -153,36 +155,59 @@ class OpenSet(Headed):
         values = self._scores(arrays, part, tuple(SCORES))
         return values | {COMBINED: Combination.from_arrays(arrays)(values)}
 
-    def _validation(
-        self, view: View, fitted: OpenSet, arrays: Arrays
-    ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_], NDArray[np.int64]]:
-        """The scores of validation items, which of them count as unknown, and the observation of each."""
+    def _validation(self, view: View, fitted: OpenSet, arrays: Arrays) -> list[Judged]:
+        """The scores of validation items: of val, or of each round of labels kept back."""
         if self.choose == "held-out":
-            view, kept = without_some_labels(view, self.held_out)
-            fitted = replace(self, classifier_settings=fitted.classifier_settings)
-            arrays = fitted._learn(kept)[1]
-        val = view.val
-        if val is None or (truth_of(val) >= 0).all():
+            settled = replace(self, classifier_settings=fitted.classifier_settings)
+            rounds = []
+            for back in label_rounds(view, self.held_out):
+                asked, kept = without_labels(view, back)
+                assert asked.val is not None  # `label_rounds` asks for one
+                rounds.append(settled._judged(settled._learn(kept)[1], asked.val))
+            return rounds
+        if view.val is None or (truth_of(view.val) >= 0).all():
             raise MisuseError(
                 "openset chooses its score by the unknown species of val, and val has none: "
                 "pass --set choose=held-out, or name a score."
             )
+        return [fitted._judged(arrays, view.val)]
+
+    def _judged(self, arrays: Arrays, val: Part) -> Judged:
         unit = np.unique(val.items["observation_id"].to_numpy(), return_inverse=True)[1]
-        return fitted._scores(arrays, val, tuple(SCORES)), truth_of(val) < 0, unit
+        return Judged(self._scores(arrays, val, tuple(SCORES)), truth_of(val) < 0, unit)
 
 
-def without_some_labels(view: View, share: float) -> tuple[View, View]:
-    """Keeps a share of the labels back, so that their items are as strange as those of unknown species.
+class Judged(NamedTuple):
+    """The scores of validation items, which of them count as unknown, and the observation of each."""
+
+    values: dict[str, Floats]
+    unknown: NDArray[np.bool_]
+    unit: NDArray[np.int64]
+
+
+def label_rounds(view: View, share: float) -> list[NDArray[np.int32]]:
+    """The labels that are kept back in each round; over all rounds each is kept back once, or nearly.
+
+    Raises:
+        MisuseError: When there is no val, or too few labels are left to go on with.
+    """
+    labels = np.unique(truth_of(view.train))
+    each = max(round(share * len(labels)), 1)
+    if view.val is None or len(labels) - each < 2:
+        raise MisuseError("held-out labels need a val and at least two labels to go on with.")
+    order = np.random.default_rng(HELD_OUT_SEED).permutation(labels)
+    rounds = min(FOLDS, len(labels) // each)
+    return [order[number * each : (number + 1) * each] for number in range(rounds)]
+
+
+def without_labels(view: View, back: NDArray[np.int32]) -> tuple[View, View]:
+    """Keeps labels back, so that their items are as strange as those of unknown species.
 
     Returns:
         The view whose val holds the items of val of the other labels as known and, as unknown, all items of the labels
         kept back; and the view to fit on, without any item of theirs. Unknown items of val are in neither.
     """
-    labels = np.unique(truth_of(view.train))
-    rng = np.random.default_rng(HELD_OUT_SEED)
-    back = rng.permutation(labels)[: max(round(share * len(labels)), 1)]
-    if view.val is None or len(labels) - len(back) < 2:
-        raise MisuseError("held-out labels need a val and at least two labels to go on with.")
+    assert view.val is not None  # `label_rounds` asks for one
     known_val = view.val.of_known_labels()
     train_stays, val_stays = (~np.isin(truth_of(part), back) for part in (view.train, known_val))
     strange = [_hidden(part.take(~kept)) for part, kept in ((view.train, train_stays), (known_val, val_stays))]
@@ -195,13 +220,31 @@ def _hidden(part: Part) -> Part:
     return with_targets(part, values=np.full(len(part), UNKNOWN, dtype=np.int32))
 
 
-def _best(values: dict[str, NDArray[np.float64]], unknown: NDArray[np.bool_], unit: NDArray[np.int64]) -> str:
-    """The score of highest ROC-AUC on validation; the combination is judged on folds it was not fitted to."""
-    judged = dict(values)
-    combined = cross_fitted(values, unknown, unit)
-    if combined is not None:
-        judged[COMBINED] = combined
-    return max(judged, key=lambda name: known_roc_auc(judged[name], ~unknown))
+def _together(rounds: Sequence[Judged]) -> tuple[dict[str, Floats], NDArray[np.bool_]]:
+    """The items of all rounds."""
+    values = {name: np.concatenate([one.values[name] for one in rounds]) for name in rounds[0].values}
+    return values, np.concatenate([one.unknown for one in rounds])
+
+
+def best_score(rounds: Sequence[Judged]) -> str:
+    """The score of highest ROC-AUC on validation; the combination is judged on what it was not fitted to.
+
+    With one round these are folds of units. With several it is each round by the others, whose labels are known there
+    and unknown here; and nothing takes the place of max softmax that is not ahead by more than one standard error.
+    """
+    areas: dict[str, list[float]] = {name: [] for name in (*rounds[0].values, COMBINED)}
+    for number, (values, unknown, unit) in enumerate(rounds):
+        others = [one for place, one in enumerate(rounds) if place != number]
+        combined = combine(*_together(others))(values) if others else cross_fitted(values, unknown, unit)
+        judged = values if combined is None else values | {COMBINED: combined}
+        for name, score in judged.items():
+            areas[name].append(known_roc_auc(score, ~unknown))
+    tried = {name: np.array(area) for name, area in areas.items() if area}
+    best = max(tried, key=lambda name: float(tried[name].mean()))
+    if len(rounds) == 1:
+        return best
+    ahead = tried[best] - tried[USUAL_SCORE]
+    return best if ahead.mean() > ahead.std(ddof=1) / np.sqrt(len(ahead)) else USUAL_SCORE
 
 
 def _origin(head: Fitted, features: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any, ClassVar
 
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
-from fieldmark.methods.base import ON_VAL, Arrays, Fitted, OnFeatures, choices, features_of, truth_of, unit_rows
+from fieldmark.features.embeddings import powered_rows
+from fieldmark.methods.base import ON_VAL, Arrays, Fitted, OnFeatures, choices, features_of, truth_of
 from fieldmark.methods.covariance import SHARES, Covariance, loss_on_val
 from fieldmark.methods.hierarchy import Matrix, Posterior, RankTree, Variances
 from fieldmark.runs.label_scores import Scale
@@ -22,6 +24,7 @@ from fieldmark.work.large_arrays import class_sums, matrix_blocks, scored_rows
 # From the nearest relatives to the farthest; ranks that the taxonomy does not know are passed over.
 RANKS = ("genus", "family")
 BORROW = (0.5, 1.0, 2.0, 4.0)
+MEASURES = ("cosine", "distance")
 
 
 @dataclass(frozen=True)
@@ -34,31 +37,44 @@ class Prototypes(OnFeatures):
     means, shrunk as in `lda`. All labels count as equally likely; one without training photos gets the lowest score,
     however well its genus is known.
 
+    Features are raised to a power first, so that no few of them decide.
+
     Args:
         shrinkage: Of the covariance, from 0 to 1; 0 takes the one of lowest log loss on val.
         borrow: How strongly photos are doubted, as a multiple of the estimate; 0 keeps the plain means, -1 takes the
             one of lowest log loss on val.
+        measure: "distance" where the covariance is a ball (the log-density), or "cosine" there, seen from the mean of
+            all labels: the mean of one photo lies farther out than that of ten, which by distance counts against it.
+        power: What features are raised to, signs kept, before they are brought to unit length; 1 leaves them.
     """
 
     shrinkage: float = setting(0.0, least=0, most=1)
     borrow: float = setting(-1.0, least=0, also=(-1,))
+    measure: str = setting("distance", choices=MEASURES)
+    power: float = setting(0.5, above=0, most=1)
 
     scale: ClassVar[Scale] = "logit"
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {"shrinkage": SHARES, "borrow": (1.0, 0.5, 2.0, 4.0)}
 
     def fit(self, view: View) -> Fitted:
-        classes = BorrowedClasses.of(view)
+        classes = BorrowedClasses.of(view, self.power)
         shrinkage, borrow = self.choose(view, classes)
-        weights, bias = classes.covariance.discriminants(classes.posterior(borrow).means, shrinkage)
+        weights, bias = self._discriminants(classes, shrinkage, borrow)
         learned: Arrays = {"weights": weights, "bias": bias, "present": classes.present}
-        learned["n_labels"] = np.array(len(view.labels))
+        learned |= {"n_labels": np.array(len(view.labels)), "power": np.array(self.power)}
         chosen = replace(self, shrinkage=shrinkage, borrow=borrow)
         return Fitted(chosen, learned, chosen=choices(self, chosen, ON_VAL))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
-        return _scores(
-            features_of(part), arrays["weights"], arrays["bias"], arrays["present"], arrays["n_labels"].item()
-        )
+        present, n_labels = arrays["present"], arrays["n_labels"].item()
+        return _scores(features_of(part), arrays["weights"], arrays["bias"], present, n_labels, power_of(arrays))
+
+    def _discriminants(
+        self, classes: BorrowedClasses, shrinkage: float, borrow: float
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        means = classes.posterior(borrow).means
+        by = classes.covariance.cosine_discriminants if self.measure == "cosine" else classes.covariance.discriminants
+        return by(means, shrinkage)
 
     def choose(self, view: View, classes: BorrowedClasses) -> tuple[float, float]:
         """The settings as they are given, or those of lowest log loss on val."""
@@ -74,8 +90,9 @@ class Prototypes(OnFeatures):
         features, truth = features_of(view.val), truth_of(view.val)
 
         def loss(settings: tuple[float, float]) -> float:
-            weights, bias = classes.covariance.discriminants(classes.posterior(settings[1]).means, settings[0])
-            return loss_on_val(_scores(features, weights, bias, classes.present, len(view.labels)), truth)
+            weights, bias = self._discriminants(classes, *settings)
+            scores = _scores(features, weights, bias, classes.present, len(view.labels), self.power)
+            return loss_on_val(scores, truth)
 
         return min(product(shares, amounts), key=loss)
 
@@ -97,9 +114,10 @@ class BorrowedClasses:
     covariance: Covariance
 
     @classmethod
-    def of(cls, view: View) -> BorrowedClasses:
-        """Takes means, relatives and covariance from the training photos of a view."""
+    def of(cls, view: View, power: float) -> BorrowedClasses:
+        """Takes means, relatives and covariance from the training photos of a view, features raised to a power."""
         features, truth = features_of(view.train), truth_of(view.train)
+        unit_rows = partial(powered_rows, power=power)
         present, species, counts = np.unique(truth, return_inverse=True, return_counts=True)
         means = class_sums(unit_rows, features, species, len(present)) / counts[:, None]
 
@@ -120,16 +138,23 @@ class BorrowedClasses:
         return self.tree.posterior(replace(self.estimated, photos=borrow * self.estimated.photos))[0]
 
 
+def power_of(arrays: Arrays) -> float:
+    """What a fitted model raises features to; those of earlier versions know of none."""
+    return float(arrays["power"]) if "power" in arrays else 1.0
+
+
 def _scores(
     features: NDArray[np.float32],
     weights: NDArray[np.float32],
     bias: NDArray[np.float32],
     present: NDArray[np.integer],
     n_labels: int,
+    power: float,
 ) -> NDArray[np.float32]:
-    return scored_rows(
-        lambda rows: over_all_labels(unit_rows(rows) @ weights.T + bias, present, n_labels), features, n_labels
-    )
+    def scores(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        return over_all_labels(powered_rows(rows, power) @ weights.T + bias, present, n_labels)
+
+    return scored_rows(scores, features, n_labels)
 
 
 def over_all_labels(logits: NDArray[np.floating], present: NDArray[np.integer], n_labels: int) -> NDArray[np.float32]:

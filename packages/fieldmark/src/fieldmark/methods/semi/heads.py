@@ -253,6 +253,10 @@ def propagate(features: Matrix, truth: Codes, classes: int, neighbors: int, reac
     reached = np.asarray(spread[len(truth) :], dtype=np.float32)
     total = reached.sum(axis=1, keepdims=True)
     shares = np.where(total > 0, reached / np.maximum(total, 1e-30), 1 / classes).astype(np.float32)
+    return SoftTargets(shares, certainty(shares))
+
+
+def certainty(shares: Matrix) -> Matrix:
+    """One minus the entropy of each row, over the highest possible."""
     entropy = -(shares * np.log(np.maximum(shares, 1e-12))).sum(axis=1)
-    weights = np.clip(1 - entropy / np.log(max(classes, 2)), 0, 1).astype(np.float32)
-    return SoftTargets(shares, weights)
+    return np.asarray(np.clip(1 - entropy / np.log(max(shares.shape[1], 2)), 0, 1), dtype=np.float32)
