@@ -15,6 +15,7 @@ import random
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -29,7 +30,9 @@ from fieldmark_challenge.people import accounts, rates, teams
 from fieldmark_challenge.records.database import Database
 from fieldmark_challenge.records.mail_schema import OutgoingMail
 from fieldmark_challenge.records.storage import Storage
-from fieldmark_challenge.scoring.worker import Worker
+from fieldmark_challenge.scoring import worker
+from fieldmark_challenge.scoring.scoring_job import score_into
+from fieldmark_challenge.scoring.scoring_process import Outcome, score_in_sandbox, written_outcome
 from fieldmark_challenge.site.app import create_app
 from studies.evidence.fuzzing import damaged
 
@@ -71,6 +74,24 @@ def run_file(right: int, rng: random.Random) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
+@dataclass
+class Search:
+    """Texts that were searched for the names, and what was found in them."""
+
+    texts: Counter[str] = field(default_factory=Counter)
+    leaks: list[str] = field(default_factory=list)
+    samples: list[bytes] = field(default_factory=list)
+
+    def __call__(self, where: str, content: bytes) -> None:
+        """Searches one of them."""
+        self.texts[where.partition(": ")[0]] += 1
+        for piece in _unpacked(content):
+            for line in self.samples:
+                piece = piece.replace(line, b"")
+            names = CANARIES[1:] if where.startswith(PUBLIC_LISTS) else CANARIES
+            self.leaks.extend(f"{where}: {name}" for name in names if name.encode() in piece)
+
+
 def looked_for(
     folder: Path, url: str | None = None, bad_files: int = BAD_FILES, rising: int = RISING, seed: int = 0
 ) -> dict[str, Any]:
@@ -80,15 +101,51 @@ def looked_for(
         folder: Where the platform lies.
         url: Its database; SQLite if not given.
         bad_files: How many damaged files are handed in.
-        rising: How many runs that get better and better.
+        rising: How many runs that get better and better. Where there are none, what passed of the damaged files is
+            scored by this process, since starting one takes longer than all else.
         seed: How the files are damaged.
     """
     database = Database(url or f"sqlite:///{folder / 'platform.sqlite'}")
     storage = Storage(folder / "files")
     database.migrate()
-    lines = _Lines()
+    lines, search, rng = _Lines(), Search(), random.Random(seed)
     logging.getLogger().addHandler(lines)
-    outbox.switch(database, True)
+    headers = {"authorization": f"Bearer {_hosted(database, storage, folder)}"}
+    scored = score_in_sandbox if rising else _score_here
+    with (
+        TestClient(create_app(database, storage)) as client,  # a fault of ours ends the study
+        mock.patch.object(rates, "count", lambda *_, **__: None),
+        mock.patch.object(worker, "score_in_sandbox", scored),
+    ):
+        outbox.switch(database, True)  # a server without mail has turned it off
+        statuses = _hand_in(client, headers, _runs(bad_files, rising, rng), search)
+        scorer = worker.Worker(database, storage)
+        while scorer.run_one():
+            pass
+        client.cookies.set(SESSION_COOKIE, accounts.sign_in(database, "ada", PASSWORD)[1])
+        sample = _files(client, headers)["sample_run.csv"]
+        search.samples += sample.splitlines()[1:]
+        for where, content in _shown(client, headers):
+            search(where, content)
+        for letter in _letters(database):
+            search("mails", letter)
+        listed = client.get("/api/v1/challenges/open/submissions", headers=headers).json()
+    logging.getLogger().removeHandler(lines)
+    search("lines of the log", "\n".join(lines.said).encode())
+    database.close()
+    return {
+        "bad_files": bad_files,
+        "rising_runs": rising,
+        "statuses": dict(sorted(statuses.items())),
+        "scored": sum(run["state"] == "scored" for run in listed),
+        "texts": dict(sorted(search.texts.items())),
+        "leaks": search.leaks[:20],
+        "sample_run": _chance_hits(sample),
+    }
+
+
+def _hosted(database: Database, storage: Storage, folder: Path) -> str:
+    """The challenge, and a team; the token of its captain."""
     admin = accounts.register(database, "admin", "admin@example.org", PASSWORD, role="admin")
     (folder / "truth.csv").write_text(truth_text())
     with material_of_files(BENCHMARK, folder / "truth.csv", simulated=True) as material:
@@ -97,59 +154,34 @@ def looked_for(
     ada = accounts.register(database, "ada", "ada@example.org", PASSWORD, verified=True)
     teams.accept_rules(database, ada, challenge)
     teams.make_team(database, ada, challenge, "team ada")
-    token = accounts.make_token(database, ada, "shell", ["read", "submit"])
-    client = TestClient(create_app(database, storage))  # a fault of ours ends the study
-    headers = {"authorization": f"Bearer {token}"}
-    rng = random.Random(seed)
+    return accounts.make_token(database, ada, "shell", ["read", "submit"])
+
+
+def _runs(bad_files: int, rising: int, rng: random.Random) -> Iterator[bytes]:
+    """What is handed in."""
+    whole = run_file(ITEMS // 2, rng)
+    for _ in range(bad_files):
+        yield damaged(whole, rng)
+    for step in range(rising):
+        yield run_file((step + 1) * ITEMS // rising, rng)
+
+
+def _hand_in(client: TestClient, headers: dict[str, str], runs: Iterator[bytes], search: Search) -> Counter[str]:
+    """How often each status was the answer."""
     statuses: Counter[str] = Counter()
-    texts: Counter[str] = Counter()
-    leaks: list[str] = []
-    samples: list[bytes] = []
-
-    def search(where: str, content: bytes) -> None:
-        texts[where.partition(": ")[0]] += 1
-        for piece in _unpacked(content):
-            for line in samples:
-                piece = piece.replace(line, b"")
-            names = CANARIES[1:] if where.startswith(PUBLIC_LISTS) else CANARIES
-            leaks.extend(f"{where}: {name}" for name in names if name.encode() in piece)
-
-    def hand_in(content: bytes) -> None:
+    for content in runs:
         files, form = {"run": ("run.csv", content)}, {"external": "no"}
         answer = client.post("/api/v1/challenges/open/submissions", headers=headers, files=files, data=form)
         statuses[str(answer.status_code)] += 1
         search("answers to uploads", answer.content)
+    return statuses
 
-    with mock.patch.object(rates, "count", lambda *_, **__: None):
-        whole = run_file(ITEMS // 2, rng)
-        for _ in range(bad_files):
-            hand_in(damaged(whole, rng))
-        for step in range(rising):
-            hand_in(run_file((step + 1) * ITEMS // rising, rng))
-        worker = Worker(database, storage)
-        while worker.run_one():
-            pass
-        client.cookies.set(SESSION_COOKIE, accounts.sign_in(database, "ada", PASSWORD)[1])
-        sample = _files(client, headers)["sample_run.csv"]
-        samples += sample.splitlines()[1:]
-        for where, content in _shown(client, headers):
-            search(where, content)
-        for letter in _letters(database):
-            search("mails", letter)
-    logging.getLogger().removeHandler(lines)
-    search("lines of the log", "\n".join(lines.said).encode())
-    scored = client.get("/api/v1/challenges/open/submissions", headers=headers).json()
-    database.close()
-    values = [run["scores"]["public"] for run in scored if run["state"] == "scored"]
-    return {
-        "bad_files": bad_files,
-        "rising_runs": rising,
-        "statuses": dict(sorted(statuses.items())),
-        "scored": len(values),
-        "texts": dict(sorted(texts.items())),
-        "leaks": leaks[:20],
-        "sample_run": _chance_hits(sample),
-    }
+
+def _score_here(folder: Path, benchmark: str, **_: Any) -> Outcome:
+    """As the scoring process does it, in this one."""
+    (folder / "out").mkdir()
+    score_into(folder / "out", {"benchmark": benchmark}, folder)
+    return written_outcome(folder / "out")
 
 
 def added(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:

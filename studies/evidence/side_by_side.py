@@ -38,7 +38,7 @@ from fieldmark_challenge_tests.units import command_of
 from fieldmark_challenge_tests.unprivileged import account_folder, as_account, environment, hand_over
 from fieldmark_worlds.layouts import snakeclef
 from fieldmark_worlds.snakes.snake_nature import SnakeSettings
-from studies.evidence.stage import until
+from studies.evidence.stage import DECLARED, until
 
 SECONDS = float(os.environ.get("FIELDMARK_LOAD_SECONDS", "600"))
 UNITS = {"web": 1, "programs@": 2, "worker@": 3}
@@ -153,9 +153,9 @@ def _person(
             turn += 1
             name, content = _content(asks.get(slug), kind, turn)
             url = f"http://127.0.0.1:{port}/api/v1/challenges/{slug}/submissions"
-            headers = {"authorization": f"Bearer {token}"}
+            headers, files = {"authorization": f"Bearer {token}"}, {"run": (name, content)}
             try:
-                answer = httpx.post(url, headers=headers, files={"run": (name, content)}, timeout=330)
+                answer = httpx.post(url, headers=headers, files=files, data=DECLARED, timeout=330)
             except httpx.HTTPError as error:
                 load.statuses[type(error).__name__] += 1
                 continue

@@ -149,6 +149,7 @@ def status_of(address: str) -> int:
 
 
 API = "/api/v1/challenges/tiny"
+DECLARED = {"external": "no"}  # without which no run is taken
 # What somebody may ask, by a word for it: how, and where.
 ASKED = {
     "board": ("GET", f"{API}/board"),
@@ -181,7 +182,7 @@ def post_in_parts(base: str, token: str, content: str) -> httpx.Response | None:
             sent = client.patch(where, content=raw, headers={"upload-offset": "0"})
             if sent.status_code != 204:
                 return sent
-            first, second = client.post(f"{where}/finish"), client.post(f"{where}/finish")
+            first, second = (client.post(f"{where}/finish", data=DECLARED) for _ in range(2))
             if second.status_code == 201 and first.json()["id"] != second.json()["id"]:
                 raise RuntimeError("one upload has become two submissions")
             return first
@@ -196,7 +197,7 @@ def post_run(base: str, token: str, content: str, **form: str) -> httpx.Response
             f"{base}/api/v1/challenges/tiny/submissions",
             headers={"authorization": f"Bearer {token}"},
             files={"run": ("run.csv", content.encode())},
-            data={"external": "no", **form},
+            data={**DECLARED, **form},
             timeout=120,
         )
     except httpx.TransportError:

@@ -38,8 +38,26 @@ def test_a_new_challenge_is_a_draft_and_says_what_participants_would_miss(words,
     place = ["--folder", str(tmp_path / "platform")]
     shown = json.loads(CliRunner().invoke(app, ["challenge", "show", "birds", "--json", *place]).stdout)
     assert shown["published_at"] is None and shown["title"] == "birds"
-    published = CliRunner().invoke(app, ["challenge", "publish", "birds", *place])
+    refused = CliRunner().invoke(app, ["challenge", "publish", "birds", *place])
+    assert refused.exit_code == 1 and "--without-data" in str(refused.exception)
+    assert json.loads(CliRunner().invoke(app, ["challenge", "show", "birds", "--json", *place]).stdout) == shown
+    published = CliRunner().invoke(app, ["challenge", "publish", "birds", "--without-data", *place])
     assert "visible to everybody" in published.stdout and "warning: It has no description" in published.stderr
+    hidden = CliRunner().invoke(app, ["challenge", "publish", "birds", "--undo", *place])
+    assert hidden.exit_code == 0 and "its organizers only" in hidden.stdout
+
+
+def test_a_challenge_without_data_is_not_published_unless_that_is_meant(words, tmp_path):
+    refused = CliRunner().invoke(app, [*words, "--publish"])
+    assert refused.exit_code == 1 and "offers no data" in str(refused.exception)
+    assert not (tmp_path / "platform").exists()
+    made = CliRunner().invoke(app, [*words, "--publish", "--without-data"])
+    assert made.exit_code == 0 and "it is public: everybody sees it from now on" in made.stdout
+
+
+def test_a_private_challenge_is_not_called_public(words):
+    made = CliRunner().invoke(app, [*words, "--publish", "--without-data", "--access", "private"])
+    assert made.exit_code == 0 and "those whom you admit see it" in made.stdout and "everybody" not in made.stdout
 
 
 def test_a_challenge_with_texts_and_data_has_nothing_to_warn_of(words, tmp_path):

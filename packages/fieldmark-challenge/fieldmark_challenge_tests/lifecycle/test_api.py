@@ -29,7 +29,10 @@ def test_a_whole_challenge_is_run_by_a_program(api: TestClient):
     wanted = {"slug": "mine", "benchmark": "folder", "public_share": "0.5"}
     made = api.post("challenges", data=wanted, files={"truth": ("truth.csv", truth_text())})
     assert made.status_code == 201 and made.json()["published_at"] is None and made.json()["units"] == 30
-    assert api.post("challenges/mine/publish").json()["done"] == "published"
+    refused = api.post("challenges/mine/publish")
+    assert refused.status_code == 409 and "without_data=yes" in refused.json()["error"]
+    assert api.get("challenges/mine/organize").json()["published_at"] is None
+    assert api.post("challenges/mine/publish", data={"without_data": "yes"}).json()["done"] == "published"
     changed = api.post("challenges/mine/settings", data={"title": "Mine", "max_final": 1}).json()
     assert (changed["title"], changed["max_final"], changed["max_team_size"]) == ("Mine", 1, 5)
     assert "extra" in api.post("challenges/mine/settings", data={"titel": "x"}).json()["error"].lower()

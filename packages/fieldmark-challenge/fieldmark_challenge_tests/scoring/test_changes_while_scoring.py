@@ -20,10 +20,13 @@ from fieldmark_challenge.operations.lease_queue import StaleClaimError
 from fieldmark_challenge.programs import program_queue
 from fieldmark_challenge.programs.program_queue import WrittenRun
 from fieldmark_challenge.records.schema import Challenge, PartScore, Submission, User, utc_now
-from fieldmark_challenge.scoring import queue
+from fieldmark_challenge.scoring import queue, worker
+from fieldmark_challenge.scoring.scoring_process import Outcome
+from fieldmark_challenge.scoring.worker import Worker
 from fieldmark_challenge.submissions import submissions
 from fieldmark_challenge_tests.challenges.test_team_merges import allow
 from fieldmark_challenge_tests.hosting import cards
+from fieldmark_challenge_tests.operations.test_clock_put_back import BACK, put_back
 from fieldmark_challenge_tests.platform import Platform
 from fieldmark_challenge_tests.programs.test_program_queue import ARCHIVE, ask_for_programs, expire
 
@@ -160,6 +163,34 @@ def test_results_are_not_revealed_while_the_last_score_is_written(platform: Plat
 
 def reveal(platform: Platform) -> None:
     phases.reveal(platform.database, platform.admin, platform.challenge)
+
+
+@pytest.mark.parametrize("moved", [BACK, -BACK], ids=["clock put back", "clock put forward"])
+def test_a_worker_scores_once_for_the_right_team_whatever_happens_meanwhile(platform: Platform, monkeypatch, moved):
+    """Teams merge, results are to be revealed and the clock jumps while a worker scores; a second worker looks on."""
+    ada, bea = platform.captain("ada"), platform.captain("bea")
+    run, merge = platform.hand_in(ada), merging(platform, ada, bea)
+    other = Worker(platform.database, platform.storage, name="other")
+    scored: list[str] = []
+
+    def score(*_: object, **__: object) -> Outcome:
+        scored.append("once more")
+        if len(scored) == 1:
+            merge()
+            platform.set_phase(ends_at=utc_now())
+            with pytest.raises(ConflictError, match="1 runs still wait"):
+                reveal(platform)
+            put_back(platform, moved)
+            other.run_one()  # what the first one has begun, if its lease seems to have ended
+            return Outcome(cards=cards(0.9 if len(scored) == 2 else 0.4))
+        return Outcome(cards=cards(0.4))
+
+    monkeypatch.setattr(worker, "score_in_sandbox", score)
+    Worker(platform.database, platform.storage, name="first").run_one()
+    assert not other.run_one()
+    found = platform.submission(run.id)
+    assert (found.state, found.team_id) == ("scored", platform.team(bea).id)
+    assert scores(platform, run.id) == [("private", 0.4), ("public", 0.4)] and platform.quota(bea).used == 1
 
 
 def hand_in_late(platform: Platform, user: User) -> Submission:

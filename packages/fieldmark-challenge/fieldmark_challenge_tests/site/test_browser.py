@@ -189,6 +189,7 @@ def test_masks_are_uploaded_scored_and_shown(page: Any, served: Served, tmp_path
         "--title",
         "Caps and bodies",
         "--publish",
+        "--without-data",
     )
     code, _, said = run_main("challenge", "create", "caps", "--benchmark", name, *given, "--folder", served.folder)
     assert code == 0, said

@@ -196,9 +196,15 @@ def test_an_organizer_walks_through_the_forms(client: TestClient):
     }  # fmt: skip
     wrong = client.post("/organize/new", data=form, files={"truth": ("t.csv", "id,name\n")})
     assert wrong.status_code == 400 and "expected a column" in wrong.text and "/tmp" not in wrong.text
-    made = client.post("/organize/new", data=form, files={"truth": ("t.csv", truth_text())})
+    hasty = client.post("/organize/new", data=form, files={"truth": ("t.csv", truth_text())})
+    assert hasty.status_code == 409 and "offers no data" in hasty.text
+    made = client.post("/organize/new", data=form | {"published": ""}, files={"truth": ("t.csv", truth_text())})
     assert made.headers["location"].startswith("/c/second/organize")
     base = "/c/second/organize"
+    assert 'name="without_data"' in client.get(base).text
+    assert client.post(f"{base}/publish", data={"csrf": token, "published": "yes"}).status_code == 409
+    meant = {"csrf": token, "published": "yes", "without_data": "yes"}
+    assert client.post(f"{base}/publish", data=meant).status_code == 303
     phase = {
         "csrf": token,
         "name": "late",

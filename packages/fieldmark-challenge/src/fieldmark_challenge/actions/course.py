@@ -24,14 +24,19 @@ class PublishIn(Request):
     """Whether everybody sees it."""
 
     published: Annotated[bool, FieldShown(undo="Show it to its organizers only.")] = True
+    without_data: Annotated[bool, FieldShown("Publish it without data")] = Field(
+        False, description="publish it although it offers participants no data"
+    )
 
 
 @actions.add(api="POST /publish", page="/publish", verb="publish birds")
 def publish(by: ActingOrganizer, given: PublishIn) -> Told[Done]:
     """Show a challenge to everybody; its phases say when runs are taken."""
     from fieldmark_challenge.challenges import phases
-    from fieldmark_challenge.lifecycle.readiness import missing_of
+    from fieldmark_challenge.lifecycle.readiness import missing_of, refuse_unready
 
+    if given.published and not given.without_data:
+        refuse_unready(by.database, by.challenge)
     phases.publish(*by.place, published=given.published)
     notes = [f"warning: {one}" for one in missing_of(by.database, by.challenge)] if given.published else []
     done, who = ("published", "everybody") if given.published else ("hidden", "its organizers only")

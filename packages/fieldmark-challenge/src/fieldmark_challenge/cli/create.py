@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from fieldmark_challenge.actions.words import MOMENTS
 from fieldmark_challenge.cli.options import WHEN, Actor, Name, link_base, moment, text_in
 from fieldmark_challenge.cli.serve import DEFAULT_FOLDER, DatabaseUrl, FilesUrl, Folder
 from fieldmark_challenge.cli.verbs import Nowhere, Shell, Verbs
+
+if TYPE_CHECKING:
+    from fieldmark_challenge.records.schema import Challenge
 
 verbs = Verbs()
 LONGEST_PATH = 1000  # of what may be the name of a file
@@ -71,6 +74,9 @@ def create(
             "--publish/--draft", help="Show it to everybody at once; a draft, which only organizers see, otherwise."
         ),
     ] = False,
+    without_data: Annotated[
+        bool, typer.Option("--without-data", help="With --publish: publish it although it offers participants no data.")
+    ] = False,
     actor: Actor = None,
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
@@ -80,13 +86,15 @@ def create(
     from dataclasses import replace
 
     from fieldmark_challenge.lifecycle import creation
-    from fieldmark_challenge.lifecycle.readiness import missing_of
+    from fieldmark_challenge.lifecycle.readiness import missing_of, refuse_without_data
     from fieldmark_challenge.site import server
 
     if (data is None) == (truth is None):
         raise MisuseError("A challenge needs its truth from one place: either --data ROOT or --truth FILE.")
     title, description = _asked(name, title, description)
     files_offered = [_offered(path) for path in offer or ()]
+    if publish and not without_data:
+        refuse_without_data(name, files_offered, description)
     new = creation.NewChallenge(
         slug=name,
         benchmark=benchmark,
@@ -128,9 +136,9 @@ def create(
         f"{made.slug}: {made.items} items in {made.units} independent units ({made.units_public} public), "
         f"{made.classes} classes; see it with `fieldmark serve --folder {folder}`"
     )
-    if not publish:
-        text += f"\nonly its organizers see it until `fieldmark challenge publish {made.slug}`"
-    return Told(made, text, {"challenge": made.slug, **counts, "warnings": warnings}, notes=tuple(notes))
+    text += f"\n{_who_sees(made)}"
+    told = {"challenge": made.slug, "published": publish, **counts, "warnings": warnings}
+    return Told(made, text, told, notes=tuple(notes))
 
 
 @verbs.add("plan --units 638 --score 0.18 --entries 20")
@@ -231,6 +239,13 @@ def _offered(path: Path) -> tuple[Path, str]:
     if not path.is_file():
         raise InputError(path, found="no such file", expected="a file to offer")
     return path, ""
+
+
+def _who_sees(made: Challenge) -> str:
+    if made.published_at is None:
+        return f"only its organizers see it until `fieldmark challenge publish {made.slug}`"
+    who = "those whom you admit see it" if made.access == "private" else "it is public: everybody sees it"
+    return f"{who} from now on; `fieldmark challenge publish {made.slug} --undo` hides it"
 
 
 def _separable(value: float | None) -> str:

@@ -44,7 +44,7 @@ NEW_FORM = described_form(
         ("public_share", "seed", "starts", "ends", "daily", "total", "access", "stage_of", "stage_entry", "stage_top"),
         TEXT,
     ),
-    **dict.fromkeys(("needs_run_without_external", "ladder", "published"), YES_OR_NO),
+    **dict.fromkeys(("needs_run_without_external", "ladder", "published", "without_data"), YES_OR_NO),
     metric=TEXT | {"description": "the metric that decides, if not the one that the benchmark names"},
     data=TEXT | {"description": "a folder on the server that holds the release; for admins, in place of the truth"},
     **dict.fromkeys(("truth", "classes", "media"), CSV),
@@ -62,7 +62,10 @@ def api_maker(user: ApiOrganizer) -> User:
 async def create(
     request: Request, user: Annotated[User, Depends(api_maker)], database: DatabaseOf, storage: StorageOf
 ) -> ManagedOut:
-    """Makes a challenge from the truth as small tables; a draft unless `published` says yes."""
+    """Makes a challenge from the truth as small tables; a draft unless `published` says yes.
+
+    Nothing is published without data for participants, linked to in its description, unless `without_data` says yes.
+    """
 
     def make(form: FormData) -> ManagedOut:
         usual = [(name, value) for name, value in usual_values().items() if name not in form]

@@ -11,6 +11,7 @@ from starlette.datastructures import FormData
 from fieldmark.tables.numbers import parse_float
 from fieldmark.web.refusals import RefusalError
 from fieldmark_challenge.lifecycle import creation
+from fieldmark_challenge.lifecycle.readiness import refuse_without_data
 from fieldmark_challenge.records.database import Database
 from fieldmark_challenge.records.schema import Challenge, User, utc_now
 from fieldmark_challenge.records.storage import Storage
@@ -38,6 +39,7 @@ FIELDS = (
     "stage_entry",
     "stage_top",
     "published",
+    "without_data",
 )
 
 
@@ -82,6 +84,8 @@ def create_from(form: FormData, user: User, database: Database, storage: Storage
         published=text_of(form, "published") == "yes",
     )
     with kept_files(form, "truth", "classes", "media") as files, _material(user, form, files) as material:
+        if wanted.published and text_of(form, "without_data") != "yes":
+            refuse_without_data(wanted.slug, material.downloads, wanted.description)
         return creation.create_challenge(database, storage, user, wanted, material)
 
 

@@ -16,7 +16,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.web.pages import render
 from fieldmark_challenge.challenges import announcements, exports
 from fieldmark_challenge.lifecycle import challenge_settings
-from fieldmark_challenge.lifecycle.readiness import missing
+from fieldmark_challenge.lifecycle.readiness import missing, offers_data
 from fieldmark_challenge.people.rights import open_challenge, team_of
 from fieldmark_challenge.records import audit
 from fieldmark_challenge.records.schema import Submission, User
@@ -105,6 +105,7 @@ def organize_page(
             baselines=challenge_settings.baselines_of(session, challenge),
             announcements=announcements.announcements_of(session, challenge),
             missing=missing(session, challenge),
+            offers_data=offers_data(challenge),
             manages=True,
             team=team_of(session, user, challenge),
             error=error,

@@ -53,7 +53,7 @@ def main(folder: Path) -> None:
     limit(job["memory_mb"], job["cpu_s"], job["output_mb"])
 
     out = folder / "out"
-    _score(job, folder, out)
+    score_into(out, job, folder)
     (out / "used").write_text(json.dumps(used()), encoding="utf-8")
 
 
@@ -63,7 +63,8 @@ def used() -> dict[str, float]:
     return {"cpu_s": round(spent.ru_utime + spent.ru_stime, 3), "memory_mb": round(spent.ru_maxrss / 1024)}
 
 
-def _score(job: dict[str, Any], folder: Path, out: Path) -> None:
+def score_into(out: Path, job: dict[str, Any], folder: Path) -> None:
+    """Scores the run of a job folder in this process, and writes what came of it."""
     from fieldmark.errors import InputError
     from fieldmark.scoring.score_parts import score_parts, truth_files
     from fieldmark.scoring.scorer_digest import digest_of

@@ -70,9 +70,13 @@ def score_in_sandbox(
         return Outcome(fault=f"runs are scored within bubblewrap only, and {why}")
     job = {"benchmark": benchmark, "scorer": SOURCES.names()}
     ended, said = run_walled(folder, SCORING_JOB, job, limits, stop)
-    out = folder / "out"
     if ended != 0:
         return Outcome(fault=f"{how_it_ended(ended, limits)}\n{said}".strip())
+    return written_outcome(folder / "out", said)
+
+
+def written_outcome(out: Path, said: str = "") -> Outcome:
+    """What a scoring process that came to its end has written; `said` is told where that is nothing."""
     used = json.loads((out / "used").read_text(encoding="utf-8")) if (out / "used").exists() else {}
     if (out / "refused.json").exists():
         refused = json.loads((out / "refused.json").read_text(encoding="utf-8"))

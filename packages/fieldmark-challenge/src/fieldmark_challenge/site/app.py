@@ -6,11 +6,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from jinja2 import Environment
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.requests import Request
@@ -153,13 +154,11 @@ def create_app(
     app.state.guard = FormGuard(
         database.setting("form-secret", lambda: new_secret().encode()), https=https, public_url=public_url
     )
-    app.state.templates = make_environment("fieldmark_challenge.site")
-    app.state.templates.filters.update(FILTERS)
-    app.state.templates.globals.update(form_of=forms.form_of, offered_on=forms.offered_on)
+    app.state.templates = _templates()
     app.state.page_values, app.state.count = page_values, partial(count_place, database)
     for area in AREAS:
         app.include_router(area.router, include_in_schema=False)
-    app.include_router(forms.make_router(*ORGANIZING), include_in_schema=False)
+    app.include_router(_forms_router(), include_in_schema=False)
     if namer is not None:
         app.state.namer, app.state.areas = namer, {"/identify": "Identify"}
         app.include_router(identify_pages.router, include_in_schema=False)
@@ -170,6 +169,21 @@ def create_app(
     app.add_middleware(BodyLimit, upload_mb=upload_mb, uploads_at=UPLOADS_AT)
     app.state.https = https
     return app
+
+
+@cache
+def _templates() -> Environment:
+    """The templates; compiled once, for whatever applications there are in a process."""
+    environment = make_environment("fieldmark_challenge.site")
+    environment.filters.update(FILTERS)
+    environment.globals.update(form_of=forms.form_of, offered_on=forms.offered_on)
+    return environment
+
+
+@cache
+def _forms_router() -> APIRouter:
+    """Where the forms of organizers are sent to; made once as well."""
+    return forms.make_router(*ORGANIZING)
 
 
 class PlatformApplication(WebApplication):
