@@ -21,6 +21,8 @@ def on_config(config: Any) -> Any:
     for entry in config.nav:
         if "Benchmarks" in entry:
             entry["Benchmarks"] += [{"One by one": pages}]
+        if "Results" in entry:
+            entry["Results"] += [{"All studies": [f"results/{name}.md" for name in study_pages()]}]
         if "How to" in entry and further:
             entry["How to"] += [{"More": further}]
     return config
@@ -41,7 +43,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 def generated(docs: Path) -> dict[str, str]:
     """Every generated page by its place in the site."""
-    results = (docs / "results.md").read_text(encoding="utf-8")
+    pages = study_pages()
+    titles = {name: text.partition("\n# ")[2].partition("\n")[0] for name, text in pages.items()}
     return {
         "reference/commands.md": commands.page(),
         "reference/methods.md": settings.methods_page(),
@@ -49,10 +52,19 @@ def generated(docs: Path) -> dict[str, str]:
         "reference/features.md": settings.features_page(),
         "reference/recipes.md": settings.recipes_page(),
         "benchmarks/index.md": benchmark_pages.overview(),
-        **{benchmark_pages.file_of(name): benchmark_pages.page(name, results) for name in BENCHMARKS},
+        **{benchmark_pages.file_of(name): benchmark_pages.page(name, titles) for name in BENCHMARKS},
+        **{f"results/{name}.md": text for name, text in pages.items()},
         "names.md": names.page(docs),
         "contributing.md": from_root("CONTRIBUTING.md"),
         "changelog.md": from_root("CHANGELOG.md"),
+    }
+
+
+def study_pages() -> dict[str, str]:
+    """The page of each study by its name; searches leave them out, since their tables would drown the rest."""
+    return {
+        path.stem: "---\nsearch: {exclude: true}\n---\n\n" + path.read_text(encoding="utf-8").replace("../../docs/", "../")
+        for path in sorted((ROOT / "studies" / "pages").glob("*.md"))
     }
 
 
