@@ -15,17 +15,33 @@ ROOT = Path(__file__).parents[2]
 
 
 def on_config(config: Any) -> Any:
-    """Puts a page for each benchmark into the menu, and pages that it does not name yet under "More"."""
-    pages = [{name: benchmark_pages.file_of(name)} for name in BENCHMARKS]
+    """Puts the pages of benchmarks and studies into the menu, and pages that it does not name yet under "More"."""
     further: list[str] = unlisted(str(config.nav), Path(config.docs_dir))
-    for entry in config.nav:
-        if "Benchmarks" in entry:
-            entry["Benchmarks"] += [{"One by one": pages}]
-        if "Results" in entry:
-            entry["Results"] += [{"All studies": [f"results/{name}.md" for name in study_pages()]}]
-        if "How to" in entry and further:
-            entry["How to"] += [{"More": further}]
+    group(config.nav, "Benchmarks").append(
+        {"One by one": [{name: benchmark_pages.file_of(name)} for name in BENCHMARKS]}
+    )
+    group(config.nav, "Results").append({"All studies": [f"results/{name}.md" for name in study_pages()]})
+    if further:
+        group(config.nav, "How-to").append({"More": further})
     return config
+
+
+def group(menu: list[Any], title: str) -> list[Any]:
+    """The entries below a heading of the menu, however deep it is.
+
+    Raises:
+        KeyError: When the menu has no such heading.
+    """
+    for entry in menu:
+        for name, below in entry.items() if isinstance(entry, dict) else ():
+            if isinstance(below, list):
+                if name == title:
+                    return below
+                try:
+                    return group(below, title)
+                except KeyError:
+                    continue
+    raise KeyError(title)
 
 
 def unlisted(menu: str, docs: Path) -> list[str]:
@@ -63,7 +79,8 @@ def generated(docs: Path) -> dict[str, str]:
 def study_pages() -> dict[str, str]:
     """The page of each study by its name; searches leave them out, since their tables would drown the rest."""
     return {
-        path.stem: "---\nsearch: {exclude: true}\n---\n\n" + path.read_text(encoding="utf-8").replace("../../docs/", "../")
+        path.stem: "---\nsearch: {exclude: true}\n---\n\n"
+        + path.read_text(encoding="utf-8").replace("../../docs/", "../")
         for path in sorted((ROOT / "studies" / "pages").glob("*.md"))
     }
 
