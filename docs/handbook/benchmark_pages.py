@@ -15,7 +15,7 @@ from fieldmark.releases import DATASETS
 from fieldmark.runs.formats import OneOf, RunFormat
 from fieldmark.settings import setting_notes
 from fieldmark.splits import InBlocks, Seeded
-from handbook.markdown import anchor, code, table
+from handbook.markdown import code, table
 
 # Where a page by hand says more, by the beginning of the benchmark's name.
 PAGES = {
