@@ -12,6 +12,8 @@ from fieldmark.benchmarks import BENCHMARKS
 from handbook import benchmark_pages, commands, names, settings
 
 ROOT = Path(__file__).parents[2]
+# What a page that lists everything weighs in searches, beside one that is about a thing.
+LISTING = 0.2
 
 
 def on_config(config: Any) -> Any:
@@ -61,7 +63,7 @@ def generated(docs: Path) -> dict[str, str]:
     """Every generated page by its place in the site."""
     pages = study_pages()
     titles = {name: text.partition("\n# ")[2].partition("\n")[0] for name, text in pages.items()}
-    return {
+    reference = {
         "reference/commands.md": commands.page(),
         "reference/methods.md": settings.methods_page(),
         "reference/steps.md": settings.steps_page(),
@@ -69,11 +71,13 @@ def generated(docs: Path) -> dict[str, str]:
         "reference/recipes.md": settings.recipes_page(),
         "benchmarks/index.md": benchmark_pages.overview(),
         **{benchmark_pages.file_of(name): benchmark_pages.page(name, titles) for name in BENCHMARKS},
-        **{f"results/{name}.md": text for name, text in pages.items()},
         "names.md": names.page(docs),
         "contributing.md": from_root("CONTRIBUTING.md"),
         "changelog.md": from_root("CHANGELOG.md"),
     }
+    # Searches show pages that people wrote about a thing before those that list everything.
+    ranked = {place: f"---\nsearch: {{boost: {LISTING}}}\n---\n\n{text}" for place, text in reference.items()}
+    return ranked | {f"results/{name}.md": text for name, text in pages.items()}
 
 
 def study_pages() -> dict[str, str]:
