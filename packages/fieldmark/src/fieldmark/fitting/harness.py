@@ -43,7 +43,7 @@ from fieldmark.features.given_backbones import GivenBackbone, given_backbone
 from fieldmark.fitting.additions import Added, with_added
 from fieldmark.fitting.allowed import allowed_steps
 from fieldmark.fitting.configuration import Configured, configured_method
-from fieldmark.fitting.fit_part import Learned, learn, readable_inputs, supplied_view, supply_of, revealed_labels
+from fieldmark.fitting.fit_part import Learned, learn, readable_inputs, revealed_labels, supplied_view, supply_of
 from fieldmark.fitting.run_folders import model_of, run_of, score_part, write_run
 from fieldmark.fitting.sandboxed import WALLED, WalledMethod, Walls, configured_walled, refuse_unwalled
 from fieldmark.fitting.search import Search, Trial, plan, run_search
