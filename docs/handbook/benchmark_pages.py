@@ -15,7 +15,7 @@ from fieldmark.releases import DATASETS
 from fieldmark.runs.formats import OneOf, RunFormat
 from fieldmark.settings import setting_notes
 from fieldmark.splits import InBlocks, Seeded
-from handbook.markdown import anchor, code, table
+from handbook.markdown import code, table
 
 # Where a page by hand says more, by the beginning of the benchmark's name.
 PAGES = {
@@ -32,28 +32,28 @@ PAGES = {
     "semi-": "semi.md",
     "occurrences": "occurrences.md",
 }
-# Where our own measurements that bear on a benchmark stand in results.md, by the beginning of its name.
+# Our own studies (studies/pages) that bear on a benchmark, by the beginning of its name.
 OURS = {
-    "fungitastic-fewshot": ("Few photos per class (real birds and fungi)",),
-    "fungitastic-mini/segmentation": ("Masks on a world of fungi (simulated)", "Masks of butterflies (real photos)"),
-    "folder/segmentation": ("Masks of butterflies (real photos)",),
-    "fungitastic/cost": ("Unequal costs",),
-    "fungitastic-mini/cost": ("Unequal costs",),
-    "fungitastic/open": ("Unknown species",),
-    "fungitastic-mini/open": ("Unknown species",),
-    "fungitastic/temporal": ("Time order on worlds (simulated)",),
-    "fungitastic-mini/temporal": ("Time order on worlds (simulated)",),
-    "fungitastic": ("Photos and metadata on worlds, beside the exact posterior (simulated)",),
-    "folder": ("Baselines on real birds", "Baselines on real fungi"),
-    "plantclef-2020": ("From herbarium sheets to field photos", "Networks trained on sheets and field photos"),
-    "birdclef-2020": ("Soundscapes (simulated)",),
+    "fungitastic-fewshot": ("fewshot",),
+    "fungitastic-mini/segmentation": ("world_masks", "butterflies"),
+    "folder/segmentation": ("butterflies",),
+    "fungitastic/cost": ("costs",),
+    "fungitastic-mini/cost": ("costs",),
+    "fungitastic/open": ("openset",),
+    "fungitastic-mini/open": ("openset",),
+    "fungitastic/temporal": ("temporal",),
+    "fungitastic-mini/temporal": ("temporal",),
+    "fungitastic": ("modalities",),
+    "folder": ("birds", "fungi"),
+    "plantclef-2020": ("plants", "plants_gpu"),
+    "birdclef-2020": ("soundscapes",),
     "snakeclef-2020": (
-        "What the country alone tells about snakes (real tables)",
-        "Snakes, whole and cropped (real photos)",
+        "snake_countries",
+        "snake-photos",
     ),
     "semi-": (
-        "Few labels, many unlabeled photos: real birds, frozen features",
-        "Few labels, many unlabeled photos: worlds (simulated)",
+        "semi",
+        "semi_worlds",
     ),
 }
 
@@ -83,12 +83,12 @@ def overview() -> str:
     )
 
 
-def page(name: str, results: str) -> str:
+def page(name: str, studies: Mapping[str, str]) -> str:
     """The page of one benchmark.
 
     Args:
         name: Its name.
-        results: The text of `results.md`, in which our own measurements are looked up.
+        studies: The title of each study that has a page, by its name.
     """
     benchmark = BENCHMARKS[name]
     earlier = ", ".join(f"`{name}@{version}`" for version in benchmark.earlier)
@@ -103,7 +103,7 @@ def page(name: str, results: str) -> str:
     if benchmark.dataset in DATASETS:
         lines += [f"fieldmark fit {name} --data ROOT --method linear"]
     lines += ["```", "", *_task(benchmark), *_split(benchmark), *_metrics(benchmark), *_run(benchmark.task.run)]
-    lines += [*_reported(benchmark, results), *_peculiarities(benchmark)]
+    lines += [*_reported(benchmark, studies), *_peculiarities(benchmark)]
     return "\n".join(lines)
 
 
@@ -185,7 +185,7 @@ def _run(run: RunFormat) -> list[str]:
     return lines
 
 
-def _reported(benchmark: Benchmark, results: str) -> list[str]:
+def _reported(benchmark: Benchmark, studies: Mapping[str, str]) -> list[str]:
     lines = ["## Results", ""]
     if benchmark.reported:
         names = list(dict.fromkeys(name for one in benchmark.reported for name in one.values))
@@ -198,14 +198,11 @@ def _reported(benchmark: Benchmark, results: str) -> list[str]:
         lines += [table(["what", *(code(name) for name in names), "source"], rows), ""]
     else:
         lines += ["No published results are attached.", ""]
-    sections = _first(OURS, benchmark.name)
-    if not sections:
-        return [*lines, "Ours: none. The release was not at hand, and no study on other data bears on it.", ""]
-    for section in sections:
-        if f"# {section}\n" not in results:
-            raise ValueError(f"results.md has no section {section!r}, which the page of {benchmark.name} names")
-    listed = ", ".join(f"[{section}](../results.md#{anchor(section)})" for section in sections)
-    return [*lines, f"Ours, on data that were at hand and not on this release: {listed}.", ""]
+    ours = _first(OURS, benchmark.name)
+    if not ours:
+        return [*lines, "Ours: none. The release was not available, and no study on other data applies.", ""]
+    listed = ", ".join(f"[{studies[name]}](../results/{name}.md)" for name in ours)
+    return [*lines, f"Ours, on other data than this release: {listed}.", ""]
 
 
 def _peculiarities(benchmark: Benchmark) -> list[str]:

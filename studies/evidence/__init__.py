@@ -1,1 +1,1 @@
-"""Studies that take minutes; each writes `studies/results/<name>.json`, and `docs/results.md` is made from those."""
+"""Studies that take minutes; each writes `studies/results/<name>.json`, and `studies/pages` are made from those."""

@@ -1,4 +1,4 @@
-"""The sections of `docs/results.md` about priors and pooling."""
+"""The sections of `studies/pages` about priors and pooling."""
 
 from __future__ import annotations
 

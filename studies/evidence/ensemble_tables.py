@@ -1,4 +1,4 @@
-"""The table of ensembles in `docs/results.md`."""
+"""The table of ensembles in `studies/pages`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How answers to people look in `docs/results.md`."""
+"""How answers to people look in `studies/pages`."""
 
 from __future__ import annotations
 

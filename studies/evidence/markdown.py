@@ -1,4 +1,4 @@
-"""How tables and numbers look in `docs/results.md`."""
+"""How tables and numbers look in `studies/pages`."""
 
 from __future__ import annotations
 

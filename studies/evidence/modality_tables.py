@@ -1,4 +1,4 @@
-"""The sections of `docs/results.md` about modalities."""
+"""The sections of `studies/pages` about modalities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections of `docs/results.md` about places."""
+"""The sections of `studies/pages` about places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the studies of sheets and field photos look in `docs/results.md`."""
+"""How the studies of sheets and field photos look in `studies/pages`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the studies of review, of doubted labels and of copies look in `docs/results.md`."""
+"""How the studies of review, of doubted labels and of copies look in `studies/pages`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How settings by cross-validation look in `docs/results.md`."""
+"""How settings by cross-validation look in `studies/pages`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections of `docs/results.md` about snakes."""
+"""The sections of `studies/pages` about snakes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""`docs/results.md`, made from the JSON files beside it; nothing in it is typed by hand."""
+"""A page for each study in `studies/pages`, made from `studies/results/*.json`; nothing in them is typed by hand."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +49,25 @@ from studies.evidence.sound_tables import chipnotes, soundscapes
 from studies.evidence.time_tables import camera_traps, mushroom_stream, prior_shift, temporal
 from studies.evidence.variant_tables import variants
 
-PAGE = ROOT / "docs" / "results.md"
+PAGES = ROOT / "studies" / "pages"
+IMAGES = ROOT / "docs" / "images"
+SUBHEADING = re.compile("^##(?=#* )", re.MULTILINE)
 
 
 def write_tables() -> Path:
-    """Renews the page from whatever results there are."""
-    sections = {
+    """Renews the pages of all studies that have results."""
+    for name, render in _sections().items():
+        result = read_result(name)
+        if result is not None:
+            text = SUBHEADING.sub("#", render(name, result))
+            made = f"Made from `studies/results/{name}.json`; do not edit. To repeat the study: `{result['command']}`\n"
+            (PAGES / f"{name}.md").write_text(f"{text}\n{made}", encoding="utf-8")
+    return PAGES.relative_to(ROOT)
+
+
+def _sections() -> dict[str, Callable[[str, dict[str, Any]], str]]:
+    """What renders the page of each study."""
+    return {
         "few_units": few_units,
         "coverage": coverage,
         "challenges": challenges,
@@ -123,14 +138,6 @@ def write_tables() -> Path:
         "interface": interface,
         "side_by_side": side_by_side,
     }
-    about = "Made by `make evidence` from `studies/results/*.json`; do not edit. Speed and memory: [performance.md]"
-    parts = [f"# Results\n\n{about}(performance.md).\n"]
-    for name, render in sections.items():
-        result = read_result(name)
-        if result is not None:
-            parts.append(render(name, result) + f"\nAgain: `{result['command']}`\n")
-    PAGE.write_text("\n".join(parts), encoding="utf-8")
-    return PAGE.relative_to(ROOT)
 
 
 def _birds(name: str, result: dict[str, Any]) -> str:
@@ -180,8 +187,8 @@ def _few_shot(name: str, result: dict[str, Any]) -> str:
             f"{found['val_photos']} val photos, {found['draws']} draws.\n\n"
             + table(["", *(f"{number} per class" for number in shots), f"{shots[-1]}, over test photos"], rows)
         )
-        if (PAGE.parent / "images" / f"fewshot-{place}.png").exists():
-            text += f"\n![{place}: top-1 against photos per class](images/fewshot-{place}.png)\n"
+        if (IMAGES / f"fewshot-{place}.png").exists():
+            text += f"\n![{place}: top-1 against photos per class](../../docs/images/fewshot-{place}.png)\n"
     return text
 
 

@@ -1,4 +1,4 @@
-"""The sections of `docs/results.md` about time and about frequencies of labels."""
+"""The sections of `studies/pages` about time and about frequencies of labels."""
 
 from __future__ import annotations
 

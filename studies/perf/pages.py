@@ -1,4 +1,4 @@
-"""The tables of `docs/performance.md` and `docs/scale.md`, between markers; the words around them are typed by hand.
+"""The tables of the pages about speed and scale, between markers; the words around them are typed by hand.
 
 ```
 <!-- measured: NAME -->
@@ -21,7 +21,6 @@ from studies.perf.jobs import JOBS
 from studies.perf.machine import in_words
 from studies.perf.ratios import RATIOS, share
 
-DOCS = ROOT / "docs"
 # What distinguishes the training engine that `perf gpu` has measured from those before it.
 LAST_ENGINE = (
     "squares read straight into memory that the GPU fetches, crops and RandAugment compiled, JPEG packs decoded by "
@@ -169,19 +168,22 @@ def _rate(rates: Mapping[str, float], loop: str, limit: str) -> str:
     return f"{rates[loop]:,.0f}{part}"
 
 
+# What users look for is in `docs`, everything else in `studies/pages`.
 PAGES: dict[str, Mapping[str, Callable[[], str]]] = {
-    "performance.md": {
-        "ratios": all_ratios,
+    "docs/performance.md": {
         "photos": photo_times,
         "growth": growth_table,
-        "method_memory": method_memory_table,
         "startup": startup_table,
-        "masks": mask_table,
         "training_gpu": training_rates,
         "extraction_gpu": extraction_rates,
+    },
+    "studies/pages/performance.md": {
+        "ratios": all_ratios,
+        "method_memory": method_memory_table,
+        "masks": mask_table,
         "sharing": sharing_rates,
     },
-    "scale.md": COST_TABLES,
+    "docs/scale.md": COST_TABLES,
 }
 
 
@@ -191,7 +193,7 @@ def renewed(page: str) -> str:
     Raises:
         ValueError: When a table has no place on the page, or the page a place for a table that nobody makes.
     """
-    tables, text = PAGES[page], (DOCS / page).read_text(encoding="utf-8")
+    tables, text = PAGES[page], (ROOT / page).read_text(encoding="utf-8")
     places = [name for _, name, _, _ in MARKED.findall(text)]
     if sorted(places) != sorted(tables):
         raise ValueError(f"{page} has places for {sorted(places)}, and there are tables for {sorted(tables)}")
@@ -208,5 +210,5 @@ def _made(render: Callable[[], str]) -> str:
 def write_pages() -> list[Path]:
     """Renews the tables of all pages."""
     for page in PAGES:
-        (DOCS / page).write_text(renewed(page), encoding="utf-8")
-    return [(DOCS / page).relative_to(ROOT) for page in PAGES]
+        (ROOT / page).write_text(renewed(page), encoding="utf-8")
+    return [Path(page) for page in PAGES]

@@ -1,4 +1,4 @@
-"""docs/seeds.md: every command, module, benchmark and test that the page names is there."""
+"""studies/documents.md: every command, module, benchmark and test that the page names is there."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fieldmark.cli.main import app
 from fieldmark.methods import METHODS
 from fieldmark.releases import DATASETS
 from fieldmark.steps import STEPS
-from fieldmark_tests.places import DOCS, ROOT
+from fieldmark_tests.places import ROOT
 
-PAGE = (DOCS / "seeds.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "studies" / "documents.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
     for line in PAGE.splitlines()

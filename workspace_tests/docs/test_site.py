@@ -17,7 +17,7 @@ from fieldmark.methods import METHODS
 from fieldmark.steps import STEPS
 from fieldmark_tests.places import ROOT
 from handbook.benchmark_pages import file_of
-from handbook.hooks import generated, unlisted
+from handbook.hooks import generated, study_pages, unlisted
 from handbook.markdown import anchor
 
 DOCS = ROOT / "docs"
@@ -74,8 +74,9 @@ def test_every_page_is_in_the_menu(pages):
     config = yaml.load((ROOT / "mkdocs.yml").read_text(), yaml.SafeLoader)
     listed = set(re.findall(r"[\w/-]+\.md", str(config["nav"])))
     assert listed <= set(pages)
-    # Hooks list the pages of benchmarks, and those by hand that nobody has put into the menu yet.
-    assert set(pages) - listed == {file_of(name) for name in BENCHMARKS} | set(unlisted(str(config["nav"]), DOCS))
+    # Hooks list the pages of benchmarks and studies, and those by hand that nobody has put into the menu yet.
+    by_hooks = {file_of(name) for name in BENCHMARKS} | {f"results/{name}.md" for name in study_pages()}
+    assert set(pages) - listed == by_hooks | set(unlisted(str(config["nav"]), DOCS))
 
 
 def test_a_benchmark_has_a_page_with_all_that_it_declares(pages):

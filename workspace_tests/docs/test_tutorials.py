@@ -78,7 +78,8 @@ def test_an_organizer_opens_a_challenge_and_ends_it(run):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", *(f"docs/tutorials/{name}.md" for name in TUTORIALS), "docs/overview.md"]
+    "page",
+    ["README.md", *(f"docs/tutorials/{name}.md" for name in TUTORIALS), "docs/choose-a-method.md", "docs/reproduce.md"],
 )
 def test_every_command_that_a_page_shows_exists_with_its_options(page):
     text = (ROOT / page).read_text(encoding="utf-8")

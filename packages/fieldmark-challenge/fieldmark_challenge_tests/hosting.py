@@ -15,7 +15,7 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def entrants(folder: Path, skills: dict[str, float], part: str = "public") -> list[Entrant]:
-    """One scored entry per team, handed in an hour after another."""
+    """One scored entry per team, submitted an hour after another."""
     truth = write_truth(folder / "truth")
     found = []
     for place, (team, skill) in enumerate(skills.items()):

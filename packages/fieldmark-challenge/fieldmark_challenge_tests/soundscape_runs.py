@@ -83,7 +83,7 @@ def host(
         "birdclef-2020",
         title="Dawn chorus",
         summary="Which birds sing in each five seconds of a soundscape, at four sites.",
-        description="Recordings of a minute, made before sunrise.\n\n## What to hand in\n- one line for each bird that "
+        description="Recordings of a minute, made before sunrise.\n\n## What to submit\n- one line for each bird that "
         "you hear in a segment, with a score, as in `sample_run.csv`",
         public_share=0.4,
         seed=0,

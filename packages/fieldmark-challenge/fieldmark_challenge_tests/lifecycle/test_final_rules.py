@@ -83,7 +83,7 @@ def test_nobody_becomes_an_admin_while_competing(platform: Platform):
     ada = platform.captain("ada")
     with pytest.raises(RefusalError, match="takes part in tiny"):
         accounts.set_role(platform.database, platform.admin, ada.id, "admin")
-    # Whoever has a team all the same (made before there was such a rule) hands in nothing.
+    # Whoever has a team all the same (made before there was such a rule) submits nothing.
     with platform.database.write() as session:
         session.merge(ada).role = "admin"
     ada.role = "admin"

@@ -70,7 +70,7 @@ def test_a_team_hears_of_its_runs_once(platform: Platform):
     queue.rescore(platform.database, platform.admin, platform.challenge)
     while claimed := queue.claim(platform.database, "w"):
         queue.finish(platform.database, claimed, cards(0.5))
-    with platform.database.write() as session:  # what was handed in long ago and is scored again is no news
+    with platform.database.write() as session:  # what was submitted long ago and is scored again is no news
         session.query(OutgoingMail).delete()
         for run in session.query(notices.Submission):
             run.accepted_at = utc_now() - notices.RUNS_FROM

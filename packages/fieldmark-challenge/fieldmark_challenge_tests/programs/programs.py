@@ -1,4 +1,4 @@
-"""Programs that participants might hand in."""
+"""Programs that participants might submit."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_a_push_to_main_is_a_submission_and_one_commit_is_one(small_platform: Pl
     listed = subprocess.run(["tar", "-tzf", str(packed)], capture_output=True, text=True, check=True).stdout
     assert listed == "run.sh\n"
     again = repository.push()
-    assert "handed in before" in again and len(submissions(small_platform)) == 1, again
+    assert "submitted before" in again and len(submissions(small_platform)) == 1, again
     repository.commit("Another\n\nExternal-Data: none", run__sh="echo hello again")
     assert repository.push().startswith("0 ") and len(submissions(small_platform)) == 2
     tried = repository.push("debug")

@@ -160,7 +160,7 @@ def test_a_challenge_is_not_revealed_while_a_program_waits(small_asking: Platfor
 
 
 def test_what_a_program_wrote_counts_even_where_it_cannot_be_scored(small_asking: Platform):
-    """Otherwise a program could look at the hidden items as often as it likes, and hand in nothing that counts."""
+    """Otherwise a program could look at the hidden items as often as it likes, and submit nothing that counts."""
     asking = small_asking
     number = hand_in(asking, asking.captain("ada"))
     program_queue.finish(asking.database, program_queue.claim(asking.database, "w"), "", WrittenRun("runs/1/a", 1, "a"))

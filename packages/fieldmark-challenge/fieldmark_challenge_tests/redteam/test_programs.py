@@ -158,7 +158,7 @@ def test_quotas_follow_people_and_not_teams(attacked: Platform):
     claimed = claim(attacked, hand_in(attacked, eve))
     program_queue.note_run(attacked.database, claimed)
     program_queue.refuse(attacked.database, claimed, "It failed.", "", [])
-    with attacked.database.write() as session:  # by force: nobody leaves a team that has handed in
+    with attacked.database.write() as session:  # by force: nobody leaves a team that has submitted
         session.execute(delete(Membership).where(Membership.user_id == eve.id))
     teams.make_team(attacked.database, eve, attacked.challenge, "team moving on")
     assert quota(attacked, eve) == 1

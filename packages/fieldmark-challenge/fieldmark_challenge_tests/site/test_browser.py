@@ -126,7 +126,7 @@ def test_a_participant_registers_joins_stumbles_and_stands_on_the_board(page: An
         page.get_by_label("Title").fill(title)
         page.get_by_label("Method").fill("The most frequent species, for every specimen.")
         page.get_by_label("None was used").check()
-        page.get_by_role("button", name="Hand in").click()
+        page.get_by_role("button", name="Submit").click()
 
     hand_in(bad, "first try")
     alert = page.get_by_role("alert")
@@ -219,7 +219,7 @@ def test_masks_are_uploaded_scored_and_shown(page: Any, served: Served, tmp_path
         page.get_by_label("Title").fill(path.stem)
         page.get_by_label("Method").fill("Caps only.")
         page.get_by_label("None was used").check()
-        page.get_by_role("button", name="Hand in").click()
+        page.get_by_role("button", name="Submit").click()
 
     hand_in(tmp_path / "short.parquet")
     assert "no mask for 1 of 8 photos" in page.get_by_role("alert").inner_text()

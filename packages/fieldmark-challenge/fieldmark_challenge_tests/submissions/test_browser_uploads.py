@@ -1,4 +1,4 @@
-"""Large files from the page that hands in runs: in parts where scripts run, at once where they do not."""
+"""Large files from the page that submits runs: in parts where scripts run, at once where they do not."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def hand_in(page: Any, run: Path, title: str = "") -> None:
         page.get_by_label("Title").fill(title)
     page.get_by_label("Run file").set_input_files(run)
     page.get_by_label("None was used").check()
-    page.get_by_role("button", name="Hand in").click()
+    page.get_by_role("button", name="Submit").click()
 
 
 def shoot(page: Any, name: str) -> None:
@@ -108,7 +108,7 @@ def test_the_declaration_is_filled_in_from_the_provenance_of_the_run(browser, sm
         shoot(page, f"submit-filled-in-{width}")
         page.get_by_label("Title").fill("filled in")
         page.get_by_label("Run file").set_input_files(tmp_path / "run.csv")
-        page.get_by_role("button", name="Hand in").click()
+        page.get_by_role("button", name="Submit").click()
         page.wait_for_url("**/submissions/*")
     with small_platform.database.read() as session:
         row = session.query(Submission).one()
@@ -161,7 +161,7 @@ def test_a_refused_file_is_told_line_by_line_and_one_can_stop(browser, small_pla
         page.get_by_role("button", name="Stop").click()
         page.get_by_role("button", name="Throw away").click()
         page.get_by_text("have arrived").wait_for(state="hidden")
-        assert page.get_by_role("button", name="Hand in").is_enabled()
+        assert page.get_by_role("button", name="Submit").is_enabled()
     assert not [path for path in small_platform.storage.everything() if path.startswith("parts/")]
 
 

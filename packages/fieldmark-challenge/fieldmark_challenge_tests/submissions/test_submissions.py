@@ -1,4 +1,4 @@
-"""Handing in runs: limits that hold, mistakes that cost nothing, deadlines by the moment of arrival."""
+"""Submitting runs: limits that hold, mistakes that cost nothing, deadlines by the moment of arrival."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_a_phase_with_runs_stays(platform: Platform):
     with pytest.raises(NotThereError):
         phases.remove_phase(platform.database, platform.admin, platform.challenge, spare.id)
     platform.hand_in(platform.captain("ada"))
-    with pytest.raises(ConflictError, match="Runs were handed in during the phase 'main'"):
+    with pytest.raises(ConflictError, match="Runs were submitted during the phase 'main'"):
         phases.remove_phase(platform.database, platform.admin, platform.challenge, platform.phase().id)
 
 

@@ -1,4 +1,4 @@
-"""Whatever is handed in: a run that the scorer reads, or a list of problems, and never anything else."""
+"""Whatever is submitted: a run that the scorer reads, or a list of problems, and never anything else."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_misuse_is_exit_code_2(make_release, tmp_path, run_main):
         (("report", "no-run"), "no-run: found no run.json, expected the folder of a run."),
         (
             ("score", "folder", "no.csv", "--truth", "t.csv"),
-            "t.csv: found no such file, expected a CSV table",
+            "t.csv: no such file, expected a CSV table",
         ),
     ],
 )

@@ -92,7 +92,7 @@ AT_FAULT = {
     "a photo of another format": (("identify", "photo.xyz", "--model", "run"), "Save it as JPEG"),
     "a cluster for a folder that is not there": (
         ("identify", "nowhere", "--model", "run", "--out", "answers", "--engine", "ray"),
-        "nowhere: found no such folder, expected a folder or a table of many. Check the path.",
+        "nowhere: no such folder, expected a folder or a table of many. Check the path.",
     ),
     "a misspelt model": (("identify", "photos/train/Alba alba/0-0.jpg", "--model", "birdnt"), "Did you mean birdnet?"),
 }
@@ -177,4 +177,4 @@ def test_an_interrupt_says_what_is_left(run_main, monkeypatch):
 
     monkeypatch.setattr(Registry, "about", interrupted)
     code, _, said = run_main("list", "methods")
-    assert code == 130 and said.startswith("fieldmark: interrupted. Nothing half-written is left")
+    assert code == 130 and said.startswith("fieldmark: interrupted. No partial output is left")

@@ -165,7 +165,7 @@ def test_what_does_not_exist_is_refused_with_what_does(settings, sentence):
 
 
 def test_a_folder_that_is_no_repository_is_refused(tmp_path, tower):
-    with pytest.raises(InputError, match=r"nowhere: found no such folder, expected a folder with open_clip"):
+    with pytest.raises(InputError, match=r"nowhere: no such folder, expected a folder with open_clip"):
         load_backbone(FeatureSettings(f"local-dir:{tmp_path}/nowhere"))
     folder = write_repository(tmp_path / "a", tower.state_dict(), "bin")
     (folder / "open_clip_pytorch_model.bin").unlink()

@@ -116,7 +116,7 @@ def test_json_and_a_file_may_be_wanted_at_once(sound_run, concert, tmp_path, cap
         ),
         ("empty.flac", b"", "found an empty file"),
         ("notes.txt", b"x", "found a file ending in .txt, expected one of .jpg"),
-        (None, b"", "found no such file, expected a photo or a recording"),
+        (None, b"", "no such file, expected a photo or a recording"),
     ],
 )
 def test_what_is_no_recording_is_refused_in_one_sentence(name, data, sentence, tmp_path):

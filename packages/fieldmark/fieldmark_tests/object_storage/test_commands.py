@@ -81,7 +81,7 @@ def test_a_report_about_a_run_in_a_bucket_is_sent_there(color_model, bucket, tmp
         page = file.read()
     assert ": linear</title>" in page and "</html>" in page and "/tmp" not in page
     code, out, error = run_main("report", f"{address}/nothing", "--out", tmp_path / "page.html")
-    assert code == 1 and f"{address}/nothing: found nothing, expected the folder of a run" in error
+    assert code == 1 and f"{address}/nothing: no such file or directory, expected the folder of a run" in error
     assert not (tmp_path / "page.html").exists()
 
 
@@ -142,7 +142,7 @@ def test_what_must_be_local_is_said_before_any_work(command, sentence, run_main,
     ("address", "sentence"),
     [
         ("s3://no-such-bucket/fungi", "found no bucket called no-such-bucket, expected a bucket that exists"),
-        ("s3://BUCKET/nothing", "s3://BUCKET/nothing: found nothing, expected the folder of a release"),
+        ("s3://BUCKET/nothing", "s3://BUCKET/nothing: no such file or directory, expected the folder of a release"),
         ("s3://BUCKET/one/a.txt", "found a file, expected the folder of a release"),
     ],
 )
@@ -157,7 +157,7 @@ def test_a_place_without_a_release_is_one_sentence(address, sentence, bucket, tm
 def test_a_missing_file_is_named_by_its_address(bucket, tmp_path):
     (tmp_path / "a.txt").write_text("a")
     release = Release(bucket.fill(tmp_path, "one"))
-    sentence = f"s3://{bucket.name}/one/photos/b.jpg: found no such file"
+    sentence = f"s3://{bucket.name}/one/photos/b.jpg: no such file"
     for read in (release.read, release.open, release.size, lambda path: list(release.read_many(["a.txt", path]))):
         with pytest.raises(InputError, match=sentence):
             read("photos/b.jpg")

@@ -65,5 +65,5 @@ def test_the_next_recordings_are_fetched_ahead(recordings, monkeypatch, tmp_path
 def test_a_recording_that_is_gone_is_named_by_its_address(recordings, bucket, tmp_path):
     (recordings / NAMES[5]).unlink()
     address = bucket.fill(recordings, "gone")
-    with pytest.raises(InputError, match=f"{address}/{NAMES[5]}: found no such file"):
+    with pytest.raises(InputError, match=f"{address}/{NAMES[5]}: no such file"):
         features_of(address, tmp_path / "there")

@@ -123,7 +123,7 @@ def test_unknown_in_a_closed_set_is_refused_because_the_set_is_closed(tmp_path: 
 
 def test_a_folder_without_a_run_file_is_refused_by_the_name_of_that_file(tmp_path: Path) -> None:
     paths = write_texts(tmp_path, TABLES) | {"run": tmp_path}
-    assert "run.csv: found no such file" in refusal("folder", paths)
+    assert "run.csv: no such file" in refusal("folder", paths)
 
 
 @pytest.mark.parametrize("kind", ["mapping", "frame"])

@@ -123,7 +123,7 @@ def test_only_the_pictures_of_photos_that_are_asked_about_are_opened(tmp_path, m
 
 def test_missing_broken_and_misfitting_masks_are_refused(tmp_path, masks):
     write_parquet(tmp_path / "truth.parquet", masks)
-    with pytest.raises(InputError, match="found nothing, expected a folder of masks"):
+    with pytest.raises(InputError, match="no such file or directory, expected a folder of masks"):
         fieldmark.score(NAME, tmp_path / "absent", truth=tmp_path / "truth.parquet")
     (tmp_path / "run").mkdir()
     with pytest.raises(InputError, match="found no pictures"):

@@ -101,7 +101,7 @@ def test_an_empty_part_is_refused(make_release):
 def test_a_folder_without_photos_is_refused(tmp_path):
     with pytest.raises(InputError, match="found no photos"):
         open_dataset("folder", tmp_path)
-    with pytest.raises(InputError, match="found nothing, expected the folder of a release"):
+    with pytest.raises(InputError, match="no such directory, expected the folder of a release"):
         open_dataset("folder", tmp_path / "absent")
 
 

@@ -151,7 +151,7 @@ def test_the_newer_layouts_open_with_their_own_val_vectors_and_ids(tmp_path, yea
     report = CHECKS[f"geolifeclef-{year}"](release_of(f"geolifeclef-{year}", tmp_path))
     told = {problem.what: problem.places for problem in report.problems}
     assert told["an observation has no vector of the environment"] == ("20000193",)
-    assert told["an observation of test is handed in under another id"] == ("20000193 as 20000194",)
+    assert told["an observation of test is submitted under another id"] == ("20000193 as 20000194",)
     with pytest.raises(InputError, match="It looks like geolifeclef-2021 or geolifeclef-2022"):
         open_dataset("geolifeclef-2020", tmp_path)
 

@@ -156,7 +156,7 @@ def test_folders_files_and_scorecards_stand_in_one_list(tmp_path):
             fieldmark.compare(wrong)
     with pytest.raises(MisuseError, match="a run file or a table of answers, not int"):
         fieldmark.compare([card, 3])
-    with pytest.raises(InputError, match=r"units.parquet: found no such file, expected the values per unit"):
+    with pytest.raises(InputError, match=r"units.parquet: no such file, expected the values per unit"):
         (tmp_path / "stored.units.parquet").unlink()
         fieldmark.compare([card, tmp_path / "stored.json"])
 

@@ -54,7 +54,7 @@ def test_a_run_without_any_label_of_the_truth_is_refused_and_not_scored_as_0(tmp
     path.write_text("id,predicted\n1,Boletus_edulis\n2,Amanita_muscaria\n")
     with pytest.raises(InputError, match=rf"run\.csv: {sentence}"):
         fieldmark.score("folder", path, truth=TRUTH)
-    with pytest.raises(InputError, match=sentence):  # as the server checks what is handed in
+    with pytest.raises(InputError, match=sentence):  # as the server checks what is submitted
         read_as_scored("folder", path, ["1", "2"], ["27", "119"], closed=False)
 
 

@@ -71,7 +71,7 @@ def test_a_damaged_file_is_refused_in_a_sentence_and_never_panics():
 
 
 def test_what_is_missing_or_holds_lists_is_said(tmp_path):
-    with pytest.raises(InputError, match="found no such file, expected a table of answers"):
+    with pytest.raises(InputError, match="no such file, expected a table of answers"):
         read_frame(tmp_path / "none.parquet", "none.parquet", expected="a table of answers")
     with pytest.raises(InputError, match="the column 'a' of List"):
         read_texts(parquet_of(pl.DataFrame({"a": [[1], [2]]})), "t.parquet")

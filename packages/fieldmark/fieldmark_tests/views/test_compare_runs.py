@@ -1,4 +1,4 @@
-"""Runs made elsewhere: scored, kept as the folder of a run, compared, reported, averaged and handed in."""
+"""Runs made elsewhere: scored, kept as the folder of a run, compared, reported, averaged and submitted."""
 
 from __future__ import annotations
 

@@ -64,6 +64,10 @@ def _again(kind: type[FieldmarkError], args: tuple[Any, ...], parts: dict[str, A
     return error
 
 
+# How `found` begins where a file or folder is missing; nothing was found then, and the sentence does not say so.
+MISSING = "no such "
+
+
 class InputError(FieldmarkError):
     """The input is at fault.
 
@@ -88,7 +92,8 @@ class InputError(FieldmarkError):
         place = self.where if line is None else f"{self.where}, line {line}"
         wanted = f", expected {expected}" if expected else ""
         advice = f" {hint}" if hint else ""
-        super().__init__(f"{place}: found {found}{wanted}.{advice}")
+        said = found if found.startswith(MISSING) else f"found {found}"
+        super().__init__(f"{place}: {said}{wanted}.{advice}")
 
 
 class MisuseError(FieldmarkError):

@@ -132,7 +132,7 @@ def change_phase(by: ActingOrganizer, given: PhaseIn, phase_id: int) -> Told[Pha
 
 @actions.add(api="DELETE /phases/{phase_id}", page="/phases/{phase_id}/remove")
 def remove_phase(by: ActingOrganizer, phase_id: int) -> Told[Done]:
-    """Remove a phase in which no run was handed in."""
+    """Remove a phase in which no run was submitted."""
     from fieldmark_challenge.challenges import phases
 
     phases.remove_phase(*by.place, phase_id)

@@ -26,7 +26,7 @@ ACCESS = (
 PARAGRAPHS = "Markdown: headings, lists, tables, links, and pictures among the files that you offer."
 AGAIN = "After a change everybody accepts them again."
 LADDER = "Ladder: show a new public score only when it beats the team's best by more than chance"
-MERGING = "Teams may merge, as long as they have handed in together no more than one team could have"
+MERGING = "Teams may merge, as long as they have submitted together no more than one team could have"
 EXTERNAL = "Every team needs at least one run without external data"
 Description = FieldShown(
     "Description", "A text file with the description.", rows=8, hint=PARAGRAPHS, from_file="a description"

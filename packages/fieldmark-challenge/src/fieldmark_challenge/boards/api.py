@@ -30,7 +30,7 @@ from fieldmark_challenge.web.replies import Refused
 
 router = APIRouter(tags=["boards"], responses={404: {"model": Refused}})
 PartWanted = Annotated[str | None, Query(max_length=16, description="public or private; the one that counts now")]
-MetricWanted = Annotated[str | None, Query(max_length=64, description="the metric that decides if not given")]
+MetricWanted = Annotated[str | None, Query(max_length=64, description="the primary metric if not given")]
 PageWanted = Annotated[int | None, Query(ge=1, le=1_000_000, description="a hundred entries; all of them if not given")]
 ANSWERS: Kept[bytes] = Kept(64)
 

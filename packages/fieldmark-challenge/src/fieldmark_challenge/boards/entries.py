@@ -169,7 +169,7 @@ def _read_together(files: Sequence[bytes], metric: str) -> tuple[tuple[str, ...]
 
 
 def released_by_ladder(session: Session, part: str, entrants: Sequence[Entrant], metric: Metric) -> list[Entrant]:
-    """What the Ladder lets onto the board; teams that handed in nothing new are not asked again."""
+    """What the Ladder lets onto the board; teams that submitted nothing new are not asked again."""
     by_team: dict[str, list[Entrant]] = {}
     for one in entrants:
         by_team.setdefault(one.by if one.unranked == BASELINE else f"team {one.team}", []).append(one)

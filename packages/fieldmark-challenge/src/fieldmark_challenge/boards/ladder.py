@@ -8,7 +8,7 @@ More than chance: a paired t test over units at the level of one in a thousand, 
 there are units on which the two runs differ. The parameter-free mechanism of the paper asks for one standard error; in
 a mean over items a single right guess is just more than that, so that it would tell every label, one run at a time.
 
-There is no state: what a team has been shown follows from its scorecards in the order they were handed in.
+There is no state: what a team has been shown follows from its scorecards in the order they were submitted.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def release(
 def released_entrants(entrants: Sequence[Entrant], metric: Metric, *, step: float | None = None) -> list[Entrant]:
     """The entries that the Ladder lets onto a public board: the last improvement of each team, with its rounded score.
 
-    Baselines are the organizer's own and pass. Only the metric that decides is released; intervals are those of the
+    Baselines are the organizer's own and pass. Only the primary metric is released; intervals are those of the
     released entry, moved to its rounded score.
     """
     passed = [one for one in entrants if one.unranked == BASELINE]

@@ -52,7 +52,7 @@ class Entrant:
         team: Who made it.
         title: What the team calls it.
         card: Its scorecard on the part that the board shows, with pseudo-values.
-        accepted: When it was handed in.
+        accepted: When it was submitted.
         external: What was declared, and found, of data beyond those of the challenge.
         unranked: Why it is shown without a rank ("baseline", "no run without external data"); empty if it has one.
         version: Another one after the run was scored again.

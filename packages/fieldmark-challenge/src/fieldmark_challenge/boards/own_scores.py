@@ -70,7 +70,7 @@ def released_to(session: Session, challenge: Challenge, team_id: int) -> list[tu
 
 
 def _as_released(card: Scorecard, metric: Metric, shown: Released) -> Scorecard:
-    """The public scorecard with the metric that decides as the ladder releases it, and nothing more."""
+    """The public scorecard with the primary metric as the ladder releases it, and nothing more."""
     metrics = _released_metrics(metric, shown)
     return replace(card, metrics=metrics, groups={}, confusion=None, pseudo={}, unit_ids=())
 

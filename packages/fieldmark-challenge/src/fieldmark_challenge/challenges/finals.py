@@ -48,7 +48,7 @@ def final_submissions(session: Session, challenge: Challenge) -> list[Final]:
     better = deciding_metric(challenge).higher_is_better
     finals: list[Final] = []
     for everything in by_team.values():
-        # What was taken out before the results are as if it had never been handed in; what is taken out afterwards
+        # What was taken out before the results are as if it had never been submitted; what is taken out afterwards
         # leaves its place empty: no other run, which was in no ranking, moves up.
         rows = [row for row in everything if not _taken_out(row[0], challenge, before_reveal=True)]
         chosen = [submission for submission, _ in rows if submission.selected]

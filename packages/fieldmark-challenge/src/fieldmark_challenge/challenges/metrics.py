@@ -20,5 +20,5 @@ def board_metric(benchmark: str, name: str | None = None) -> Metric:
 
 
 def deciding_metric(challenge: Challenge) -> Metric:
-    """The metric that decides in a challenge: the one it was made with, whatever the benchmark names by now."""
+    """The primary metric in a challenge: the one it was made with, whatever the benchmark names by now."""
     return board_metric(challenge.versioned_benchmark, challenge.metric or None)

@@ -82,7 +82,7 @@ def _noted(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class PhaseLimits:
-    """How many runs a team may hand in, from a moment on."""
+    """How many runs a team may submit, from a moment on."""
 
     since: dt.datetime
     daily: int
@@ -130,7 +130,7 @@ def change_phase(
 
 
 def remove_phase(database: Database, actor: User, challenge: Challenge, phase_id: int) -> None:
-    """Removes a phase in which no run was handed in.
+    """Removes a phase in which no run was submitted.
 
     Raises:
         ConflictError: When there is one, which belongs to its phase for good.
@@ -140,7 +140,7 @@ def remove_phase(database: Database, actor: User, challenge: Challenge, phase_id
         phase = session.get(Phase, phase_id)
         if phase is None or phase.challenge_id != challenge.id:
             raise NotThereError
-        taken = ConflictError(f"Runs were handed in during the phase {phase.name!r}: end it instead of removing it.")
+        taken = ConflictError(f"Runs were submitted during the phase {phase.name!r}: end it instead of removing it.")
         if session.scalars(select(Submission.id).where(Submission.phase_id == phase.id).limit(1)).first() is not None:
             raise taken
         audit.note(session, actor, "phase.remove", challenge=challenge, subject=phase.name)

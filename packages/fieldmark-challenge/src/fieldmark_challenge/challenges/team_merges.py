@@ -1,8 +1,8 @@
 """Two teams that become one.
 
-The captain of one team asks, the captain of the other agrees. Together they must not have handed in more than one team
+The captain of one team asks, the captain of the other agrees. Together they must not have submitted more than one team
 could have: for each phase no more runs in all than its limit, and on no day more than the limit of a day, each run by
-the limits that held when it was handed in. From then on
+the limits that held when it was submitted. From then on
 all runs count as those of one team, so that nobody gains runs by merging. Merging is possible where the organizers
 allow it, while a phase is open, and between teams that are both in the ranking.
 """
@@ -135,7 +135,7 @@ def _check(session: Session, challenge: Challenge, first: Team, second: Team) ->
 
 
 def _check_quota(session: Session, challenge: Challenge, both: tuple[int, int]) -> None:
-    """Refuses teams that have handed in together more than one team could have, by the limits of that time."""
+    """Refuses teams that have submitted together more than one team could have, by the limits of that time."""
     for phase in challenge.phases:
         counted = (Submission.team_id.in_(both), Submission.phase_id == phase.id, Submission.counted.is_(True))
         query = select(Submission.accepted_at, Submission.quota_day).where(*counted)
@@ -147,12 +147,12 @@ def _check_quota(session: Session, challenge: Challenge, both: tuple[int, int]) 
             then = max((one for one in limits if one.since <= moment), key=lambda one: one.since)
             if so_far[day] > then.daily:
                 raise ConflictError(
-                    f"Together they have handed in {of_day[day]} runs on {day} in the phase {phase.name!r}, "
+                    f"Together they have submitted {of_day[day]} runs on {day} in the phase {phase.name!r}, "
                     f"where one team had {then.daily} a day."
                 )
             if number > then.total:
                 raise ConflictError(
-                    f"Together they have handed in {len(runs)} runs in the phase {phase.name!r}, "
+                    f"Together they have submitted {len(runs)} runs in the phase {phase.name!r}, "
                     f"where one team had {then.total}."
                 )
 

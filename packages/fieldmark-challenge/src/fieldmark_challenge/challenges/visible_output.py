@@ -40,7 +40,7 @@ class VisibleOutput:
     run: bool = False
 
 
-# What is handed in as a run was written by its team, which has it already.
+# What is submitted as a run was written by its team, which has it already.
 OWN_RUN = VisibleOutput(run=True)
 
 
@@ -48,7 +48,7 @@ def visible_output(program: Program | None, task: CodeTask | None, *, manages: b
     """What somebody sees of a program.
 
     Args:
-        program: The program; None where a run was handed in.
+        program: The program; None where a run was submitted.
         task: What its challenge asks of programs.
         manages: Whether they run the challenge.
     """
@@ -72,5 +72,5 @@ def programs_of(session: Session, submissions: Sequence[Submission]) -> dict[int
 
 
 def program_of(session: Session, submission: Submission) -> Program | None:
-    """The program of one submission; None where a run was handed in."""
+    """The program of one submission; None where a run was submitted."""
     return programs_of(session, [submission]).get(submission.id)

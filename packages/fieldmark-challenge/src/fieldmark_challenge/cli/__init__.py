@@ -32,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
     """Adds the group."""
     group = typer.Typer(cls=ChallengeVerbs, no_args_is_help=True, rich_markup_mode="markdown")
     epilog = "Example: `fieldmark challenge create fungi-2026 --benchmark fungitastic/closed --data FungiTastic`"
-    app.add_typer(group, name="challenge", help="Make and run challenges of the platform.", epilog=epilog)
+    app.add_typer(group, name="challenge", help="Create and manage challenges.", epilog=epilog)
 
 
 def _all_verbs() -> typer.Typer:

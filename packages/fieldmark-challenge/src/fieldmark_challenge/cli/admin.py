@@ -86,7 +86,7 @@ def set_registration(
 
 @verbs.add("export-account ada --out ada.zip")
 def export_account(at: Shell, who: Who, out: Annotated[Path, typer.Option(help="The archive to write.")]) -> Told[Any]:
-    """Write what the platform keeps about a person, for that person, with the runs they handed in."""
+    """Write what the platform keeps about a person, for that person, with the runs they submitted."""
     from fieldmark.storage.files import appearing_file
     from fieldmark_challenge.site import own_data
 
@@ -112,7 +112,7 @@ def delete_account(
     if not sure and not typer.confirm(f"Delete the account {user.name!r}? It does not come back.", err=True):
         raise MisuseError("Nothing was deleted. Pass --yes to delete without being asked.")
     deletion.delete_account(by.database, by.user, user.id, rename_teams=rename_teams)
-    stays = f"what it handed in stays under 'deleted account {user.id}'"
+    stays = f"what it submitted stays under 'deleted account {user.id}'"
     return Told(None, f"the account is deleted; {stays}", {"deleted": user.id})
 
 

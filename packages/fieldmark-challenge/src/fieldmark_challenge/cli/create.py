@@ -38,7 +38,7 @@ def create(
         bool, typer.Option("--simulated", help="With --truth: say that it is that of a world, where no table does.")
     ] = False,
     metric: Annotated[
-        str, typer.Option(help="The metric that decides, if not the one the benchmark names (birdclef-2020: cmap).")
+        str, typer.Option(help="The primary metric, if not the one the benchmark names (birdclef-2020: cmap).")
     ] = "",
     title: Annotated[str | None, typer.Option(help="The title; asked for at a terminal.")] = None,
     summary: Annotated[str, typer.Option(help="The challenge in one sentence.")] = "",

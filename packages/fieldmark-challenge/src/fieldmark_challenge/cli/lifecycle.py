@@ -24,7 +24,7 @@ def phase(
     given: PhaseIn,
     phase: Annotated[str, typer.Argument(help="The name of the phase; a new challenge has one called main.")],
     add: Annotated[bool, typer.Option("--add", help="Add a phase of that name.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Remove it, if no run was handed in during it.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove it, if no run was submitted during it.")] = False,
 ) -> Told[Any]:
     """Add a phase, move it, end it (`--ends now`), change its limits or remove it; what is not given stays."""
     if add:

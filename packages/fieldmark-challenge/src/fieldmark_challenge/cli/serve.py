@@ -122,7 +122,7 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Host challenges: teams, limits, hidden labels, public and private boards."""
+    """Start the challenge server: teams, quotas, hidden labels, leaderboards."""
     from fieldmark.registry import require
 
     for module in ("fastapi", "sqlalchemy", "alembic", "argon2", "uvicorn"):

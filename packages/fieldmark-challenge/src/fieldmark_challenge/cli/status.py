@@ -50,7 +50,7 @@ def queue(
         runs = queues.listed(session, of, finished=everything)
         waiting = [QueuedOut.of(run, queues.position(session, run)) for run in runs]
     columns = ["submission", "challenge", "team", "state", "place", "attempts", "accepted (UTC)", "why"]
-    nothing = "nothing was handed in yet" if everything else "no run waits, is being scored, or has failed"
+    nothing = "nothing was submitted yet" if everything else "no run waits, is being scored, or has failed"
     return Told(waiting, nothing, table=(columns, [_queued(one) for one in waiting]) if waiting else None)
 
 
@@ -67,7 +67,7 @@ def board(
     part: Annotated[
         str | None, typer.Option(help="public or private; once revealed the private one if not given.")
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="Another metric than the one that decides.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Another metric than the primary one.")] = None,
 ) -> Told[Any] | None:
     """Show the board as organizers see it: frozen or not, private scores too."""
     from fieldmark_challenge.boards import visibility

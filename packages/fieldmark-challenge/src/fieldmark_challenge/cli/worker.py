@@ -55,7 +55,7 @@ def worker(
     grace: Grace = 30,
     check: Annotated[bool, typer.Option("--check", help="Only say whether a worker of this machine is alive.")] = False,
 ) -> None:
-    """Score the submissions of a platform until stopped, or run the programs that were handed in."""
+    """Score submissions, or run submitted programs, until stopped."""
     from fieldmark.registry import require
 
     for module in ("sqlalchemy", "alembic"):

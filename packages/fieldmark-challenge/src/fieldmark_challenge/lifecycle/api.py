@@ -45,7 +45,7 @@ NEW_FORM = described_form(
         TEXT,
     ),
     **dict.fromkeys(("needs_run_without_external", "ladder", "published", "without_data"), YES_OR_NO),
-    metric=TEXT | {"description": "the metric that decides, if not the one that the benchmark names"},
+    metric=TEXT | {"description": "the primary metric, if not the one that the benchmark names"},
     data=TEXT | {"description": "a folder on the server that holds the release; for admins, in place of the truth"},
     **dict.fromkeys(("truth", "classes", "media"), CSV),
 )

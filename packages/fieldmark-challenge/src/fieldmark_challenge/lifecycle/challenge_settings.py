@@ -184,7 +184,7 @@ def organizers_of(session: Session, challenge: Challenge) -> list[User]:
 
 
 def baselines_of(session: Session, challenge: Challenge) -> list[Submission]:
-    """The runs of the organizers, in the order in which they were handed in."""
+    """The runs of the organizers, in the order in which they were submitted."""
     query = select(Submission).join(Team, Team.id == Submission.team_id)
     query = query.where(Team.challenge_id == challenge.id, Team.kind == "baseline")
     return list(session.scalars(query.order_by(Submission.id)))

@@ -50,7 +50,7 @@ from fieldmark_challenge.scoring import queue
 from fieldmark_challenge.submissions.submissions import add_baseline
 from fieldmark_challenge.submissions.uploads import Upload
 
-# What is handed in for comparison, by what runs hold: title, method, and a sentence about it.
+# What is submitted for comparison, by what runs hold: title, method, and a sentence about it.
 BASELINES = {
     "labels": ("most frequent", "frequent", "Answers every item with the most frequent labels of the training set."),
     "masks": ("center ellipse", "ellipse", "Draws the same ellipse in the middle of every photo."),
@@ -154,7 +154,7 @@ def material_of_files(
 def create_challenge(
     database: Database, storage: Storage, owner: User, new: NewChallenge, material: Material
 ) -> Challenge:
-    """Makes a challenge: draws the parts, stores the truth, writes a sample run, and hands in the baselines.
+    """Makes a challenge: draws the parts, stores the truth, writes a sample run, and submits the baselines.
 
     Raises:
         RefusalError, MisuseError: When something about it will not do.

@@ -1,7 +1,7 @@
 """The demo challenge: invented mushrooms, told apart by their measured traits, so that everybody can take part at once.
 
 A simulated nature is grown and observed, but not painted: what would be photos are rows of traits. Three simulated
-teams hand in what the exact posterior says of traits that they measure more or less well, so that the board has
+teams submit what the exact posterior says of traits that they measure more or less well, so that the board has
 something to show. All of it is marked as simulated.
 """
 

@@ -23,7 +23,7 @@ def missing(session: Session, challenge: Challenge) -> list[str]:
     if not offers_data(challenge):
         told.append("It offers no data: add the files that participants need, or link to them in the description.")
     if not any(phase.ends_at > utc_now() for phase in challenge.phases):
-        told.append("No phase is open or ahead: no run can be handed in.")
+        told.append("No phase is open or ahead: no run can be submitted.")
     return told
 
 

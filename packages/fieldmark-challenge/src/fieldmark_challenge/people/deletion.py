@@ -1,4 +1,4 @@
-"""Deleting an account: who somebody was is forgotten, what they handed in stays.
+"""Deleting an account: who somebody was is forgotten, what they submitted stays.
 
 A result is only worth something as long as nobody can take runs out of a ranking that is known. So the runs, their
 scores, the team and its name stay, and with them that there was a person: a number, what rules it accepted, when it was
@@ -87,7 +87,7 @@ def _refuse(session: Session, user: User) -> None:
 
 
 def _leave(database: Database, session: Session, user: User, mine: Membership, *, rename: bool) -> None:
-    """Ends a membership: without a trace where nothing was handed in, else without the name."""
+    """Ends a membership: without a trace where nothing was submitted, else without the name."""
     team: Team = database.lock(session, Team, mine.team_id)
     rest = session.scalars(
         select(Membership)

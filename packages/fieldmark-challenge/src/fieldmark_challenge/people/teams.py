@@ -162,9 +162,9 @@ def join(database: Database, user: User, secret: str) -> Team:
 
 
 def leave(database: Database, user: User, challenge: Challenge) -> None:
-    """Leaves a team. From one that has handed in a run nobody goes to another: limits are per team.
+    """Leaves a team. From one that has submitted a run nobody goes to another: limits are per team.
 
-    Where nothing was handed in, the person is free, and with its last member the team ends. Else the membership stays,
+    Where nothing was submitted, the person is free, and with its last member the team ends. Else the membership stays,
     marked as ended: they no longer see the runs, and join no other team.
     """
     with database.write() as session:
@@ -195,7 +195,7 @@ def leave(database: Database, user: User, challenge: Challenge) -> None:
 def _leave_for_good(session: Session, user: User, team: Team, mine: Membership) -> None:
     others = (Membership.team_id == team.id, Membership.user_id != user.id, Membership.left_at.is_(None))
     if session.scalars(select(Membership.user_id).where(*others).limit(1)).first() is None:
-        raise ConflictError("A team that has handed in a run stays together. You are its only member: withdraw it.")
+        raise ConflictError("A team that has submitted a run stays together. You are its only member: withdraw it.")
     if team.captain_id == user.id:
         raise ConflictError("Hand the team over to another member before you leave it.")
     mine.left_at = utc_now()
@@ -274,7 +274,7 @@ def need_captain(session: Session, user: User, team: Team, does: str = "invites"
 def _need_no_team(
     session: Session, user: User, challenge: Challenge, mark: str, *, returning_to: Team | None = None
 ) -> None:
-    """Refuses those who have a team, and those who left one that had handed in a run (but for a return to it)."""
+    """Refuses those who have a team, and those who left one that had submitted a run (but for a return to it)."""
     mine = select(Membership).where(Membership.challenge_id == challenge.id, Membership.user_id == user.id)
     there = session.scalars(mine.options(joinedload(Membership.team))).one_or_none()
     if there is None and session.get(LaterStage, challenge.id) is not None:
@@ -284,7 +284,7 @@ def _need_no_team(
     elif there.left_at is None:
         raise ConflictError("You are in a team of this challenge already.")
     elif returning_to is None or returning_to.id != there.team_id:
-        raise ConflictError(f"You left {there.team.name}, which had handed in runs: there is no other team for you.")
+        raise ConflictError(f"You left {there.team.name}, which had submitted runs: there is no other team for you.")
 
 
 def _need_no_past(session: Session, challenge: Challenge, mark: str) -> None:

@@ -102,7 +102,7 @@ def _tried_upload(
     _, upload = own_upload(database, user, challenge.slug, upload.id)  # another request may have been quicker
     number = upload.program_id
     if upload.submission_id is not None:
-        raise ConflictError("This upload was handed in. Send the file again to try it out.")
+        raise ConflictError("This upload was submitted. Send the file again to try it out.")
     if number is None:
         try:
             with partial_uploads.assembled(database, storage, upload) as whole:

@@ -116,13 +116,13 @@ def _taken(
     storage: Storage,
     most_mb: int,
 ) -> bytes:
-    """Takes a push, and hands in what came with it."""
+    """Takes a push, and submits what came with it."""
     git_push.make_repository(folder, most_mb)
     answer = git_push.receive(folder, folder / "request", most_mb)
     pushed = git_push.branches(folder)
     if not pushed:  # git tries whether it may push before it sends much; or it has refused everything itself
         return answer
-    outcomes = dict.fromkeys(pushed, "push to main to hand in, or to debug to try out, one at a time")
+    outcomes = dict.fromkeys(pushed, "push to main to submit, or to debug to try out, one at a time")
     remarks: tuple[str, ...] = ()
     branch = next(iter(pushed))
     if len(pushed) == 1 and branch in (MAIN, DEBUG):
@@ -155,7 +155,7 @@ def _handed_in(
     external = git_push.declared(commit)
     entry = Entry(commit.title, commit.method, bool(external), external, f"git-{commit.number}"[:64])
     handed_in = submissions.hand_in(database, storage, user, challenge, upload, entry, arrived=arrived)
-    earlier = "" if handed_in.accepted_at == arrived else ", handed in before: one commit is one submission"
+    earlier = "" if handed_in.accepted_at == arrived else ", submitted before: one commit is one submission"
     return (f"Submission {handed_in.id}{earlier}: {base}/submissions/{handed_in.id}",)
 
 

@@ -2,7 +2,7 @@
 
 Each push meets an empty repository of its own, so that servers share nothing and nobody reads what others pushed. What
 arrives is read by `git http-backend`, walled in and with limits; there are no hooks. The commit at the head of a branch
-is then packed as an archive and handed in as any other: `main` as a submission, `debug` as a debug run.
+is then packed as an archive and submitted as any other: `main` as a submission, `debug` as a debug run.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def need_git() -> None:
         ConflictError: Says what is missing.
     """
     if shutil.which("git") is None or bubblewrap() is None:
-        raise ConflictError("This server takes no pushes: git or bubblewrap is missing on it. Hand in an archive.")
+        raise ConflictError("This server takes no pushes: git or bubblewrap is missing on it. Submit an archive.")
 
 
 def make_repository(folder: Path, most_mb: int) -> None:
@@ -207,7 +207,7 @@ def _git(
         try:
             ended = process.wait(SLOWNESS * cpu_s)
         except subprocess.TimeoutExpired as error:
-            raise BusyError("The push took too long to read. Try again later, or hand in an archive.") from error
+            raise BusyError("The push took too long to read. Try again later, or submit an archive.") from error
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

@@ -124,7 +124,7 @@ class ProgramWorker(LeasedWorker[ProgramClaim]):
     def _outcome(self, claimed: ProgramClaim, folder: Path, ended: threading.Event) -> ProgramOutcome:
         archive = self.storage.fetch(claimed.path, folder / "archive")
         if sha256_of(archive) != claimed.sha256:
-            return ProgramOutcome(fault="the stored archive is not the one that was handed in (its SHA-256 is another)")
+            return ProgramOutcome(fault="the stored archive is not the one that was submitted (its SHA-256 is another)")
         status, said = run_walled(folder, UNPACKING_JOB, {}, UNPACKING, ended)
         if status != 0:
             return ProgramOutcome(fault=f"unpacking {how_it_ended(status, UNPACKING)}\n{said}".strip())

@@ -1,4 +1,4 @@
-"""What a challenge asks of programs: its inputs, what programs may use, and in which phases they are handed in."""
+"""What a challenge asks of programs: its inputs, what programs may use, and in which phases they are submitted."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 ```
 FOLDER/
   job.json     the limits this process puts on itself before it reads anything
-  archive      the archive as it was handed in
+  archive      the archive as it was submitted
   out/code/    what was in it; out/home says which folder in it holds run.sh; or out/refused.json
 ```
 

@@ -54,7 +54,7 @@ class CodePhase(Base):
 
 
 class Program(Base):
-    """A program that was handed in, and where running it stands; without a submission it is a debug run.
+    """A program that was submitted, and where running it stands; without a submission it is a debug run.
 
     `due_at` decides who is next. From `ran_at` on it has been started on hidden items, and costs quota whatever becomes
     of it. `reason` is for participants, `detail` for organizers; `log` is the last that the program said. Who sees what

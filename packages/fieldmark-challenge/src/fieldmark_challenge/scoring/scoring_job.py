@@ -3,7 +3,7 @@
 ```
 FOLDER/
   job.json     benchmark, source files of the scorer, and limits this process puts on itself before it reads anything
-  run          the run as it was handed in
+  run          the run as it was submitted
   truth/       the truth of the challenge
   out/         <part>.json and <part>.units.parquet, or refused.json; and `used`, what this process used
 ```

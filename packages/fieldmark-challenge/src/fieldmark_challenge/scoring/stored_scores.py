@@ -27,7 +27,7 @@ def salt_secret(database: Database) -> bytes:
 
 
 def to_row(submission_id: int, part: str, revision: int, card: Scorecard, metric: str) -> PartScore:
-    """A scorecard as a row; the metric that decides must be a number (checked by the worker)."""
+    """A scorecard as a row; the primary metric must be a number (checked by the worker)."""
     units = io.BytesIO()
     pl.DataFrame({"unit": column_of(card.unit_ids), **card.pseudo}).write_parquet(units, compression="zstd")
     return PartScore(

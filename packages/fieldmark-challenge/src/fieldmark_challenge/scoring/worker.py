@@ -86,7 +86,7 @@ class Worker(LeasedWorker[Claim]):
             return Outcome(fault="the stored truth is not the one of the challenge (its SHA-256 is another)")
         run = self.storage.fetch(claimed.path, folder / "run")
         if sha256_of(run) != claimed.sha256:
-            return Outcome(fault="the stored run is not the one that was handed in (its SHA-256 is another)")
+            return Outcome(fault="the stored run is not the one that was submitted (its SHA-256 is another)")
         return score_in_sandbox(folder, claimed.benchmark, limits=self.limits, stop=end, walled=self.walled)
 
     def _settle(self, claimed: Claim, outcome: Outcome) -> None:

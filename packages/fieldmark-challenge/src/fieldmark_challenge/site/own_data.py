@@ -51,7 +51,7 @@ LEFT_OUT = ("email_tokens", "memberships", "reset_tokens", "sign_on_attempts", "
 README = """What this platform keeps about {name}, as of {at} (UTC).
 
 data.json    the account, what it accepted, made and did, its teams, and its runs with the scores that it may see
-runs/        the run files and programs that this account handed in{rest}
+runs/        the run files and programs that this account submitted{rest}
 
 Times are UTC. Challenges are named by their number in the tables and by their short name elsewhere.
 """
@@ -82,7 +82,7 @@ def write_archive(session: Session, storage: Storage, user: User, path: Path) ->
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("data.json", json.dumps(data, indent=2, ensure_ascii=False))
         for run in runs:
-            file = programs.get(run.id, run)  # what they handed in: of a run that a program wrote nothing is told
+            file = programs.get(run.id, run)  # what they submitted: of a run that a program wrote nothing is told
             if not file.path:
                 continue
             if file.size > left or not storage.exists(file.path):
@@ -93,7 +93,7 @@ def write_archive(session: Session, storage: Storage, user: User, path: Path) ->
                 for piece in storage.chunks(file.path):
                     sink.write(piece)
         numbers = ", ".join(map(str, left_out))
-        rest = f"; too large for this archive, to be had from their pages: {numbers}" if left_out else ""
+        rest = f"; too large for this archive, available from their pages: {numbers}" if left_out else ""
         archive.writestr("README.txt", README.format(name=user.name, at=data["exported_at"][:16], rest=rest))
 
 
@@ -116,7 +116,7 @@ def _teams(session: Session, user: User) -> list[dict[str, Any]]:
 
 
 def _runs(session: Session, user: User) -> list[dict[str, Any]]:
-    """The runs that a person handed in, each with the scores that its team may see."""
+    """The runs that a person submitted, each with the scores that its team may see."""
     query = select(Submission).where(Submission.user_id == user.id).order_by(Submission.id)
     by_challenge: dict[int, list[Submission]] = {}
     for run in session.scalars(query.options(joinedload(Submission.team))):

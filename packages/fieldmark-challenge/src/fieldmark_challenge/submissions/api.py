@@ -111,7 +111,7 @@ def file(slug: str, file_id: RowId, user: Reader, database: DatabaseOf, storage:
 
 @router.get("/challenges/{slug}/quota", tags=["submissions"])
 def quota(slug: str, user: Reader, database: DatabaseOf) -> QuotaOut:
-    """What your team may still hand in."""
+    """What your team may still submit."""
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
         team, phase = rights.team_of(session, user, challenge), phase_at(challenge.phases, utc_now())

@@ -90,7 +90,7 @@ def _checked(archive: Path, most_files: int, most_mb: int) -> Iterator[Iterator[
     try:
         kind = kind_of(archive)
         if kind is None:
-            raise ArchiveRefusedError("Hand in a zip or tar archive with run.sh in it.")
+            raise ArchiveRefusedError("Submit a zip or tar archive with run.sh in it.")
         with members(archive, kind, rules) as inside:
             yield inside
     except DamagedArchiveError as fault:

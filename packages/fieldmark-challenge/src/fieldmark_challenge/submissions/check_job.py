@@ -2,7 +2,7 @@
 
 ```
 FOLDER/
-  run             the run as it was handed in, or the archive of a program, which is looked through and never run
+  run             the run as it was submitted, or the archive of a program, which is looked through and never run
   checklist.json  items, labels, whether others may be named; only where this process does not know them yet
   out/            refused.json, where there is something wrong with it; exhausted, where it took too much memory;
                   weights.json, which files of weights lie in the archive of a program

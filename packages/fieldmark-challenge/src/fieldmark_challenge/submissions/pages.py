@@ -1,4 +1,4 @@
-"""Handing in runs, and what became of them."""
+"""Submitting runs, and what became of them."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def submission_status(slug: str, submission_id: RowId, user: UserOf, database: D
 def submission_file(
     slug: str, submission_id: RowId, user: UserOf, database: DatabaseOf, storage: StorageOf, written: bool = False
 ) -> Response:
-    """What was handed in; for organizers with `written`, what a program that was handed in wrote."""
+    """What was submitted; for organizers with `written`, what a program that was submitted wrote."""
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
         run = rights.open_submission(session, user, challenge, submission_id)

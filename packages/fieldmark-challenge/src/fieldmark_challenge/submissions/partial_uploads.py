@@ -2,7 +2,7 @@
 
 Each part is stored as a file of its own, in the store that all servers share, and noted in the database; only then is
 it acknowledged. So whatever ends a server, and whichever server takes the next part, nothing that was acknowledged is
-lost. When all parts are there the file is put together, its SHA-256 compared, and handed in like any other.
+lost. When all parts are there the file is put together, its SHA-256 compared, and submitted like any other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ UNDER_WAY = (PartialUpload.submission_id.is_(None), PartialUpload.program_id.is_
 
 
 class TakenError(Exception):
-    """An upload that another request has just handed in, or tried out."""
+    """An upload that another request has just submitted, or tried out."""
 
 
 class WrongOffsetError(ConflictError):
@@ -65,7 +65,7 @@ def begin(
     limit_mb: int,
     arrived: dt.datetime,
 ) -> PartialUpload:
-    """Begins an upload, for somebody who could hand in a run now.
+    """Begins an upload, for somebody who could submit a run now.
 
     Raises:
         TooLargeError: When it is larger than the challenge takes.

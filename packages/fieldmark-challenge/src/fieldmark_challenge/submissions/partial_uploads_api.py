@@ -90,7 +90,7 @@ def begin(
     sha256: Annotated[str, Form(max_length=64, description="of the whole file, in hexadecimal digits")] = "",
     filename: Annotated[str, Form(max_length=300)] = "run.csv",
 ) -> UploadOut:
-    """Begins to hand in a run in parts. Send them with PATCH, then finish; parts of `part` bytes are a good size."""
+    """Begins to submit a run in parts. Send them with PATCH, then finish; parts of `part` bytes are a good size."""
     challenge = admit_upload(request, user, slug)
     upload = partial_uploads.begin(
         database, storage, user, challenge, filename, size, sha256,

@@ -93,7 +93,7 @@ class FileOut(BaseModel):
 
 
 class QuotaOut(BaseModel):
-    """What a team may still hand in."""
+    """What a team may still submit."""
 
     phase: str
     today_left: int
@@ -166,7 +166,7 @@ class SubmissionOut(BaseModel):
     standing_reason: str
     position: int | None = Field(description="the place in the queue, from 1, while it waits")
     scores: dict[str, dict[str, Any]] = Field(description="by part (public; private once revealed) and metric")
-    program: ProgramOut | None = Field(None, description="the program that writes the run, where one was handed in")
+    program: ProgramOut | None = Field(None, description="the program that writes the run, where one was submitted")
 
     @classmethod
     def of(
@@ -178,7 +178,7 @@ class SubmissionOut(BaseModel):
     ) -> SubmissionOut:
         file = (
             program or submission
-        )  # what was handed in: of the run that a program wrote nothing is told but its scores
+        )  # what was submitted: of the run that a program wrote nothing is told but its scores
         return cls(
             id=submission.id,
             team=submission.team.name,

@@ -15,7 +15,7 @@ from fieldmark.runs.formats import RunFormat
 from fieldmark.web.refusals import RefusalError
 
 CHUNK = MIB = 1 << 20
-# What other files begin with that are handed in by mistake (or on purpose), and what to call them.
+# What other files begin with that are submitted by mistake (or on purpose), and what to call them.
 OTHER_KINDS = {
     b"PK\x03\x04": "a zip archive",
     b"PK\x05\x06": "an empty zip archive",
@@ -76,7 +76,7 @@ def _check_growth(path: Path, limit_mb: int) -> None:
 
 
 def _wanted(run: RunFormat) -> str:
-    """What a run must be, for somebody who handed in another kind of file."""
+    """What a run must be, for somebody who submitted another kind of file."""
     return "a run in one Parquet file" if ".parquet" in run.file_types else "the run as text, plain or gzip"
 
 

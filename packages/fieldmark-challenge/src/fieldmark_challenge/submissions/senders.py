@@ -1,4 +1,4 @@
-"""Who sends a file in parts: the owner of a token, or the script of the page that hands in runs.
+"""Who sends a file in parts: the owner of a token, or the script of the page that submits runs.
 
 A browser sends its cookie along with whatever another site makes it ask for. So the script proves that it runs on one
 of our pages, as every form does: with the token of the page, in a header.

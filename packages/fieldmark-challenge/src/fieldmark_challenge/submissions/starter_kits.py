@@ -13,7 +13,7 @@ from fieldmark.runs.ranked import Ranked
 from fieldmark_challenge.records.schema import Challenge
 from fieldmark_challenge.records.storage import Storage
 
-# Larger files are left out and named: they can be had from the data page one by one.
+# Larger files are left out and named: they are available from the data page one by one.
 LARGEST_BYTES = 20 << 20
 # The same for every kit: what is handed out tells nothing by its times.
 THEN = (2000, 1, 1, 0, 0, 0)
@@ -106,7 +106,7 @@ def _example(storage: Storage, path: str) -> dict[str, bytes]:
 def _readme(challenge: Challenge, address: str, run: str, left_out: list[str]) -> str:
     too_large = ""
     if left_out:
-        too_large = f"\nToo large for this archive, to be had from {address}/data: {', '.join(left_out)}.\n"
+        too_large = f"\nToo large for this archive, available from {address}/data: {', '.join(left_out)}.\n"
     return f"""# {challenge.title}
 
 {address}, benchmark `{challenge.benchmark}`.

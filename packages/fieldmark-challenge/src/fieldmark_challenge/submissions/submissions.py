@@ -1,4 +1,4 @@
-"""Handing in a run, or a program that writes one: checked first, then accepted and counted in one transaction.
+"""Submitting a run, or a program that writes one: checked first, then accepted and counted in one transaction.
 
 The moment at which a request arrives decides about deadlines and about the day (UTC) it counts for; a transfer that
 drags on long after the end of a phase is refused all the same.
@@ -27,7 +27,7 @@ from fieldmark_challenge.submissions.program_intake import open_intake
 from fieldmark_challenge.submissions.run_files import RunRefusedError
 from fieldmark_challenge.submissions.uploads import Upload, check_run, checklist
 
-# What keeps a team from handing in; a hidden one goes on.
+# What keeps a team from submitting; a hidden one goes on.
 BARRED = {"disqualified": "The team is disqualified", "withdrawn": "The team has withdrawn from the challenge"}
 UPLOAD_GRACE = dt.timedelta(minutes=15)
 MOST_FOUND = 1000
@@ -39,7 +39,7 @@ UNDECLARED = (
 
 @dataclass(frozen=True)
 class Quota:
-    """What a team may still hand in."""
+    """What a team may still submit."""
 
     daily: int
     total: int
@@ -130,7 +130,7 @@ def hand_in(
         user: Who hands it in.
         challenge: For which challenge.
         upload: The file.
-        entry: What is said about it. Handing in again with the same idempotency key gives the first submission.
+        entry: What is said about it. Submitting again with the same idempotency key gives the first submission.
         arrived: When the request began.
 
     Raises:
@@ -171,7 +171,7 @@ def hand_in(
                 return earlier
             _check_limits(quota(session, team, phase, arrived))
             if (program is None) != (asks_for_code(session, phase) is None):
-                raise ConflictError("The phase has changed meanwhile. Look at what it asks for, and hand in again.")
+                raise ConflictError("The phase has changed meanwhile. Look at what it asks for, and submit again.")
             accepted = _row(user, team, phase, upload, entry, arrived)
             accepted.path = "" if program else path
             session.add(accepted)

@@ -48,7 +48,7 @@ def done(make_release, tmp_path):
 def test_a_cell_that_fails_is_named_with_its_reason_and_the_others_go_on(done):
     _, out, found = done
     assert [outcome.state for outcome in found.outcomes] == ["run", "run", "failed"]
-    assert "nowhere.pth: found no such file" in found.failed[0].problem
+    assert "nowhere.pth: no such file" in found.failed[0].problem
     assert (out / "cells/centroid/scorecard.json").exists() and not (out / "cells/lost").exists()
 
 
@@ -62,7 +62,7 @@ def test_our_number_stands_beside_the_papers_with_interval_and_difference(done):
     points = 100 * (score.value - 0.9)
     assert f"({'+' if points >= 0 else MINUS}{abs(points):.1f})" in row
     assert next(line for line in text.splitlines() if line.startswith("| Lost weights")).count(DASH) == 2
-    assert "- lost: weights=nowhere.pth: found no such file" in text
+    assert "- lost: weights=nowhere.pth: no such file" in text
     page = to_html(found)
     assert "paper 90.0 (table 1), 95.0 (table 2)" in page and "nowhere.pth" in page
     data = to_json(found)

@@ -44,7 +44,7 @@ def ablate(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Make runs again that are there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the ablation as JSON.")] = False,
 ) -> None:
-    """Fit every modality alone, all but each, and all, and say what each is worth on the same units."""
+    """Measure what each modality contributes: alone, left out, and all together."""
     from fieldmark.cli.output import print_json, print_table
     from fieldmark.settings import parse_pairs
     from fieldmark.suites.ablations import ablate as ablate_modalities

@@ -37,7 +37,7 @@ def adapt(
     overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
-    """Adapt the predictions of a run, without fitting the classifier again: to other frequencies, to the season."""
+    """Adapt a run to shifted class frequencies or to the season, without refitting."""
     from fieldmark.cli.output import print_json, print_scorecards
     from fieldmark.errors import MisuseError
     from fieldmark.fitting.adaptation import PRIOR_FILE

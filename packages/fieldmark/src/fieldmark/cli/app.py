@@ -17,7 +17,7 @@ def guide(
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on.")] = 8002,
 ) -> None:
-    """Hand out a field guide for a try; any web server with https can do the same for others."""
+    """Serve a phone guide locally to try it out; any https server can host it for others."""
     from fieldmark.registry import require
 
     for module in ("starlette", "uvicorn"):

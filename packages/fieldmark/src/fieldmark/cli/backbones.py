@@ -15,7 +15,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def backbones(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show which backbones can be used right now, and what to do for the others.
+    """List backbones and whether they are downloaded.
 
     Looks at installed packages and at the cache of the hub (HF_HUB_CACHE); nothing is downloaded or loaded.
 
@@ -32,7 +32,7 @@ def backbones(as_json: Annotated[bool, typer.Option("--json", help="Print JSON."
     rows = [
         [one.name, state, one.about, one.license or "", one.trained_on or "", one.repository or ""]
         for one in available
-        for state in ["ready" if one.ready else "not here"]
+        for state in ["ready" if one.ready else "not downloaded"]
     ]
     print_table(["--set backbone=", "", "", "license", "trained on", "repository of the hub"], rows, numbers=False)
     to_do: dict[str, list[str]] = {}

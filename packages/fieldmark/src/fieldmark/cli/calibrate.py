@@ -24,7 +24,7 @@ def calibrate(
     overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what it did as JSON.")] = False,
 ) -> None:
-    """Calibrate a model by answers that you have checked yourself: one temperature and a bias for each species."""
+    """Calibrate a model with answers that you have checked."""
     from fieldmark.cli.output import print_json
     from fieldmark.identification.calibration import calibrate_model
     from fieldmark.identification.name_lists import read_synonyms

@@ -52,7 +52,7 @@ def check(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Count what a release holds beside what is published, and list what is missing, broken or leaking.
+    """Check a release or your own data: counts, missing and broken files, leaks.
 
     Exit code 1 where something is broken or leaking, copies of photos in two parts among it.
     A label that is doubted is a question and not a fault.

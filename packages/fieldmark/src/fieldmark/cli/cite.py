@@ -21,7 +21,7 @@ def cite(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: the entries by key, for each name.")] = False,
 ) -> None:
-    """Print what to cite for datasets or benchmarks as BibTeX, each entry once.
+    """Print BibTeX for datasets or benchmarks.
 
     Exit code 1 where nothing is known for any of them.
     """

@@ -34,7 +34,7 @@ def compare(
     plot: Annotated[Path | None, typer.Option(help="Also draw it (.png, .svg, .pdf).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> None:
-    """Compare runs pairwise on the same units: differences with intervals, ranks, groups that cannot be told apart."""
+    """Compare runs: paired differences with intervals, ranks, and which are separable."""
     from fieldmark.cli.output import print_json, print_table
     from fieldmark.storage.files import write_text
     from fieldmark.views.compare_runs import compare as compare_runs

@@ -21,7 +21,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="The folder for the world, the runs and the report.")] = Path("demo"),
     seed: Annotated[int, typer.Option(min=0, help="The seed of the world.")] = 0,
 ) -> None:
-    """Make a tiny world, fit baselines to it, score them, and write a report."""
+    """Simulate a tiny dataset, fit and score baselines, and write a report."""
     from fieldmark.cli.output import print_scorecards
     from fieldmark.registry import require
 

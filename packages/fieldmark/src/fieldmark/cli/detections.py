@@ -94,7 +94,7 @@ def detections(
     overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
-    """Say how well a detector works on your own annotations, and from which scores on it can be trusted.
+    """Evaluate a detector (BirdNET, ...) on your annotations, with thresholds to trust.
 
     With RESULTS: score boxes or masks in photos as COCO does, with intervals over images.
     """

@@ -26,7 +26,7 @@ def detector(
     seed: DrawSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
 ) -> None:
-    """Train Faster R-CNN on the boxes of train; `fit --method detect --set finder=FILE` crops by it."""
+    """Train a Faster R-CNN that crops photos (`fit --method detect --set finder=FILE`)."""
     from fieldmark.cli.output import print_json
     from fieldmark.fitting.detectors import detector as train
     from fieldmark.settings import parse_pairs

@@ -46,7 +46,7 @@ def ensemble(
     overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
-    """Average runs: of their stored predictions, or of what their models say of another release.
+    """Average the predictions of several runs.
 
     The run declares what any of its members brought in, saw and learned from. For a model that answers new photos, fit
     the members together: `fit --method ensemble --set members=linear,knn,finetune`.

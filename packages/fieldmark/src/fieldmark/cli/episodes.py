@@ -35,7 +35,7 @@ def episodes(
     seed: Annotated[int, typer.Option(min=0, help="The seed of the draws.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Fit methods to a few photos per class, drawn by observation again and again: means, intervals and a plot."""
+    """Evaluate few-shot methods over repeated draws of training photos."""
     from fieldmark.benchmarks import BENCHMARKS
     from fieldmark.cli.output import print_json, print_table
     from fieldmark.errors import MisuseError, did_you_mean

@@ -13,7 +13,7 @@ from fieldmark.cli.options import BenchmarkName, Overwrite, Release, ReleaseOrPh
 
 def add_to(app: typer.Typer) -> None:
     group = typer.Typer(
-        help="Write a dataset or a model in the format of others.",
+        help="Export datasets and models: COCO, Darwin Core, ONNX, phone guides.",
         no_args_is_help=True,
         rich_markup_mode="markdown",
         epilog="Example: `fieldmark export coco folder --data my-photos --out my-photos.json`",

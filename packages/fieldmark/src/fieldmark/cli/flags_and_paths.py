@@ -7,6 +7,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+from fieldmark.cli.panels import assign, in_order
 from fieldmark.errors import MisuseError
 from fieldmark.storage.addresses import is_address, place_text
 from fieldmark.storage.local_inputs import local_input
@@ -26,8 +27,15 @@ class PlainFlags(TyperGroup):
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             _show_plainly(command, ctx)
+            if not self.path:
+                assign(command, cmd_name)
             _prepare(command, f"{self.path} {cmd_name}".strip())
         return command
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the commands, as help shows them."""
+        names: list[str] = super().list_commands(ctx)
+        return names if self.path else in_order(names)
 
     def get_params(self, ctx: Any) -> Any:
         """The options of the group itself."""

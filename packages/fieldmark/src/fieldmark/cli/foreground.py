@@ -33,7 +33,7 @@ def foreground(
     seed: DrawSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
-    """Compare a classifier on whole photos, on the object alone, on what surrounds it, and on its parts."""
+    """Compare a classifier on whole photos, the object, its background and its parts."""
     from fieldmark.cli.output import print_json, print_table
     from fieldmark.features.settings import FeatureSettings
     from fieldmark.settings import configure, parse_pairs

@@ -40,7 +40,7 @@ def get(
     keep_archives: Annotated[bool, typer.Option("--keep-archives", help="Keep archives after unpacking.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
-    """Fetch a release: what is missing is found or downloaded, verified and unpacked."""
+    """Download a release, verify and unpack it."""
     from fieldmark.cli.output import print_json
     from fieldmark.errors import MisuseError
     from fieldmark.releases.download.fetch import get as get_release

@@ -132,7 +132,7 @@ def identify(
     trust_code: TrustCode = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
-    """Say what a photo shows, or who is heard in a recording and when."""
+    """Identify the species in a photo or a recording."""
     options = SimpleNamespace(**locals())
     from fieldmark.identification.review.observations import are_separate, is_many
 

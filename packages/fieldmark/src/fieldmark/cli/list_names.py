@@ -59,7 +59,7 @@ def list_kind(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List benchmarks, datasets, worlds, methods, steps, backbones, recipes, metrics or tables of papers."""
+    """List benchmarks, datasets, methods, steps, backbones, recipes, metrics or tables."""
     from fieldmark.cli.output import print_json, print_table
     from fieldmark.errors import MisuseError, did_you_mean
 

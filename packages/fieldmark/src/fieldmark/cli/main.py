@@ -16,11 +16,11 @@ from fieldmark.version import __version__
 
 INTERRUPTED = 130
 INTERRUPTED_SENTENCE = (
-    "fieldmark: interrupted. Nothing half-written is left; the same command goes on from checkpoints, features and "
-    "downloads where there are some, and starts over elsewhere."
+    "fieldmark: interrupted. No partial output is left; the same command resumes from checkpoints, features and "
+    "downloads."
 )
 
-# The verbs in the order of the help, each with the module that adds it.
+# The verbs, each with the module that adds it; `cli.panels` has them in the order of the help.
 OWN_VERBS = {
     "list": "fieldmark.cli.list_names",
     "get": "fieldmark.cli.get",
@@ -70,7 +70,7 @@ def application(*verbs: str) -> typer.Typer:
     """The command line with the given verbs, or with all of them; each is a module that is imported here."""
     made = typer.Typer(
         name="fieldmark",
-        help="Biodiversity-recognition benchmarks: fit a baseline, score it exactly, say how sure the score is.",
+        help="Score species-recognition models the way challenge organizers do, with confidence intervals.",
         cls=PlainFlags,
         no_args_is_help=True,
         rich_markup_mode="markdown",
@@ -96,7 +96,7 @@ def _show_version(wanted: bool) -> None:
 
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     pass

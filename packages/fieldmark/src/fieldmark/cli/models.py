@@ -10,7 +10,7 @@ import typer
 
 def add_to(app: typer.Typer) -> None:
     group = typer.Typer(
-        help="Show a model, or push and pull it from the hub.",
+        help="Show a model card; push to or pull from the hub.",
         no_args_is_help=True,
         rich_markup_mode="markdown",
         epilog="Example: `fieldmark models show runs/folder-linear`",

@@ -38,7 +38,7 @@ def names(
     out: Annotated[Path | None, typer.Option(help="Write the table name,found,how,note there.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
-    """Join names through what taxa are called elsewhere, and say how each was found."""
+    """Match species names between tables, offline."""
     from collections import Counter
 
     import polars as pl

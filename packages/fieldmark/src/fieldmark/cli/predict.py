@@ -51,7 +51,7 @@ def predict(
     address: AddressOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answers as JSON.")] = False,
 ) -> None:
-    """Answer photos, or a part of a release, with a fitted model."""
+    """Predict labels with a fitted model, for photos or a part of a release."""
     from fieldmark.errors import MisuseError
     from fieldmark.fitting import predict as predict_part
     from fieldmark.models import find_photos, load_model

@@ -17,7 +17,7 @@ def report(
     out: Annotated[Path | None, typer.Option(help="The page; report.html in the first run if not given.")] = None,
     data: Annotated[Path | None, typer.Option(help="The release, if it has moved since the run.")] = None,
 ) -> None:
-    """Write a self-contained HTML page about runs of one benchmark."""
+    """Write an HTML report about one or more runs."""
     from fieldmark.registry import require
     from fieldmark.storage.addresses import place_text
 

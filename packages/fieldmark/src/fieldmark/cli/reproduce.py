@@ -31,7 +31,7 @@ def reproduce(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
 ) -> None:
-    """Run the cells of a published table and set our numbers, with intervals, beside the paper's.
+    """Reproduce a published table, cell by cell.
 
     Finished cells are not run again. A cell that fails is named with its reason, the others go on, and the exit code
     is 1 in the end.

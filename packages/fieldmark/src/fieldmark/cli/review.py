@@ -33,7 +33,7 @@ def review(
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on.")] = 8001,
 ) -> None:
-    """Look at answers one by one on a page of this machine: the least certain first, and one in ten at random.
+    """Review predictions in the browser: the least certain first, one in ten at random.
 
     Everything that is said is kept in the folder at once; the same command goes on later.
     """

@@ -77,7 +77,7 @@ def score(
     address: AddressOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:
-    """Score a run exactly as the benchmark says, with intervals; or verify a score receipt offline."""
+    """Score a run file as the organizers do, with intervals; or verify a receipt."""
     from fieldmark.cli.output import print_external_data, print_json, print_scorecards
     from fieldmark.storage.local_inputs import local_input
     from fieldmark.views.score_run import score_many

@@ -26,7 +26,7 @@ def search(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
-    """List the photos or recordings that are most like one, by the features of a backbone."""
+    """Find the most similar photos or recordings."""
     from fieldmark.cli.output import print_json, print_table
     from fieldmark.errors import MisuseError
     from fieldmark.features.settings import FeatureSettings

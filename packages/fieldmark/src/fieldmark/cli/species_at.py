@@ -34,7 +34,7 @@ def species_at(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
-    """List the species that a fitted model expects at a place."""
+    """List the species a model expects at a place."""
     from fieldmark.cli.output import print_json
     from fieldmark.identification.species_at import species_at as ask
 

@@ -104,7 +104,7 @@ def split(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
-    """Cut a table so that what belongs together stays together, and write the split as a file.
+    """Split a table into train, val and test by site, day, class or spatial block.
 
     `fieldmark fit --split FILE` uses it in place of the split of a benchmark.
     """

@@ -49,7 +49,7 @@ def submit(
     wait: Annotated[bool, typer.Option(help="Wait until it is scored.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the submission as JSON.")] = False,
 ) -> None:
-    """Hand in a run, or a program that writes one, wait for its score, and print it."""
+    """Submit a run or a program to a challenge, and print its score."""
     from fieldmark.cli.output import print_json
     from fieldmark.runs.provenance import recorded_external
     from fieldmark.web.client import Client

@@ -15,7 +15,7 @@ SuiteName = Annotated[str, typer.Argument(help="The suite (`fieldmark suite list
 
 def add_to(app: typer.Typer) -> None:
     group = typer.Typer(
-        help="Run models through many benchmarks, and rank them over all: list, run, add, table, model, check, merge.",
+        help="Evaluate models on many datasets and rank them.",
         epilog="Example: `fieldmark suite run own --data my-sets`, then `fieldmark suite table own results`",
         no_args_is_help=True,
         rich_markup_mode="markdown",

@@ -27,7 +27,7 @@ def tile(
     at_least: Annotated[float, typer.Option(help="From which probability in any tile on a species is listed.")] = 0.5,
     most: Annotated[int, typer.Option(min=1, help="How many species a plot lists at most.")] = 20,
 ) -> None:
-    """Cut photos of plots into tiles, answer each with a model of single plants, and list what any tile shows."""
+    """Predict the species of plot photos from tiles."""
     from fieldmark.benchmarks import BENCHMARKS
     from fieldmark.errors import MisuseError
     from fieldmark.identification.tiles import listed, tile_votes

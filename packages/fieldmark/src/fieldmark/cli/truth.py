@@ -22,7 +22,7 @@ def truth(
     seed: DrawSeed = 0,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write truth.csv (masks: truth.parquet) and classes.csv, with which `fieldmark score --truth` needs no release."""
+    """Write the labels of a release as truth.csv (masks: truth.parquet) and classes.csv."""
     from fieldmark.benchmarks import BENCHMARKS
     from fieldmark.views.score_run import write_truth
 

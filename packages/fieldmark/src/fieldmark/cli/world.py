@@ -46,7 +46,7 @@ def world(
     overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
 ) -> None:
-    """Make a small simulated release in the layout of a real one."""
+    """Simulate a small dataset in the layout of a real one."""
     from fieldmark.by_name import world as make_world
     from fieldmark.cli.output import print_json, print_table
 

@@ -344,7 +344,7 @@ def _from_file(settings: FeatureSettings, name: str, options: Mapping[str, Any])
     """A network with the weights of a .pth or .safetensors file, whatever the number of classes it was trained for."""
     path = Path(settings.weights)
     if not path.is_file():
-        raise MisuseError(f"weights={settings.weights}: found no such file, expected 'pretrained', 'random' or one.")
+        raise MisuseError(f"weights={settings.weights}: no such file, expected 'pretrained', 'random' or one.")
     try:
         tensors = timm.models.load_state_dict(str(path), weights_only=True)
         classifier = timm.get_pretrained_cfg_value(name, "classifier") or "head"

@@ -100,7 +100,7 @@ def _weights(open_clip: Any, name: str, settings: FeatureSettings) -> dict[str, 
         tag = "openai" if "openai" in tags else tags[0]
     if tag not in tags:
         near = did_you_mean(tag, [*tags, "pretrained", "random"])
-        raise MisuseError(f"weights={tag}: found no such file, and open_clip has no such weights for {name}. {near}")
+        raise MisuseError(f"weights={tag}: no such file, and open_clip has no such weights for {name}. {near}")
     published = open_clip.get_pretrained_cfg(name, tag)
     check_reachable(settings.backbone, published.get("hf_hub", "").rpartition("/")[0])
     # OpenAI's weights were trained with another activation than the network of the same name has by default.

@@ -20,7 +20,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.fitting.allowed import lessons_of, parts_learned_from, refuse_disallowed, seen_by
-from fieldmark.fitting.fit_part import answered, applied, fit_steps, told_labels
+from fieldmark.fitting.fit_part import answered, applied, fit_steps, revealed_labels
 from fieldmark.fitting.run_folders import score_part, write_run
 from fieldmark.methods import METHODS
 from fieldmark.models import Model, load_model
@@ -201,7 +201,7 @@ def _applied(steps: Sequence[Step], test: LabelScores, opened: Opened, folder: P
     """The predictions on test; what is estimated on all of it is written beside them."""
     task, items = opened.benchmark.task, opened.view.test
     assert items is not None  # the caller has looked
-    truth = told_labels(opened, "test")
+    truth = revealed_labels(opened, "test")
     for step in steps:
         if isinstance(step, OnTestSet):
             names = [*test.labels.names, *([UNKNOWN_NAME] if test.unknown_label is not None else [])]

@@ -195,7 +195,7 @@ def applied(
     return predictions
 
 
-def told_labels(opened: Opened, part: str) -> NDArray[np.int32] | None:
+def revealed_labels(opened: Opened, part: str) -> NDArray[np.int32] | None:
     """The label codes of a part, where the task tells them some days later; None where it does not.
 
     Raises:

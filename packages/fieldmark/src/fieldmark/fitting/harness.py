@@ -48,7 +48,7 @@ from fieldmark.fitting.auto import AUTO, Auto, run_auto
 from fieldmark.fitting.auto_table import AutoSearched
 from fieldmark.fitting.chains import chain_of
 from fieldmark.fitting.configuration import Configured, configured_method
-from fieldmark.fitting.fit_part import Learned, learn, readable_inputs, supplied_view, supply_of, told_labels
+from fieldmark.fitting.fit_part import Learned, learn, readable_inputs, revealed_labels, supplied_view, supply_of
 from fieldmark.fitting.run_folders import model_of, run_of, score_part, write_run
 from fieldmark.fitting.sandboxed import WALLED, WalledMethod, Walls, configured_walled, refuse_unwalled
 from fieldmark.fitting.search import Search, Trial, plan, run_search
@@ -215,7 +215,7 @@ def fit(
             opened = open_benchmark(declared, dataset, seed=seed, split=other_split)
         added = with_added(opened, Path(add)) if add is not None else None
         opened = opened if added is None else added.opened
-        told = told_labels(opened, "test")
+        told = revealed_labels(opened, "test")
         configured, unfitted, searched = _settled(asked, planned, opened, trials, seconds)
         supply = supply_of(configured, opened, features)
         with _timed(seconds, "features"):
@@ -411,7 +411,7 @@ def predict(
         raise MisuseError(f"{data} has no part called {split!r} to predict. {did_you_mean(split, ANSWERABLE_PARTS)}")
     task = opened.benchmark.task
     with working_on(engine, address):
-        predictions = loaded.predict(part.unlabeled(), order=task.time_order, truth=told_labels(opened, split))
+        predictions = loaded.predict(part.unlabeled(), order=task.time_order, truth=revealed_labels(opened, split))
     if out is not None:
         task.run.write(Path(out), predictions)
     return predictions

@@ -14,7 +14,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Task
 from fieldmark.errors import InputError, MisuseError, did_you_mean
 from fieldmark.fitting.allowed import ORDER, lessons_of, parts_learned_from
-from fieldmark.fitting.fit_part import applied, fit_steps, told_labels
+from fieldmark.fitting.fit_part import applied, fit_steps, revealed_labels
 from fieldmark.fitting.harness import predict
 from fieldmark.fitting.run_folders import score_part
 from fieldmark.models import MODEL_FOLDER
@@ -223,7 +223,7 @@ def _with_steps(
     done = {"val": on_val}
     if "test" in combined and view.test is not None:
         test = combined["test"].coded_by(view.labels).select(view.test.item_ids)
-        done["test"] = applied(fitted, test, view.test.items, task, told_labels(opened, "test"))
+        done["test"] = applied(fitted, test, view.test.items, task, revealed_labels(opened, "test"))
     return fitted, done
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fieldmark.errors import MisuseError
-from fieldmark.identification.specimens import AskedSpecimen
+from fieldmark.identification.specimens import SpecimenQuery
 from fieldmark.questions.items import loose_items
 from fieldmark.runs.label_scores import log_softmax
 from fieldmark.views.parts import Part
@@ -27,7 +27,7 @@ HIDDEN_CELLS = 2
 STRONGEST = 170
 
 
-def drop_by_place(asked: AskedSpecimen, number: int = 0) -> NDArray[np.float64]:
+def drop_by_place(asked: SpecimenQuery, number: int = 0) -> NDArray[np.float64]:
     """How much hiding each part of a photo takes from the log-probability of the first name, as a grid.
 
     Args:
@@ -63,7 +63,7 @@ def _hide(square: NDArray[Any], row: int, column: int) -> NDArray[Any]:
     return shown
 
 
-def _log_chances(asked: AskedSpecimen, features: NDArray[np.float32]) -> NDArray[np.float64]:
+def _log_chances(asked: SpecimenQuery, features: NDArray[np.float32]) -> NDArray[np.float64]:
     """What the method says about rows of features, before any step."""
     items = loose_items([Path(f"{number}") for number in range(len(features))], asked.known)
     part = Part(items, features={"photo": features})
@@ -72,7 +72,7 @@ def _log_chances(asked: AskedSpecimen, features: NDArray[np.float32]) -> NDArray
     return np.asarray(said.scores if said.scale == "score" else log_softmax(said.scores.astype(np.float64)))
 
 
-def _further(asked: AskedSpecimen, part: Part) -> dict[str, NDArray[np.float32]]:
+def _further(asked: SpecimenQuery, part: Part) -> dict[str, NDArray[np.float32]]:
     features: dict[str, NDArray[np.float32]] = {}
     for name, encoder in asked.model.encoders.items():
         features[name] = encoder.supply(part).features[name]
@@ -91,6 +91,6 @@ def overlay_png(drop: NDArray[np.float64], size: tuple[int, int]) -> bytes:
     return data.getvalue()
 
 
-def look_overlay(asked: AskedSpecimen, number: int = 0) -> bytes:
+def look_overlay(asked: SpecimenQuery, number: int = 0) -> bytes:
     """Where the model looks in one of the photos, as a PNG to lay over the square that the network sees of it."""
     return overlay_png(drop_by_place(asked, number), (224, 224))

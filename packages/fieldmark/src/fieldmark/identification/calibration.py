@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.identification.name_lists import NameFinder
-from fieldmark.identification.specimens import AskedSpecimen
+from fieldmark.identification.specimens import SpecimenQuery
 from fieldmark.models import Model, load_model
 from fieldmark.models.guides import Guide
 from fieldmark.models.guides.conformal import calibrate as calibrate_sets
@@ -172,7 +172,7 @@ def _ask(model: Model, rows: list[_Checked]) -> LabelScores:
     answers = []
     with progress("asking the model", len(rows)) as tick:
         for number, row in enumerate(rows):
-            said = AskedSpecimen(model, row.files, "mean", row.known).final
+            said = SpecimenQuery(model, row.files, "mean", row.known).final
             answers.append(replace(said, items=(str(number),), decisions=None))
             tick(1)
     return LabelScores.concat(answers)

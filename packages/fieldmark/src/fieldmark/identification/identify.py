@@ -22,7 +22,7 @@ from fieldmark.identification.photo_answers import PhotoAnswer
 from fieldmark.identification.photos import PhotoQuestion, answer_photos, ignored
 from fieldmark.identification.results import Circumstances, Detection, Timeline, with_camera_notes
 from fieldmark.identification.sound_calibration import NOT_PROBABILITIES, read_calibration, with_probabilities
-from fieldmark.identification.specimens import AskedSpecimen
+from fieldmark.identification.specimens import SpecimenQuery
 from fieldmark.identification.zero_shot import is_zero_shot
 from fieldmark.models import Model, load_model
 from fieldmark.questions.segments import Segments
@@ -197,7 +197,7 @@ def _medium(path: Path) -> Medium:
 def ask_about_photos(model: Model, question: AskedQuestion) -> PhotoAnswer:
     """Asks a model about the photos of one specimen."""
     context, notes = with_camera_notes(question.context, question.files) if question.exif else (question.context, ())
-    asked = AskedSpecimen(model, question.files, question.pooling, context.known, ask_groups=question.ask_groups)
+    asked = SpecimenQuery(model, question.files, question.pooling, context.known, ask_groups=question.ask_groups)
     how = PhotoQuestion(question.top, question.held, question.common_names, circumstances=context)
     answer = answer_photos(asked, how)
     drawn = look_overlay(asked) if question.overlay else None
@@ -211,7 +211,7 @@ def ask_about_recording(model: Model, question: AskedQuestion) -> Timeline:
     part = _segments(path, seconds, context)
     chances = model.predict(part).chances()
     taxa = taxa_of(model)
-    asked = AskedSpecimen(model, (path,), "mean", context.known)
+    asked = SpecimenQuery(model, (path,), "mean", context.known)
     before = chances
     if asked.used:  # what priors of place and date took away is said
         bare = _segments(path, seconds, Circumstances())

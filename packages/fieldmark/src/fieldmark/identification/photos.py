@@ -30,7 +30,7 @@ from fieldmark.identification.photo_answers import (
 )
 from fieldmark.identification.pretrained import TrainedElsewhere
 from fieldmark.identification.results import Circumstances
-from fieldmark.identification.specimens import AskedSpecimen
+from fieldmark.identification.specimens import SpecimenQuery
 from fieldmark.models.guides import Guide
 from fieldmark.models.guides.conformal import ConformalSets, calibrate
 from fieldmark.models.guides.dangers import allowed_by
@@ -68,7 +68,7 @@ class PhotoQuestion:
     circumstances: Circumstances = field(default_factory=Circumstances)
 
 
-def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
+def answer_photos(asked: SpecimenQuery, question: PhotoQuestion) -> PhotoAnswer:
     """The answer to the photos of one specimen."""
     made = _Making(asked, question)
     model = asked.model
@@ -106,7 +106,7 @@ def answer_photos(asked: AskedSpecimen, question: PhotoQuestion) -> PhotoAnswer:
 class _Making:
     """One answer in the making."""
 
-    def __init__(self, asked: AskedSpecimen, question: PhotoQuestion) -> None:
+    def __init__(self, asked: SpecimenQuery, question: PhotoQuestion) -> None:
         self.asked, self.question, self.model = asked, question, asked.model
         self.facts = question.facts or LabelFacts.of(self.model)
         self.taxa, self.groups, self.dangerous = self.facts.taxa, self.facts.groups, self.facts.dangerous
@@ -345,7 +345,7 @@ class _Making:
         return tuple(found)
 
 
-def ignored(asked: AskedSpecimen) -> tuple[str, ...]:
+def ignored(asked: SpecimenQuery) -> tuple[str, ...]:
     """What was given and not used, one sentence each."""
     unused = [name for name in asked.given if name not in asked.used]
     return tuple(f"{CALLED.get(name, name)} was given, and the model does not use it." for name in unused)

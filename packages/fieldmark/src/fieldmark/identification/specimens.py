@@ -44,7 +44,7 @@ class _HeldFiles(LooseFiles):
 
 
 @dataclass(frozen=True)
-class AskedSpecimen:
+class SpecimenQuery:
     """A model asked about one specimen; everything is computed once, when it is first needed.
 
     Args:

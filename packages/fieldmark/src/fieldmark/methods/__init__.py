@@ -82,7 +82,7 @@ METHODS: Registry[type[Method]] = Registry(
         ),
         "fixmatch": (
             "fieldmark.methods.semi.pseudo_labels:FixMatch",
-            "consistency of plain and shaken features; of two views of a photo with finetune",
+            "consistency under weak and strong augmentation of features; of photos with finetune",
         ),
         "self-training": (
             "fieldmark.methods.semi.heads:SelfTraining",

@@ -25,7 +25,7 @@ class RunFormat(ABC):
         file_name: What a run is called in the folder that `fit` writes.
         file_types: The endings of files that it accepts; empty for folders alone.
         dense: Whether a file has a score for every label.
-        hosted: Whether runs can be handed in to a challenge, which takes one file.
+        hosted: Whether runs can be submitted to a challenge, which takes one file.
         folders: Whether a folder of files is a run as well.
         holds: What a run says of the items, in a word.
     """

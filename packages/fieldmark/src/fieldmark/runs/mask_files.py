@@ -140,7 +140,9 @@ def read_units(path: Path) -> dict[str, str]:
 
 def _table(path: Path) -> MaskTable:
     if not path.is_file():
-        raise InputError(path, found="nothing", expected="a folder of masks, or a file of run lengths")
+        raise InputError(
+            path, found="no such file or directory", expected="a folder of masks, or a file of run lengths"
+        )
     return read_mask_table(path, path)
 
 

@@ -73,7 +73,7 @@ def make_receipt(
         submission: Its number.
         team: Whose it is.
         accepted: When the submission was accepted.
-        run_name: What the run file was called when it was handed in, if it is kept under another name.
+        run_name: What the run file was called when it was submitted, if it is kept under another name.
         key: The private key (32 bytes); without it the receipt is unsigned.
         salt: What the digests of the truth are salted with; without it they are plain.
         hidden: Whether the truth, and with it the salt, is still a secret.

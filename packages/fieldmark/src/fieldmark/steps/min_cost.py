@@ -61,7 +61,7 @@ class MinCost(Step):
         if rule in RULES:
             return
         if not rule.endswith(".csv"):
-            raise MisuseError(f"--set cost={rule}: found no such rule, expected {', '.join(RULES)} or FILE.csv.")
+            raise MisuseError(f"--set cost={rule}: no such rule, expected {', '.join(RULES)} or FILE.csv.")
         if not Path(rule).is_file():
             raise InputError(rule, found="no such file", expected="a CSV table of costs")
 

@@ -174,7 +174,7 @@ def missing(place: str | Path, expected: str) -> InputError:
     if protocol in _BUCKETS and not _has_bucket(text, f"{protocol}://{bucket}"):
         hint = "Check its name, the account and the endpoint."
         return InputError(text, found=f"no bucket called {bucket}", expected="a bucket that exists", hint=hint)
-    return InputError(text, found="nothing", expected=expected)
+    return InputError(text, found="no such file or directory", expected=expected)
 
 
 def _has_bucket(place: str, bucket: str) -> bool:

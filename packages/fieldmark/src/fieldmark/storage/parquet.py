@@ -1,6 +1,6 @@
 """Parquet read in one place: damaged files are refused in a sentence, and no thread is left with Python's memory.
 
-`pyarrow.parquet.read_table` hands buffers of a Python object to workers of Arrow's pool. One that lets go of them while
+`pyarrow.parquet.read_table` hands buffers of a Python object to workers of Arrow's pool. One that releases them while
 the interpreter ends aborts a program that has already printed its answer. Here what lies in Python's memory is read by
 the thread that asks, and files are read by Arrow itself, which asks Python for nothing. Ruff (`banned-api`) keeps other
 modules from reading Parquet by themselves.
@@ -85,7 +85,7 @@ def read_texts(source: Path | bytes, where: object) -> pl.DataFrame:
 def read_frames(sources: Sequence[bytes], columns: Sequence[str]) -> pl.DataFrame | None:
     """Columns of many tables that we wrote, one below the other; None where one of them has no such column.
 
-    By polars, which takes half the time and lets go of Python's bytes without asking for the interpreter.
+    By polars, which takes half the time and releases Python's bytes without asking for the interpreter.
     """
     files: list[IO[bytes]] = [io.BytesIO(data) for data in sources]
     try:

@@ -72,7 +72,7 @@ class Release:
             return InputError(self.root, found="a file", expected=expected)
         if is_address(self.root):
             return missing(self.root, expected)
-        return InputError(self.root, found="nothing", expected=expected)
+        return InputError(self.root, found="no such directory", expected=expected)
 
     def _opened_zip(self, system: Any, base: str) -> RemoteFiles:
         from fsspec.implementations.zip import ZipFileSystem

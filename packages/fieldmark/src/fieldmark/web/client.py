@@ -1,4 +1,4 @@
-"""A client of the platform's API: hands in runs and waits for their scores."""
+"""A client of the platform's API: submits runs and waits for their scores."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Client:
     def hand_in(
         self, run: Path, *, title: str = "", method: str = "", external: str = "", found: str = ""
     ) -> dict[str, Any]:
-        """Hands in a run file; tries again where the connection fails, without ever handing in twice.
+        """Hands in a run file; tries again where the connection fails, without ever submitting twice.
 
         Args:
             run: The run file, or the archive of a program.
@@ -142,7 +142,7 @@ class Client:
         self, verb: str, path: str, *, last: bool, data: dict[str, str] | None = None, run: Any = None
     ) -> dict[str, Any] | None:
         """One call; None where the connection failed and it may be tried again."""
-        httpx: Any = require("httpx", "Handing in a run")
+        httpx: Any = require("httpx", "Submitting a run")
         headers = {"authorization": f"Bearer {self.token}"}
         files = {"run": run} if run is not None else None
         try:

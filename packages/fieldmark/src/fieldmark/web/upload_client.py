@@ -64,7 +64,7 @@ class _Sender:
     """Sends one file, as often as it takes."""
 
     def __init__(self, client: Client, run: Path) -> None:
-        self.client, self.run, self.httpx = client, run, cast(Any, require("httpx", "Handing in a run"))
+        self.client, self.run, self.httpx = client, run, cast(Any, require("httpx", "Submitting a run"))
         self.size, self.sha256 = run.stat().st_size, sha256_of(run)
 
     def begin(self) -> dict[str, Any] | None:

@@ -39,7 +39,7 @@ from fieldmark.identification.review.answer_folders import (
     table_of,
 )
 from fieldmark.identification.review.observations import Asked, AskedMany, files_of, read_observations, seconds_of
-from fieldmark.identification.specimens import AskedSpecimen
+from fieldmark.identification.specimens import SpecimenQuery
 from fieldmark.identification.text import full_name
 from fieldmark.models import Model
 from fieldmark.models.guides.rollup import OF_LABEL
@@ -209,7 +209,7 @@ class AskedModel:
             paths = tuple(root / file for file in asked.files)
             context = _circumstances(asked).known
             seen = np.stack([groups[file] for file in asked.files]) if groups else None
-            specimen = AskedSpecimen(model, paths, self.settings.pooling, context, rows, seen)
+            specimen = SpecimenQuery(model, paths, self.settings.pooling, context, rows, seen)
             yield asked, [_of_photos(asked, answer_photos(specimen, question))]
 
     def of_recordings(self, block: Sequence[Asked], root: Path) -> Iterator[tuple[Asked, list[AnsweredEntry]]]:

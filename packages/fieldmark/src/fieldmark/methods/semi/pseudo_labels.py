@@ -172,7 +172,7 @@ class PseudoLabel(SemiHead):
 @dataclass(frozen=True)
 class FixMatch(PseudoLabel):
     """Consistency of two views of the features (after Sohn et al. 2020): the answer to the plain features, where it is
-    sure, is the label of features that were dropped out and shaken.
+    sure, is the label of strongly augmented features (dropout and noise).
 
     On frozen features there are no two photos to compare: the strong view drops a share of the features and adds noise.
     For views of the photo itself, train the network (`finetune` with objective=consistency).
@@ -182,7 +182,7 @@ class FixMatch(PseudoLabel):
         noise: The noise of the strong view, in spreads of a feature.
         steps: How many steps of Adam.
         rate: Their length.
-        seed: The seed of what is dropped and shaken.
+        seed: The seed of dropout and noise.
     """
 
     threshold: float = 0.0

@@ -65,7 +65,7 @@ def check_geolifeclef(check: CheckRun) -> list[PartCount]:
         _check_patches(release, edition, table, problems, media=check.media)
     handed_in = read_id_mapping(release)
     places = [f"{own} as {other}" for own, other in handed_in.items()]
-    problems.at("note", "an observation of test is handed in under another id", places)
+    problems.at("note", "an observation of test is submitted under another id", places)
     if outside:
         check.lists[OUTSIDE] = outside
     return _counts(table, edition)

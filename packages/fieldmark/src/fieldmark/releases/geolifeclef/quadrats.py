@@ -13,7 +13,7 @@ ROOT/  (2021, 2022)
   patches/{fr,us}/<CD>/<AB>/ID_{rgb.jpg,near_ir.jpg,altitude.tif,landcover.tif}   (2022: patches-fr, patches-us)
   metadata/species_details.csv             species_id, GBIF_species_name and others
   pre-extracted/environmental_vectors.csv  observation_id and 27 numbers
-  test_observation_ids_mapping.csv         observation_id;Id: under which id an answer is handed in (2021)
+  test_observation_ids_mapping.csv         observation_id;Id: under which id an answer is submitted (2021)
   rasters/                                 as in 2020
 ```
 
@@ -184,7 +184,7 @@ def remarks(
     """What a reader of the numbers should know, one sentence each."""
     told = [OLD_IDS] if old else []
     if handed_in:
-        told.append(f"{handed_in:,} observation(s) of test are handed in under another id (column submission_id).")
+        told.append(f"{handed_in:,} observation(s) of test are submitted under another id (column submission_id).")
     if "environment" not in layers:
         told.append("There are no rasters and no vectors here: nothing describes places but their coordinates.")
     if not any(name in layers for name in ("satellite", "altitude")) and not old:

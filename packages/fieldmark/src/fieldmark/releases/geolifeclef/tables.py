@@ -178,7 +178,7 @@ def read_species(release: Release) -> tuple[pl.DataFrame, str]:
 
 
 def read_id_mapping(release: Release) -> dict[str, str]:
-    """Under which id an observation of test is handed in, where that is another one (2021)."""
+    """Under which id an observation of test is submitted, where that is another one (2021)."""
     if not release.exists(ID_MAPPING):
         return {}
     where = release.where(ID_MAPPING)
