@@ -98,7 +98,7 @@ METHODS: Registry[type[Method]] = Registry(
         ),
         "prototypes-coarse": (
             "fieldmark.methods.semi.prototypes:CoarsePrototypes",
-            "the same within the stated kingdom and phylum; the best use of unlabeled photos on features",
+            "the same within the stated kingdom and phylum",
         ),
         "coarse": (
             "fieldmark.methods.semi.coarse:Coarse",
