@@ -66,7 +66,8 @@ def test_methods_are_listed_by_question_each_once_and_chains_apart():
     names = [name for own in grouped.values() for name in own]
     assert sorted(names) == sorted(METHODS)
     text = shown("list", "methods")
-    assert text.index("two domains") < text.index("align") < text.index("chains") < text.index("min-cost")
+    places = [text.index(one) for one in ("two domains", "fsada", "chains: ", "min-cost")]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize("command", [("--help",), ("fit", "--help"), ("challenge", "reveal", "--help")])
