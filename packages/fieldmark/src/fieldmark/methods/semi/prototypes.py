@@ -73,9 +73,12 @@ class UnlabeledPrototypes(Prototypes):
             return labels_only.arrays | {"weights": weights, "bias": bias}
 
         weight = chosen._weight(view, learned)
-        told = {"taught_as": taught.shares.argmax(axis=1).astype(np.int32), "taught_weight": weight * taught.weights}
+        lessons: Arrays = {
+            "taught_as": taught.shares.argmax(axis=1).astype(np.int32),
+            "taught_weight": weight * taught.weights,
+        }
         chosen = replace(chosen, weight=weight)
-        return Fitted(chosen, learned(weight) | told, tuple(remarks), choices(self, chosen, ON_VAL))
+        return Fitted(chosen, learned(weight) | lessons, tuple(remarks), choices(self, chosen, ON_VAL))
 
     def allowed(self, view: View, remarks: list[str]) -> NDArray[np.bool_] | None:
         """Which labels each unlabeled item may have; None where nothing is known of them."""
