@@ -105,7 +105,8 @@ def pack(out: Path) -> None:
         sizes.append(len(buffer.getvalue()))
     columns = dict(zip(("groups", "species", "genera"), zip(*(row[:3] for row in listed), strict=True), strict=True))
     arrays = {name: np.array(values) for name, values in columns.items()}
-    np.savez(out, bytes=np.frombuffer(bytes(joined), dtype=np.uint8), sizes=np.array(sizes), **arrays)
+    arrays |= {"bytes": np.frombuffer(bytes(joined), dtype=np.uint8), "sizes": np.array(sizes)}
+    np.savez(out, **arrays)  # type: ignore[arg-type]
     print(f"{len(sizes):,} photos, {len(joined) / 2**20:.1f} MiB in {out}")
 
 

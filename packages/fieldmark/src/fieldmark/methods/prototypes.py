@@ -37,7 +37,7 @@ class Prototypes(OnFeatures):
     means, shrunk as in `lda`. All labels count as equally likely; one without training photos gets the lowest score,
     however well its genus is known.
 
-    Features are raised to a power first, so that no few of them decide.
+    Features can be raised to a power first, so that no few of them decide (`power=0.5`).
 
     Args:
         shrinkage: Of the covariance, from 0 to 1; 0 takes the one of lowest log loss on val.
@@ -51,7 +51,7 @@ class Prototypes(OnFeatures):
     shrinkage: float = setting(0.0, least=0, most=1)
     borrow: float = setting(-1.0, least=0, also=(-1,))
     measure: str = setting("distance", choices=MEASURES)
-    power: float = setting(0.5, above=0, most=1)
+    power: float = setting(1.0, above=0, most=1)
 
     scale: ClassVar[Scale] = "logit"
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {"shrinkage": SHARES, "borrow": (1.0, 0.5, 2.0, 4.0)}
