@@ -226,7 +226,7 @@ def test_masks_are_uploaded_scored_and_shown(page: Any, served: Served, tmp_path
     hand_in(tmp_path / "run.parquet")
     page.get_by_role("heading", name="Public scores").wait_for()
     (share,) = {rows[0].area / rows[1].area for rows in true.rows}
-    assert f"IoU decides\t{100 * share:.1f}" in page.locator("main").inner_text()
+    assert f"IoU primary metric\t{100 * share:.1f}" in page.locator("main").inner_text()
     shoot(page, "masks-submission")
     page.get_by_role("link", name="Board", exact=True).click()
     assert f"{100 * share:.1f}" in page.get_by_role("row").filter(has_text="Hats off").inner_text()

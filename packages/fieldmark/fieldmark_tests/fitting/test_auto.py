@@ -12,7 +12,7 @@ import fieldmark
 from fieldmark.errors import MisuseError
 from fieldmark.fitting import Auto, auto, candidates
 from fieldmark.fitting.auto_table import estimate_of
-from fieldmark.fitting.candidates import Candidate, Circumstances, candidates_for
+from fieldmark.fitting.candidates import Candidate, SearchCircumstances, candidates_for
 from fieldmark.fitting.chains import Chain, read_chain
 from fieldmark.fitting.train_folds import HeldOutFold
 from fieldmark.registry import Registry
@@ -102,13 +102,13 @@ def test_no_candidate_is_begun_when_the_minutes_are_spent(few, release, tmp_path
 
 
 def test_a_fold_is_never_measured_by_what_was_chosen_with_it(few, release, tmp_path, monkeypatch):
-    chosen_on, whole = [], auto.AutoSearch._choose
+    chosen_on, whole = [], auto.AutoSearch.choose
 
     def noted(self, folds):
         chosen_on.append(tuple(folds))
         return whole(self, folds)
 
-    monkeypatch.setattr(auto.AutoSearch, "_choose", noted)
+    monkeypatch.setattr(auto.AutoSearch, "choose", noted)
     searched(release, tmp_path / "run", minutes=5)
     assert chosen_on == [(0, 1, 2), (1, 2), (0, 2), (0, 1)]
 
@@ -142,7 +142,7 @@ def circumstances(**changed):
         "deciding": "top_1",
         "gpu": False,
     }
-    return Circumstances(**{**plain, **changed})
+    return SearchCircumstances(**{**plain, **changed})
 
 
 @pytest.mark.parametrize(

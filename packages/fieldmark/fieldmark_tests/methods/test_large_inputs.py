@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fieldmark.features.alignment import principal_axes
-from fieldmark.methods.clustering import _pairs_of
+from fieldmark.methods.clustering import pairs_of
 from fieldmark.methods.joined import Joined
-from fieldmark.methods.joint import _standardized, fit_scaling
+from fieldmark.methods.joint import fit_scaling, standardized
 from fieldmark.work import large_arrays
 from fieldmark.work.large_arrays import MEMORY_SETTING, array_in_file
 from fieldmark_tests.methods.modalities_of_three import make_part, make_view
@@ -48,7 +48,7 @@ def test_standardized_inputs_are_those_of_one_block(small_blocks):
     assert np.array_equal(scaling["photo.mean"], own.mean(axis=0))
     assert np.array_equal(scaling["photo.spread"], own.std(axis=0))
     naive = np.where(part.missing["photo"][:, None], 0, (part.features["photo"] - own.mean(axis=0)) / own.std(axis=0))
-    assert np.array_equal(_standardized(part, "photo", scaling), naive.astype(np.float32))
+    assert np.array_equal(standardized(part, "photo", scaling), naive.astype(np.float32))
 
 
 def test_joined_and_standardized_inputs_take_no_copy_of_all_features(small_blocks):
@@ -57,7 +57,7 @@ def test_joined_and_standardized_inputs_take_no_copy_of_all_features(small_block
     part = replace(part, features={**part.features, "photo": array_in_file([wide])})
     Joined.fit(NAMES, make_part(6, 20))(make_part(6, 20))  # imports what it needs
     assert peak_bytes(lambda: Joined.fit(NAMES, part)(part)) < 0.24 * wide.nbytes
-    assert peak_bytes(lambda: _standardized(part, "photo", fit_scaling((("photo",),), part))) < 0.24 * wide.nbytes
+    assert peak_bytes(lambda: standardized(part, "photo", fit_scaling((("photo",),), part))) < 0.24 * wide.nbytes
 
 
 def test_pairs_of_photos_are_those_of_one_block(small_blocks):
@@ -69,7 +69,7 @@ def test_pairs_of_photos_are_those_of_one_block(small_blocks):
             for name in ("train", "val")
         },
     )
-    cosine, same = _pairs_of(view)
+    cosine, same = pairs_of(view)
     features = np.concatenate([view.val.features[""], view.train.features[""]])
     features = (features / np.linalg.norm(features, axis=1, keepdims=True)).astype(np.float64)
     truth = np.concatenate([view.val.truth, view.train.truth])

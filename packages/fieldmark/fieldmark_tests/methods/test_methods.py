@@ -23,7 +23,21 @@ from fieldmark_tests.methods.photos_of_three import LABELS
 
 # Methods that look at photos or hear recordings themselves have tests of their own.
 OWN_TESTS = (
-    *("birdnet", "cnn", "ellipse", "finetune", "fusion", "grabcut", "joint", "published", "saliency", "sam", "tabular"),
+    *(
+        "birdnet",
+        "cnn",
+        "cutout",
+        "ellipse",
+        "encoder",
+        "finetune",
+        "fusion",
+        "grabcut",
+        "joint",
+        "published",
+        "saliency",
+        "sam",
+        "tabular",
+    ),
     "clustering",  # it scores no labels
     *("ccssl", "coarse-network", "distillation", "finetune-oracle", "fixmatch-network", "moco", "norm-online", "unet"),
     *("align", "fsada", "triplet", "two-stage"),  # they need two domains

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv
 
-from fieldmark.stats.stratified import _hypergeometric, kept_share, share_estimate
+from fieldmark.stats.stratified import hypergeometric, kept_share, share_estimate
 
 
 @pytest.mark.parametrize("drawn", [30, 75])
 @pytest.mark.parametrize("true", [0, 20, 100, 282, 900, 4000])
 def test_the_mean_share_over_all_draws_is_the_true_one(drawn, true):
     size, others = 18_800, 810.0
-    chances = _hypergeometric(size, drawn, np.array([true]))[0]
+    chances = hypergeometric(size, drawn, np.array([true]))[0]
     assert chances.sum() == pytest.approx(1)
     table = np.array([kept_share(size, drawn, seen, others) for seen in range(drawn + 1) if chances[seen] > 1e-5])
     assert np.all(np.diff(table) <= 1e-12)
@@ -22,13 +22,13 @@ def test_the_mean_share_over_all_draws_is_the_true_one(drawn, true):
 
 
 def test_the_plain_ratio_is_too_high_where_the_table_is_not():
-    chances = _hypergeometric(18_800, 30, np.array([282]))[0]
+    chances = hypergeometric(18_800, 30, np.array([282]))[0]
     plain = chances @ (810 / (810 + 18_800 * np.arange(31) / 30))
     assert plain > 810 / (810 + 282) + 0.07
 
 
 def test_chances_of_a_draw_are_counted():
-    made = _hypergeometric(60, 12, np.array([0, 7, 60]))
+    made = hypergeometric(60, 12, np.array([0, 7, 60]))
     naive = [[comb(true, k) * comb(60 - true, 12 - k) / comb(60, 12) for k in range(13)] for true in (0, 7, 60)]
     np.testing.assert_allclose(made, naive, atol=1e-12)
 
@@ -43,7 +43,7 @@ def test_a_single_stratum_has_the_interval_of_clopper_and_pearson():
 def test_intervals_of_precision_cover_in_94_of_100_draws():
     """By every outcome of a draw of six from each of three strata, weighted with its chance."""
     sizes, hold, drawn = np.full(3, 240), np.array([170, 200, 220]), np.full(3, 6)
-    chances = np.array([_hypergeometric(240, 6, np.array([one]))[0] for one in hold])
+    chances = np.array([hypergeometric(240, 6, np.array([one]))[0] for one in hold])
     covered = 0.0
     for seen in product(range(7), repeat=3):
         chance = chances[[0, 1, 2], seen].prod()

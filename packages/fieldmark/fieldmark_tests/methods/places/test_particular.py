@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from fieldmark.errors import MisuseError
 from fieldmark.features.geoclip import encode_places
-from fieldmark.methods.places.ensemble import PlaceEnsemble, _sample
+from fieldmark.methods.places.ensemble import PlaceEnsemble, sample
 from fieldmark.methods.places.extrapolation import distances_km, extrapolations, similarities
 from fieldmark.methods.places.forest import RandomForest, Trees
 from fieldmark.methods.places.maxent import Maxent
@@ -258,6 +258,6 @@ def test_five_recorded_species_are_set_against_each_others_places(species, again
 
 def test_the_scale_of_members_is_measured_on_some_of_many_background_points():
     points = Points(np.arange(3000.0), np.zeros(3000), np.arange(3000, dtype=np.float32)[:, None])
-    some = _sample(points, seed=1)
+    some = sample(points, seed=1)
     assert len(some) == 1000 and len(np.unique(some.lat)) == 1000
-    assert _sample(some, seed=1) is some
+    assert sample(some, seed=1) is some

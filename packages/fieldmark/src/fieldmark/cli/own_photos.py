@@ -9,7 +9,7 @@ from typing import NamedTuple
 from fieldmark.errors import MisuseError, did_you_mean
 
 
-class Asked(NamedTuple):
+class OwnPhotosCall(NamedTuple):
     """The benchmark and the data that are meant, and whether a folder alone was given."""
 
     benchmark: str
@@ -17,7 +17,7 @@ class Asked(NamedTuple):
     folder_alone: bool
 
 
-def asked_benchmark(benchmark: str, data: Path | None) -> Asked:
+def asked_benchmark(benchmark: str, data: Path | None) -> OwnPhotosCall:
     """What `fit` was asked for: a benchmark with its data, or a folder of one's own photos or recordings.
 
     Raises:
@@ -26,9 +26,9 @@ def asked_benchmark(benchmark: str, data: Path | None) -> Asked:
     from fieldmark.benchmarks import BENCHMARKS
 
     if data is not None:
-        return Asked(benchmark, data, False)
+        return OwnPhotosCall(benchmark, data, False)
     if Path(benchmark).is_dir():
-        return Asked("folder", Path(benchmark), True)
+        return OwnPhotosCall("folder", Path(benchmark), True)
     if benchmark.partition("@")[0] in BENCHMARKS:
         raise MisuseError(f"Missing option '--data': where the release of {benchmark} lies.")
     hint = did_you_mean(benchmark, list(BENCHMARKS))

@@ -17,6 +17,7 @@ COMMANDS = {
         "models",
         "backbones",
         "detector",
+        "encoder",
         "search",
         "tile",
         "species-at",

@@ -21,8 +21,8 @@ import numpy as np
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import FieldmarkError, MisuseError
-from fieldmark.fitting.auto_table import AutoSearched, BestSoFar, Estimate, TriedChain, estimate_of
-from fieldmark.fitting.candidates import HEADS, HEADS_KEPT, Candidate, Circumstances, candidates_for
+from fieldmark.fitting.auto_table import AutoSearched, BestSoFar, NestedEstimate, TriedChain, estimate_of
+from fieldmark.fitting.candidates import HEADS, HEADS_KEPT, Candidate, SearchCircumstances, candidates_for
 from fieldmark.fitting.chains import Chain
 from fieldmark.fitting.configuration import configured_method
 from fieldmark.fitting.search_table import TrialResult
@@ -72,7 +72,7 @@ class Auto(Settings):
 
 
 @dataclass
-class Entrant:
+class ChainResult:
     """A candidate with the folds that it has answered."""
 
     candidate: Candidate
@@ -85,10 +85,10 @@ class Entrant:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenChains:
     """What was chosen on some folds: entrants with their weights; one alone weighs 1."""
 
-    members: tuple[Entrant, ...]
+    members: tuple[ChainResult, ...]
     weights: tuple[float, ...]
     value: float
 
@@ -98,10 +98,10 @@ class AutoSearch:
 
     def __init__(self, auto: Auto, opened: Opened, train: TrainFolds, steps: Sequence[str] | None) -> None:
         self.auto, self.opened, self.train, self.steps = auto, opened, train, steps
-        self.there = Circumstances.of(opened)
+        self.there = SearchCircumstances.of(opened)
         self.started = time.monotonic()
-        self.entrants: list[Entrant] = []
-        self.finalists: list[Entrant] = []
+        self.entrants: list[ChainResult] = []
+        self.finalists: list[ChainResult] = []
         self.skipped: dict[str, str] = {}
         self.curve: list[BestSoFar] = []
         self.metric: Metric | None = None
@@ -167,7 +167,7 @@ class AutoSearch:
         self.dropped_after = max(self.dropped_after, 1 if len(worth) < len(candidates) else 0)
         return worth
 
-    def _entering(self, group: str, candidates: Sequence[Candidate]) -> Iterator[Entrant]:
+    def _entering(self, group: str, candidates: Sequence[Candidate]) -> Iterator[ChainResult]:
         """Candidates whose features can be made in the time that is left, made."""
         for number, candidate in enumerate(candidates):
             text = candidate.chain.text
@@ -181,7 +181,7 @@ class AutoSearch:
                 if not self._affordable(self._guess(candidate)):
                     self.skipped[text] = "No time for a fit."
                     continue
-                yield Entrant(candidate, self.train.answered(configured, candidate.chain.steps or self.steps))
+                yield ChainResult(candidate, self.train.answered(configured, candidate.chain.steps or self.steps))
             except FieldmarkError as error:
                 self.skipped[text] = str(error)
 
@@ -215,7 +215,7 @@ class AutoSearch:
         final = 5 + 1.5 * sum(one.seconds_of_a_fold() for one in ranked)
         return self.elapsed + seconds + final <= 60 * self.auto.minutes
 
-    def _answer(self, what: str, entrants: Sequence[Entrant], fold: int) -> None:
+    def _answer(self, what: str, entrants: Sequence[ChainResult], fold: int) -> None:
         """Has entrants answer a fold, as long as there is time, and keeps those that did."""
         owners = {one.answered.cells[fold].path: one for one in entrants}
         cells = [one.answered.cells[fold] for one in entrants]
@@ -252,7 +252,7 @@ class AutoSearch:
             self.dropped_after = fold if len(through) < len(ranked) else self.dropped_after
             self.finalists = through
 
-    def _surviving(self, ranked: Sequence[Entrant], folds_left: int) -> list[Entrant]:
+    def _surviving(self, ranked: Sequence[ChainResult], folds_left: int) -> list[ChainResult]:
         """The best that can answer all folds that are left; a few more than that, since later folds drop some."""
         left = 0.8 * (60 * self.auto.minutes - self.elapsed)
         costs = np.cumsum([one.seconds_of_a_fold() * folds_left for one in ranked])
@@ -260,14 +260,14 @@ class AutoSearch:
 
     # Choosing, and measuring what was chosen.
 
-    def _choose(self, folds: Sequence[int]) -> Choice:
+    def choose(self, folds: Sequence[int]) -> ChosenChains:
         """The best entrant on some folds, or the mixture of several.
 
         The best of many is flattered by having been picked, the mixture hardly: it is taken unless it is worse by more
         than the standard error of the difference.
         """
         ranked = sorted(self.finalists, key=lambda one: -self._signed(self._score_of(one, folds)))
-        alone = Choice((ranked[0],), (1.0,), self._score_of(ranked[0], folds))
+        alone = ChosenChains((ranked[0],), (1.0,), self._score_of(ranked[0], folds))
         members = [one for one in ranked if one.candidate.in_ensemble][:MOST_MEMBERS]
         if self.auto.single or self.there.unknown or len(members) < 2:
             return alone
@@ -281,12 +281,12 @@ class AutoSearch:
         )
         kept = [(one, weight) for one, weight in zip(members, weights, strict=True) if weight >= LEAST_WEIGHT]
         total = sum(weight for _, weight in kept)
-        mixed = Choice(tuple(one for one, _ in kept), tuple(weight / total for _, weight in kept), 0.0)
+        mixed = ChosenChains(tuple(one for one, _ in kept), tuple(weight / total for _, weight in kept), 0.0)
         mixed = replace(mixed, value=self._value(self._answers_of(mixed, folds), folds))
         lead = self._signed(alone.value) - self._signed(mixed.value)
         return mixed if lead <= self._error_of_difference(mixed, alone, folds) else alone
 
-    def _error_of_difference(self, one: Choice, other: Choice, folds: Sequence[int]) -> float:
+    def _error_of_difference(self, one: ChosenChains, other: ChosenChains, folds: Sequence[int]) -> float:
         """The standard error of the difference of two choices on the same units; 0 where it is not known."""
         assert self.metric is not None
         cards = [self.train.score(self._answers_of(each, folds), self.metric, folds) for each in (one, other)]
@@ -301,7 +301,7 @@ class AutoSearch:
         row_of = {item: row for row, item in enumerate(train.item_ids)}
         return train.take(np.array([row_of[item] for item in items]))
 
-    def _answers_of(self, choice: Choice, folds: Sequence[int]) -> list[Any]:
+    def _answers_of(self, choice: ChosenChains, folds: Sequence[int]) -> list[Any]:
         """What a choice answers to some folds."""
         several = self.there.shape == "pairs"
         made = []
@@ -316,7 +316,7 @@ class AutoSearch:
         """The choice on all folds, fitted weights, the estimate, and the table of what was tried."""
         finalists = self.finalists = self.finalists or self.entrants
         done = list(range(min(len(one.done) for one in finalists)))  # the folds that all of them have answered
-        choice = self._choose(done)
+        choice = self.choose(done)
         chain = self._chain(choice)
         measured = done[self.dropped_after :]
         # Half of train at least: averages over classes are too low where many classes are missing.
@@ -351,18 +351,18 @@ class AutoSearch:
             interrupted=self.interrupted,
         )
 
-    def _estimate(self, measured: Sequence[int], done: Sequence[int]) -> Estimate:
+    def _estimate(self, measured: Sequence[int], done: Sequence[int]) -> NestedEstimate:
         """The score of what is chosen without a fold on that fold, all measured folds together."""
         answers = []
         for fold in measured:
             others = [one for one in done if one != fold]
-            answers += self._answers_of(self._choose(others), [fold])
+            answers += self._answers_of(self.choose(others), [fold])
         assert self.metric is not None
         part = "test" if "test" in self.opened.truth else None
         units = len(set(self.opened.truth[part].units)) if part else None
         return estimate_of(self.train.score(answers, self.metric, measured), self.metric, units)
 
-    def _chain(self, choice: Choice) -> Chain:
+    def _chain(self, choice: ChosenChains) -> Chain:
         """What is fitted in the end."""
         best = choice.members[0].candidate.chain
         steps = None if self.steps is None else tuple(self.steps)
@@ -382,7 +382,7 @@ class AutoSearch:
         for text, why in self.skipped.items():
             yield TriedChain(text, 0, None, 0.0, 0.0, why)
 
-    def _score_of(self, entrant: Entrant, folds: Sequence[int]) -> float:
+    def _score_of(self, entrant: ChainResult, folds: Sequence[int]) -> float:
         key = entrant.candidate.chain.text, tuple(folds)
         if key not in self._values:
             self._values[key] = self._value(entrant.answered.read(folds), folds)

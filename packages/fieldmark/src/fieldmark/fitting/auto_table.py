@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.fitting.chains import Chain
@@ -48,7 +48,7 @@ class TriedChain:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class NestedEstimate:
     """The score that is to be expected on test, by folds that had no part in the choice.
 
     Args:
@@ -66,14 +66,14 @@ class Estimate:
     test_units: int | None
 
 
-def estimate_of(card: Scorecard, metric: Metric, test_units: int | None) -> Estimate:
+def estimate_of(card: Scorecard, metric: Metric, test_units: int | None) -> NestedEstimate:
     """The estimate that a score of held-out answers gives for a test of so many units."""
     value, pseudo = card.metrics[metric.name].value, card.pseudo.get(metric.name)
     if pseudo is None or len(pseudo) < 3:
-        return Estimate(value, None, None, card.units, test_units)
+        return NestedEstimate(value, None, None, card.units, test_units)
     spread = float(np.std(pseudo, ddof=1)) * np.sqrt(1 / len(pseudo) + (1 / test_units if test_units else 0.0))
-    half = float(student.ppf((1 + LEVEL) / 2, len(pseudo) - 1)) * spread
-    return Estimate(value, value - half, value + half, card.units, test_units)
+    half = float(stdtrit(len(pseudo) - 1, (1 + LEVEL) / 2)) * spread
+    return NestedEstimate(value, value - half, value + half, card.units, test_units)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class AutoSearched(Searched):
 
     chain: Chain = field(default_factory=lambda: Chain(""))
     weights: Mapping[str, float] = field(default_factory=dict)
-    estimate: Estimate | None = None
+    estimate: NestedEstimate | None = None
     tried: tuple[TriedChain, ...] = ()
     curve: tuple[BestSoFar, ...] = ()
     minutes: float = 0.0

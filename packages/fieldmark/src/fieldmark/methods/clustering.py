@@ -69,7 +69,7 @@ class Clustering(OnFeatures):
     def fit(self, view: View) -> Fitted:
         if self.threshold is not None:
             return Fitted(self, {})
-        cosine, same = _pairs_of(view)
+        cosine, same = pairs_of(view)
         if same.all() or not same.any():
             raise MisuseError("clustering learns from pairs of photos of the same and of different individuals.")
         slope, offset = platt(cosine, same)
@@ -144,7 +144,7 @@ def _best_on_clusters(view: View) -> tuple[float, str]:
     return float(1 - height), f"the clusters of {len(truth):,} photos of train and val"
 
 
-def _pairs_of(view: View) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def pairs_of(view: View) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """The cosine of pairs of items in one dataset, and whether they have the same label.
 
     Pairs of val with each other and with train; of train with itself where there is no val.

@@ -21,7 +21,7 @@ from fieldmark.training.encoders import SupervisedContrast, train_encoder
 from fieldmark.training.networks import normalization
 from fieldmark.training.packs import UnpackedPhotos, default_packs, open_pack
 from fieldmark.training.photos import PhotoSource, pack_side
-from fieldmark.training.recipe import read_recipe
+from fieldmark.training.recipe import BestBy, read_recipe
 from fieldmark.training.strategies import make_fabric
 from fieldmark.views.parts import View
 
@@ -56,6 +56,8 @@ class Encoder(Finetune):
         recipe: As for `finetune`.
         contrast, temperature, pull, relatives, each: See `training.encoders.SupervisedContrast`.
         keep: How far the kept weights lie from the start (0) to the end of the training (1).
+        best_by: Always the last epoch: what features are for is not in val.
+        refit: Whether val is learned from as well.
     """
 
     recipe: str = DEFAULT_RECIPE
@@ -65,6 +67,8 @@ class Encoder(Finetune):
     relatives: float = setting(0.0, least=0, most=1)
     each: int = setting(4, least=1)
     keep: float = setting(0.5, above=0, most=1)
+    best_by: BestBy = "last"
+    refit: bool = True
 
     objectives: ClassVar[tuple[str, ...]] = ("labels",)
     beside_weights: ClassVar[tuple[str, ...]] = (*INPUTS, SEEN_PHOTOS)

@@ -100,7 +100,7 @@ def _data(modalities: tuple[tuple[str, ...], ...], scaling: Arrays, part: Part, 
     fitting: Any = require("fieldmark.training.modal_training", "The method 'joint'")
     features, there = [], np.ones((len(part), len(modalities)), dtype=np.bool_)
     for number, names in enumerate(modalities):
-        columns = [_standardized(part, name, scaling) for name in names]
+        columns = [standardized(part, name, scaling) for name in names]
         joined = joined_columns(columns)
         # An input whose columns are all the same in train has none left; one column of zeros stands for it.
         features.append(joined if joined.shape[1] else np.zeros((len(part), 1), dtype=np.float32))
@@ -109,7 +109,8 @@ def _data(modalities: tuple[tuple[str, ...], ...], scaling: Arrays, part: Part, 
     return fitting.ModalData(features, there, truth_of(part) if labels else None, series if any(series) else ())
 
 
-def _standardized(part: Part, name: str, scaling: Arrays) -> NDArray[np.float32]:
+def standardized(part: Part, name: str, scaling: Arrays) -> NDArray[np.float32]:
+    """One input of a part, each column centered and scaled as in train; zeros where an item has none of it."""
     mean, spread = scaling[f"{name}.mean"], scaling[f"{name}.spread"]
     missing = is_missing(part, (name,))
     if missing.all():  # nothing of the kind is known here, not even how many features it would have

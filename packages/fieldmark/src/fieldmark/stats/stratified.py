@@ -171,7 +171,7 @@ def kept_share(size: int, drawn: int, hold: int, others: float) -> float:
     share = others / (others + true)
     plain = others / (others + size * np.arange(drawn + 1) / drawn)
     last = min(drawn, FREE)
-    chances = _hypergeometric(size, drawn, true)
+    chances = hypergeometric(size, drawn, true)
     # Beyond `last` the table falls as the plain ratio does.
     tail = chances[:, last:] @ (plain[last:] / plain[last])
     free = np.column_stack([chances[:, :last], tail])
@@ -181,7 +181,7 @@ def kept_share(size: int, drawn: int, hold: int, others: float) -> float:
     return float(table[min(hold, last)] * plain[hold] / plain[min(hold, last)])
 
 
-def _hypergeometric(size: int, drawn: int, true: Counts) -> Values:
+def hypergeometric(size: int, drawn: int, true: Counts) -> Values:
     """The chance of each number among the drawn ones, one row for each true number; scipy.stats takes long to load."""
     seen, true = np.arange(drawn + 1), true[:, None]
 

@@ -105,7 +105,7 @@ class PlaceEnsemble(OnPlaces):
         for number, (member, own) in enumerate(fitted):
             arrays |= {f"{number}.{name}": array for name, array in own.items()}
             if self.several and records.background is not None:
-                mean, spread = _moments(member, {**own, **common}, _sample(records.background, self.seed))
+                mean, spread = _moments(member, {**own, **common}, sample(records.background, self.seed))
                 arrays |= {f"moments.{number}.mean": mean, f"moments.{number}.spread": spread}
         texts = ",".join(_told(member) for member, _ in fitted)
         return replace(self, members=texts), arrays
@@ -187,7 +187,7 @@ def _chance_of_truth(method: PlaceEnsemble, arrays: Arrays, ratios: Ratios, view
     return np.asarray(np.where(targets.holds(chances.shape[1]), chances, 1 - chances).ravel())
 
 
-def _sample(background: Points, seed: int) -> Points:
+def sample(background: Points, seed: int) -> Points:
     """Some of many points: mean and spread need no more, and to answer costs forests more than to grow."""
     if len(background) <= MOST_OF_MOMENTS:
         return background

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,18 +16,14 @@ from fieldmark.methods.places.by_species import BySpecies, Table, Weights
 from fieldmark.methods.places.records import PlaceRecords, Points
 from fieldmark.registry import require
 from fieldmark.settings import setting
-from fieldmark.stats.lasso_logistic import lasso_logistic
 
 FEATURES = "lqh"
-# Of each point of the background, against 1 of each presence.
-BACKGROUND_WEIGHT = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Maxent(BySpecies):
-    """Maxent (Phillips, Anderson and Schapire 2006) as elapid states it: a penalized logistic regression of presences
-    against background points on linear, quadratic and hinge features (Fithian and Hastie 2013), by a solver of our own
-    (`stats.lasso_logistic`).
+    """Maxent (Phillips, Anderson and Schapire 2006) as elapid fits it: a penalized logistic regression of presences
+    against background points on linear, quadratic and hinge features (Fithian and Hastie 2013).
 
     Covariates are clamped to the range of the background. A model is its coefficients; raw predictions, which sum to
     one over the background, are times the number of background points P(place | species) / P(place).
@@ -48,12 +45,27 @@ class Maxent(BySpecies):
         return {"low": others.table.min(axis=0), "high": others.table.max(axis=0)}
 
     def learn_species(self, shared: Arrays, present: Table, others: Table, weights: Weights) -> NDArray[Any]:
-        features = self._features(_scaled(shared, np.concatenate([present, others])))
-        truth = np.repeat([1.0, 0.0], [len(present), len(others)])
-        cost = (1 - np.exp(-self.penalty)) / 2  # as elapid turns Maxent's multiplier into a penalty of all features
-        slope = lasso_logistic(features, truth, np.where(truth > 0, 1.0, BACKGROUND_WEIGHT), cost)[:-1]
+        elapid: Any = require("elapid", "The method 'maxent'")
+        table = _scaled(shared, np.concatenate([present, others]))
+        # Every covariate reaches from 0 to 1, so that all species share features and coefficients are all to be kept.
+        table = np.concatenate([table, np.zeros((1, table.shape[1])), np.ones((1, table.shape[1]))])
+        truth = np.concatenate([np.ones(len(present)), np.zeros(len(others) + 2)])
+        model = elapid.MaxentModel(
+            feature_types=FEATURES,
+            n_hinge_features=self.hinges,
+            beta_multiplier=self.penalty,
+            transform="raw",
+            n_cpus=1,
+            use_sklearn=True,
+            random_state=self.seed,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(table, truth)
+        slope = np.asarray(model.beta_scores_, dtype=np.float64)
+        features = self._features(_scaled(shared, others))
         # Raw predictions sum to one over the background.
-        level = features[len(present) :] @ slope
+        level = features @ slope
         offset = -float(np.log(np.exp(level - level.max()).mean()) + level.max())
         return np.append(slope, offset)
 
