@@ -77,6 +77,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         url = f"sqlite:///{folder / 'platform.sqlite'}"
     else:
         server, template = request.getfixturevalue("postgresql"), request.getfixturevalue("empty_postgresql")
+        administer(server, "DROP DATABASE IF EXISTS site WITH (FORCE)")
         administer(server, f"CREATE DATABASE site TEMPLATE {template}")
         url = f"{server}/site"
     platform = open_platform(Database(url), Storage(folder / "files"), folder)

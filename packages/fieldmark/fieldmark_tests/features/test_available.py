@@ -44,7 +44,7 @@ def test_the_verb_tells_people_and_programs_the_same(cache):
     assert {one["name"] for one in listed if one["ready"]} >= {"efficientnet_lite0", "resnet50.a1_in1k"}
     for one in listed:
         line = next(line for line in shown.splitlines() if line.startswith(one["name"] + " "))
-        assert ("not here" in line) != one["ready"]
+        assert ("not downloaded" in line) != one["ready"]
     assert "hf download REPOSITORY" in shown
 
 

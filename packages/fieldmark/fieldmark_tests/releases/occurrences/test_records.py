@@ -352,7 +352,7 @@ def test_other_things_than_tables_are_refused(tmp_path):
         opened(table(tmp_path, " \n", "blank.csv"))
     with pytest.raises(InputError, match="no record, expected at least one"):
         opened(table(tmp_path, NAMED, "header.csv"))
-    with pytest.raises(InputError, match="nothing, expected the folder of a release"):
+    with pytest.raises(InputError, match="no such directory, expected the folder of a release"):
         opened(tmp_path / "nowhere.csv")
     with pytest.raises(InputError, match="a file, expected the folder of a release"):
         fieldmark.dataset("folder", tmp_path / "header.csv")

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
-from scipy.stats import rankdata
 
 from fieldmark.errors import MisuseError
 from fieldmark.runs.best_labels import BLOCK_CELLS, MOST_LISTED, best_labels
@@ -109,6 +108,8 @@ def _combined(
     size = max(BLOCK_CELLS // max(len(members[0].labels), 1), 1)
     for block in zip(*(one.blocks(size) for one in members), strict=True):
         if mean == "ranks":
+            from scipy.stats import rankdata  # takes long to import
+
             width = len(block[0].labels) + unknown
             ranks = (rankdata(-_raw(one, unknown), axis=1) for one in block)
             yield sum((w * (1 - (rank - 1) / width) for w, rank in zip(shares, ranks, strict=True)), np.zeros(()))

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
-from scipy.stats import rankdata
 
 from fieldmark.stats.comparison import ROUNDING, Standing, holm
 
@@ -84,6 +83,8 @@ def rank_over_cells(cells: Sequence[CellScores], *, other_cells: bool = True, le
     >>> [(one.rank_low, one.rank_high) for one in ranked.standings], ranked.tiers.tolist()
     ([(1, 1), (2, 3), (2, 3)], [1, 2, 2])
     """
+    from scipy.stats import rankdata  # takes long to import
+
     values = np.stack([cell.values for cell in cells])
     n_cells, n_models = values.shape
     own, paired, freedom = _unit_variances(cells)

@@ -102,7 +102,7 @@ def top(k: int, *, ties: Ties = "lowest") -> Metric:
         without_each_unit=classification.top_k_without_each_unit,
         reads=_ranked if lowest else _ranked_ties_highest,
         options={"k": k},
-        about=f"top-{k} accuracy: share of items whose label is one of the {k} best answers; {_EQUALS[ties]}",
+        about=f"top-{k} accuracy{'' if k == 1 else f': the label is one of the {k} best answers'}; {_EQUALS[ties]}",
         proportion=True,
         otherwise={"ties=highest": partial(top, k, ties="highest")} if lowest else {},
     )
