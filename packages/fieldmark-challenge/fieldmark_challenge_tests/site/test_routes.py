@@ -147,6 +147,7 @@ def copied(site: Site, folder: Path, role: str) -> Iterator[None]:
         copy = Database(f"sqlite:///{folder / 'platform.sqlite'}")
     else:
         server = url.render_as_string(hide_password=False).rpartition("/")[0]
+        administer(server, f"DROP DATABASE IF EXISTS site_{role} WITH (FORCE)")
         administer(server, f"CREATE DATABASE site_{role} TEMPLATE site")
         copy = Database(f"{server}/site_{role}")
     site.app.state.database = copy
