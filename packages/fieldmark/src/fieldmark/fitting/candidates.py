@@ -114,7 +114,7 @@ def photo_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
         if settings == {} and there.domains:
             yield Candidate(Chain("align", {}), _group({}), 0.02)
         if settings == {} and there.unlabeled:
-            for name in ("label-propagation", "pseudo-label", "self-training"):
+            for name in ("prototypes-unlabeled", "label-propagation", "pseudo-label", "self-training"):
                 yield Candidate(Chain(name, {}), _group({}), 0.05)
     if there.gpu:
         yield Candidate(Chain("finetune", {}), "finetune", 0.2)
@@ -146,7 +146,7 @@ def place_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
 
 def mask_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
     """Masks, by the methods that need no training."""
-    for name, seconds in {"ellipse": 0.01, "grabcut": 0.1, "saliency": 0.2, "sam": 1.0}.items():
+    for name, seconds in {"ellipse": 0.01, "grabcut": 0.1, "saliency": 0.2, "sam": 1.0, "cutout": 1.2}.items():
         yield Candidate(Chain(name, {}), name, seconds, in_ensemble=False)
 
 

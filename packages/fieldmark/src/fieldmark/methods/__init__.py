@@ -201,17 +201,18 @@ METHODS: Registry[type[Method]] = Registry(
 GROUPS = {
     "labels of photos and recordings": (
         *("frequent", "centroid", "knn", "prototypes", "ridge", "lda", "linear", "em"),
-        *("finetune", "norm-online", "published", "ensemble"),
+        *("finetune", "encoder", "norm-online", "published", "ensemble"),
     ),
     "recordings": ("birdnet", "cnn"),
     "photos and what is known besides": ("tabular", "fusion", "joint"),
     "few labels, many photos": (
         *("supervised", "pseudo-label", "pseudo-label-coarse", "fixmatch", "self-training", "label-propagation"),
+        *("prototypes-unlabeled", "prototypes-coarse"),
         *("coarse", "fixmatch-network", "ccssl", "coarse-network", "distillation", "moco", "oracle", "finetune-oracle"),
     ),
     "two domains": ("align", "two-stage", "fsada", "triplet"),
     "individuals": ("clustering",),
-    "masks": ("ellipse", "grabcut", "saliency", "sam", "unet"),
+    "masks": ("cutout", "saliency", "sam", "unet", "grabcut", "ellipse"),
     "places": (
         *("neighbors", "random-forest", "boosting", "maxent", "down-weighted-boosting", "spline-logistic"),
         *("sinr", "deepmaxent", "place-ensemble"),
