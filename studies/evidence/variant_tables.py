@@ -58,9 +58,11 @@ def encoders(name: str, result: dict[str, Any]) -> str:
     return (
         "## Encoders that learned relatives (real photos)\n\n"
         f"`fieldmark encoder train` ({result['network']}) on half of the classes of a group; the other half is then "
-        f"told apart from {result['shots']} photos each by `lda`. Top-1, gain in points over the network as it was: mean "
-        f"of {len(result['seeds'])} seeds (lowest to highest), {result['episodes']} draws each. Settings were chosen for "
-        "each seed on halves of the bird species learned from.\n\n" + table(["", *groups], [before, *rows]) + "\n"
+        f"told apart from {result['shots']} photos each by `lda`. Top-1, gain in points over the network as it was: "
+        f"mean of {len(result['seeds'])} seeds (lowest to highest), {result['episodes']} draws each. Settings were "
+        "chosen for each seed on halves of the bird species learned from.\n\n"
+        + table(["", *groups], [before, *rows])
+        + "\n"
         "Settings tried, on birds, within the species learned from: gain in points by head (`_4`: four photos).\n\n"
         + table(["", *heads], tried)
     )
