@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import wave
 
 import numpy as np
 import pytest
 
 import fieldmark
+from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import MisuseError
 from fieldmark.fitting import Auto, auto, candidates
 from fieldmark.fitting.auto_table import estimate_of
@@ -17,6 +19,7 @@ from fieldmark.fitting.chains import Chain, read_chain
 from fieldmark.fitting.train_folds import HeldOutFold
 from fieldmark.registry import Registry
 from fieldmark.runs.provenance import Run
+from fieldmark.views.open_benchmark import open_benchmark, open_release
 
 SMALL = {"size": 32}
 
@@ -177,3 +180,19 @@ def test_runs_of_auto_are_read_as_any_other(few, release, tmp_path):
     record = Run.read(tmp_path / "run").search
     assert record["chosen"]["chain"] in {"centroid:size=32", "lda:size=32"}
     assert fieldmark.load_model(tmp_path / "run").trained["chain"]["method"] in ("centroid", "lda")
+
+
+def test_a_folder_of_recordings_is_searched_as_recordings(tmp_path):
+    for number in range(12):
+        path = tmp_path / "clips" / ("owl", "wren")[number % 2] / f"{number}.wav"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with wave.open(str(path), "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(8000)
+            file.writeframes(np.full(800, number, dtype="<i2").tobytes())
+    benchmark = BENCHMARKS["folder"]
+    opened = open_benchmark(benchmark, open_release(benchmark, tmp_path / "clips"))
+    there = SearchCircumstances.of(opened)
+    assert there.question == "recording-codes"
+    assert {"centroid", "lda", "linear"} <= {one.chain.method for one in candidates_for(there)}

@@ -9,13 +9,18 @@ import pytest
 import torch
 
 import fieldmark
+from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import MisuseError
 from fieldmark.features.store import content_key
-from fieldmark.fitting.encoders import PHOTOS_FILE, train_encoder
+from fieldmark.fitting import Auto, encoders
+from fieldmark.fitting.auto import AutoSearch
+from fieldmark.fitting.candidates import candidates_for
+from fieldmark.fitting.encoders import PHOTOS_FILE, encoders_at_hand, train_encoder
 from fieldmark.methods.base import SEEN_PHOTOS
 from fieldmark.models import load_model
 from fieldmark.training.encoders import AnchoredNetwork, SupervisedContrast, between
 from fieldmark.training.objectives import Prepared, StrongView
+from fieldmark.views.open_benchmark import open_benchmark, open_release
 from fieldmark_tests.fixtures import write_release
 
 TINY = {"network": "resnet10t", "weights": "random", "size": 32, "epochs": 1, "batch": 8, "each": 2}
@@ -104,3 +109,21 @@ def test_the_copy_stays_as_it_was_while_the_network_learns():
     network(torch.randn(4, 3, 32, 32)).sum().backward()
     assert all(torch.equal(before[name], tensor) for name, tensor in network.start.state_dict().items())
     assert all(tensor.grad is None for tensor in network.start.parameters())
+
+
+def test_auto_tries_encoders_that_have_not_seen_the_photos(encoder, make_release, monkeypatch):
+    root, made = encoder
+    others = make_release(flat=True, name="others")
+    for photo in others.rglob("*.jpg"):
+        photo.write_bytes(photo.read_bytes() + b"\0")
+    monkeypatch.chdir(made.folder.parent.parent)
+    monkeypatch.setattr(encoders, "FOLDER", made.folder.parent.relative_to(made.folder.parent.parent))
+    name = made.folder.relative_to(made.folder.parent.parent).as_posix()
+    benchmark = BENCHMARKS["folder"]
+    opened = [open_benchmark(benchmark, open_release(benchmark, one)) for one in (root, others)]
+    assert [encoders_at_hand(one)[name] > 0 for one in opened] == [True, False]
+    told: list[str] = []
+    asked = [AutoSearch(Auto(tell=told.append), one, None, None).there for one in opened]
+    chains = [{one.chain.text for one in candidates_for(there)} for there in asked]
+    assert [f"lda:backbone={name}" in texts for texts in chains] == [False, True]
+    assert len(told) == 1 and f"{name} is not tried: it has learned from {made.photos} photos" in told[0]

@@ -25,6 +25,7 @@ from fieldmark.fitting.auto_table import AutoSearched, BestSoFar, NestedEstimate
 from fieldmark.fitting.candidates import HEADS, HEADS_KEPT, Candidate, SearchCircumstances, candidates_for
 from fieldmark.fitting.chains import Chain
 from fieldmark.fitting.configuration import configured_method
+from fieldmark.fitting.encoders import encoders_at_hand
 from fieldmark.fitting.search_table import TrialResult
 from fieldmark.fitting.train_folds import AnsweredFolds, TrainFolds
 from fieldmark.methods.base import targets_of
@@ -32,6 +33,7 @@ from fieldmark.methods.ensemble import best_weights, outcomes_of
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.mean_scores import mean_predictions
 from fieldmark.settings import Settings, setting
+from fieldmark.tables.media import PHOTO
 from fieldmark.views.open_benchmark import Opened
 from fieldmark.views.parts import Part
 from fieldmark.work.grid import run_grid
@@ -98,7 +100,7 @@ class AutoSearch:
 
     def __init__(self, auto: Auto, opened: Opened, train: TrainFolds, steps: Sequence[str] | None) -> None:
         self.auto, self.opened, self.train, self.steps = auto, opened, train, steps
-        self.there = SearchCircumstances.of(opened)
+        self.there = self._circumstances()
         self.started = time.monotonic()
         self.entrants: list[ChainResult] = []
         self.finalists: list[ChainResult] = []
@@ -108,6 +110,15 @@ class AutoSearch:
         self.interrupted = False
         self.dropped_after = 0  # so many folds had a say in which candidates went on
         self._values: dict[tuple[str, tuple[int, ...]], float] = {}
+
+    def _circumstances(self) -> SearchCircumstances:
+        """What there is to search, encoders among it; those that have learned from its photos would flatter folds."""
+        there = SearchCircumstances.of(self.opened)
+        found = encoders_at_hand(self.opened) if there.medium == PHOTO.name else {}
+        for folder, seen in found.items():
+            if seen:
+                self.auto.tell(f"{folder} is not tried: it has learned from {seen:,} photos of this release.")
+        return replace(there, encoders=tuple(folder for folder, seen in found.items() if not seen))
 
     @property
     def elapsed(self) -> float:

@@ -8,7 +8,7 @@ that names a function like `photo_candidates`. The cheap are declared first.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -40,6 +40,7 @@ class SearchCircumstances:
         places: Whether items are places and not files.
         deciding: The name of the metric that decides.
         gpu: Whether a GPU and torch are there.
+        encoders: Folders of encoders that have learned from no photo of the release.
     """
 
     medium: str
@@ -51,6 +52,7 @@ class SearchCircumstances:
     places: bool
     deciding: str
     gpu: bool
+    encoders: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, opened: Opened) -> SearchCircumstances:
@@ -58,7 +60,8 @@ class SearchCircumstances:
         view, task = opened.view, opened.benchmark.task
         train, context = view.train, {one.name for one in CONTEXT} | {"environment"}
         inputs = readable_inputs(opened)
-        has_media = bool(set(inputs) & set(MEDIA_INPUTS)) and train.media is not None
+        # A folder of recordings is declared as one of photos.
+        has_media = bool(set(task.inputs) & set(MEDIA_INPUTS)) and train.media is not None
         domains = train.items["domain"].drop_nulls().n_unique() if "domain" in train.items.columns else 0
         return cls(
             medium=opened.dataset.medium.name if has_media else "",
@@ -104,7 +107,7 @@ def candidates_for(circumstances: SearchCircumstances) -> list[Candidate]:
 
 def photo_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
     """One label for each photo: heads on features of packaged networks, at several sizes, views and crops."""
-    for settings in _photo_features():
+    for settings in _photo_features(there.encoders):
         yield from _headed(settings)
         if settings == {} and there.inputs:
             # What is known besides the photo, alone and together with it.
@@ -167,10 +170,11 @@ QUESTIONS: Registry[Declared] = Registry(
 )
 
 
-def _photo_features() -> Iterator[dict[str, Any]]:
+def _photo_features(encoders: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Settings of features from cheap to costly; those of {} are the defaults."""
     yield {"size": 160}
     yield {}
+    yield from ({"backbone": folder} for folder in encoders)
     at_hand = [name for name, (package, _) in PACKAGED.items() if find_spec(package)]
     larger = [name for name in at_hand if name != "efficientnet_lite0"]
     yield from ({"backbone": name} for name in reversed(larger))

@@ -31,6 +31,8 @@ from fieldmark.tables.media import PHOTO
 from fieldmark.views.open_benchmark import Opened, open_benchmark, open_release
 
 PHOTOS_FILE = "photos.csv"
+# Where `auto` looks for encoders.
+FOLDER = Path("encoders")
 BENCHMARK, METHOD = "folder", "encoder"
 # Below this many classes, encoders were no better on related species than the network they started from.
 FEW_CLASSES = 20
@@ -119,6 +121,23 @@ def train_encoder(
             "(docs/training.md): compare it with the network it started from."
         )
     return TrainedEncoder(Path(out), len(photos), len(labels), tuple(remarks))
+
+
+def encoders_at_hand(opened: Opened) -> dict[str, int]:
+    """The encoders in `encoders/`, and from how many photos of a release each has learned."""
+    tables = sorted(FOLDER.glob(f"*/{PHOTOS_FILE}"))
+    if not tables:
+        return {}
+    view = opened.view
+    here = {
+        content_key(data).hex()
+        for part in (view.train, view.val, view.test)
+        if part is not None and part.media is not None
+        for media in part.items["media_ids"].to_list()
+        for data in part.media.read.many(media)
+    }
+    learned = {path.parent.as_posix(): set(pl.read_csv(path)["digest"]) for path in tables}
+    return {folder: len(digests & here) for folder, digests in learned.items()}
 
 
 def _photos_of(number: int, opened: Opened) -> list[_Photo]:
