@@ -104,7 +104,7 @@ def share_estimate(
 
     >>> sizes, drawn, hold = np.array([1000, 100]), np.array([50, 50]), np.array([5, 45])
     >>> made = share_estimate(sizes, drawn, hold, np.array([False, True]), of="recall")
-    >>> round(made.value, 3), 0.2 < made.low < 0.4 < made.high < 0.8
+    >>> round(made.value, 2), 0.2 < made.low < 0.4 < made.high < 0.8
     (0.45, True)
     """
     raising = np.ones(len(sizes), dtype=np.bool_) if of == "prevalence" else counted
