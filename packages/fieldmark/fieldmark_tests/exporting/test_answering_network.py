@@ -16,7 +16,7 @@ METHODS = {
     "ridge": {"l2": 0.1},
     "prototypes": {"shrinkage": 0.5, "borrow": 1.0},
     "centroid": {},
-    "knn": {"k": 3},
+    "knn": {"k": 3, "output": "stages"},
     "openset": {"score": "vim", "classifier_settings": "l2=0.01"},
 }
 

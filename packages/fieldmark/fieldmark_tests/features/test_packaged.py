@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,6 +39,27 @@ def test_sizes_and_the_way_of_resizing_are_those_of_the_network_of_timm():
     assert one.preprocessing == other.preprocessing and one.digest == other.digest
     photos = list(np.random.default_rng(2).integers(0, 255, (3, 65, 65, 3), dtype=np.uint8))
     assert one(photos)["logits"] == pytest.approx(other(photos)["logits"], abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite0", "efficientnet_lite2"])
+def test_means_of_stages_are_those_of_the_network_of_timm_and_have_a_key_of_their_own(name):
+    settings = FeatureSettings(name, size=65, output="stages")
+    one, other = load_backbone(settings), load_torch_backbone(settings)
+    assert isinstance(one, PackagedBackbone)
+    assert one.digest == other.digest != load_backbone(replace(settings, output="features")).digest
+    photos = list(np.random.default_rng(3).integers(0, 255, (3, 65, 65, 3), dtype=np.uint8))
+    given, expected = one(photos), other(photos)
+    assert set(given) == {"features"} and given["features"].shape == expected["features"].shape
+    assert given["features"] == pytest.approx(expected["features"], abs=1e-3)
+    assert (given["features"].astype(np.float64) ** 2).sum(axis=1) == pytest.approx(2, abs=1e-2)
+
+
+@pytest.mark.parametrize("name", ["resnet10t", "vit_tiny_patch16_224", "convnext_atto"])
+def test_networks_in_layers_blocks_or_stages_have_means_of_stages(name):
+    backbone = load_backbone(FeatureSettings(name, size=64, weights="random", output="stages"))
+    photos = list(np.random.default_rng(4).integers(0, 255, (2, 64, 64, 3), dtype=np.uint8))
+    features = backbone(photos)["features"].astype(np.float64)
+    assert (features**2).sum(axis=1) == pytest.approx(2, abs=1e-2)
 
 
 def test_other_weights_are_left_to_torch():

@@ -46,6 +46,11 @@ def test_features_are_the_mean_over_views_each_of_which_is_stored_once(train, tm
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "store").rglob("*.npy")} == before
 
 
+def test_logits_of_photos_are_refused_instead_of_being_features(train, tmp_path):
+    with pytest.raises(MisuseError, match="output=logits is for recordings"):
+        features(train, tmp_path / "store", output="logits")
+
+
 def test_quantized_features_share_the_store_with_plain_ones(train, tmp_path):
     plain = features(train, tmp_path / "store")
     few_bits = features(train, tmp_path / "store", embeddings="quantized")

@@ -163,7 +163,9 @@ def _backbone_graph(backbone: Any) -> Any:
     """The network as ONNX: `pixels` in, `features` out and nothing else."""
     onnx: Any = require("onnx", "Exporting a model")
     if isinstance(backbone, PackagedBackbone):
-        proto = onnx.load_from_string(onnx_graph(backbone.network.variant, backbone.network.tensors))
+        proto = onnx.load_from_string(
+            onnx_graph(backbone.network.variant, backbone.network.tensors, stages=backbone.network.stages)
+        )
     else:
         proto = _traced(backbone)
     del proto.graph.output[:]

@@ -55,6 +55,8 @@ STAGES = (
     Stage(4, 5, 2, 6, 192),
     Stage(1, 3, 1, 6, 320),
 )
+# Those whose means are features besides those of the head (`output="stages"`).
+LAST_STAGES = (len(STAGES) - 2, len(STAGES) - 1)
 
 
 class Convolution(NamedTuple):
@@ -142,8 +144,8 @@ def _block(name: str, stage: Stage, before: int, after: int, stride: int) -> Ite
 class LiteNetwork:
     """A packaged network: its tensors, and the engines that run them; each is loaded when it is first needed."""
 
-    def __init__(self, variant: Variant, weights: Path) -> None:
-        self.variant, self.weights = variant, weights
+    def __init__(self, variant: Variant, weights: Path, stages: bool = False) -> None:
+        self.variant, self.weights, self.stages = variant, weights, stages
 
     @cached_property
     def tensors(self) -> dict[str, NDArray[Any]]:
@@ -155,30 +157,41 @@ class LiteNetwork:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but engines, which another process starts for itself; the file may not lie there."""
-        return {"variant": self.variant, "weights": self.weights, "tensors": self.tensors}
+        return {name: self.__dict__[name] for name in ("variant", "weights", "stages")} | {"tensors": self.tensors}
 
     def engine(self, size_px: int) -> QuickestEngine:
         """What runs the network on photos of a size: ONNX Runtime, or OpenVINO where that is quicker."""
         engines: dict[int, QuickestEngine] = self.__dict__.setdefault("_engines", {})
         if size_px not in engines:
-            graph = partial(onnx_graph, self.variant, self.tensors)
+            graph = partial(onnx_graph, self.variant, self.tensors, stages=self.stages)
             makers: dict[str, Callable[[], Engine]] = {
                 "onnxruntime": lambda: OnnxRuntimeEngine(graph(), HALF, HALF),
                 "openvino": lambda: openvino_from_onnx(graph(), size_px, HALF, HALF),
             }
             there = {name: make for name, make in makers.items() if installed(name)}
-            fingerprint = lambda: tensors_digest(self.tensors, [size_px])  # noqa: E731
+            recipe = [size_px, "stages"] if self.stages else [size_px]
+            fingerprint = lambda: tensors_digest(self.tensors, recipe)  # noqa: E731
             engines[size_px] = QuickestEngine(fingerprint, there)
         return engines[size_px]
 
 
-def onnx_graph(variant: Variant, tensors: dict[str, NDArray[Any]]) -> bytes:
-    """The network as an ONNX model for photos of any number and size."""
+def onnx_graph(variant: Variant, tensors: dict[str, NDArray[Any]], *, stages: bool = False) -> bytes:
+    """The network as an ONNX model for photos of any number and size.
+
+    Args:
+        variant: Which network.
+        tensors: Its weights.
+        stages: Whether its one output are the means of its last two stages, each of unit length, in place of what goes
+            into the classifier.
+    """
     onnx: Any = require("onnx", "A packaged backbone")
     make: Any = require("onnx.helper", "A packaged backbone")
     arrays: Any = require("onnx.numpy_helper", "A packaged backbone")
     nodes, at, kept = [], "pixels", ""
+    ends: dict[int, str] = {}
     for one in variant.convolutions():
+        if stages and one.weight == "conv_head":
+            break
         kept = at if one.begins else kept
         inputs = [at, f"{one.weight}.weight"]
         padding = {"auto_pad": "SAME_UPPER", "strides": [one.stride] * 2, "group": one.inputs if one.depthwise else 1}
@@ -192,19 +205,33 @@ def onnx_graph(variant: Variant, tensors: dict[str, NDArray[Any]]) -> bytes:
         if one.ends:
             nodes.append(make.make_node("Add", [at, kept], [f"{at}.sum"]))
             at = f"{at}.sum"
-    nodes += [
-        make.make_node("GlobalAveragePool", [at], ["pooled"]),
-        make.make_node("Flatten", ["pooled"], ["features"]),
-        make.make_node("Gemm", ["features", "classifier.weight", "classifier.bias"], ["logits"], transB=1),
-    ]
+        if not one.activated:
+            ends[int(one.weight.split(".")[1])] = at
+    if stages:
+        for stage in LAST_STAGES:
+            nodes += [
+                make.make_node("GlobalAveragePool", [ends[stage]], [f"pooled.{stage}"]),
+                make.make_node("Flatten", [f"pooled.{stage}"], [f"mean.{stage}"]),
+                make.make_node("LpNormalization", [f"mean.{stage}"], [f"unit.{stage}"], axis=1, p=2),
+            ]
+        nodes.append(make.make_node("Concat", [f"unit.{stage}" for stage in LAST_STAGES], ["features"], axis=1))
+        widths: dict[str, Any] = {"features": "stages"}
+    else:
+        nodes += [
+            make.make_node("GlobalAveragePool", [at], ["pooled"]),
+            make.make_node("Flatten", ["pooled"], ["features"]),
+            make.make_node("Gemm", ["features", "classifier.weight", "classifier.bias"], ["logits"], transB=1),
+        ]
+        widths = dict(OUTPUTS)
     bounds = {"zero": np.float32(0), "six": np.float32(6)}
-    used = {name: array for name, array in tensors.items() if not name.endswith("num_batches_tracked")} | bounds
+    read = {name for node in nodes for name in node.input}
+    used = {name: array for name, array in (tensors | bounds).items() if name in read}
     single = onnx.TensorProto.FLOAT
     graph = make.make_graph(
         nodes,
         "efficientnet_lite",
         [make.make_tensor_value_info("pixels", single, ["photos", 3, "height", "width"])],
-        [make.make_tensor_value_info(name, single, ["photos", width]) for name, width in OUTPUTS.items()],
+        [make.make_tensor_value_info(name, single, ["photos", width]) for name, width in widths.items()],
         [arrays.from_array(np.ascontiguousarray(array), name) for name, array in used.items()],
     )
     model = make.make_model(graph, opset_imports=[make.make_opsetid("", OPSET)], ir_version=IR_VERSION)

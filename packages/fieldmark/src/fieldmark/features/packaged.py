@@ -36,7 +36,7 @@ class PackagedBackbone:
     @property
     def recipe(self) -> list[Any]:
         """What the outputs depend on besides the weights."""
-        return [EXTRACTOR_VERSION, asdict(self.preprocessing)]
+        return [EXTRACTOR_VERSION, asdict(self.preprocessing), *(["stages"] if self.network.stages else [])]
 
     @cached_property
     def digest(self) -> str:
@@ -53,9 +53,9 @@ class PackagedBackbone:
         return decode_square(data, self.preprocessing, box)
 
     def __call__(self, pixels: Sequence[Any]) -> dict[str, NDArray[Any]]:
-        """Features (float16, before the classifier) and logits (float32) of photos."""
-        features, logits = self.network.engine(self.preprocessing.size_px)(np.stack(pixels))
-        return {"features": features.astype(np.float16), "logits": logits}
+        """Features (float16) and, unless those are of stages, logits (float32) of photos."""
+        features, *logits = self.network.engine(self.preprocessing.size_px)(np.stack(pixels))
+        return {"features": features.astype(np.float16), **dict(zip(("logits",), logits, strict=False))}
 
 
 def about_backbone(name: str, weights: str, how: Preprocessing, digest: str) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def load_packaged(settings: FeatureSettings) -> PackagedBackbone:
     """
     variant = VARIANTS[settings.backbone]
     how = Preprocessing(settings.size or variant.size_px, variant.crop, HALF, HALF)
-    network = LiteNetwork(variant, packaged_weights(settings.backbone))
+    network = LiteNetwork(variant, packaged_weights(settings.backbone), settings.output == "stages")
     return PackagedBackbone(settings.backbone, settings.weights, network, with_settings(how, settings))
 
 

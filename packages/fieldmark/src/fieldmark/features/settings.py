@@ -65,7 +65,9 @@ class FeatureSettings(Settings):
             for plants that are small on tall sheets).
         embeddings: "plain", or "quantized" to 8 bits of each coordinate of the unit-length features, as the organizers
             of FungiTastic store theirs.
-        output: "features", or "logits": what the classifier that a backbone was trained with says.
+        output: "features"; "stages", for photos: the means of the last two stages of a network, each of unit length,
+            which differ enough from its features to be worth a second model; or "logits", for recordings: what the
+            classifier says that a backbone was trained with.
         crop: Which part of a photo is shown: what a finder sees ("saliency", "sam", "yolox", "detector": see
             `features.finders`) or a detector that was trained on boxes (a file ending in .detector), "masks" or "boxes"
             (those of the release), or "none" for all of it. Empty shows all of
@@ -82,7 +84,7 @@ class FeatureSettings(Settings):
     resize: str = setting("", choices=("", "cut", "squash"))
     views: str = setting("one", choices=("one", "flips", "crops", "flips+crops", "zooms"))
     embeddings: str = setting("plain", choices=("plain", "quantized"))
-    output: str = setting("features", choices=("features", "logits"))
+    output: str = setting("features", choices=("features", "stages", "logits"))
     crop: str = setting("", choices=("", "none", *SOURCES), file=DETECTOR_FILE)
     crop_margin: float = setting(USUAL_MARGIN, least=0, most=WIDEST_MARGIN)
     precision: str = setting("", choices=("", "half", "single"))

@@ -174,18 +174,21 @@ def _photo_features(encoders: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Settings of features from cheap to costly; those of {} are the defaults."""
     yield {"size": 160}
     yield {}
+    yield {"output": "stages"}
     yield from ({"backbone": folder} for folder in encoders)
     at_hand = [name for name, (package, _) in PACKAGED.items() if find_spec(package)]
-    larger = [name for name in at_hand if name != "efficientnet_lite0"]
-    yield from ({"backbone": name} for name in reversed(larger))
+    larger = [name for name in reversed(at_hand) if name != "efficientnet_lite0"]
+    yield from ({"backbone": name} for name in larger)
+    yield from ({"backbone": name, "output": "stages"} for name in larger)
     yield {"size": 288}
     yield {"views": "flips"}
     if larger:
-        yield {"backbone": larger[-1], "size": 320}
-        yield {"backbone": larger[-1], "views": "flips"}
+        yield {"backbone": larger[0], "size": 320}
+        yield {"backbone": larger[0], "size": 320, "output": "stages"}
+        yield {"backbone": larger[0], "views": "flips"}
     yield {"crop": "saliency"}
     if larger:
-        yield {"backbone": larger[-1], "crop": "saliency"}
+        yield {"backbone": larger[0], "crop": "saliency"}
 
 
 def _headed(settings: Mapping[str, Any]) -> Iterator[Candidate]:

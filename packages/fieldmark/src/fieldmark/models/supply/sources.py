@@ -84,6 +84,8 @@ class FeatureSource:
                 "model with it, fieldmark.load_model(path, backbone=OBJECT)."
             )
         if self.fine_tuned is not None:
+            if self.settings.output == "stages":
+                raise MisuseError("output=stages is for networks as they are, not for trained ones. Leave output out.")
             fitted = self.fine_tuned.fitted
             return fitted.method.backbone(fitted.arrays, self.settings.size, self.settings.resize)
         return local_module(self.settings) or imported(self.settings.medium.network)(self.settings)
@@ -258,6 +260,8 @@ class FeatureSource:
         """Features of photos: the mean over the views of each. Every view is kept in the store by itself."""
         from fieldmark.features.extraction import fill_store
 
+        if self.settings.output == "logits":
+            raise MisuseError("output=logits is for recordings; photos have output=features or output=stages.")
         views = views_of(self.backbone.preprocessing, self.settings.views)
         total: NDArray[np.float32] | None = None
         for number, view in enumerate(views, start=1):
