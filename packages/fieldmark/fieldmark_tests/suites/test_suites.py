@@ -18,10 +18,11 @@ from fieldmark.suites import suite_runs
 from fieldmark.suites.catalog import SUITES, suite_named
 from fieldmark.suites.model_pages import model_profile
 from fieldmark.suites.ranking import suite_table
-from fieldmark.suites.results import check_results, merge_results, read_results, write_result
+from fieldmark.suites.results import check_results, digest_of, merge_results, read_results, write_result
 from fieldmark.suites.suite_pages import suite_page
 from fieldmark.suites.suite_runs import few_shots, models_of, run_suite
 from fieldmark.views.open_benchmark import open_benchmark
+from fieldmark.work.grid import address_of
 from fieldmark_tests.fixtures import write_release
 
 LITTLE = {"size": 32}
@@ -149,6 +150,14 @@ def test_results_of_two_machines_are_merged_and_a_changed_one_is_found(results, 
     (tmp_path / "one" / "notes.json").write_text("{}")
     with pytest.raises(InputError, match=r"notes.json.*the result of a suite"):
         read_results([tmp_path / "one"])
+
+
+def test_a_result_tells_by_which_defaults_it_was_made_and_a_check_finds_that_they_changed(results):
+    found = next(one for one in read_results([results]) if one.model == "efficientnet_lite0 knn")
+    content = {**found.data["content"], "options": {**found.data["content"]["options"], "k": "99"}}
+    data = {**found.data, "content": content, "address": address_of(content)}
+    (problem,) = check_results([replace(found, data={**data, "digest": digest_of(data)})])
+    assert "knn has another default today: k was 99, is " in problem
 
 
 def test_the_table_ranks_complete_models_and_lists_the_others(own, results):

@@ -28,7 +28,7 @@ from fieldmark.suites.costs import added_memory, cost_of
 from fieldmark.suites.declarations import Suite, SuiteCell
 from fieldmark.suites.episodes import MethodEntry, draw_photos
 from fieldmark.suites.ranking import SuiteTable, suite_table
-from fieldmark.suites.results import SuiteResult, file_of, read_results, result_data, write_result
+from fieldmark.suites.results import SuiteResult, file_of, options_of, read_results, result_data, write_result
 from fieldmark.suites.strengths import strengths_of
 from fieldmark.views.open_benchmark import Opened, open_benchmark, open_release
 from fieldmark.work.engines import working_on
@@ -338,13 +338,20 @@ def _content(cell: SuiteCell, model: SuiteModel, data_digest: str) -> dict[str, 
         "version": BENCHMARKS[cell.benchmark].version,
         "data_digest": data_digest,
         "method": _named(model.method),
-        **({} if isinstance(model.method, str) else {"called": model.name, "settings_of_object": _shown(model.method)}),
+        **_content_of_method(model),
         **({} if model.backbone is None else _content_of_backbone(model)),
         "settings": {key: str(value) for key, value in sorted(model.settings.items())},
         "steps": list(model.steps),
         "protocol": cell.protocol,
         "seed": cell.seed,
     }
+
+
+def _content_of_method(model: SuiteModel) -> dict[str, Any]:
+    """All settings of a method, so that a default that changes is another content; of an object, what it shows."""
+    if not isinstance(model.method, str):
+        return {"called": model.name, "settings_of_object": _shown(model.method)}
+    return {"options": options_of(model.method, model.settings)}
 
 
 def _content_of_backbone(model: SuiteModel) -> dict[str, Any]:
