@@ -10,7 +10,7 @@ RESULTS/
 | `fieldmark_result` | the version of this format |
 | `suite`, `suite_version`, `cell`, `metric` | what was asked, and the metric by which it counts |
 | `model` | `name`, `method`, `settings`, `steps` |
-| `content`, `address` | all that the score depends on (benchmark, version, data digest, all settings, protocol, seed) |
+| `content`, `address` | all that the score depends on (version, data digest, all settings, protocol, seed) |
 | `scorecard` | every metric with its interval and its conventions |
 | `values_per_unit` | one pseudo-value per independent unit under `metric`: their spread over n is its error |
 | `units` | a fingerprint of the units and their order: values of two files pair where it is the same |
@@ -177,7 +177,7 @@ def merge_results(out: Path, places: Sequence[str | Path]) -> int:
 
 
 def check_results(results: Sequence[SuiteResult]) -> list[str]:
-    """What is wrong with results, a sentence each: digests, versions, defaults, external data, units that do not pair."""
+    """What is wrong with results, a sentence each: digests, versions, defaults, external data, other units."""
     problems = []
     units: dict[tuple[str, str], str] = {}
     for result in results:
