@@ -1,8 +1,9 @@
 """The suite `photos` beside the sum of its single fits, killed and resumed twice, and merged (real photos).
 
 The suite runs as the command does, in one process. It is killed (SIGKILL) twice when some results are there, goes on,
-and its processor time is the sum of all three processes; another run, without a kill and with features of its own, has
-its cells in two folders, which are merged. Both must hold the same scores to the last digit.
+and its processor time is the sum of all three processes; another run, without a kill, has its cells in two folders,
+which are merged: the one with features of its own, the other with those of the first run. Both must hold the same
+scores to the last digit.
 
 A single fit is `fieldmark fit` without stored features; which engine is quickest it knows from before. Of the heads of
 each set and backbone one is fitted by itself, drawn so that all heads have equal turns, and counts for all of them: the
@@ -56,8 +57,8 @@ def run() -> dict[str, Any] | None:
         cells = [cell for cell in there if not CELLS or cell.name in CELLS]
         names = [cell.name for cell in cells]
         spent = [_suite(root, "killed", names, until) for until in KILLS] + [_suite(root, "killed", names)]
-        for number, part in enumerate((names[::2], names[1::2])):
-            _suite(root, f"part-{number}", part)
+        _suite(root, "part-0", names[::2], store="killed")
+        _suite(root, "part-1", names[1::2])
         merge_results(root / "merged", [root / "part-0", root / "part-1"])
         killed, merged = (
             {one.file: one.data["digest"] for one in read_results([root / name])} for name in ("killed", "merged")
@@ -102,13 +103,13 @@ def _one_of_each_backbone(models: Sequence[SuiteModel], cells: int) -> list[list
     ]
 
 
-def _suite(root: Path, out: str, cells: Sequence[str], until: int | None = None) -> Spent:
-    """Runs the suite, until so many results are there where a number is given."""
+def _suite(root: Path, out: str, cells: Sequence[str], until: int | None = None, *, store: str = "") -> Spent:
+    """Runs the suite, until so many results are there where a number is given, with features of its own or a store."""
     only = [word for name in cells for word in ("--only", name)]
-    store = {"FIELDMARK_CACHE": str(root / f"store of {out}")}
+    place = {"FIELDMARK_CACHE": str(root / f"store of {store or out}")}
     words = ["suite", "run", "photos", "--data", str(root / "data"), "--out", str(root / out), *only]
     started = time.monotonic()
-    process = subprocess.Popen([*COMMAND, *words], stdout=subprocess.DEVNULL, env={**os.environ, **store})
+    process = subprocess.Popen([*COMMAND, *words], stdout=subprocess.DEVNULL, env={**os.environ, **place})
     while until is not None and not _has_ended(process) and len(list((root / out).glob("*/*.json"))) < until:
         time.sleep(0.05)
     if until is not None:

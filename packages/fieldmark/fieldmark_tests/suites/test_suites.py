@@ -16,6 +16,7 @@ import fieldmark
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.suites import suite_runs
 from fieldmark.suites.catalog import SUITES, suite_named
+from fieldmark.suites.foreign_answers import add_answers
 from fieldmark.suites.model_pages import model_profile
 from fieldmark.suites.ranking import suite_table
 from fieldmark.suites.results import check_results, digest_of, merge_results, read_results, write_result
@@ -264,6 +265,18 @@ class Colors:
     def encode(self, images):
         self.shown += len(images)
         return np.array([np.asarray(image.resize((4, 4))).ravel() for image in images])
+
+
+def test_the_folder_of_a_run_goes_into_the_table_with_what_it_states_of_itself(data, own, tmp_path):
+    settings = {"backbone": "efficientnet_lite0", **LITTLE}
+    run = fieldmark.fit("folder", data / "first", "knn", tmp_path / "run", settings=settings)
+    suite, _ = own
+    (path,) = add_answers(suite, data, tmp_path / "out", {"first": run.folder}, name="mine")
+    (result,) = read_results([path])
+    assert result.score.value == run.scorecard.metrics["macro_f1_all"].value
+    assert result.data["provenance"]["external_data"] == run.run.external_data and check_results([result]) == []
+    with pytest.raises(MisuseError, match="states its external data"):
+        add_answers(suite, data, tmp_path / "out", {"first": run.folder}, name="mine", external_data=["none"])
 
 
 def test_backbones_that_are_objects_get_every_head_and_look_at_each_photo_once(data, tmp_path, monkeypatch):

@@ -125,7 +125,7 @@ def models_of(
 def evaluate(
     model: Any,
     suite: str,
-    data: str | Path,
+    data: str | Path = "data",
     out: str | Path = "results",
     *,
     preprocessing: Any = None,
