@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -37,9 +38,9 @@ def run() -> dict[str, Any] | None:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         for _ in range(TIMES):
             page = browser.new_page(viewport={"width": 1280, "height": 900})
-            opened.append(_seconds(lambda page=page: page.goto(path.as_uri()), page))
+            opened.append(_seconds(partial(page.goto, path.as_uri()), page))
             search = page.get_by_role("searchbox", name="Model")
-            filtered.append(_seconds(lambda search=search: search.fill("head_3"), page))
+            filtered.append(_seconds(partial(search.fill, "head_3"), page))
             page.close()
         size = path.stat().st_size
         browser.close()

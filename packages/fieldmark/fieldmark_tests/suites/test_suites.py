@@ -14,6 +14,7 @@ import pytest
 
 import fieldmark
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.features.packaged import PackagedBackbone
 from fieldmark.suites import suite_runs
 from fieldmark.suites.catalog import SUITES, suite_named
 from fieldmark.suites.foreign_answers import add_answers
@@ -85,6 +86,17 @@ def test_killed_twice_and_resumed_a_suite_has_the_same_scores_to_the_last_digit(
     suite, models = own
     assert there == [2, 3] and run_suite(suite, data, tmp_path, models=models).made == 3
     assert digests(tmp_path) == digests(results)
+
+
+def test_the_engine_of_a_network_is_chosen_before_it_sees_a_photo(data, own, tmp_path, monkeypatch):
+    """Else a killed run would have features of two engines, which differ in the last digits."""
+    asked = []
+    monkeypatch.setattr(PackagedBackbone, "settle_engine", lambda self: asked.append((self.name, self.preprocessing)))
+    monkeypatch.setattr(PackagedBackbone, "decode", lambda *one: pytest.fail("a photo before the engine is chosen"))
+    monkeypatch.setattr(suite_runs, "run_grid", lambda *how, **more: iter(()))
+    suite, models = own
+    run_suite(suite, data, tmp_path, models=models)
+    assert [(name, how.size_px) for name, how in asked] == [("efficientnet_lite0", LITTLE["size"])]
 
 
 def test_what_is_stored_is_not_fitted_again(data, own, results, monkeypatch):

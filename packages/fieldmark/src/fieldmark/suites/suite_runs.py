@@ -14,13 +14,17 @@ import polars as pl
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import FieldmarkError, MisuseError, did_you_mean
 from fieldmark.features.given_backbones import GivenBackbone
+from fieldmark.features.packaged import PackagedBackbone
+from fieldmark.features.settings import PACKAGED, FeatureSettings
 from fieldmark.fitting import fit
 from fieldmark.fitting.configuration import configured_method
 from fieldmark.fitting.harness import own_backbone
 from fieldmark.methods import METHODS, Method
+from fieldmark.models.supply.sources import load_backbone
 from fieldmark.releases import open_dataset
 from fieldmark.releases.record import record_of
 from fieldmark.runs.provenance import Run
+from fieldmark.settings import configure
 from fieldmark.splits.division import UNUSED
 from fieldmark.splits.files import SPLIT_FILE, Split
 from fieldmark.suites.catalog import suite_named
@@ -224,6 +228,7 @@ def run_suite(
             grid.append(GridCell(path, task, (str(task.data), made_by, tuple(sorted(features.items())))))
     failed: dict[tuple[str, str], str] = {}
     made = 0
+    _settle_engines([cell.task.model for cell in grid if not cell.path.exists()])
     with working_on(engine, address):
         what = f"suite {suite.name}"
         for outcome in run_grid(what, grid, fit_cell, write_result, processes=processes, keep_going=True):
@@ -329,6 +334,20 @@ def wanted_cells(suite: Suite, only: Sequence[str]) -> list[SuiteCell]:
         if name not in names:
             raise MisuseError(f"The suite {suite.name} has no cell called {name!r}. {did_you_mean(name, names)}")
     return [cell for cell in suite.cells if not only or cell.name in only]
+
+
+def _settle_engines(models: Sequence[SuiteModel]) -> None:
+    """Has every packaged network run by one engine from its first photo on, however often the run is interrupted."""
+    settings = {
+        configure({"backbone": "", **configured.method.feature_defaults, **given}, FeatureSettings)[0]
+        for model in models
+        if model.backbone is None and isinstance(model.method, str)
+        for configured in (configured_method(model.method, model.settings),)
+        for given in configured.features.values()
+    }
+    for one in sorted(settings, key=str):
+        if one.backbone in PACKAGED and isinstance(network := load_backbone(one), PackagedBackbone):
+            network.settle_engine()
 
 
 def _content(cell: SuiteCell, model: SuiteModel, data_digest: str) -> dict[str, Any]:
