@@ -1,14 +1,14 @@
-"""The project's own table: packaged backbones and heads on all real sets of photos, clips and masks (real).
+"""The project's own table: packaged backbones and heads on all real sets of photos, clips, masks and places (real).
 
-The suites `photos`, `few-shot`, `sound` and `masks` on what is given, with their usual models: three backbones with
-five heads on photos, two on clips, three methods for masks. On photos also the mean of the three backbones with the
-head `lda`, and where there is more than photos (Amanita: date, place, host tree) `fusion` with each backbone. Nothing
-was tuned: heads have their defaults, and choose on val what they leave open. The results lie in
-`studies/results/suites`, one file per model and cell, and cells that are there are not run again.
+The suites `photos`, `few-shot`, `sound`, `masks` and `places` on what is given, with their usual models: three
+backbones with five heads on photos, two on clips, three methods for masks and for places. On photos also the mean of
+the three backbones with the head `lda`, and where there is more than photos (Amanita: date, place, host tree) `fusion`
+with each backbone. Nothing was tuned: heads have their defaults, and choose on val what they leave open. The results
+lie in `studies/results/suites`, one file per model and cell, and cells that are there are not run again.
 
 Some sets are not laid out as one folder per class; for those a folder of links is made: Amanita by specimen, with date,
 place and host tree; butterflies by species; camera traps with the source's own parts, `valid` as test; clips by source
-recording.
+recording; of places the plants of Switzerland, trained on records and scored at surveyed sites.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ PAGES = ROOT / "docs" / "suites"
 # Where tables stand, whole or the first rows of them, between marks that say which.
 PLACES = tuple(ROOT / name for name in ("README.md", "docs/index.md", "docs/results.md", "docs/suites.md"))
 MARKED = re.compile(r"(<!-- suite (\S+?)(?:, first (\d+))? -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
-RUN = ("photos", "few-shot", "sound", "masks")
+RUN = ("photos", "few-shot", "sound", "masks", "places")
 # Sets that are releases as they are, and one of them by the name that a suite has for it.
 AS_GIVEN = ("birds_cub_odd", "fungi_genera", "snakes_philippines", "plants_sheets_and_field", "butterflies_leeds")
 CALLED = {"butterflies_leeds": "butterflies_masks"}
+REGION = "SWI*.parquet"
 # Cells in the order of what they cost, so that an interrupted run has most of them.
 LAST = ("birds",)
 # Cells with more than photos to go by.
@@ -104,6 +105,11 @@ def lay_out(root: Path) -> None:
         given = real_data(name)
         if given is not None:
             (root / CALLED.get(name, name)).symlink_to(given.resolve())
+    regions = real_data("sdm_disdat")
+    if regions is not None:
+        (root / "occurrences").mkdir()
+        for path in regions.resolve().glob(REGION):
+            (root / "occurrences" / path.name).symlink_to(path)
     for name, (source, rows_of) in LINKED.items():
         given = real_data(source)
         if given is not None:
