@@ -161,7 +161,7 @@ def read_results(places: Iterable[str | Path]) -> list[SuiteResult]:
             result = _parsed(where, text)
             before = results.setdefault(result.file, result)
             if before.data["digest"] != result.data["digest"]:
-                hint = "One of the two was changed, or made by other code: run the cell again, and keep that one."
+                hint = "One of the two was changed, or made by other code or another engine: run it again, keep that."
                 expected = f"the same result as in {before.where}, which has the same address"
                 raise InputError(where, found="another score of the same content", expected=expected, hint=hint)
     return sorted(results.values(), key=lambda one: one.file)
