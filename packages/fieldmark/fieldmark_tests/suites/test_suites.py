@@ -160,6 +160,11 @@ def test_results_of_two_machines_are_merged_and_a_changed_one_is_found(results, 
     write_result(tmp_path / "forged" / paths[0].parent.name / paths[0].name, told)
     with pytest.raises(InputError, match="another score of the same content"):
         merge_results(tmp_path / "both", [tmp_path / "forged"])
+    other = json.loads(paths[0].read_text())  # the same scores of a machine whose features differ in the last digits
+    other["provenance"]["steps"] = [{"step": "temperature", "temperature": 1.2330145}]
+    other["digest"] = digest_of(other)
+    write_result(tmp_path / "elsewhere" / paths[0].parent.name / paths[0].name, other)
+    assert merge_results(tmp_path / "both", [tmp_path / "elsewhere"]) == 6
     (tmp_path / "one" / "notes.json").write_text("{}")
     with pytest.raises(InputError, match=r"notes.json.*the result of a suite"):
         read_results([tmp_path / "one"])

@@ -72,6 +72,11 @@ class SuiteResult:
         return scores_of(self.data["scorecard"]["metrics"])[self.data["metric"]]
 
     @property
+    def scored(self) -> tuple[Any, ...]:
+        """All scores with the units behind them. The digest also holds what was fitted, such as a temperature."""
+        return self.data["scorecard"]["metrics"], self.data["values_per_unit"], self.data["units"]
+
+    @property
     def simulated(self) -> bool:
         return bool(self.data["scorecard"]["provenance"].get("simulated"))
 
@@ -160,7 +165,7 @@ def read_results(places: Iterable[str | Path]) -> list[SuiteResult]:
         for where, text in _files(place):
             result = _parsed(where, text)
             before = results.setdefault(result.file, result)
-            if before.data["digest"] != result.data["digest"]:
+            if before.scored != result.scored:
                 hint = "One of the two was changed, or made by other code or another engine: run it again, keep that."
                 expected = f"the same result as in {before.where}, which has the same address"
                 raise InputError(where, found="another score of the same content", expected=expected, hint=hint)
