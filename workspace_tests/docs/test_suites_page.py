@@ -24,9 +24,10 @@ def test_tables_are_those_of_the_committed_results(tables, place):
     assert suites.with_tables(text, tables) == text
 
 
-@pytest.mark.parametrize("name", suites.RUN)
-def test_pages_show_every_model_with_its_mean(tables, name):
-    text = (suites.PAGES / f"{name}.html").read_text(encoding="utf-8")
-    for row in tables[name].rows:
-        mean = "" if row.standing is None else f"<b>{100 * row.standing.mean.value:.1f}</b>"
-        assert row.model in text and mean in text
+def test_pages_show_every_model_with_its_mean(tables):
+    assert {"photos", "few-shot", "sound"} <= set(tables)
+    for name, table in tables.items():
+        text = (suites.PAGES / f"{name}.html").read_text(encoding="utf-8")
+        for row in table.rows:
+            mean = "" if row.standing is None else f"<b>{100 * row.standing.mean.value:.1f}</b>"
+            assert row.model in text and mean in text
