@@ -23,7 +23,7 @@ def large_table(models: int, cells: int) -> SuiteTable:
         ranks = max(1, place - 20), min(models, place + 20)
         rows.append(
             ModelRow(
-                model=f"backbone_{number // HEADS} head_{number % HEADS}",
+                model=f"network_of_many_layers_{number // HEADS} head_{number % HEADS}",
                 scores={name: _around(float(value), 0.03) for name, value in zip(names, values[number], strict=True)},
                 standing=ModelStanding(_around(mean, 0.01), place + 1.0, (1, models), ranks, 1 + place // 40),
                 cost={"parameters": 5e6, "features": 1280.0, "relative_speed": float(speeds[number]),

@@ -49,6 +49,10 @@ def test_the_page_fits_its_screen_and_follows_the_color_scheme(page):
     color = page.evaluate("getComputedStyle(document.body).backgroundColor")
     is_dark = sum(int(part) for part in re.findall(r"\d+", color)[:3]) < 3 * 128
     assert is_dark == page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    # Names that differ in their last letter alone are not cut off.
+    assert page.evaluate(
+        "[...document.querySelectorAll('.suite tbody th')].every(th => th.scrollWidth <= th.clientWidth)"
+    )
     # Words in the plot are no smaller than they can be read at; the plot scrolls where the screen is narrow.
     text = page.locator(".scatter text").first
     text.scroll_into_view_if_needed()
