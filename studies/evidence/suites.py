@@ -1,38 +1,53 @@
-"""The project's own table: packaged backbones and heads on all real sets of photos and clips (real).
+"""The project's own table: packaged backbones and heads on all real sets of photos, clips, masks and places (real).
 
-The suites `photos`, `few-shot` and `sound` on what is given, with their usual models: three backbones with five heads
-on photos, two on clips. Nothing was tuned: heads have their defaults, and choose on val what they leave open. The
-results lie in `studies/results/suites`, one file per model and cell, and cells that are there are not run again.
+The suites `photos`, `few-shot`, `sound`, `masks` and `places` on what is given, with their usual models: three
+backbones with five heads on photos, two on clips, three methods for masks and for places. On photos also the mean of
+the three backbones with the head `lda`, and where there is more than photos (Amanita: date, place, host tree) `fusion`
+with each backbone. Nothing was tuned: heads have their defaults, and choose on val what they leave open. The results
+lie in `studies/results/suites`, one file per model and cell, and cells that are there are not run again.
 
-Some sets are not laid out as one folder per class; for those a folder of links is made: Amanita by specimen, with date
-and place; butterflies by species; camera traps with the source's own parts, `valid` as test; clips by source recording.
+Some sets are not laid out as one folder per class; for those a folder of links is made: Amanita by specimen, with date,
+place and host tree; butterflies by species; camera traps with the source's own parts, `valid` as test; clips by source
+recording; of places the plants of Switzerland, trained on records and scored at surveyed sites.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from fieldmark.storage.files import write_text
-from fieldmark.suites.catalog import SUITES, suite_named
+from fieldmark.suites.catalog import PACKAGED, SUITES, suite_named
 from fieldmark.suites.ranking import SuiteTable, suite_table
 from fieldmark.suites.results import read_results
 from fieldmark.suites.suite_pages import suite_page
-from fieldmark.suites.suite_runs import run_suite
+from fieldmark.suites.suite_runs import SuiteModel, SuiteRun, models_of, run_suite
 from studies.evidence.chipnotes import list_clips
 from studies.evidence.packaged_photos import BUTTERFLIES
 from studies.evidence.results import RESULTS, ROOT, real_data
 
 FOLDER = RESULTS / "suites"
-PAGE, PAGES = ROOT / "docs" / "suites.md", ROOT / "docs" / "suites"
-RUN = ("photos", "few-shot", "sound")
-# Sets that are folders of classes as they are.
-AS_GIVEN = ("birds_cub_odd", "fungi_genera", "snakes_philippines", "plants_sheets_and_field")
+PAGES = ROOT / "docs" / "suites"
+# Where tables stand, whole or the first rows of them, between marks that say which.
+PLACES = tuple(ROOT / name for name in ("README.md", "docs/index.md", "docs/results.md", "docs/suites.md"))
+MARKED = re.compile(r"(<!-- suite (\S+?)(?:, first (\d+))? -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
+RUN = ("photos", "few-shot", "sound", "masks", "places")
+# Sets that are releases as they are, and one of them by the name that a suite has for it.
+AS_GIVEN = ("birds_cub_odd", "fungi_genera", "snakes_philippines", "plants_sheets_and_field", "butterflies_leeds")
+CALLED = {"butterflies_leeds": "butterflies_masks"}
+REGION = "SWI*.parquet"
 # Cells in the order of what they cost, so that an interrupted run has most of them.
 LAST = ("birds",)
+# Cells with more than photos to go by.
+WITH_CONTEXT = ("amanita",)
+ENSEMBLE = SuiteModel(
+    "three backbones, mean of lda", "ensemble", {"members": ",".join(f"lda:backbone={name}" for name in PACKAGED)}
+)
 
 
 def run() -> dict[str, Any] | None:
@@ -46,24 +61,41 @@ def run() -> dict[str, Any] | None:
             cells = [cell for cell in suite_named(name).cells if (root / cell.release).exists()]
             for own in (False, True):
                 names = [cell.name for cell in cells if cell.name.startswith(LAST) == own]
-                outcome = run_suite(name, root, FOLDER / name, only=names)
-                print(name, outcome.made, "made;", len(outcome.results), "there;", dict(outcome.failed), flush=True)
-    there = [name for name in RUN if (FOLDER / name).exists()]
-    tables = {name: suite_table(SUITES[name], read_results([FOLDER / name])) for name in there}
+                _report(name, run_suite(name, root, FOLDER / name, only=names))
+        photos = suite_named("photos")
+        everywhere = [cell.name for cell in photos.cells if (root / cell.release).exists()]
+        for models, only in (([ENSEMBLE], everywhere), (models_of(photos, methods=["fusion"]), WITH_CONTEXT)):
+            _report("photos", run_suite(photos, root, FOLDER / "photos", models=models, only=only))
+    tables = committed_tables()
     for name, made in tables.items():
         write_text(PAGES / f"{name}.html", suite_page(made, SUITES[name]))
-    write_text(PAGE, with_tables(PAGE.read_text(encoding="utf-8"), tables))
+    for place in PLACES:
+        write_text(place, with_tables(place.read_text(encoding="utf-8"), tables))
     return {name: made.to_json() for name, made in tables.items()}
 
 
+def committed_tables() -> dict[str, SuiteTable]:
+    """The tables of the results that are there."""
+    there = [name for name in RUN if (FOLDER / name).exists()]
+    return {name: suite_table(SUITES[name], read_results([FOLDER / name])) for name in there}
+
+
+def _report(name: str, outcome: SuiteRun) -> None:
+    print(name, outcome.made, "made;", len(outcome.results), "there;", dict(outcome.failed), flush=True)
+
+
 def with_tables(text: str, tables: Mapping[str, SuiteTable]) -> str:
-    """The page of suites with the tables between the marks that name them."""
-    for name, made in tables.items():
-        begin, end = f"<!-- suite {name} -->\n", f"<!-- end of {name} -->"
-        before, found, rest = text.partition(begin)
-        if found:
-            text = f"{before}{begin}\n{made.to_markdown()}\n{end}{rest.partition(end)[2]}"
-    return text
+    """A page with the tables between the marks that name them."""
+
+    def renewed(found: re.Match[str]) -> str:
+        begin, name, first, end = found.groups()
+        if name not in tables:
+            return found[0]
+        head = 2 + int(first) if first else None
+        lines = tables[name].to_markdown().splitlines()[:head]
+        return begin + "\n" + "\n".join(lines) + "\n\n" + end
+
+    return MARKED.sub(renewed, text)
 
 
 def lay_out(root: Path) -> None:
@@ -72,7 +104,12 @@ def lay_out(root: Path) -> None:
     for name in AS_GIVEN:
         given = real_data(name)
         if given is not None:
-            (root / name).symlink_to(given.resolve())
+            (root / CALLED.get(name, name)).symlink_to(given.resolve())
+    regions = real_data("sdm_disdat")
+    if regions is not None:
+        (root / "occurrences").mkdir()
+        for path in regions.resolve().glob(REGION):
+            (root / "occurrences" / path.name).symlink_to(path)
     for name, (source, rows_of) in LINKED.items():
         given = real_data(source)
         if given is not None:
@@ -102,7 +139,19 @@ def _amanita(data: Path) -> Iterator[dict[str, str]]:
                     "path": str(data / row["file"]),
                     "folder": row["species"].replace(" ", "_"),
                     "observation": row["specimen_id"],
+                    "date": _iso(row["datecollected"]),
+                    "latitude": row["lat"].strip(),
+                    "longitude": row["long"].strip(),
+                    "habitat": row["hosttree1_scientific"].strip(),
                 }
+
+
+def _iso(month_day_year: str) -> str:
+    """A date as 2024-09-01; empty where none can be read."""
+    try:
+        return datetime.strptime(month_day_year.strip(), "%m/%d/%y").date().isoformat()
+    except ValueError:
+        return ""
 
 
 def _butterflies(data: Path) -> Iterator[dict[str, str]]:

@@ -93,6 +93,9 @@ JOBS = {
         "the wheel: size, installation into empty environments, core alone and with [vision,report]", ("uv",), minutes=6
     ),
     "suites": Job("a suite killed twice and merged, beside the sum of its single fits", ("onnxruntime",), minutes=20),
+    "suite_page": Job(
+        "the page of a suite with 300 models by 60 cells in a browser", ("playwright",), installed("playwright")
+    ),
     "startup": Job("commands from the shell beside an empty Python and beside `import torch`", ("torch",), minutes=3),
     "identifying": Job(
         "one photo in a loaded process, and a folder beside the extractor alone", ("onnxruntime",), minutes=2

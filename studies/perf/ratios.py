@@ -247,6 +247,11 @@ def _extraction_gpu(result: Result) -> list[Ratio]:
     return lines
 
 
+def _suite_page(result: Result) -> list[Ratio]:
+    what = f"{result['models']} models by {result['cells']} cells, opened in Chromium"
+    return [Ratio(what, share(result["opened_s"], result["limit_s"]), "one second")]
+
+
 def _suites(result: Result) -> list[Ratio]:
     cells, models = len(result["cells"]), result["models"]
     what = f"{models} models in {cells} cells of a suite, killed twice"
@@ -270,6 +275,7 @@ RATIOS: dict[str, Callable[[Result], list[Ratio]]] = {
     "packages": _packages,
     "startup": _startup,
     "suites": _suites,
+    "suite_page": _suite_page,
     "identifying": _identifying,
     "boards": _boards,
     "submissions": _submissions,

@@ -60,6 +60,18 @@ def test_the_quickest_is_used_after_a_few_blocks_and_remembered(tmp_path, monkey
     assert kept["ms_per_photo"] == {"torch": 2000 / AT_ONCE, "openvino": 1000 / AT_ONCE}
 
 
+def test_an_engine_that_is_settled_first_sees_every_photo(monkeypatch):
+    engine = choosing({"torch": 2.0, "openvino": 1.0}, monkeypatch, torch=sums, openvino=sums)
+    engine.settle(SQUARES)
+    engine(SQUARES)
+    assert engine.name == "openvino"
+    later = choosing({}, monkeypatch, torch=sums, openvino=sums)
+    later.settle(SQUARES)  # remembered: nothing is measured, and nothing starts before there is a photo
+    assert later.name == ""
+    later(SQUARES)
+    assert later.name == "openvino"
+
+
 def test_an_engine_that_differs_or_fails_is_not_used_and_the_record_says_why(tmp_path, monkeypatch):
     seconds = {"torch": 2.0, "openvino": 1.0, "onnxruntime": 1.0}
     engine = seen(choosing(seconds, monkeypatch, torch=sums, openvino=shifted, onnxruntime=broken))

@@ -14,14 +14,17 @@ import pytest
 
 import fieldmark
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.features.packaged import PackagedBackbone
 from fieldmark.suites import suite_runs
 from fieldmark.suites.catalog import SUITES, suite_named
+from fieldmark.suites.foreign_answers import add_answers
 from fieldmark.suites.model_pages import model_profile
 from fieldmark.suites.ranking import suite_table
-from fieldmark.suites.results import check_results, merge_results, read_results, write_result
+from fieldmark.suites.results import check_results, digest_of, merge_results, read_results, write_result
 from fieldmark.suites.suite_pages import suite_page
 from fieldmark.suites.suite_runs import few_shots, models_of, run_suite
 from fieldmark.views.open_benchmark import open_benchmark
+from fieldmark.work.grid import address_of
 from fieldmark_tests.fixtures import write_release
 
 LITTLE = {"size": 32}
@@ -85,6 +88,17 @@ def test_killed_twice_and_resumed_a_suite_has_the_same_scores_to_the_last_digit(
     assert digests(tmp_path) == digests(results)
 
 
+def test_the_engine_of_a_network_is_chosen_before_it_sees_a_photo(data, own, tmp_path, monkeypatch):
+    """Else a killed run would have features of two engines, which differ in the last digits."""
+    asked = []
+    monkeypatch.setattr(PackagedBackbone, "settle_engine", lambda self: asked.append((self.name, self.preprocessing)))
+    monkeypatch.setattr(PackagedBackbone, "decode", lambda *one: pytest.fail("a photo before the engine is chosen"))
+    monkeypatch.setattr(suite_runs, "run_grid", lambda *how, **more: iter(()))
+    suite, models = own
+    run_suite(suite, data, tmp_path, models=models)
+    assert [(name, how.size_px) for name, how in asked] == [("efficientnet_lite0", LITTLE["size"])]
+
+
 def test_what_is_stored_is_not_fitted_again(data, own, results, monkeypatch):
     monkeypatch.setattr(suite_runs, "fit_cell", lambda task: pytest.fail("fitted again"))
     suite, models = own
@@ -146,9 +160,22 @@ def test_results_of_two_machines_are_merged_and_a_changed_one_is_found(results, 
     write_result(tmp_path / "forged" / paths[0].parent.name / paths[0].name, told)
     with pytest.raises(InputError, match="another score of the same content"):
         merge_results(tmp_path / "both", [tmp_path / "forged"])
+    other = json.loads(paths[0].read_text())  # the same scores of a machine whose features differ in the last digits
+    other["provenance"]["steps"] = [{"step": "temperature", "temperature": 1.2330145}]
+    other["digest"] = digest_of(other)
+    write_result(tmp_path / "elsewhere" / paths[0].parent.name / paths[0].name, other)
+    assert merge_results(tmp_path / "both", [tmp_path / "elsewhere"]) == 6
     (tmp_path / "one" / "notes.json").write_text("{}")
     with pytest.raises(InputError, match=r"notes.json.*the result of a suite"):
         read_results([tmp_path / "one"])
+
+
+def test_a_result_tells_by_which_defaults_it_was_made_and_a_check_finds_that_they_changed(results):
+    found = next(one for one in read_results([results]) if one.model == "efficientnet_lite0 knn")
+    content = {**found.data["content"], "options": {**found.data["content"]["options"], "k": "99"}}
+    data = {**found.data, "content": content, "address": address_of(content)}
+    (problem,) = check_results([replace(found, data={**data, "digest": digest_of(data)})])
+    assert "knn has another default today: k was 99, is " in problem
 
 
 def test_the_table_ranks_complete_models_and_lists_the_others(own, results):
@@ -255,6 +282,18 @@ class Colors:
     def encode(self, images):
         self.shown += len(images)
         return np.array([np.asarray(image.resize((4, 4))).ravel() for image in images])
+
+
+def test_the_folder_of_a_run_goes_into_the_table_with_what_it_states_of_itself(data, own, tmp_path):
+    settings = {"backbone": "efficientnet_lite0", **LITTLE}
+    run = fieldmark.fit("folder", data / "first", "knn", tmp_path / "run", settings=settings)
+    suite, _ = own
+    (path,) = add_answers(suite, data, tmp_path / "out", {"first": run.folder}, name="mine")
+    (result,) = read_results([path])
+    assert result.score.value == run.scorecard.metrics["macro_f1_all"].value
+    assert result.data["provenance"]["external_data"] == run.run.external_data and check_results([result]) == []
+    with pytest.raises(MisuseError, match="states its external data"):
+        add_answers(suite, data, tmp_path / "out", {"first": run.folder}, name="mine", external_data=["none"])
 
 
 def test_backbones_that_are_objects_get_every_head_and_look_at_each_photo_once(data, tmp_path, monkeypatch):

@@ -80,6 +80,16 @@ class QuickestEngine:
             engine = self._engine
         return engine(squares)
 
+    def settle(self, squares: Squares) -> None:
+        """Chooses the engine by these photos, where none is named or remembered, so that all that follow have one."""
+        with self._lock:
+            if self._settled or self._remembered() in self.makers:
+                return
+            if self._engine is None:
+                self._start()
+            if not self._settled:
+                self._measure(squares)
+
     def _start(self) -> None:
         """Takes the engine that was named or remembered, or the reference."""
         reference, named = next(iter(self.makers)), os.environ.get(SETTING, "")

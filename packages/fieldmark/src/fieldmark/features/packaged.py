@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fieldmark.errors import MissingExtraError
 from fieldmark.features.crops import Box
 from fieldmark.features.efficientnet_lite import HALF, VARIANTS, LiteNetwork
-from fieldmark.features.engines import installed, tensors_digest
+from fieldmark.features.engines import AT_ONCE, installed, tensors_digest
 from fieldmark.features.photos import Preprocessing, decode_square
 from fieldmark.features.settings import PACKAGED, FeatureSettings
 
@@ -51,6 +51,12 @@ class PackagedBackbone:
     def decode(self, data: bytes, box: Box | None = None) -> Any:
         """The pixels of one photo, or a box of it."""
         return decode_square(data, self.preprocessing, box)
+
+    def settle_engine(self) -> None:
+        """Chooses what runs the network before it sees a photo: engines agree to 2e-5, not to the last digit."""
+        side = self.preprocessing.size_px
+        noise = np.random.default_rng(0).integers(0, 256, (AT_ONCE, side, side, 3), dtype=np.uint8)
+        self.network.engine(side).settle(noise)
 
     def __call__(self, pixels: Sequence[Any]) -> dict[str, NDArray[Any]]:
         """Features (float16) and, unless those are of stages, logits (float32) of photos."""

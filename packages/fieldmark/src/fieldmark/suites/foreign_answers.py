@@ -10,10 +10,11 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import MisuseError
 from fieldmark.runs.provenance import Run
 from fieldmark.scoring import Scorecard
+from fieldmark.storage.local_inputs import local_input
 from fieldmark.suites.declarations import Suite, SuiteCell
 from fieldmark.suites.results import file_of, result_data, write_result
 from fieldmark.suites.suite_runs import provenance_of, releases_of, wanted_cells
-from fieldmark.views.score_run import Table, score
+from fieldmark.views.score_run import Table, found_run, score
 from fieldmark.work.grid import address_of
 
 ELSEWHERE = "answers made elsewhere"
@@ -36,10 +37,11 @@ def add_answers(
         out: The folder of results.
         answers: By cell, a run file in the format of its benchmark, the folder of a run, or a table.
         name: What the model is called in the table.
-        external_data: What went in besides the release, or "none"; unknown until it is said.
+        external_data: What went in besides the release, or "none"; unknown until it is said. The folder of a run says
+            it itself.
 
     Raises:
-        MisuseError: For a cell that there is not, or without its release.
+        MisuseError: For a cell that there is not, or without its release, or external data of a run that states them.
         InputError: When answers are at fault.
     """
     cells = wanted_cells(suite, list(answers))
@@ -75,6 +77,13 @@ def add_answers(
 
 
 def _scored(cell: SuiteCell, data: Path, answers: Table, external_data: Sequence[str]) -> tuple[Scorecard, Run]:
+    if isinstance(answers, (str, Path)):
+        in_one_file = not BENCHMARKS[cell.benchmark].task.run.folders
+        run = found_run(local_input(answers, "a run"), in_one_file=in_one_file)[1]
+        if run is not None and external_data:
+            raise MisuseError(f"{answers} is a run that states its external data: leave out --external-data.")
+        if run is not None:
+            return score(cell.benchmark, answers, data=data, seed=cell.seed), run
     with TemporaryDirectory(prefix="fieldmark-") as folder:
         place = Path(folder, "run")
         card = score(cell.benchmark, answers, data=data, seed=cell.seed, out=place, external_data=external_data)

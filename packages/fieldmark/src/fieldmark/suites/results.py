@@ -10,7 +10,7 @@ RESULTS/
 | `fieldmark_result` | the version of this format |
 | `suite`, `suite_version`, `cell`, `metric` | what was asked, and the metric by which it counts |
 | `model` | `name`, `method`, `settings`, `steps` |
-| `content`, `address` | all that the score depends on (benchmark and version, data digest, chain, protocol, seed) |
+| `content`, `address` | all that the score depends on (version, data digest, all settings, protocol, seed) |
 | `scorecard` | every metric with its interval and its conventions |
 | `values_per_unit` | one pseudo-value per independent unit under `metric`: their spread over n is its error |
 | `units` | a fingerprint of the units and their order: values of two files pair where it is the same |
@@ -36,6 +36,8 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import InputError
+from fieldmark.fitting.configuration import configured_method
+from fieldmark.methods import METHODS
 from fieldmark.scoring import Score, Scorecard
 from fieldmark.scoring.scorecard import scores_of
 from fieldmark.storage.addresses import file_system, missing, place_text, reaching
@@ -68,6 +70,11 @@ class SuiteResult:
     def score(self) -> Score:
         """The score under the metric of the cell."""
         return scores_of(self.data["scorecard"]["metrics"])[self.data["metric"]]
+
+    @property
+    def scored(self) -> tuple[Any, ...]:
+        """All scores with the units behind them. The digest also holds what was fitted, such as a temperature."""
+        return self.data["scorecard"]["metrics"], self.data["values_per_unit"], self.data["units"]
 
     @property
     def simulated(self) -> bool:
@@ -158,8 +165,8 @@ def read_results(places: Iterable[str | Path]) -> list[SuiteResult]:
         for where, text in _files(place):
             result = _parsed(where, text)
             before = results.setdefault(result.file, result)
-            if before.data["digest"] != result.data["digest"]:
-                hint = "One of the two was changed, or made by other code: run the cell again, and keep that one."
+            if before.scored != result.scored:
+                hint = "One of the two was changed, or made by other code or another engine: run it again, keep that."
                 expected = f"the same result as in {before.where}, which has the same address"
                 raise InputError(where, found="another score of the same content", expected=expected, hint=hint)
     return sorted(results.values(), key=lambda one: one.file)
@@ -175,7 +182,7 @@ def merge_results(out: Path, places: Sequence[str | Path]) -> int:
 
 
 def check_results(results: Sequence[SuiteResult]) -> list[str]:
-    """What is wrong with results, a sentence each: digests, versions, external data, units that do not pair."""
+    """What is wrong with results, a sentence each: digests, versions, defaults, external data, other units."""
     problems = []
     units: dict[tuple[str, str], str] = {}
     for result in results:
@@ -188,6 +195,9 @@ def check_results(results: Sequence[SuiteResult]) -> list[str]:
         if benchmark in BENCHMARKS and BENCHMARKS[benchmark].version != version:
             now = BENCHMARKS[benchmark].version
             problems.append(f"{where}: {benchmark} is version {version} here and {now} today: run the cell again.")
+        changed = _changed_options(data)
+        if changed:
+            problems.append(f"{where}: {data['content']['method']} has another default today: {changed}. Run it again.")
         suite = SUITES.get(data["suite"])
         if suite is not None and suite.version != data["suite_version"]:
             problems.append(
@@ -199,6 +209,22 @@ def check_results(results: Sequence[SuiteResult]) -> list[str]:
         if units.setdefault(key, data["units"]) != data["units"]:
             problems.append(f"{where}: scored on other units than the other results of {result.cell}.")
     return problems
+
+
+def options_of(method: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """All settings of a method as text, those that were not given as well, before a release settles any."""
+    options = configured_method(method, settings).method.options
+    return {key: str(value) for key, value in sorted(options.items())}
+
+
+def _changed_options(data: Mapping[str, Any]) -> str:
+    """The settings of a method that were others when a result was made, where the result says so."""
+    before, method = data["content"].get("options"), data["content"]["method"]
+    if before is None or method not in METHODS:
+        return ""
+    now = options_of(method, data["model"]["settings"])
+    names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    return ", ".join(f"{name} was {before.get(name, 'not there')}, is {now.get(name, 'not there')}" for name in names)
 
 
 def _files(place: str | Path) -> Iterator[tuple[str, str]]:

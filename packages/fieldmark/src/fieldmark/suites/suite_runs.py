@@ -14,13 +14,17 @@ import polars as pl
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import FieldmarkError, MisuseError, did_you_mean
 from fieldmark.features.given_backbones import GivenBackbone
+from fieldmark.features.packaged import PackagedBackbone
+from fieldmark.features.settings import PACKAGED, FeatureSettings
 from fieldmark.fitting import fit
 from fieldmark.fitting.configuration import configured_method
 from fieldmark.fitting.harness import own_backbone
 from fieldmark.methods import METHODS, Method
+from fieldmark.models.supply.sources import load_backbone
 from fieldmark.releases import open_dataset
 from fieldmark.releases.record import record_of
 from fieldmark.runs.provenance import Run
+from fieldmark.settings import configure
 from fieldmark.splits.division import UNUSED
 from fieldmark.splits.files import SPLIT_FILE, Split
 from fieldmark.suites.catalog import suite_named
@@ -28,7 +32,7 @@ from fieldmark.suites.costs import added_memory, cost_of
 from fieldmark.suites.declarations import Suite, SuiteCell
 from fieldmark.suites.episodes import MethodEntry, draw_photos
 from fieldmark.suites.ranking import SuiteTable, suite_table
-from fieldmark.suites.results import SuiteResult, file_of, read_results, result_data, write_result
+from fieldmark.suites.results import SuiteResult, file_of, options_of, read_results, result_data, write_result
 from fieldmark.suites.strengths import strengths_of
 from fieldmark.views.open_benchmark import Opened, open_benchmark, open_release
 from fieldmark.work.engines import working_on
@@ -125,7 +129,7 @@ def models_of(
 def evaluate(
     model: Any,
     suite: str,
-    data: str | Path,
+    data: str | Path = "data",
     out: str | Path = "results",
     *,
     preprocessing: Any = None,
@@ -224,6 +228,7 @@ def run_suite(
             grid.append(GridCell(path, task, (str(task.data), made_by, tuple(sorted(features.items())))))
     failed: dict[tuple[str, str], str] = {}
     made = 0
+    _settle_engines([cell.task.model for cell in grid if not cell.path.exists()])
     with working_on(engine, address):
         what = f"suite {suite.name}"
         for outcome in run_grid(what, grid, fit_cell, write_result, processes=processes, keep_going=True):
@@ -331,6 +336,20 @@ def wanted_cells(suite: Suite, only: Sequence[str]) -> list[SuiteCell]:
     return [cell for cell in suite.cells if not only or cell.name in only]
 
 
+def _settle_engines(models: Sequence[SuiteModel]) -> None:
+    """Has every packaged network run by one engine from its first photo on, however often the run is interrupted."""
+    settings = {
+        configure({"backbone": "", **configured.method.feature_defaults, **given}, FeatureSettings)[0]
+        for model in models
+        if model.backbone is None and isinstance(model.method, str)
+        for configured in (configured_method(model.method, model.settings),)
+        for given in configured.features.values()
+    }
+    for one in sorted(settings, key=str):
+        if one.backbone in PACKAGED and isinstance(network := load_backbone(one), PackagedBackbone):
+            network.settle_engine()
+
+
 def _content(cell: SuiteCell, model: SuiteModel, data_digest: str) -> dict[str, Any]:
     """All that the score of a model in a cell depends on."""
     return {
@@ -338,13 +357,20 @@ def _content(cell: SuiteCell, model: SuiteModel, data_digest: str) -> dict[str, 
         "version": BENCHMARKS[cell.benchmark].version,
         "data_digest": data_digest,
         "method": _named(model.method),
-        **({} if isinstance(model.method, str) else {"called": model.name, "settings_of_object": _shown(model.method)}),
+        **_content_of_method(model),
         **({} if model.backbone is None else _content_of_backbone(model)),
         "settings": {key: str(value) for key, value in sorted(model.settings.items())},
         "steps": list(model.steps),
         "protocol": cell.protocol,
         "seed": cell.seed,
     }
+
+
+def _content_of_method(model: SuiteModel) -> dict[str, Any]:
+    """All settings of a method, so that a default that changes is another content; of an object, what it shows."""
+    if not isinstance(model.method, str):
+        return {"called": model.name, "settings_of_object": _shown(model.method)}
+    return {"options": options_of(model.method, model.settings)}
 
 
 def _content_of_backbone(model: SuiteModel) -> dict[str, Any]:

@@ -168,7 +168,7 @@ def _score(
     source: Any = TableRun(run) if is_table(run) else run
     provenance = None
     if isinstance(run, (str, Path)):
-        source, provenance = _found(local_input(run, "a run"), in_one_file=not task.run.folders)
+        source, provenance = found_run(local_input(run, "a run"), in_one_file=not task.run.folders)
         seed = provenance.seed if provenance is not None and seed is None else seed
     if about is not None and provenance is not None:
         raise MisuseError(f"{place_text(Path(str(run)))} is the folder of a run already: --out is for files.")
@@ -257,7 +257,7 @@ def _at_hand(table: Table | None) -> Any:
     return local_input(table, "a table") if isinstance(table, (str, Path)) else table
 
 
-def _found(run: Path, *, in_one_file: bool) -> tuple[Path, Run | None]:
+def found_run(run: Path, *, in_one_file: bool) -> tuple[Path, Run | None]:
     """The run file, and where it came from if it lies in the folder of a run."""
     if run.is_dir() and (in_one_file or run_file(run).exists()):
         run = run_file(run)
