@@ -1,7 +1,7 @@
 """The Ladder: a public board that cannot be climbed by guessing (Blum and Hardt, ICML 2015).
 
 A team sees a new score only when it beats the best one it has seen by more than chance, or by a fixed step. What is
-shown is rounded. Everything else answers "no better than before", so that a flood of submissions tells little about
+shown is rounded; a run is compared with the unrounded score of the one before, except by a fixed step. Everything else answers "no better than before", so that a flood of submissions tells little about
 the hidden labels.
 
 More than chance: a paired t test over units at the level of one in a thousand, with one degree of freedom less than
@@ -62,9 +62,10 @@ def release(
     for place, card in enumerate(cards):
         value = card.metrics[metric.name].value
         held = None if best is None else cards[best]
-        improved = not math.isnan(value) and (
-            held is None or shown is None or sign * (value - shown) > _margin(card, held, metric, step, level)
-        )
+        improved = not math.isnan(value)
+        if improved and held is not None and shown is not None:
+            before = shown if step is not None else held.metrics[metric.name].value
+            improved = sign * (value - before) > _margin(card, held, metric, step, level)
         if improved:
             best, shown = place, _rounded(value, step or 1 / max(card.units, 1))
         told.append(Released(shown, improved, best))
