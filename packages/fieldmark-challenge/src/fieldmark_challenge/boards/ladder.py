@@ -1,8 +1,8 @@
 """The Ladder: a public board that cannot be climbed by guessing (Blum and Hardt, ICML 2015).
 
 A team sees a new score only when it beats the best one it has seen by more than chance, or by a fixed step. What is
-shown is rounded; a run is compared with the unrounded score of the one before, except by a fixed step. Everything else answers "no better than before", so that a flood of submissions tells little about
-the hidden labels.
+shown is rounded; a run is compared with the unrounded score of the one before, except by a fixed step. Everything else
+answers "no better than before", so that a flood of submissions tells little about the hidden labels.
 
 More than chance: a paired t test over units at the level of one in a thousand, with one degree of freedom less than
 there are units on which the two runs differ. The parameter-free mechanism of the paper asks for one standard error; in
