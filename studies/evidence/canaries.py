@@ -245,18 +245,18 @@ def _anywhere(app: FastAPI, database: Database, tokens: dict[str, str]) -> Itera
         files = [file.id for file in session.query(DataFile)]
     about = [{"run": run, "file": file} for run, file in zip((runs[:1] + runs[-2:]) * len(files), files, strict=False)]
     for who in (*tokens, ""):
-        with TestClient(app, follow_redirects=False) as client:
-            if who:
-                client.cookies.set(SESSION_COOKIE, accounts.sign_in(database, who, PASSWORD)[1])
-                client.headers["authorization"] = f"Bearer {tokens[who]}"
-            for route in sorted(all_routes(app)):
-                verb, _, path = route.partition(" ")
-                for values in about if verb == "GET" else ():
-                    address = _address(path, values)
-                    answer = client.get(address, params={"first": values["run"], "second": runs[0]})
-                    where = "downloads" if PUBLIC_LIST.search(address) else "all addresses"
-                    yield f"{where}: {who} {address}", str(answer.headers.multi_items()).encode()
-                    yield f"{where}: {who} {address}", answer.content
+        client = TestClient(app, follow_redirects=False)  # not started anew, which would turn mail off
+        if who:
+            client.cookies.set(SESSION_COOKIE, accounts.sign_in(database, who, PASSWORD)[1])
+            client.headers["authorization"] = f"Bearer {tokens[who]}"
+        for route in sorted(all_routes(app)):
+            verb, _, path = route.partition(" ")
+            for values in about if verb == "GET" else ():
+                address = _address(path, values)
+                answer = client.get(address, params={"first": values["run"], "second": runs[0]})
+                where = "downloads" if PUBLIC_LIST.search(address) else "all addresses"
+                yield f"{where}: {who} {address}", str(answer.headers.multi_items()).encode()
+                yield f"{where}: {who} {address}", answer.content
 
 
 def _address(path: str, values: dict[str, int]) -> str:
