@@ -310,11 +310,12 @@ def _files(client: TestClient, headers: dict[str, str]) -> dict[str, bytes]:
 
 
 def _chance_hits(sample: bytes) -> dict[str, float]:
-    """How many lines of the sample run hold the label of their item, and how many would by chance."""
+    """How many lines of the sample run hold the label of their item, and how many would in another order of items."""
     true = {item: label for item, label, _ in truth_rows()}
+    share = Counter(true.values())
     rows = [line.partition(",") for line in sample.decode().splitlines()[1:]]
     listed = [(true[item], answer.split("|")) for item, _, answer in rows]
-    expected = sum(len(answer) for _, answer in listed) / len(set(true.values()))
+    expected = sum(share[label] for _, answer in listed for label in answer) / len(true)
     return {"hits": sum(label in answer for label, answer in listed), "expected_by_chance": round(expected, 1)}
 
 
