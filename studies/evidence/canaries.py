@@ -4,7 +4,8 @@ One item in three has a label of its own, which no run names. The list of labels
 the sample run and the starter kit); anywhere else such a name could only come from the truth. The names of the
 independent units are the truth's alone. A team hands in hundreds of damaged files and runs that get better and better;
 whatever page, answer or download it then gets is searched for those names, with the lines of the sample run, which are
-drawn, taken out. So are the lines of the log, the mails that are sent, and the export of one's own data.
+drawn, taken out. So is what every address of the platform answers to this team, to another one and to a visitor, with
+the headers, and so are all lines of the log, the mails that are sent, and the export of one's own data.
 """
 
 from __future__ import annotations
@@ -12,28 +13,34 @@ from __future__ import annotations
 import io
 import logging
 import random
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from fieldmark.web.security import SESSION_COOKIE
 from fieldmark_challenge.lifecycle.creation import NewChallenge, create_challenge, material_of_files
 from fieldmark_challenge.mail import notices, outbox
 from fieldmark_challenge.mail.messages import write_letter
+from fieldmark_challenge.operations.log_lines import JsonLines
 from fieldmark_challenge.people import accounts, rates, teams
 from fieldmark_challenge.records.database import Database
 from fieldmark_challenge.records.mail_schema import OutgoingMail
+from fieldmark_challenge.records.schema import DataFile, Submission
 from fieldmark_challenge.records.storage import Storage
 from fieldmark_challenge.scoring import worker
 from fieldmark_challenge.scoring.scoring_job import score_into
 from fieldmark_challenge.scoring.scoring_process import Outcome, score_in_sandbox, written_outcome
 from fieldmark_challenge.site.app import create_app
+from fieldmark_challenge_tests.site.routes_table import all_routes
 from studies.evidence.fuzzing import damaged
 
 BENCHMARK = "folder"
@@ -45,6 +52,8 @@ PAGES = (
     "", "/board", "/data", "/team", "/submit", "/submissions", "/compare", "/board.csv", "/board.json"
 )  # fmt: skip
 PUBLIC_LISTS = ("downloads", "starter kit")
+PUBLIC_LIST = re.compile(r"/data/\d+$|/starter-kit\.zip$")
+PEOPLE = ("ada", "bob")  # the team that hands in, and another one
 ANSWERS = ("", "/board", "/data", "/quota", "/submissions")
 
 
@@ -108,12 +117,14 @@ def looked_for(
     database = Database(url or f"sqlite:///{folder / 'platform.sqlite'}")
     storage = Storage(folder / "files")
     database.migrate()
-    lines, search, rng = _Lines(), Search(), random.Random(seed)
-    logging.getLogger().addHandler(lines)
-    headers = {"authorization": f"Bearer {_hosted(database, storage, folder)}"}
+    search, rng = Search(), random.Random(seed)
+    tokens = _hosted(database, storage, folder)
+    headers = {"authorization": f"Bearer {tokens['ada']}"}
     scored = score_in_sandbox if rising else _score_here
+    app = create_app(database, storage)
     with (
-        TestClient(create_app(database, storage)) as client,  # a fault of ours ends the study
+        _listening() as lines,
+        TestClient(app) as client,  # a fault of ours ends the study
         mock.patch.object(rates, "count", lambda *_, **__: None),
         mock.patch.object(worker, "score_in_sandbox", scored),
     ):
@@ -127,11 +138,13 @@ def looked_for(
         search.samples += sample.splitlines()[1:]
         for where, content in _shown(client, headers):
             search(where, content)
+        for where, content in _anywhere(app, database, tokens):
+            search(where, content)
         for letter in _letters(database):
             search("mails", letter)
         listed = client.get("/api/v1/challenges/open/submissions", headers=headers).json()
-    logging.getLogger().removeHandler(lines)
-    search("lines of the log", "\n".join(lines.said).encode())
+    for line in lines.said:
+        search("lines of the log", line.encode())
     database.close()
     return {
         "bad_files": bad_files,
@@ -144,17 +157,20 @@ def looked_for(
     }
 
 
-def _hosted(database: Database, storage: Storage, folder: Path) -> str:
-    """The challenge, and a team; the token of its captain."""
+def _hosted(database: Database, storage: Storage, folder: Path) -> dict[str, str]:
+    """The challenge, and two teams; the tokens of their captains."""
     admin = accounts.register(database, "admin", "admin@example.org", PASSWORD, role="admin")
     (folder / "truth.csv").write_text(truth_text())
     with material_of_files(BENCHMARK, folder / "truth.csv", simulated=True) as material:
         new = NewChallenge("open", BENCHMARK, public_share=0.5, seed=0, daily_limit=20_000, total_limit=20_000)
         challenge = create_challenge(database, storage, admin, new, material)
-    ada = accounts.register(database, "ada", "ada@example.org", PASSWORD, verified=True)
-    teams.accept_rules(database, ada, challenge)
-    teams.make_team(database, ada, challenge, "team ada")
-    return accounts.make_token(database, ada, "shell", ["read", "submit"])
+    tokens = {}
+    for name in PEOPLE:
+        user = accounts.register(database, name, f"{name}@example.org", PASSWORD, verified=True)
+        teams.accept_rules(database, user, challenge)
+        teams.make_team(database, user, challenge, f"team {name}")
+        tokens[name] = accounts.make_token(database, user, "shell", ["read", "submit"])
+    return tokens
 
 
 def _runs(bad_files: int, rising: int, rng: random.Random) -> Iterator[bytes]:
@@ -222,11 +238,56 @@ def _shown(client: TestClient, headers: dict[str, str]) -> Iterator[tuple[str, b
     yield "export of one's own data", client.get("/account/export.zip").content
 
 
+def _anywhere(app: FastAPI, database: Database, tokens: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+    """What every address that can be read answers to two teams and to a visitor, about three of the runs."""
+    with database.read() as session:
+        runs = [run.id for run in session.query(Submission).filter_by(state="scored").order_by(Submission.id)]
+        files = [file.id for file in session.query(DataFile)]
+    about = [{"run": run, "file": file} for run, file in zip((runs[:1] + runs[-2:]) * len(files), files, strict=False)]
+    for who in (*tokens, ""):
+        client = TestClient(app, follow_redirects=False)  # not started anew, which would turn mail off
+        if who:
+            client.cookies.set(SESSION_COOKIE, accounts.sign_in(database, who, PASSWORD)[1])
+            client.headers["authorization"] = f"Bearer {tokens[who]}"
+        for route in sorted(all_routes(app)):
+            verb, _, path = route.partition(" ")
+            for values in about if verb == "GET" else ():
+                address = _address(path, values)
+                answer = client.get(address, params={"first": values["run"], "second": runs[0]})
+                where = "downloads" if PUBLIC_LIST.search(address) else "all addresses"
+                yield f"{where}: {who} {address}", str(answer.headers.multi_items()).encode()
+                yield f"{where}: {who} {address}", answer.content
+
+
+def _address(path: str, values: dict[str, int]) -> str:
+    """The address of a route about a run or a file; anything else in it is 1."""
+    for name, value in {"slug": "open", "file_id": values["file"]}.items():
+        path = path.replace(f"{{{name}}}", str(value))
+    path = re.sub(r"\{(submission_id|number|entry)\}", str(values["run"]), path)
+    return re.sub(r"\{\w+\}", "1", path)
+
+
+@contextmanager
+def _listening() -> Iterator[_Lines]:
+    """Keeps what is logged meanwhile, and ours in all detail."""
+    lines, ours = _Lines(), [logging.getLogger(name) for name in ("fieldmark", "fieldmark_challenge")]
+    logging.getLogger().addHandler(lines)
+    for one in ours:
+        one.setLevel(logging.DEBUG)
+    try:
+        yield lines
+    finally:
+        logging.getLogger().removeHandler(lines)
+        for one in ours:
+            one.setLevel(logging.NOTSET)
+
+
 class _Lines(logging.Handler):
-    """Keeps what is logged."""
+    """Keeps what is logged, as the server writes it for programs."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
+        self.setFormatter(JsonLines())
         self.said: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -249,11 +310,12 @@ def _files(client: TestClient, headers: dict[str, str]) -> dict[str, bytes]:
 
 
 def _chance_hits(sample: bytes) -> dict[str, float]:
-    """How many lines of the sample run hold the label of their item, and how many would by chance."""
+    """How many lines of the sample run hold the label of their item, and how many would in another order of items."""
     true = {item: label for item, label, _ in truth_rows()}
+    share = Counter(true.values())
     rows = [line.partition(",") for line in sample.decode().splitlines()[1:]]
     listed = [(true[item], answer.split("|")) for item, _, answer in rows]
-    expected = sum(len(answer) for _, answer in listed) / len(set(true.values()))
+    expected = sum(share[label] for _, answer in listed for label in answer) / len(true)
     return {"hits": sum(label in answer for label, answer in listed), "expected_by_chance": round(expected, 1)}
 
 

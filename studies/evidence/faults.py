@@ -45,7 +45,7 @@ from studies.evidence.stage import Stage, ask, post_in_parts, post_run, run_text
 NAME = "faults"
 SIZE = float(os.environ.get("FIELDMARK_STUDY_SIZE", "1"))
 RUNS, KILLS, KILLS_EACH = max(20, round(200 * SIZE)), max(3, round(30 * SIZE)), 5
-BAD_FILES, BATCH = max(100, round(10_000 * SIZE)), 500
+BAD_FILES, BATCH, RISING_EVERY = max(100, round(10_000 * SIZE)), 500, 5_000
 AT_ONCE, ROUNDS = 50, max(2, round(20 * SIZE))
 EXPECTED = (" 200", " 201", " 422", " 429", " 503")  # else a request did not reach what it was to try
 SIZED = "size"  # under which a part that has one keeps it
@@ -527,14 +527,15 @@ def canary_labels_on_postgresql(folder: Path) -> dict[str, Any]:
 def _look_for_canaries(name: str, folder: Path, new_database: Callable[[str], str | None]) -> dict[str, Any]:
     """Damaged files in batches, each on a platform of its own and kept when it is done, until there are enough.
 
-    Runs that get better come with the first batch only. Nobody pulls the plug here, so that nothing waits for the disk.
+    Runs that get better come with the first batch of every 5,000. Nobody pulls the plug here, so that nothing waits for
+    the disk.
     """
     told: dict[str, Any] = _done().get(name, {"bad_files": 0})
     while (before := told["bad_files"]) < BAD_FILES:
         begun, many = time.monotonic(), min(BATCH, BAD_FILES - before)
         place = folder / str(before)
         place.mkdir()
-        rising = 0 if before else canaries.RISING
+        rising = 0 if before % RISING_EVERY else canaries.RISING
         with mock.patch.object(database, "LASTING", "OFF"):
             found = canaries.looked_for(
                 place, new_database(f"canaries_{before}"), bad_files=many, rising=rising, seed=before

@@ -1,7 +1,7 @@
 """Somebody who guesses: populations for every deciding metric, another answer to every item, and mixtures of two runs.
 
 A population is what the metrics of a benchmark read of an evaluation (see `studies.evidence.challenges`). Another
-answer is right on half of the units: all that belongs to such a unit is right there, and wrong or drawn on the others.
+answer is right on some of the units: all that belongs to such a unit is right there, and wrong or drawn on the others.
 """
 
 from __future__ import annotations
@@ -21,18 +21,16 @@ from studies.evidence import challenges, editions
 from studies.evidence.challenges import Draw
 
 Fields = dict[str, Any]
-ATTACKS = 5
 # What has a row for each item.
 OF_ITEMS = ("first", "ranked", "unknown_score", "rank_of_truth", "intersection", "cluster", "scores")
 
 
 @dataclass(frozen=True)
 class Target:
-    """A benchmark whose board is attacked, how its test set is drawn, and how many attacks are made."""
+    """A benchmark whose board is attacked, and how its test set is drawn."""
 
     benchmark: str
     draw: Draw
-    attacks: int = ATTACKS
 
 
 def several(rng: np.random.Generator, *, listed: int, classes: int = 60) -> Fields:
@@ -70,25 +68,25 @@ TARGETS: dict[str, Target] = {
     "unknown costs, same": Target("fungitastic/cost-unknown", challenges.open_set),
     "tracks of FungiCLEF, same": Target("fungiclef-2023", challenges.open_set),
     "ranked labels, 400 observations": Target("plantclef-2020", challenges.ranked),
-    "five labels of 400 photos": Target("fgvcx-fungi-2018", partial(several, listed=5), attacks=3),
-    "third track of FungiCLEF, 500 observations": Target("fungiclef-2024", challenges.open_set, attacks=3),
-    "thirty labels of 400 places": Target("geolifeclef-2021", partial(several, listed=30, classes=300), attacks=3),
-    "venomous snakes, 400 photos": Target("snakeclef-2023", challenges.snakes, attacks=3),
-    "a tree of 40 species": Target("fathomnet-2025", taxa, attacks=3),
-    "masks of 120 observations": Target("fungitastic-mini/segmentation", challenges.masks, attacks=3),
-    "800 snakes in 10 countries": Target("snakeclef-2021", editions.countries, attacks=3),
-    "150 individuals, a third new": Target("animalclef-2025", editions.individuals, attacks=3),
-    "600 observations, 150 species": Target("plantclef-2022", editions.ranks, attacks=3),
-    "300 plots": Target("geolifeclef-2024", partial(editions.species_lists, units=300, per_unit=(1, 2)), attacks=3),
+    "five labels of 400 photos": Target("fgvcx-fungi-2018", partial(several, listed=5)),
+    "third track of FungiCLEF, 500 observations": Target("fungiclef-2024", challenges.open_set),
+    "thirty labels of 400 places": Target("geolifeclef-2021", partial(several, listed=30, classes=300)),
+    "venomous snakes, 400 photos": Target("snakeclef-2023", challenges.snakes),
+    "a tree of 40 species": Target("fathomnet-2025", taxa),
+    "masks of 120 observations": Target("fungitastic-mini/segmentation", challenges.masks),
+    "800 snakes in 10 countries": Target("snakeclef-2021", editions.countries),
+    "150 individuals, a third new": Target("animalclef-2025", editions.individuals),
+    "600 observations, 150 species": Target("plantclef-2022", editions.ranks),
+    "300 plots": Target("geolifeclef-2024", partial(editions.species_lists, units=300, per_unit=(1, 2))),
     "40 transects of 3 to 8 quadrats": Target(
-        "plantclef-2025", partial(editions.species_lists, units=40, per_unit=(3, 9)), attacks=3
+        "plantclef-2025", partial(editions.species_lists, units=40, per_unit=(3, 9))
     ),
-    "80 recordings, 21 species, pairs asked": Target("birdclef-2022", editions.decisions, attacks=3),
-    "a survey of 150 sites, 20 species": Target("occurrences/presence", challenges.survey, attacks=3),
-    "150 individuals in clusters": Target("animalclef-2026", editions.individuals, attacks=2),
-    "150 quadrats, 120 species": Target("geolifeclef-2020", scored_places, attacks=2),
-    "60 recordings, 40 classes": Target("birdclef-2023", editions.columns, attacks=2),
-    "20 recordings, 80 birds": Target("birdclef-2020", partial(challenges.soundscapes, recordings=20), attacks=2),
+    "80 recordings, 21 species, pairs asked": Target("birdclef-2022", editions.decisions),
+    "a survey of 150 sites, 20 species": Target("occurrences/presence", challenges.survey),
+    "150 individuals in clusters": Target("animalclef-2026", editions.individuals),
+    "150 quadrats, 120 species": Target("geolifeclef-2020", scored_places),
+    "60 recordings, 40 classes": Target("birdclef-2023", editions.columns),
+    "20 recordings, 80 birds": Target("birdclef-2020", partial(challenges.soundscapes, recordings=20)),
 }
 
 

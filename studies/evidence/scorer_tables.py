@@ -117,8 +117,7 @@ def ladder(name: str, result: dict[str, Any]) -> str:
         [
             row["metric"],
             str(row["units"]),
-            str(row["attacks"]),
-            *(f"{row[rule]['gain']:.4f}" if rule in row else "" for rule in rules),
+            *(f"{row[rule]['gain']:.4f} ± {row[rule]['standard_error']:.4f}" if rule in row else "" for rule in rules),
         ]
         for row in sorted(result["rows"], key=lambda row: str(row["metric"]))
     ]
@@ -127,17 +126,14 @@ def ladder(name: str, result: dict[str, Any]) -> str:
     return (
         "## Can a board be climbed by guessing? (simulated)\n\n"
         f"What a public score shows to have been gained by {result['runs']} runs that exchange answers at random and "
-        "keep whatever the board calls better, for the exchange that works best; mean of so many attacks, each on a "
-        "test set of its own. On a plain board, on one that asks for an improvement of one standard error, and on "
-        "ours, which asks for a paired test at 0.001. Where the other answers are better on average than those held "
-        "(mrr: 0.50 against 0.31), part of the gain is real. Against ours, *reserve* withholds a fifth of the answers, "
-        "known to be right, and spends one more with each run until the Ladder speaks: the gain beyond the reserve "
-        "itself. *Newcomers* are ten accounts whose first scores are shown; admission and limits per person are "
-        f"against them, not the Ladder. {covered} of the {result['deciding']} metrics that "
-        f"decide a benchmark.{missing}\n\n"
-        + table(
-            ["metric", "units", "attacks", "plain board", "one standard error", "ours", "reserve", "newcomers"], rows
-        )
+        "keep whatever the board calls better, for the exchange that works best; mean and standard error of "
+        f"{result['attacks']} attacks, each on a test set of its own. The other answers, all together, score as those "
+        "held do, so that the gain is luck. On a plain board, on one that asks for an improvement of one standard "
+        "error, and on ours, which asks for a paired test at 0.001. Against ours, *reserve* withholds a fifth of the "
+        "answers, known to be right, and spends one more with each run until the Ladder speaks: the gain beyond the "
+        "reserve itself. *Newcomers* are ten accounts whose first scores are shown; admission and limits per person "
+        f"are against them, not the Ladder. {covered} of the {result['deciding']} metrics that decide a benchmark."
+        f"{missing}\n\n" + table(["metric", "units", "plain board", *rules[1:]], rows)
     )
 
 

@@ -81,6 +81,23 @@ def test_a_fixed_step_asks_for_it_and_rounds_to_it():
     assert told[-1].value == pytest.approx(0.6)
 
 
+def test_a_worse_run_is_no_improvement_on_a_score_that_was_rounded_down():
+    """Rounded by half a unit, the score that is shown would let many small exchanges pass, whichever way they go."""
+    held = np.where(np.arange(UNITS) < 100, 0.514, 0.0)
+    worse = held - np.where(np.arange(UNITS) < 20, 0.002, 0.0)
+    told = release([card_of(held), card_of(worse)], METRIC)
+    assert told[0].value == pytest.approx(0.255) and not told[1].improved
+
+
+def test_units_that_hardly_differ_do_not_count_as_evidence():
+    """Where classes or pixels are pooled every unit moves a little, though ten lucky ones carry the difference."""
+    held = 0.4 + 1e-6 * np.sin(np.arange(UNITS))
+    lucky = np.full(UNITS, 0.4) + np.where(np.arange(UNITS) < 10, 0.5, 0.0)
+    assert not release([card_of(held), card_of(lucky)], METRIC)[1].improved
+    better = np.full(UNITS, 0.4) + np.where(np.arange(UNITS) < 20, 0.5, 0.0)
+    assert release([card_of(held), card_of(better)], METRIC)[1].improved
+
+
 def test_undefined_scores_and_costs():
     cost = replace(METRIC, higher_is_better=False)
     undefined = replace(card_of(np.ones(UNITS)), metrics={"top_1": Score(float("nan"), None, None, "none")})

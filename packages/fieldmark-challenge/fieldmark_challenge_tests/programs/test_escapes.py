@@ -103,6 +103,29 @@ print("who", os.getuid())
         assert said[name].startswith("refused"), (name, said[name])
 
 
+def test_no_file_of_the_worker_is_reached_through_the_channels_of_other_processes(run):
+    """The shell that copies the answers out held them open, a file on the disk of the worker, to write to and chmod."""
+    outcome, predictions = run(
+        SAY
+        + """
+import stat
+for number in os.listdir("/proc"):
+    for channel in os.listdir(f"/proc/{number}/fd") if number.isdigit() and number != str(os.getpid()) else ():
+        path = f"/proc/{number}/fd/{channel}"
+        try:
+            if stat.S_ISREG(os.stat(path).st_mode):
+                open(path, "ab").close()
+                print("reached", os.readlink(path))
+                os.chmod(path, 0)
+        except OSError as error:
+            print("refused", path, error)
+"""
+        + ANSWER
+    )
+    assert "reached" not in outcome.log and outcome.problem == "", outcome
+    assert predictions.read_text() == "id,predicted\n"
+
+
 def test_calls_that_no_program_needs(run):
     outcome, _ = run(
         SAY

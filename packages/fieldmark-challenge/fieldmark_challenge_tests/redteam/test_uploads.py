@@ -7,7 +7,9 @@ import gzip
 import io
 import lzma
 import os
+import selectors
 import shutil
+import socket
 import subprocess
 import tarfile
 import threading
@@ -15,9 +17,11 @@ import time
 import zipfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
@@ -33,7 +37,8 @@ from fieldmark_challenge.site.app import create_app
 from fieldmark_challenge.submissions import partial_uploads, uploads
 from fieldmark_challenge.submissions.archives import ArchiveRefusedError
 from fieldmark_challenge.submissions.uploads import received
-from fieldmark_challenge.web.lanes import AT_ONCE, UploadLane
+from fieldmark_challenge.web.lanes import ARRIVING_EACH, AT_ONCE, UploadLane
+from fieldmark_challenge_tests.listening import listening
 from fieldmark_challenge_tests.platform import Platform, run_text
 from fieldmark_challenge_tests.programs.programs import archive_of
 from fieldmark_challenge_tests.submissions.test_partial_uploads import PART, RUN, Sender
@@ -108,6 +113,32 @@ def test_uploads_of_one_person_are_worked_on_one_at_a_time_and_people_take_turns
     assert most == dict.fromkeys(["eve", "ada", "ben", "cyd", "dan"], 1)
     assert order.index("dan") <= AT_ONCE and order.count("eve") == 10  # who was not served yet goes first
     lane.close()
+
+
+def test_uploads_of_one_person_that_arrive_all_at_once_do_not_take_the_room_of_others(attacked: Platform):
+    """Each may be as large as the challenge takes, and lies on the disk of the server until it has arrived."""
+    eve, ada = in_plain(attacked, "flooding"), in_plain(attacked, "unhurried")
+    app, more = create_app(attacked.database, attacked.storage), 3
+    with listening(app, patient=False) as port, ExitStack() as open_ones, selectors.DefaultSelector() as answered:
+        for _ in range(ARRIVING_EACH + more):
+            sender = open_ones.enter_context(socket.create_connection(("127.0.0.1", port)))
+            head = {"host": "x", "content-type": "multipart/form-data; boundary=b", "content-length": "1000000", **eve}
+            lines = [f"POST {SUBMIT} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items()), "", "--b"]
+            sender.sendall("\r\n".join(lines).encode())
+            answered.register(sender, selectors.EVENT_READ)
+        refused = []
+        while len(refused) < more:
+            for key, _ in answered.select(60):
+                answered.unregister(key.fileobj)
+                refused.append(key.fileobj.recv(100).split()[1])
+        assert refused == [b"503"] * more and not answered.select(0.2)
+        files, said = {"run": ("run.csv", run_text())}, {"external": "no"}
+        url = f"http://127.0.0.1:{port}{SUBMIT}"
+        assert httpx.post(url, files=files, data=said, headers=ada, timeout=60).status_code == 201
+        open_ones.close()  # what has hung up is on its way no more
+        while (late := httpx.post(url, files=files, data=said, headers=eve, timeout=60)).status_code == 503:
+            time.sleep(0.05)
+        assert late.status_code == 201, late.text
 
 
 def test_a_commit_of_a_few_small_trees_that_would_be_billions_of_files_is_refused_at_once(tmp_path: Path):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from fastapi import FastAPI
 
 Role = Literal["anonymous", "stranger", "former", "rival", "member", "elsewhere", "organizer", "admin"]
 # A stranger has no team; a former member left it; a rival has another team; a member has the team whose objects are
@@ -221,3 +224,16 @@ LAST = (
     "POST /account/tokens/{token_id}/revoke",
     "POST /logout",
 )
+
+
+def all_routes(app: FastAPI) -> set[str]:
+    """Verb and path of everything that a platform answers."""
+
+    def walk(routes: Sequence[Any], prefix: str) -> Iterator[str]:
+        for route in routes:
+            if hasattr(route, "original_router"):
+                yield from walk(route.original_router.routes, prefix + route.include_context.prefix)
+            for verb in (getattr(route, "methods", None) or set()) - {"HEAD"}:
+                yield f"{verb} {prefix}{route.path}"
+
+    return set(walk(app.routes, ""))

@@ -30,7 +30,7 @@ from fieldmark_challenge.site.app import create_app
 from fieldmark_challenge.submissions import partial_uploads
 from fieldmark_challenge_tests.conftest import KINDS, administer
 from fieldmark_challenge_tests.platform import PASSWORD, Platform, open_platform, run_text
-from fieldmark_challenge_tests.site.routes_table import LAST, MANAGERS, ROLES, TABLE
+from fieldmark_challenge_tests.site.routes_table import LAST, MANAGERS, ROLES, TABLE, all_routes
 
 CANARY = "zebra-canary"
 
@@ -199,17 +199,6 @@ def _objects(platform: Platform, name: str, challenge: Challenge) -> dict[str, o
         "program_id": tried.id,
         "file_id": file,
     }
-
-
-def all_routes(app: FastAPI) -> set[str]:
-    def walk(routes, prefix: str) -> Iterator[str]:
-        for route in routes:
-            if hasattr(route, "original_router"):
-                yield from walk(route.original_router.routes, prefix + route.include_context.prefix)
-            for verb in (getattr(route, "methods", None) or set()) - {"HEAD"}:
-                yield f"{verb} {prefix}{route.path}"
-
-    return set(walk(app.routes, ""))
 
 
 def is_denied(role: str, route: str, answer) -> bool:

@@ -1,12 +1,14 @@
 """The Ladder: a public board that cannot be climbed by guessing (Blum and Hardt, ICML 2015).
 
 A team sees a new score only when it beats the best one it has seen by more than chance, or by a fixed step. What is
-shown is rounded. Everything else answers "no better than before", so that a flood of submissions tells little about
-the hidden labels.
+shown is rounded; a run is compared with the unrounded score of the one before, except by a fixed step. Everything else
+answers "no better than before", so that a flood of submissions tells little about the hidden labels.
 
 More than chance: a paired t test over units at the level of one in a thousand, with one degree of freedom less than
-there are units on which the two runs differ. The parameter-free mechanism of the paper asks for one standard error; in
-a mean over items a single right guess is just more than that, so that it would tell every label, one run at a time.
+there are units that carry the difference of the two runs. Where classes or pixels are pooled, every unit moves a little
+when a few are answered in another way; it counts as much as it moves. The parameter-free mechanism of the paper asks
+for one standard error; in a mean over items a single right guess is just more than that, so that it would tell every
+label, one run at a time.
 
 There is no state: what a team has been shown follows from its scorecards in the order they were submitted.
 """
@@ -22,7 +24,7 @@ from scipy.special import stdtrit
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.scoring import Score, Scorecard
-from fieldmark.stats.comparison import ROUNDING
+from fieldmark.stats.concentrated import contributing_units
 from fieldmark_challenge.boards.leaderboard import BASELINE, Entrant
 
 LEVEL = 0.001
@@ -62,9 +64,10 @@ def release(
     for place, card in enumerate(cards):
         value = card.metrics[metric.name].value
         held = None if best is None else cards[best]
-        improved = not math.isnan(value) and (
-            held is None or shown is None or sign * (value - shown) > _margin(card, held, metric, step, level)
-        )
+        improved = not math.isnan(value)
+        if improved and held is not None and shown is not None:
+            before = shown if step is not None else held.metrics[metric.name].value
+            improved = sign * (value - before) > _margin(card, held, metric, step, level)
         if improved:
             best, shown = place, _rounded(value, step or 1 / max(card.units, 1))
         told.append(Released(shown, improved, best))
@@ -102,8 +105,8 @@ def _margin(card: Scorecard, held: Scorecard, metric: Metric, step: float | None
         return math.inf
     if level is None:
         return error
-    differing = int((np.abs(apart) > ROUNDING * np.abs(apart).max(initial=0.0)).sum())
-    return math.inf if differing < 2 else error * float(stdtrit(differing - 1, 1 - level))
+    carrying = contributing_units(apart, center=0.0)
+    return math.inf if carrying < 2 else error * float(stdtrit(carrying - 1, 1 - level))
 
 
 def _rounded(value: float, grain: float) -> float:

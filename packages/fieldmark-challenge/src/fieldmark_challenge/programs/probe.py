@@ -59,6 +59,14 @@ def _seen(path: Path) -> None:
         path.open("rb").close()
 
 
+def _is_file_of_others(channel: Path) -> bool:
+    """Whether a channel of a process is a file, and the process another one."""
+    try:
+        return channel.parts[2] != str(os.getpid()) and channel.is_file()
+    except OSError:
+        return False
+
+
 def namespaces(about: dict[str, Any]) -> Iterator[str]:
     """What of other processes is seen or reached."""
     if len(list(Path("/proc").glob("[0-9]*"))) > 8:
@@ -133,6 +141,8 @@ def files(about: dict[str, Any]) -> Iterator[str]:
             yield f"{folder} to write to"
     if possible(partial(_opened, table)):
         yield "its inputs to write to"
+    if any(possible(partial(_opened, path)) for path in Path("/proc").glob("[0-9]*/fd/*") if _is_file_of_others(path)):
+        yield "files that processes of the platform hold open"
 
 
 def disk(about: dict[str, Any]) -> Iterator[str]:

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from fieldmark.sandbox import seccomp
 from fieldmark.sandbox.bubblewrap import proc_places, python_places, system_places
@@ -36,9 +36,10 @@ from fieldmark_challenge.records.scratch import is_left_over, prefix_of
 CODE, INPUTS, OUT = "/submission/code", "/submission/inputs", "/submission/out"
 IMAGES, METADATA, PREDICTIONS = f"{INPUTS}/images", f"{INPUTS}/metadata.csv", f"{OUT}/predictions.csv"
 LOG_BYTES = 1 << 16
-POLL_S = 0.05
+POLL_S, COPYING_S = 0.05, 60.0
 MIB = 1 << 20
 # Says that the walls stand, and copies what was written out, over two channels that the program itself does not get.
+# Both are pipes: it may find them below /proc, and a file that is open there could be filled, and taken from us.
 LAUNCH = (
     f"echo up >&4; exec 4>&-; cd {CODE} && bash run.sh 3>&-; ended=$?; "
     f"if [ -f {PREDICTIONS} ]; then cat {PREDICTIONS} >&3; fi; exit $ended"
@@ -134,7 +135,7 @@ class BubblewrapRunner:
                 command = self._command(program, job, limits, channels, number if seccomp.available() else None)
                 environment = {"PATH": "/usr/bin:/bin", "GROUPS_TO_JOIN": " ".join(map(str, groups.files))}
                 watch = None if groups.version else self._watch(limits)
-                outcome = _ended(command, JOIN, environment, limits, stop, sink.fileno(), (number,), watch)
+                outcome = _ended(command, JOIN, environment, limits, stop, sink, (number,), watch)
         return _judged(outcome, job, limits)
 
     def _watch(self, limits: CodeLimits) -> MemoryWatch:
@@ -189,7 +190,7 @@ class PodmanRunner:
         try:
             with job.predictions.open("wb") as sink:
                 command = self.command(job, limits, name)
-                outcome = _ended(command, 'exec "$@"', known, limits, stop, sink.fileno(), ())
+                outcome = _ended(command, 'exec "$@"', known, limits, stop, sink, ())
         finally:  # the one that asked for a container may be ended, and the container live on
             self._remove(name)
         return _judged(outcome, job, limits)
@@ -270,14 +271,16 @@ def _ended(
     environment: Mapping[str, str],
     limits: CodeLimits,
     stop: threading.Event,
-    sink: int,
+    sink: IO[bytes],
     kept: tuple[int, ...],
     watch: MemoryWatch | None = None,
 ) -> _Ended:
     """Runs a command until it ends or has to; the last that it said, and whether the walls stood."""
     told, tells = os.pipe()
-    with _high(sink) as out, _high(tells) as mark:
+    answers, answering = os.pipe()
+    with _high(answering) as out, _high(tells) as mark:
         os.close(tells)
+        os.close(answering)
         # The predictions are number 3 for the one that copies them out, and number 4 says that the program is started.
         whole = ["/bin/bash", "-c", f"exec 3>&{out} 4>&{mark} {out}>&- {mark}>&-; {script}", "bash", *command]
         process = subprocess.Popen(
@@ -298,8 +301,23 @@ def _ended(
             last.extend(piece)
             del last[:-LOG_BYTES]
 
-    listener = threading.Thread(target=listen, daemon=True)
+    copied = threading.Event()
+
+    def copy() -> None:
+        room = limits.output_mb * MIB + 1  # one more tells that it is too large
+        try:
+            while piece := os.read(answers, 1 << 16):
+                room -= sink.write(piece[: max(room, 0)])
+            sink.flush()
+            copied.set()
+        except (OSError, ValueError):  # no room, or closed because nobody waits for it any more
+            pass
+        finally:
+            os.close(answers)
+
+    listener, copier = (threading.Thread(target=act, daemon=True) for act in (listen, copy))
     listener.start()
+    copier.start()
     deadline, too_large = time.monotonic() + limits.seconds, False
     try:
         while process.poll() is None and not stop.is_set() and time.monotonic() < deadline and not too_large:
@@ -311,6 +329,7 @@ def _ended(
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     listener.join(5)
+    copier.join(5 if status is None else COPYING_S)
     os.set_blocking(told, False)
     try:
         started = bool(os.read(told, 16))
@@ -318,6 +337,8 @@ def _ended(
         started = False
     finally:
         os.close(told)
+    if status == 0 and not copied.is_set():
+        raise OSError("the predictions of a program could not be copied out")
     return _Ended(status, bytes(last).decode("utf-8", "replace"), started, too_large)
 
 

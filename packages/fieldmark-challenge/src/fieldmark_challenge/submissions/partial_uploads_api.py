@@ -131,6 +131,8 @@ async def send_part(
 ) -> Response:
     """Sends a part. 204 with `Upload-Offset` says that it is stored for good; 409 says where to send on from."""
     challenge, upload = await run_in_threadpool(own_upload, database, user, slug, upload_id)
+    lane, parts = lane_of(request), f"parts of {user.id}"
+    request.state.at_end.append(lane.arriving(parts))
     most = min(partial_uploads.MOST_PART, upload.size - upload.received)
     lower_body_limit(request, 0, f"A part has at most {most} bytes here.", more=most)
     if upload_offset != upload.received:
@@ -141,8 +143,8 @@ async def send_part(
             async for piece in request.stream():
                 sink.write(piece)
         try:
-            upload = await lane_of(request).run(
-                f"parts of {user.id}",
+            upload = await lane.run(
+                parts,
                 partial_uploads.add_part,
                 database,
                 storage,

@@ -14,6 +14,7 @@ from fieldmark_challenge.people.rights import open_challenge
 from fieldmark_challenge.records.database import Database
 from fieldmark_challenge.records.schema import Challenge, User
 from fieldmark_challenge.records.storage import Storage
+from fieldmark_challenge.web.lanes import lane_of
 
 LARGEST = 2**31 - 1  # what a column of the database holds
 
@@ -36,6 +37,7 @@ def admit_upload(request: Request, user: User, slug: str) -> Challenge:
     Raises:
         NotThereError: When there is none that they may see.
         TooOftenError: When they upload too often.
+        BusyError: When too many uploads of theirs are on their way.
         TooLargeError: When the request says itself that it is larger than the challenge takes. One that does not say
             how large it is, is stopped as soon as it is larger.
     """
@@ -44,6 +46,7 @@ def admit_upload(request: Request, user: User, slug: str) -> Challenge:
         challenge = open_challenge(session, user, slug)
         limit_mb = upload_limit_mb(session, challenge)
     rates.count(database, rates.UPLOAD, str(user.id))
+    request.state.at_end.append(lane_of(request).arriving(user.id))
     lower_body_limit(request, limit_mb, too_large(limit_mb))
     request.state.upload_limit_mb = limit_mb
     return challenge

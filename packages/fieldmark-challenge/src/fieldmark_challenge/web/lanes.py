@@ -1,7 +1,8 @@
 """A lane of its own for uploads: they may be slow, and pages never wait behind them.
 
 It is shared by people, not by requests: each has one upload worked on at a time, and whoever was served longest ago is
-next. So nobody waits for more than one upload of anybody else, however many they send.
+next. So nobody waits for more than one upload of anybody else, however many they send. Nor does anybody's take the room
+of others while they arrive: more than can wait are turned away before they are read.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,6 +24,7 @@ from fieldmark.web.refusals import BusyError
 T = TypeVar("T")
 BUSY = "Many runs are being checked now. Try again in a minute; nothing was counted."
 AT_ONCE, WAITING, WAITING_EACH = 4, 64, 10
+ARRIVING_EACH = WAITING_EACH + 1  # one is worked on
 REMEMBERED = 10_000  # of how many people it is known when they were served
 
 
@@ -51,6 +54,26 @@ class UploadLane:
         self._at_work: set[object] = set()
         self._served: dict[object, int] = {}
         self._turns = 0
+        self._arriving: Counter[object] = Counter()
+
+    def arriving(self, person: object) -> Callable[[], None]:
+        """Notes that an upload of somebody begins to arrive; what comes back is called when its request is over.
+
+        Raises:
+            BusyError: When too many of theirs are on their way already.
+        """
+        with self._lock:
+            if self._arriving[person] >= ARRIVING_EACH:
+                raise BusyError(BUSY)
+            self._arriving[person] += 1
+
+        def over() -> None:
+            with self._lock:
+                self._arriving[person] -= 1
+                if not self._arriving[person]:
+                    del self._arriving[person]
+
+        return over
 
     async def run(self, person: object, act: Callable[..., T], *given: Any) -> T:
         """Does something that takes a while, when it is somebody's turn.

@@ -15,16 +15,20 @@ from fieldmark.stats.intervals import Interval
 Values = NDArray[np.float64]
 
 
-def contributing_units(pseudo: Values) -> float:
+def contributing_units(pseudo: Values, center: float | None = None) -> float:
     """How many units carry the variance: (sum d^2)^2 / sum d^4 of the deviations d from the mean.
 
     It is m where m of many units deviate alike and the others not at all, and about a third of the number of units for
     a normal spread. 0 where nothing varies.
 
+    Args:
+        pseudo: One pseudo-value per unit.
+        center: What they deviate from, if not from their mean.
+
     >>> round(contributing_units(np.append(np.ones(4), np.zeros(996))), 1)
     4.0
     """
-    squares = (pseudo - pseudo.mean()) ** 2
+    squares = (pseudo - (pseudo.mean() if center is None else center)) ** 2
     fourth = float((squares**2).sum())
     return float(squares.sum()) ** 2 / fourth if fourth > 0 else 0.0
 

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -118,6 +118,7 @@ class BodyLimit:
 
     A route that knows better, such as the limit of its challenge, lowers it with `lower_body_limit` before it reads.
     It also notes when the request arrived (`request.state.arrived`): deadlines go by this, not by when an upload ends.
+    What is put into `request.state.at_end` is called when the request is over, however it ends.
 
     Args:
         app: What answers.
@@ -132,7 +133,8 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        scope.setdefault("state", {})["arrived"] = dt.datetime.now(dt.UTC)
+        at_end: list[Callable[[], None]] = []
+        scope.setdefault("state", {}).update(arrived=dt.datetime.now(dt.UTC), at_end=at_end)
         uploads = scope["path"].endswith(self.uploads_at) or scope["method"] == "PATCH"  # a part of one
         limit = self.upload_mb * MIB + PLAIN_FORM_BYTES if uploads else PLAIN_FORM_BYTES
         sentence = f"That is larger than {limit // MIB} MiB, the limit here."
@@ -168,7 +170,11 @@ class BodyLimit:
         if not _is_readable(headers.get("content-type", "")):
             await _plainly(scope, NOT_UTF_8, 415)(scope, receive, parting)
             return
-        await self.app(scope, counted, parting)
+        try:
+            await self.app(scope, counted, parting)
+        finally:
+            for act in at_end:
+                act()
 
 
 def _is_readable(content_type: str) -> bool:
