@@ -65,7 +65,7 @@ ASK = """async (photos) => {
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address of a guide that is handed out meanwhile."""
-    uvicorn: Any = require("uvicorn", "Handing out a guide")
+    uvicorn: Any = require("uvicorn", "Serving a guide")
     server = uvicorn.Server(uvicorn.Config(guide_app(folder), port=0, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

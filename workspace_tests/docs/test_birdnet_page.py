@@ -84,7 +84,7 @@ def test_the_species_that_is_right_gets_a_threshold_and_the_other_a_reason(print
 
 
 def test_identify_takes_thresholds_and_curves(printed):
-    assert "Probabilities are by the annotations of a site" in next(
+    assert "Probabilities are calibrated on annotations of a site" in next(
         text for line, text in printed.items() if line.startswith("identify")
     )
 

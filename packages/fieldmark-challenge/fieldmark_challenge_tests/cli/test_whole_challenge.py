@@ -169,10 +169,10 @@ def test_accounts_are_run_from_the_shell(shell):
             MisuseError,
             "admin owns birds: give it to another organizer first (--owner).",
         ),
-        (("settings", "birds"), MisuseError, "Say what to change"),
+        (("settings", "birds"), MisuseError, "Name what to change"),
         (("plan",), MisuseError, "A plan is about so many --units, or about those of a --challenge."),
         (("show", "bards"), MisuseError, "There is no challenge called 'bards'. Known: birds."),
-        (("disable", "admin"), FieldmarkError, "One cannot close one's own account."),
+        (("disable", "admin"), FieldmarkError, "You cannot close your own account."),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(untouched, words, kind, sentence):

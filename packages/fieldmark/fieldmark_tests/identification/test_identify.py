@@ -83,7 +83,7 @@ def test_a_photo_is_answered_with_names_and_probabilities(make_release, tmp_path
         wav = tmp_path / "a.wav"
         wav.write_bytes(encoded(tone(1, 8000), 8000))
         fieldmark.identify(wav, run)
-    with pytest.raises(MisuseError, match="BirdNET hears recordings"):
+    with pytest.raises(MisuseError, match="BirdNET is for recordings"):
         fieldmark.identify(photo, "birdnet")
 
 
@@ -217,8 +217,8 @@ def test_the_verb_writes_tables_for_people_and_files_for_other_programs(concert,
     verb.identify([concert], "birdnet", form=verb.Form.TABLE, out=None, as_json=False, **ask)
     assert "00:00:03" in capsys.readouterr().out
     verb.identify([concert], "birdnet", form=verb.Form.TABLE, out=None, as_json=False, **{**ask, "at_least": 1.0})
-    assert "No voice scores 1 or more in 22.0 s." in capsys.readouterr().out
+    assert "No species scores 1 or more in 22.0 s." in capsys.readouterr().out
     with pytest.raises(MisuseError, match="add --out"):
         verb.identify([concert], "birdnet", form=verb.Form.RAVEN, out=None, as_json=False, **ask)
-    with pytest.raises(MisuseError, match="go together"):
+    with pytest.raises(MisuseError, match="given together"):
         verb.identify([concert], "birdnet", form=verb.Form.TABLE, out=None, as_json=False, **{**ask, "lat": 1.0})

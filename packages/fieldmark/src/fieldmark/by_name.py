@@ -35,7 +35,7 @@ def world(
         name: The dataset whose layout the world has.
         out: The folder to write.
         size: How much of it.
-        seed: The same seed gives the same world.
+        seed: The random seed.
         overwrite: Whether an existing folder is replaced.
         options: What only some worlds know (`release="2024"`).
     """

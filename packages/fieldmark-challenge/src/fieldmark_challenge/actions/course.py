@@ -39,9 +39,9 @@ def publish(by: ActingOrganizer, given: PublishIn) -> Told[Done]:
         refuse_unready(by.database, by.challenge)
     phases.publish(*by.place, published=given.published)
     notes = [f"warning: {one}" for one in missing_of(by.database, by.challenge)] if given.published else []
-    done, who = ("published", "everybody") if given.published else ("hidden", "its organizers only")
+    done, state = ("published", "public") if given.published else ("hidden", "visible to its organizers only")
     data = {"challenge": by.challenge.slug, "published": given.published}
-    return Told(Done(done=done), f"{by.challenge.slug} is visible to {who}", data, done, notes=tuple(notes))
+    return Told(Done(done=done), f"{by.challenge.slug} is {state}", data, done, notes=tuple(notes))
 
 
 class FreezeIn(Request):
@@ -74,7 +74,7 @@ def reveal(by: ActingOrganizer) -> Told[Done]:
 
 # The fields of a phase, as pages and the shell show them.
 Name = FieldShown("Name", "Another name for it.", shell="--rename", least=1)
-FROM = f"When runs are taken from: {MOMENTS}; now for a new one."
+FROM = f"When submissions open: {MOMENTS}; now for a new one."
 Starts = FieldShown("Opens (UTC)", FROM, form="starts", shell="--starts")
 Ends = FieldShown("Closes (UTC)", "Until when.", form="ends", shell="--ends", beside=True)
 ADAY, ALL = "Runs per team and UTC day; 5 for a new one.", "Runs per team in the phase; 100 for a new one."

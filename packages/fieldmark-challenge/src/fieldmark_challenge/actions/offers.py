@@ -48,7 +48,7 @@ class SettingsIn(Request):
 
     whole: ClassVar[bool] = True
     nothing: ClassVar[str] = (
-        "Say what to change, such as --title 'Birds at dawn' (`fieldmark challenge show` has it all)."
+        "Name what to change, such as --title 'Birds at dawn' (`fieldmark challenge show` has it all)."
     )
 
     title: Annotated[str | None, FieldShown("Title", "The title.", least=1)] = None
@@ -94,7 +94,7 @@ RunFile = FieldShown(
 class BaselineIn(Request):
     """A run of the organizers."""
 
-    title: Annotated[str, FieldShown("Title", "What the board calls it.")]
+    title: Annotated[str, FieldShown("Title", "The name on the leaderboard.")]
     method: Annotated[str, FieldShown("Method", "How it was made.", rows=3)] = ""
     external: Annotated[
         str, FieldShown("External data", "Which were used; what run.json beside the run records in the shell.")

@@ -47,7 +47,7 @@ class CodeIn(Request):
     debug_seconds: Annotated[int | None, DebugSeconds] = None
     show_output: Annotated[bool | None, ShowOutput] = None
     phases: Annotated[list[int] | None, FieldShown(in_shell=False)] = Field(
-        None, description="the phases that ask for programs, and no others"
+        None, description="the phases that require programs, and no others"
     )
 
 

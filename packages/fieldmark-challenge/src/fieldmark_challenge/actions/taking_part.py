@@ -21,13 +21,13 @@ class EntryCodeIn(Request):
     """A code to make."""
 
     uses: Annotated[int, FieldShown("For how many people", least=1)] = Field(
-        1, ge=1, le=MOST_USES, description="How many people it lets in."
+        1, ge=1, le=MOST_USES, description="The number of people it admits."
     )
     days: Annotated[int, FieldShown("Works for how many days", least=1, beside=True)] = Field(
-        14, ge=1, le=MOST_DAYS, description="How long it works."
+        14, ge=1, le=MOST_DAYS, description="How long it is valid."
     )
-    note: Annotated[str, FieldShown("For whom", hint="For your own memory.")] = Field(
-        "", max_length=LONGEST_NOTE, description="For whom, for your own memory."
+    note: Annotated[str, FieldShown("For whom", hint="A note for yourself.")] = Field(
+        "", max_length=LONGEST_NOTE, description="A note for yourself."
     )
 
 
@@ -50,7 +50,7 @@ def make_code(by: ActingOrganizer, given: EntryCodeIn) -> Told[NewEntryCodeOut]:
 
 @actions.add(api="DELETE /codes/{code_id}", page="/codes/{code_id}/revoke", on="/people")
 def revoke_code(by: ActingOrganizer, code_id: int) -> Told[Done]:
-    """End a code; who came in by it stays."""
+    """End a code; those it admitted stay."""
     from fieldmark_challenge.challenges import admissions
 
     admissions.revoke_code(*by.place, code_id)
@@ -119,7 +119,7 @@ class StandingIn(Request):
     """Whether something is ranked, and why not."""
 
     standing: Literal["disqualified", "hidden", ""] = Field("disqualified", description="empty to put it back")
-    reason: str = Field("", max_length=LONGEST_REASON, description="those concerned read it")
+    reason: str = Field("", max_length=LONGEST_REASON, description="shown to those concerned")
 
 
 @actions.add(api="POST /teams/{team_id}/standing", page="/teams/{team_id}/standing", on="/people")

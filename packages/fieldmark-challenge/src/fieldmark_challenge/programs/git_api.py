@@ -169,7 +169,7 @@ def _allowed(database: Database, user: User, challenge: Challenge) -> int:
         _, phase = submissions.standing(session, user, challenge, utc_now())
         task = asks_for_code(session, phase)
         if task is None:
-            raise ConflictError("The phase that is open asks for runs and not for programs.")
+            raise ConflictError("The open phase accepts runs, not programs.")
         need_walls(session)
     git_push.need_git()
     return task.archive_mb

@@ -56,7 +56,7 @@ print(f"answered {len(items)} items, {len(os.listdir(images))} photos")
 '''
 LONGEST_EXAMPLE = 1 << 20
 PROGRAM_README = """
-A phase that asks for programs takes `program/`: `run.sh` is started on photos that nobody sees, without a network, and
+A phase that requires programs takes `program/`: `run.sh` is started on photos that nobody sees, without a network, and
 writes the run. Try it out on the public sample first, which costs nothing and shows all that it says; then hand it in:
 
     fieldmark submit {address} program --debug

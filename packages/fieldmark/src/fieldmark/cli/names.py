@@ -27,7 +27,7 @@ def names(
     table: Annotated[
         Path, typer.Argument(help="A list of names, or a CSV table with a column name, label or species.")
     ],
-    to: Annotated[Vocabulary, typer.Option(help="Whose words to give.")] = Vocabulary.SCIENTIFIC,
+    to: Annotated[Vocabulary, typer.Option(help="The names to convert to.")] = Vocabulary.SCIENTIFIC,
     source: Annotated[
         list[Path] | None,
         typer.Option(
@@ -35,7 +35,7 @@ def names(
             "repeatable. Those of installed packages are read as well."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the table name,found,how,note there.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the table name,found,how,note to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Match species names between tables, offline."""

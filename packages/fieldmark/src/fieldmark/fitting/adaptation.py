@@ -79,7 +79,7 @@ def adapt(
         method: A method that answers with the network of the run in a way of its own (`norm-online`): val and test are
             answered again, and the steps of the run are fitted anew.
         settings: Settings of that method.
-        data: The release, if it has moved since.
+        data: The release, if it has moved.
         overwrite: Whether an existing folder is replaced.
 
     Raises:

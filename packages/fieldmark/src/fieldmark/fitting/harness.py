@@ -377,8 +377,8 @@ def _remarks_on_unknown(method: Method, names: Sequence[str] | None, task: Task)
     """That a method which scores strangeness draws no line to unknown, where the task has no unknown species."""
     if names is not None or task.unknown or not any(step.needs_unknown for step in method.default_steps() or ()):
         return []
-    scored = "how strange each item is stands in the predictions (unknown)"
-    return [f"The task has no unknown species, so that no line to unknown was drawn; {scored}."]
+    scored = "novelty scores are in the predictions (unknown)"
+    return [f"The task has no unknown species, so no threshold for unknown was set; {scored}."]
 
 
 def predict(
@@ -475,7 +475,7 @@ def remarks_on_val(asked: Method, chosen: Sequence[ChosenSetting], units: int) -
     error = largest_error(units)
     if not on_val or error <= LARGEST_ERROR:
         return []
-    said = f"val has {units:,} independent units, so that a share measured on it has a standard error of up to"
+    said = f"val has {units:,} independent units, so a share measured on it has a standard error of up to"
     names = " and ".join(choice.name if choice.on == ON_VAL else f"{choice.name} (with train)" for choice in on_val)
     open_to_search = any(choice.name in asked.search_space for choice in on_val)
     advice = " --search auto chooses by cross-validation on train instead." if open_to_search else ""

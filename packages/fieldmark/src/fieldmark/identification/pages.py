@@ -123,7 +123,7 @@ def _of_recording(answer: Timeline) -> dict[str, Any]:
     names = sorted({one.shown for one in found}, key=lambda name: -max(o.score for o in found if o.shown == name))
     more = " and others" if len(names) > SHOWN else ""
     number = "1 species" if len(names) == 1 else f"{len(names)} species"
-    heard = f"{number} heard: {', '.join(names[:SHOWN])}{more}" if names else "No voice scores high enough"
+    heard = f"{number} heard: {', '.join(names[:SHOWN])}{more}" if names else "No species scores high enough"
     if answer.removed and not names:
         heard = "No voice that is expected at this place and date"
     return {

@@ -182,7 +182,7 @@ class PhotoAnswer:
         sources: How much photo, season, place and habitat moved the answer.
         ignored: What was given and not used, one sentence each.
         missing: What the model could use and was not given.
-        nearest: Training photos that look most alike.
+        nearest: Most similar training photos.
         next_photos: Photos that would help.
         microscopic: Which of the photos look like microscopy, by their place from 0 on.
         knows: How many names the model knows.

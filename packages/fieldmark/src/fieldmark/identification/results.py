@@ -116,7 +116,7 @@ class Timeline:
             axes.set_yticks(range(len(names)), names)
             axes.invert_yaxis()
             axes.set_xlim(0, self.seconds)
-            axes.set_xlabel("seconds; the surer, the darker")
+            axes.set_xlabel("seconds; darker: higher score")
 
         return draw_plot(paint, height=1.0 + 0.4 * max(len(names), 1))
 
@@ -177,7 +177,7 @@ def with_camera_notes(context: Circumstances, photos: Sequence[Path]) -> tuple[C
         context = replace(context, lat=place[0], lon=place[1])
         remarks.append(f"The place was read from the photo: {place[0]:.3f}, {place[1]:.3f}.")
     if not remarks and notes:
-        remarks.append("The photos tell neither date nor place that was not given.")
+        remarks.append("The photos contain no date or place beyond what was given.")
     return context, tuple(remarks)
 
 

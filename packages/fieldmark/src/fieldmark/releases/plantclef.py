@@ -324,7 +324,7 @@ def _remarks(
     if len(pictures) > len(told):
         remarks.append(
             f"{len(pictures) - len(told):,} picture(s) of {ASSOCIATIONS} do not say whether they are sheets and are "
-            "passed over."
+            f"skipped."
         )
     if without:
         remarks.append(f"{without:,} picture(s) have no XML; each is an observation of its own.")

@@ -86,7 +86,7 @@ class Ranked(RunFormat):
                 ]
                 if self.unknown_score:
                     if predictions.unknown is None:
-                        raise ValueError("these predictions do not say how strange an item is")
+                        raise ValueError("these predictions have no novelty score")
                     fields.append(f"{predictions.unknown[row]:.7g}")
                 writer.writerow(fields)
 

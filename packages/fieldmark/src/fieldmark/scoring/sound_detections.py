@@ -161,7 +161,7 @@ def detections(
         rule: When a detection is right; windows of three seconds where it is not given.
         by: What is independent: the recording, or its site.
         at_least: From which score on precision and recall are given; all detections of the table where not given.
-        label: The species of annotations that name none.
+        label: The species, if annotations name none.
         complete: Whether annotators noted every species that they heard; else only species that they name are scored.
         promise: The least precision that thresholds promise.
         risk: The chance that a threshold is given and does not keep it.

@@ -144,8 +144,8 @@ def ablate(
         method: A method with the setting `inputs`: fusion, joint, tabular or linear.
         settings: Settings of the method and of its features, for every run.
         steps: The steps after the method, as for `fit`.
-        metric: By which metric; the primary one if not given.
-        seed: The seed of everything random.
+        metric: The metric; the primary one if not given.
+        seed: The random seed.
         split: A split file in place of the split of the benchmark.
         search: Settings to choose by cross-validation on train, for every run by itself.
         store: Where features are kept, if not in the user's cache.

@@ -35,7 +35,7 @@ def add_answers(
         data: The root under which the releases lie.
         out: The folder of results.
         answers: By cell, a run file in the format of its benchmark, the folder of a run, or a table.
-        name: What the model is called in the table.
+        name: The name of the model in the table.
         external_data: What went in besides the release, or "none"; unknown until it is said.
 
     Raises:

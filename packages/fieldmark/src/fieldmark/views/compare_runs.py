@@ -35,7 +35,7 @@ def compare(
     Args:
         runs: Folders of runs, scorecards (on disk or in memory), results of `fit`; also by name. Run files from
             elsewhere and tables of answers are scored first.
-        metric: By which metric; the primary one if not given.
+        metric: The metric; the primary one if not given.
         benchmark: What unscored runs answer; that of the other runs if not given.
         data: The release that holds the truth for them; that of the other runs if not given. Or:
         truth: The truth as a table, with `classes` and `media` as in `score`.

@@ -177,7 +177,7 @@ def _identifications(answers: AnswerFolder, looks: Looks) -> pl.DataFrame:
             continue
         sure = "" if entry.probability is None else f" Probability {entry.probability:.4f}."
         simulated = " Simulated data." if answers.simulated else ""
-        unsure = " Possibly none of the names that the model knows." if entry.verdict == "possibly unknown" else ""
+        unsure = " Possibly none of the names the model knows." if entry.verdict == "possibly unknown" else ""
         when = created if look is None else look.when
         rows.append(
             {

@@ -70,7 +70,7 @@ class BatchSettings:
         pooling: How several photos of one observation are pooled.
         known: What is known about all of them, by the names of columns.
         exif: Whether dates and places are read from what cameras noted.
-        thresholds: A table `name,at_least`: species are named from these probabilities on only.
+        thresholds: A table `name,at_least`: the lowest probability at which each species is named.
         synonyms: Other names, each with the one that the model may know.
     """
 
@@ -169,7 +169,7 @@ class AskedModel:
     def about(self, many: AskedMany) -> dict[str, Any]:
         """What the folder says about who answered."""
         model = self.model
-        remarks = [f"{many.passed_over} files of the other kind were passed over."] if many.passed_over else []
+        remarks = [f"{many.passed_over} files of the other kind were skipped."] if many.passed_over else []
         return {
             "question": "answers",
             "model": self.name,

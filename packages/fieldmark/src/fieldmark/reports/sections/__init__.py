@@ -74,7 +74,7 @@ SECTIONS: Registry[Section] = Registry(
         "unknown": ("fieldmark.reports.sections.unknown:SECTION", "how well unknown species are told from known ones"),
         "costs": (
             "fieldmark.reports.sections.costs:SECTION",
-            "what mistakes cost, and what avoiding the dear ones costs",
+            "the cost of mistakes, and of avoiding the expensive ones",
         ),
         "venom": (
             "fieldmark.reports.sections.venom:SECTION",
@@ -82,7 +82,7 @@ SECTIONS: Registry[Section] = Registry(
         ),
         "priors": (
             "fieldmark.reports.sections.priors:SECTION",
-            "what the context was worth, and what a softmax after the product does to the log loss",
+            "what the context adds, and what a softmax after the product does to the log loss",
         ),
         "reliability": ("fieldmark.reports.sections.reliability:SECTION", "whether stated confidence can be believed"),
         "season": ("fieldmark.reports.sections.season:SECTION", "errors by month"),

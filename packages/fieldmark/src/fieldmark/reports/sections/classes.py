@@ -54,7 +54,7 @@ class ClassRow:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Counts of true and answered class.
+    """Counts of true and predicted class.
 
     Args:
         names: The classes, in the order of both axes; the last may stand for all others.
@@ -175,7 +175,7 @@ def class_table(rows: Sequence[ClassRow]) -> pl.DataFrame:
 
 
 def confusion_table(context: Context) -> pl.DataFrame:
-    """Every pair of true and answered class that occurs, with how often: the whole matrix in long form."""
+    """Every pair of true and predicted class that occurs, with how often: the whole matrix in long form."""
     pairs, counts = np.unique(np.column_stack([context.truth, context.predicted]), axis=0, return_counts=True)
     names = {code: _label(context, code) for code in np.unique(pairs).tolist()}
     return pl.DataFrame(
