@@ -101,7 +101,7 @@ def test_no_species_is_claimed_of_what_shows_nothing(strange_photos, name):
     answer = fieldmark.identify(strange_photos[name])
     assert answer.verdict.known is False and answer.claim is None
     assert answer.verdict.because.startswith("None of them: no organism")
-    assert any("knows little" in remark for remark in answer.remarks)
+    assert any("knows few species" in remark for remark in answer.remarks)
 
 
 def test_without_a_model_a_photo_is_answered_from_the_shell(run_main, strange_photos):

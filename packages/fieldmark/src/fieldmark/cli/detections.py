@@ -192,7 +192,7 @@ def _print_card(card: DetectionCard) -> None:
         print("\nUnder other rules, all species together:")
         numbers = [[one.rule, *map(_percent, (one.precision, one.recall, one.average_precision))] for one in card.rules]
         print_table(["rule", "precision", "recall", "mean average precision"], numbers)
-    print(f"\nThresholds with a precision of at least {_percent(card.thresholds[0].promise)} % are right:")
+    print(f"\nThresholds with a precision of at least {_percent(card.thresholds[0].promise)} %:")
     shown = [
         [
             one.name,

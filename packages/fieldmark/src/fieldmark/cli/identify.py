@@ -154,7 +154,7 @@ class Refusal(NamedTuple):
 
 
 def _for_one(options: SimpleNamespace) -> str:
-    names = ("common_names", "checklist", "calibration", "overlay", "html", "each_window")
+    names = ("common_names", "checklist", "calibration", "overlay", "html")
     return ", ".join(f"--{name.replace('_', '-')}" for name in names if getattr(options, name))
 
 
@@ -190,7 +190,7 @@ REFUSALS = (
     Refusal(("many",), _for_one, "{}: for one photo or recording, not for a folder or a table of many."),
     Refusal(
         ("each",),
-        lambda on: _for_one(on) or on.out or on.form is not Form.TABLE,
+        lambda on: _for_one(on) or on.each_window or on.out or on.form is not Form.TABLE,
         "To write answers for several recordings, give their folder: fieldmark identify FOLDER --out ANSWERS.",
     ),
     Refusal(
@@ -314,6 +314,7 @@ def _identify_many(options: SimpleNamespace) -> None:
         options.exif,
         options.thresholds,
         _synonyms(options),
+        options.each_window,
     )
     forms = BatchForms([] if options.form is Form.TABLE else [options.form.value], zone=options.time_zone)
     where = {"engine": options.engine, "address": options.address, "as_json": options.as_json}
