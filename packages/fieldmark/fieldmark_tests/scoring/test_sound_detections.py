@@ -185,3 +185,12 @@ def test_detections_of_other_recordings_are_said_to_be_so(site):
     table = site / "mine.csv"
     table.write_text(table.read_text().replace("GARDEN", "PARK"))
     assert any("No detection is of an annotated recording" in one for one in card_of(site).remarks)
+
+
+def test_a_card_is_a_table_in_a_shell_a_notebook_and_a_frame(site):
+    card = card_of(site)
+    assert "Turdus merula" in str(card) and len(repr(card)) < 1200
+    assert "<td" in card._repr_html_() and "Parus major" in card._repr_html_()
+    frame = card.to_frame()
+    assert frame["name"].to_list() == [one.name for one in card.species]
+    assert frame["recall"].to_list() == [one.recall.value for one in card.species]

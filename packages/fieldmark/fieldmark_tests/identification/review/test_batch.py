@@ -344,8 +344,8 @@ def test_thresholds_hold_for_a_batch_and_what_it_cannot_follow_is_refused(finds,
     table = read_answers(tmp_path / "answers").table
     red = table.filter(pl.col("observation_id") == "camera-0/2.jpg")
     assert red["names"][0][0] == "Rubra vera" and red["name"][0] != "Rubra vera"
-    code, _, told = run_main(*asked, "--html", tmp_path / "page.html", "--each-window")
-    assert code == 2 and "--html, --each-window: for one photo or recording" in told
+    code, _, told = run_main(*asked, "--html", tmp_path / "page.html")
+    assert code == 2 and "--html: for one photo or recording" in told
 
 
 def test_the_summary_of_a_batch_names_the_dangers(finds, color_model, tmp_path, run_main):

@@ -207,6 +207,8 @@ def _print_card(card: DetectionCard) -> None:
     strange = [one for one in card.names if one.how in ("ambiguous", "not found")]
     for match in strange[:10]:
         print(f"note: the name {match.given!r} is {match.how} {match.note}".rstrip())
+    if any(match.how == "not found" for match in strange):
+        print("note: add other names by --names FILE, a table synonym,name")
     for remark in card.remarks:
         print(f"note: {remark}")
 

@@ -92,6 +92,9 @@ class FitResult:
         """The score on test, or on val where there is no truth for test."""
         return self.scorecards.get("test") or self.scorecards["val"]
 
+    def __repr__(self) -> str:
+        return f"<FitResult of {self.run.method} in {self.folder}>\n{self.scorecard}"
+
     def _repr_html_(self) -> str:
         """The score, what a reader should know about it, and where the run lies."""
         remarks = [html_note(remark) for remark in self.run.remarks]

@@ -247,6 +247,11 @@ class PhotoAnswer:
 
         return draw_plot(paint, height=1.0 + 0.4 * len(self.names))
 
+    def __repr__(self) -> str:
+        from fieldmark.identification.text import headline
+
+        return f"<PhotoAnswer about {self.file.name}: {headline(self)}>"
+
     def _repr_html_(self) -> str:
         from fieldmark.identification.text import danger_lines, headline, percent, sentences
 

@@ -120,11 +120,17 @@ class Timeline:
 
         return draw_plot(paint, height=1.0 + 0.4 * max(len(names), 1))
 
+    def __repr__(self) -> str:
+        heard = ", ".join(dict.fromkeys(one.shown for one in self.detections)) or "nothing heard"
+        return f"<Timeline of {self.file.name}, {self.seconds:.1f} s: {heard}>"
+
     def _repr_html_(self) -> str:
         rows = [
             [one.shown, f"{one.score:.2f}", clock(int(one.start_s)), clock(round(one.end_s))] for one in self.detections
         ]
-        table = html_table(["name", "score", "from", "to"], rows)
+        table = html_table(["name", "score", "from", "to"], rows) or html_note(
+            f"Nothing heard with a score of {self.at_least:g} or more."
+        )
         notes = [html_note(sentence) for sentence in (*self.ignored, *self.remarks)]
         return html_page(self.file.name, table, *notes, simulated=self.simulated)
 
