@@ -46,7 +46,7 @@ rows of measured traits, so that a first run takes minutes.
 ## What to do
 - Download train.csv (traits and labels) and test.csv (traits).
 - Answer every id of test.csv with up to ten labels, best first, as in sample_run.csv.
-- Hand the file in here, or with `fieldmark submit`."""
+- Submit the file here, or with `fieldmark submit`."""
 
 
 @dataclass(frozen=True)

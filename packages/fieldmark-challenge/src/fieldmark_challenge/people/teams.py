@@ -197,7 +197,7 @@ def _leave_for_good(session: Session, user: User, team: Team, mine: Membership) 
     if session.scalars(select(Membership.user_id).where(*others).limit(1)).first() is None:
         raise ConflictError("A team that has submitted a run stays together. You are its only member: withdraw it.")
     if team.captain_id == user.id:
-        raise ConflictError("Hand the team over to another member before you leave it.")
+        raise ConflictError("Make another member captain before you leave the team.")
     mine.left_at = utc_now()
     audit.note(session, user, "team.leave", challenge=team.challenge_id, subject=team.name, for_good=True)
 

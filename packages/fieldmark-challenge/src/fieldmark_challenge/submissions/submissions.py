@@ -166,7 +166,7 @@ def hand_in(
             database.lock(session, Challenge, challenge.id, shared=True)  # a reveal waits for this run, or it for that
             team, phase = standing(session, user, challenge, arrived)
             if team.id != locked.id:  # merged meanwhile: it is another team whose runs have to be counted
-                raise ConflictError("Your team has just changed. Hand the run in again.")
+                raise ConflictError("Your team has just changed. Submit the run again.")
             if earlier := _earlier(session, team, entry):
                 return earlier
             _check_limits(quota(session, team, phase, arrived))

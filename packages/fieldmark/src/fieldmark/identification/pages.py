@@ -48,7 +48,7 @@ def answer_page(answer: PhotoAnswer | Timeline) -> str:
 def page_values(answer: PhotoAnswer | Timeline) -> dict[str, Any]:
     """What a page shows of an answer, pictures and sound as data URIs; its files must still be there."""
     values = _of_photos(answer) if isinstance(answer, PhotoAnswer) else _of_recording(answer)
-    return {"danger": None, "photos": (), "names": (), "sound": None, "nearest": (), **values}
+    return {"danger": None, "photos": (), "names": (), "sound": None, "nearest": (), "next_photos": (), **values}
 
 
 def _of_photos(answer: PhotoAnswer) -> dict[str, Any]:
@@ -68,7 +68,11 @@ def _of_photos(answer: PhotoAnswer) -> dict[str, Any]:
             {"name": one.shown, "likeness": f"{one.likeness:.2f}", "picture": _picture(one.photo)}
             for one in answer.nearest
         ],
-        "sentences": [*list(sentences(answer))[bool(answer.verdict.because) :], *answer.remarks],
+        "next_photos": answer.next_photos,
+        "sentences": [
+            line[:1].upper() + line[1:]
+            for line in (*list(sentences(answer, of_photos=False))[bool(answer.verdict.because) :], *answer.remarks)
+        ],
     }
 
 

@@ -24,8 +24,8 @@ def headline(answer: PhotoAnswer) -> str:
     return f"{claim.name} ({claim.rank}{of}), {percent(claim.probability)} ({confidence_word(claim.probability)})"
 
 
-def sentences(answer: PhotoAnswer) -> Iterator[str]:
-    """Everything about an answer but its names, a line each."""
+def sentences(answer: PhotoAnswer, *, of_photos: bool = True) -> Iterator[str]:
+    """Everything about an answer but its names, a line each; pages show the nearest and the next photos themselves."""
     if answer.verdict.because:
         yield answer.verdict.because
     yield from _short_list(answer)
@@ -36,7 +36,7 @@ def sentences(answer: PhotoAnswer) -> Iterator[str]:
     yield from answer.ignored
     if answer.missing:
         yield f"The model could also use: {', '.join(called(name).lower() for name in answer.missing)}."
-    if answer.nearest:
+    if answer.nearest and of_photos:
         near = ", ".join(f"{one.shown} ({one.likeness:.2f})" for one in answer.nearest)
         yield f"nearest training photos: {near}"
     if answer.microscopic:
@@ -44,7 +44,7 @@ def sentences(answer: PhotoAnswer) -> Iterator[str]:
         alone = len(answer.microscopic) == len(answer.photos)
         hint = " Add a photo of the whole specimen." if alone else ""
         yield f"Looks like a microscope photo: photo {numbers}.{hint}"
-    if answer.next_photos:
+    if answer.next_photos and of_photos:
         yield f"photos that would help: {'; '.join(answer.next_photos)}"
 
 
