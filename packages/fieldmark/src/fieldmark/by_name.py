@@ -59,7 +59,7 @@ def reproduce(
     Args:
         table: The name of the table.
         data: The root of the release.
-        out: The folder to write, or to go on with.
+        out: The folder to write or continue.
         only: Names of cells, or patterns; all if empty.
         settings: Settings that replace those declared, in the cells whose method knows them.
     """

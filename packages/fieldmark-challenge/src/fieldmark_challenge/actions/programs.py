@@ -53,7 +53,7 @@ class CodeIn(Request):
 
 @actions.add(api="POST /organize/code", page="/code", on="/code")
 def set_code(by: ActingOrganizer, given: CodeIn) -> Told[CodeOut]:
-    """Change what programs may use, and in which phases they are asked for."""
+    """Change the limits of programs, and which phases require them."""
     from fieldmark_challenge.challenges import code_tasks
     from fieldmark_challenge.programs import tasks
     from fieldmark_challenge.programs.replies import CodeOut

@@ -47,7 +47,7 @@ def make_accounts(
     given: RosterIn,
     out: Annotated[Path, typer.Option(help="The file to write: name, email and the link that sets the password.")],
 ) -> Told[Any]:
-    """Make accounts for a class from a list, each with a link that sets its password once, and let them in."""
+    """Make accounts for a class from a list, each with a link that sets its password once, and admit them."""
     import csv
 
     from fieldmark.storage.files import appearing_file

@@ -154,7 +154,7 @@ def _take_part(
     *,
     seed: int,
 ) -> None:
-    """Hands in the posterior of traits that were measured with errors."""
+    """Submits the posterior of traits that were measured with errors."""
     key = team.name.split(" (")[0].replace(" ", "-").lower()
     user = accounts.register(database, team.name, f"{key}@demo.invalid", secrets.token_urlsafe(24))
     teams.accept_rules(database, user, challenge)

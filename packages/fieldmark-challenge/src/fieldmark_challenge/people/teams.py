@@ -256,7 +256,7 @@ def has_debug_run(session: Session, team: Team) -> bool:
 
 
 def end_team(session: Session, team: Team) -> None:
-    """Removes a team that nobody is in any more, that has handed nothing in, and of which nothing is on its way."""
+    """Removes a team that nobody is in any more, that has submitted nothing, and of which nothing is on its way."""
     session.execute(delete(Program).where(Program.team_id == team.id))  # debug runs that have ended
     session.execute(delete(Submission).where(Submission.team_id == team.id))  # refused uploads, nothing else
     session.delete(team)

@@ -127,7 +127,7 @@ def hand_in(
     Args:
         database: Where what is known about it is kept.
         storage: Where the file is kept.
-        user: Who hands it in.
+        user: Who submits it.
         challenge: For which challenge.
         upload: The file.
         entry: What is said about it. Submitting again with the same idempotency key gives the first submission.

@@ -131,7 +131,7 @@ def bounded_by_challenge(request: Request, challenge: Annotated[Challenge, Depen
 
 
 def admitted_by_page(request: Request, slug: str) -> Challenge:
-    """The challenge that the person at a page hands a run in for."""
+    """The challenge that the person at a page submits a run to."""
     return admit_upload(request, require_user(request), slug)
 
 

@@ -131,8 +131,8 @@ def fit(
 ) -> FitResult:
     """Fits a method to a benchmark and writes the folder of the run.
 
-    Val serves for every choice: settings left open, steps, temperatures. Where val was drawn from train by us, the
-    final model is fitted to train and val together with those choices; where the release has its own val, it is not.
+    All choices are made on val: open settings, steps, temperatures. If Fieldmark drew val from train, the final model
+    is fitted to both with those choices; if the release has its own val, it is not.
 
     Args:
         benchmark: The name of the benchmark.
@@ -151,21 +151,20 @@ def fit(
             where several labels may hold at once.
         seed: The seed of everything random: parts that are drawn, and methods that draw.
         overwrite: Whether an existing folder is replaced.
-        store: Where features are kept, if not in the user's cache.
-        external_data: What besides the release went in, one sentence each; named weights declare themselves. Of an own
-            backbone it is unknown until it is said here ("none" for nothing).
+        store: The feature store, if not the user's cache.
+        external_data: External data, one sentence each; named weights are recorded automatically. For your own backbone
+            it is unknown unless given here ("none" for nothing).
         split: A split file (`fieldmark split`) in place of the split of the benchmark.
         search: Settings to choose by cross-validation on train before the fit.
-        extra_annotations: What was annotated on the media of the release beyond what it holds, one sentence each.
+        extra_annotations: Extra annotations made on the media of the release, one sentence each.
         pooling: How items of several photos are answered: features, mean, max or attention (`models.photo_by_photo`).
         shared: A folder for fitted parts of methods that other fits can take over, as those of an ablation do.
         add: A table of checked answers to learn from as well (`fitting.additions`).
         engine: What makes features and samples rasters: "local", or "ray" for a cluster (`work.engines`).
         address: With "ray": the address of the cluster, "auto" for the one of this machine.
-        walls: Runs the method in a process that is given what it may see and nothing else (`fitting.sandboxed`).
+        walls: Runs the method in a sandbox with only the data it may see (`fitting.sandboxed`).
         trust_code: Whether a backbone in a folder may be a pickled module, which can run any code when it is read.
-        skip_broken: Leaves photos and recordings out that cannot be read, and records them; never those of an official
-            test part.
+        skip_broken: Skips unreadable photos and recordings, and records them; never in an official test set.
         auto: With the method "auto": how long it may search, and for what (`fitting.auto`).
 
     Raises:
@@ -394,7 +393,7 @@ def predict(
     engine: str | None = None,
     address: str | None = None,
 ) -> Any:
-    """Answers one part of a release with a fitted model, and writes the run file if `out` is given.
+    """Predicts one part of a release with a fitted model, and writes the run file if `out` is given.
 
     Args:
         model: A model, or the folder of one or of the run that made it.

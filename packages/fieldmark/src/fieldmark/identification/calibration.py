@@ -88,7 +88,7 @@ def calibrate_model(
         model: The folder of a model or of the run that made it.
         checked: The table.
         out: The folder of the calibrated model.
-        synonyms: Other names, each with the one that the model may know.
+        synonyms: Other names, each with the model's name for it.
         overwrite: Whether an existing folder is replaced.
 
     Raises:

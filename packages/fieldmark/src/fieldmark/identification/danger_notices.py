@@ -109,7 +109,7 @@ def danger_notice(
     feared = [group for group, share in danger.items() if share > 0 and total > question.allowed]
     feared = [group for group in feared if danger[group] > question.allowed / len(feared)]
     if seen is not None:
-        # A model may give cobras a percent of every bird: what hardly anything speaks for is passed over.
+        # A model may give cobras a percent of every bird: what hardly anything speaks for is skipped.
         least = max(question.allowed, WORTH_A_LINE)
         feared = [one for one in feared if question.probability_of(one) > least or question.share_of(one) >= LIKELY]
         feared += [group for group in (FUNGI, SNAKES) if group not in feared and seen[group] > least]

@@ -30,7 +30,7 @@ class Name:
         species, common_name: The scientific and the common name, where they are known.
         probability: How sure, from 0 to 1.
         poisonous: Whether it is (venomous, for snakes), where that is known.
-        common_names: Common names by language, where a table is at hand.
+        common_names: Common names by language, where there is a table.
     """
 
     label: str
@@ -90,7 +90,7 @@ class UnknownVerdict:
 
 @dataclass(frozen=True)
 class LookAlike:
-    """A dangerous species that it could be, with training photos of it that look most alike, where they are at hand."""
+    """A dangerous species that it could be, with training photos of it that look most alike, where there are any."""
 
     name: Name
     photos: tuple[Path, ...] = ()
@@ -153,7 +153,7 @@ class Neighbor:
     Args:
         label, shown: What it shows.
         likeness: The cosine between its features and those of the photos asked about.
-        photo: Where it lies, None where it is not at hand any more.
+        photo: Where it lies, None where it is gone.
         path: Where it lay in the release.
     """
 

@@ -309,7 +309,7 @@ class _Making:
         return tuple(LookAlike(self.names([code], shown)[0], self._photos_of(code)) for code in named)
 
     def _photos_of(self, code: int) -> tuple[Path, ...]:
-        """Training photos of a label that look most alike, where they are at hand."""
+        """Training photos of a label that look most alike, where there are any."""
         guide = self.guide
         if guide is None or self.asked.features is None or not len(guide.strangers.kept):
             return ()

@@ -16,7 +16,7 @@ ROOT/                        a folder, or a .zip; also one that holds nothing bu
 Quirks:
 
 - A photo is any `.jpg`, `.jpeg`, `.png`, `.webp`, `.tif`, `.avif` or `.heic`, a recording any `.wav`, `.flac`, `.ogg`,
-  `.mp3` or `.m4a`, in any case. Other files are passed over, and a remark names them; hidden files are passed over
+  `.mp3` or `.m4a`, in any case. Other files are skipped, and a remark names them; hidden files are skipped
   without one. A folder holds photos or recordings; "photo" below means either.
 - How folders are read is told in `folder_layout`, how tables are found and read in `own_tables` and `folder_tables`.
 - A photo without a line in the table, and any photo where there is no table, is an observation of its own. Columns

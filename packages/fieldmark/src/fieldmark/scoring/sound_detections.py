@@ -208,11 +208,11 @@ def detections(
             are.
         rule: When a detection is right; windows of three seconds where it is not given.
         by: What is independent: the recording, or its site.
-        at_least: From which score on precision and recall are given; all detections of the table where not given.
+        at_least: The score threshold for precision and recall; all detections if not given.
         label: The species, if annotations name none.
         complete: Whether annotators noted every species that they heard; else only species that they name are scored.
         promise: The least precision that thresholds promise.
-        risk: The chance that a threshold is given and does not keep it.
+        risk: The risk that the precision is lower than promised.
         names: Further sources of names (`tables.name_concepts`).
 
     Raises:

@@ -32,7 +32,7 @@ def add_answers(
 
     Args:
         suite: The suite.
-        data: The root under which the releases lie.
+        data: The folder that contains the releases.
         out: The folder of results.
         answers: By cell, a run file in the format of its benchmark, the folder of a run, or a table.
         name: The name of the model in the table.

@@ -30,13 +30,13 @@ class InterruptedUploadError(InputError):
 def send_in_parts(
     client: Client, run: Path, fields: dict[str, str], *, finish: str = "finish"
 ) -> dict[str, Any] | None:
-    """Hands in a file in parts, from where an earlier attempt with the same file stopped.
+    """Submits a file in parts, from where an earlier attempt with the same file stopped.
 
     Args:
         client: Who speaks to the challenge.
         run: The file.
         fields: What is said about it.
-        finish: What becomes of it: "finish" hands it in, "debug" tries it out.
+        finish: What becomes of it: "finish" submits it, "debug" tries it out.
 
     Returns:
         The submission or the debug run; None where the platform is too old to take parts.

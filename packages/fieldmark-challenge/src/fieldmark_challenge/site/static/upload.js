@@ -1,4 +1,4 @@
-// Sends large files of the forms that hand in a run or try out a program in parts, so that a lost connection or a reload costs nothing.
+// Sends large files of the forms that submit a run or try out a program in parts, so that a lost connection or a reload costs nothing.
 // Small files go with the form as it is, and so do all where this script does not run.
 import { Sha256 } from "./sha256.js";
 

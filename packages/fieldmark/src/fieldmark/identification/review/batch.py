@@ -71,7 +71,7 @@ class BatchSettings:
         known: What is known about all of them, by the names of columns.
         exif: Whether dates and places are read from what cameras noted.
         thresholds: A table `name,at_least`: the lowest probability at which each species is named.
-        synonyms: Other names, each with the one that the model may know.
+        synonyms: Other names, each with the model's name for it.
         each_window: Whether windows of a recording stay apart where a name is heard in several in a row.
     """
 
