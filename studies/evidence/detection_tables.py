@@ -58,7 +58,7 @@ def site_recordings(name: str, result: dict[str, Any]) -> str:
         return _percent(value) + ("" if low is None or high is None else f" [{_percent(low)}, {_percent(high)}]")
 
     rows = [
-        [one["species"], one["rule"], one["recordings"], one["called"], one["positive"]]
+        [one["species"], one["rule"], *(str(one[key]) for key in ("recordings", "called", "positive"))]
         + [interval(one[key]) for key in ("precision", "recall", "ap")]
         + ["none" if one["threshold"] is None else f"{one['threshold']:.3f}"]
         for one in result["recordings"]
@@ -66,7 +66,7 @@ def site_recordings(name: str, result: dict[str, Any]) -> str:
     columns = ["species", "rule", "recordings", "called", "positive", "precision, %", "recall, %", "AP, %", "threshold"]
     parts += [table(columns, rows), "\nThresholds with a promise:\n"]
     rows = [
-        [one["set"], one["photos"], _percent(one["annotated"]), kind]
+        [one["set"], str(one["photos"]), _percent(one["annotated"]), kind]
         + [f"{one[kind][key]:,}" for key in ("asked", "given")]
         + ["-" if not one[kind]["given"] else _percent(one[kind]["held"] / one[kind]["given"])]
         + [
@@ -83,7 +83,7 @@ def site_recordings(name: str, result: dict[str, Any]) -> str:
         [
             name,
             one["word"],
-            one["photos"],
+            str(one["photos"]),
             _percent(one["stated"]),
             interval([one["right"] / one["photos"], one["low"], one["high"]]),
         ]
