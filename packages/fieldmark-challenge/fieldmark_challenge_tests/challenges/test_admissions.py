@@ -72,7 +72,7 @@ def test_who_was_refused_stays_out_whatever_they_have(small_platform: Platform):
     with pytest.raises(ConflictError, match="ask them"):
         teams.accept_rules(platform.database, bob, challenge)
     admissions.ask(platform.database, bob, challenge, "a student of fungi")
-    with pytest.raises(ConflictError, match="asked already"):
+    with pytest.raises(ConflictError, match="already asked"):
         admissions.ask(platform.database, bob, challenge, "")
     with pytest.raises(ConflictError, match="yet to decide"):
         teams.accept_rules(platform.database, bob, challenge)

@@ -83,7 +83,7 @@ def test_a_whole_challenge_is_run_from_the_shell(shell, tmp_path):
     (tmp_path / "rules.txt").write_text("Be kind.\n")
     settings = shell.json("settings", "birds", "--title", "Birds at dawn", "--rules", tmp_path / "rules.txt")
     assert settings["title"] == "Birds at dawn" and settings["max_team_size"] == 5
-    assert "everybody" in shell("publish", "birds", "--without-data")
+    assert "public" in shell("publish", "birds", "--without-data")
     warm_up = shell.json("phase", "birds", "warm-up", "--add", "--ends", "2099-01-01", "--daily", 1)
     assert warm_up["ends_at"] == "2099-01-01T00:00:00Z" and warm_up["total_limit"] == 100
     (tmp_path / "extra.txt").write_text("more")

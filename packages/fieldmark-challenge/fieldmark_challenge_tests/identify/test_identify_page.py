@@ -73,7 +73,7 @@ def ask(client: TestClient, *files: tuple[str, bytes], **fields: str):
 def test_a_photo_is_answered_and_nothing_calls_it_edible(client):
     answer = ask(client, ("a.jpg", photo()), ("b.jpg", photo()))
     assert answer.status_code == 200 and "Rubra vera" in answer.text
-    assert "no advice on eating" in answer.text and "The photos were not kept." in answer.text
+    assert "not advice on eating" in answer.text and "The photos were not kept." in answer.text
     assert answer.headers["content-security-policy"] == POLICY_WITH_SCRIPT
     bare = re.sub(r"data:[a-z/]+;base64,[A-Za-z0-9+/=]+", "", answer.text)
     assert not re.search(r"<script(?![^>]*\bsrc=\"/static/)|\son\w+=|\sstyle=|<style|https?://(?!www\.w3\.org)", bare)

@@ -167,7 +167,9 @@ def need_distance(session: Session, user: User, challenge: Challenge) -> None:
         ConflictError: When it is one of them.
     """
     if manages(session, user, challenge):
-        raise ConflictError("Organizers cannot take part in their own challenge; submit a run as a baseline instead.")
+        raise ConflictError(
+            "Organizers and admins cannot take part in a challenge; submit a run as a baseline instead."
+        )
     if session.get(Insider, (challenge.id, user.id)) is not None:
         raise ConflictError("People who had access to the hidden labels of a challenge cannot take part in it.")
 

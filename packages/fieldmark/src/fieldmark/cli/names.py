@@ -57,7 +57,9 @@ def names(
     for name in dict.fromkeys(read_names(table)):
         match = concepts.find(name)
         found = "" if match.concept is None else getattr(match.concept, to.value)
-        note = match.note or (f"known, and without a name of {to.value}" if match.concept and not found else "")
+        note = match.note or (
+            f"known, but no source has its {to.value} name (--source)" if match.concept and not found else ""
+        )
         rows.append({"name": name, "found": found, "how": match.how, "note": note})
     counts = Counter(row["how"] for row in rows)
     if out is not None:
