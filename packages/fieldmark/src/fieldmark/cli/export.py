@@ -204,11 +204,15 @@ def app_guide(
             f"smaller network"
         )
     for loss in written.losses.losses:
-        less = "" if loss.less is None else f", {100 * loss.less[0]:+.1f} points to single"
-        print(f"  {loss.precision}: {100 * loss.right[0]:.1f} % of {written.losses.observations} on val right{less}")
+        right = f"{100 * loss.right[0]:.1f} % of {written.losses.observations} observations of val correct"
+        print(f"  {loss.precision}: {right}{'' if loss.less is None else _loss(*loss.less)}")
     if written.losses.not_measured:
         print(f"note: the loss from smaller weights was not measured. {written.losses.not_measured}")
     print(f"try it: fieldmark app {out}")
+
+
+def _loss(value: float, low: float, high: float) -> str:
+    return f", {100 * value:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}] points to single precision"
 
 
 def snakeclef_2020(
