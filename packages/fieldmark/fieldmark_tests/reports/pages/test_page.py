@@ -69,7 +69,7 @@ def test_photos_without_a_table_of_observations_are_not_called_observations(make
     root = make_release({"Alba alba": {"train": 6, "test": 4}, "Alba nigra": {"train": 6, "test": 4}})
     (root / "observations.csv").unlink()
     page = write([make_run(root, perfect)], tmp_path)[1]
-    lead = "8 test photos, 2 classes. Each photo is taken for an observation of its own"
+    lead = "8 test photos, 2 classes. Each photo counts as one observation"
     assert lead in page.text and "8 observations" not in page.text
 
 
