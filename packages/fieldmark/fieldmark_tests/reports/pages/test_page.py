@@ -170,7 +170,7 @@ def test_a_fitted_run_is_reported_through_the_library(fungi: Path, tmp_path: Pat
 
 def test_perfect_answers_have_no_confusions(fungi: Path, make_run: MakeRun, tmp_path: Path) -> None:
     _, page = write([make_run(fungi, perfect)], tmp_path)
-    assert "No confusions. Answered right: 23 of 23 photos." in page.text
+    assert "No confusions. Correct: 23 of 23 photos." in page.text
 
 
 def test_a_missing_interval_gives_its_reason(make_release: MakeRelease, make_run: MakeRun, tmp_path: Path) -> None:
