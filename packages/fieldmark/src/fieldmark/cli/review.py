@@ -35,7 +35,7 @@ def review(
 ) -> None:
     """Review predictions in the browser: the least certain first, one in ten at random.
 
-    Everything that is said is kept in the folder at once; the same command goes on later.
+    Answers are saved to the folder at once; run the same command again to continue.
     """
     from fieldmark.errors import MisuseError
     from fieldmark.identification.review.session import Review
