@@ -40,7 +40,7 @@ from fieldmark.views.open_benchmark import open_benchmark, open_release
 from fieldmark.web.guide_server import guide_app
 from studies.evidence.results import real_data
 
-PHOTOS_EACH, SEED, THREADS, TIMED = 75, 0, (1, 2, 4), 21
+PHOTOS_EACH, SEED, THREADS, TIMED = 75, 0, (1, 2), 21
 MODELS = {
     "birds": ("birds_cub_odd", "prototypes"),
     "fungi": ("fungi_genera", "lda"),

@@ -73,7 +73,8 @@ def _threads(releases: dict[str, Any]) -> str:
     ]
     return (
         "\nThreads are used, up to four, where a page is isolated as those of a guide are. Median seconds of the "
-        "network, photo by photo in turn, on a machine of two cores that others used as well:\n\n"
+        "network, photo by photo in turn, on a machine of two cores with about ten other processes, where a second "
+        "thread only waits for the first; on idle cores nothing was timed:\n\n"
         + table(["", *(f"{threads} threads" for threads in next(iter(timed.values()))), "one to two"], rows)
         + "\nWebGPU is not used: its runtime takes 5.8 MB as sent in place of 3.1 MB (onnxruntime-web of one version, "
         "gzip), with which half precision no longer keeps to 12 MB, and no GPU was there to time it.\n"
