@@ -73,7 +73,7 @@ def printed(tmp_path_factory):
 
 def test_species_are_scored_and_what_changes_under_other_rules_is_said(printed):
     text = next(text for line, text in printed.items() if "--plot" in line)
-    assert "Turdus merula" in text and "Under other rules" in text and "40 recordings were listened to" in text
+    assert "Turdus merula" in text and "Under other rules" in text and "40 recordings were annotated" in text
     assert (printed["folder"] / "right.png").read_bytes().startswith(b"\x89PNG")
 
 
