@@ -98,7 +98,7 @@ def test_answers_are_reviewed_by_keyboard_alone(browser, color_model, photos, tm
         page.goto("/review")
         before = len(review.looks)
         page.locator("button.choice").first.click()
-        page.get_by_text(f"{before + 1} of 12 looked at").wait_for()
+        page.get_by_text(f"{before + 1} of 12 reviewed").wait_for()
 
 
 def test_a_photo_is_named_on_a_desk_and_on_a_phone(browser, color_model, photos, tmp_path):
